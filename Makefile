@@ -1,0 +1,60 @@
+# Two commands do everything on a machine with Python >= 3.11 and make: `make demo` and `make test`.
+# They build an environment in .venv first, again only when pyproject.toml has changed.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+
+# One stamp per set of extras; its time says when it was installed.
+RUN := $(VENV)/.installed-run
+DEV := $(VENV)/.installed-dev
+BENCH := $(VENV)/.installed-bench
+
+.PHONY: demo test lint fuzz soak bench bench-programs clean
+
+demo: $(RUN)
+	$(BIN)/python examples/demo.py
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(DEV)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+# The property tests, each with many new random examples (minutes).
+fuzz: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
+
+# The same and the tests marked `soak` (long).
+soak: $(DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
+
+# Every benchmark there is.
+bench: $(BENCH)
+	set -e; for file in benchmarks/[a-z]*.py; do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
+
+bench-programs: $(BENCH)
+	$(BIN)/python -m benchmarks.programs
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tilewise needs Python 3.11 or newer, got " + sys.version.split()[0] + ". Use make PYTHON=python3.12, or another that you have.")'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@ $(RUN)
+
+$(BENCH): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	@touch $@ $(DEV) $(RUN)

@@ -1,0 +1,21 @@
+"""What all tests share: how many examples properties are tried on, and settings that do not leak."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tilewise.config import config
+
+# Compiling a kernel takes longer than any useful deadline for one example.
+settings.register_profile("ci", derandomize=True, max_examples=25, deadline=None)
+settings.register_profile("soak", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def same_settings_after_each_test() -> Iterator[None]:
+    before = config()
+    yield
+    config(**asdict(before))

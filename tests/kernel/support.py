@@ -1,0 +1,73 @@
+"""Shared by the kernel tests: small kernels and arrays of awkward values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target import llvm
+
+WIDTHS = (None, 32, 16, 0)  # the machine's, two narrower ones, scalar code
+Array = np.ndarray[Any, Any]
+
+
+def one_op(fn: str, dtypes: tuple[str, ...], out: str, rank: int = 1) -> Kernel:
+    """A kernel of one instruction."""
+    n = len(dtypes)
+    return Kernel(dtypes, (), (Instr(fn, tuple(range(n)), out),), (Output(n),), (False,) * rank)
+
+
+def reduction(op: str, dtype: str, reduced: tuple[bool, ...]) -> Kernel:
+    """A kernel that only reduces its input."""
+    return Kernel((dtype,), (), (), (Output(0, op),), reduced)
+
+
+def call(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any] = (),
+         outs: Sequence[Array] | None = None, width: int | None = None) -> list[Array]:  # fmt: skip
+    """Run a kernel into new arrays."""
+    kept = tuple(n for n, r in zip(shape, kernel.reduced, strict=True) if not r)
+    outs = outs or [
+        np.empty(shape if o.reduce is None else kept, t)
+        for o, t in zip(kernel.outputs, kernel.out_dtypes, strict=True)
+    ]
+    llvm.compile(kernel, width)(shape, inputs, params, outs)
+    return list(outs)
+
+
+def awkward(dtype: str, seed: int = 0) -> Array:
+    """Special and random values of a dtype."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return np.array([True, False])
+    if kind.kind == "f":
+        info = np.finfo(kind)
+        special = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.3, 1e-3, 123.456, float(info.tiny), float(info.tiny) / 8,
+                   float(info.max), float(info.eps), np.inf, np.nan, 2.0**31, 2.0**31 - 0.5, 2.0**15, 300.7]  # fmt: skip
+        values = np.array(special + list(rng.normal(size=9) * 10), kind)
+        return np.concatenate([values, -values])
+    info = np.iinfo(kind)
+    edges = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 63, 64, 100, info.max, info.max - 1, info.max // 2]
+    if info.min < 0:
+        edges += [-1, -2, -3, -7, -8, -64, info.min, info.min + 1]
+    return np.concatenate([np.array(edges, kind), rng.integers(info.min, info.max, 9, dtype=kind, endpoint=True)])
+
+
+def pairs(dtype: str) -> tuple[Array, Array]:
+    """Every awkward value with every other."""
+    a, b = np.meshgrid(awkward(dtype), awkward(dtype))
+    return a.ravel().copy(), b.ravel().copy()
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    """Equal to the last bit; NaNs are equal to each other."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.dtype.kind != "f":
+        return bool((a == b).all())
+    nan = np.isnan(a)
+    bits = f"u{a.dtype.itemsize}"
+    return bool((nan == np.isnan(b)).all() and (a[~nan].view(bits) == b[~nan].view(bits)).all())

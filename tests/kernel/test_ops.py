@@ -1,0 +1,70 @@
+"""Every operation on every dtype it claims, bit for bit against NumPy, at every vector width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
+
+from tilewise.kernel import interpret, native
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target.llvm.scalar import MATH
+
+ROWS = sorted(native._SUPPORTED)
+EXACT = [row for row in ROWS if row[0] not in MATH and row[0] != "cast"]
+CASTS = [row for row in ROWS if row[0] == "cast"]
+
+
+def _zero_sign_is_free(fn: str) -> bool:
+    # NumPy's own fmin and fmax differ between their vector and scalar loops in which zero they return.
+    return fn in ("fmin", "fmax")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("fn", sorted({row[0] for row in EXACT}))
+def test_like_numpy(fn: str, width: int | None) -> None:
+    for name, ins, out in EXACT:
+        if name != fn:
+            continue
+        if fn == "where":
+            a, b = pairs(out)
+            args = [np.arange(a.size) % 3 == 0, a, b]
+        else:
+            args = list(pairs(ins[0])) if len(ins) == 2 else [awkward(ins[0])]
+        kernel = one_op(fn, ins, out)
+        (got,) = call(kernel, args[0].shape, args, width=width)
+        (want,) = (np.empty(args[0].shape, out),)
+        interpret.run(kernel, args[0].shape, args, (), [want])
+        if _zero_sign_is_free(fn) and out.startswith("float"):
+            got, want = got + 0.0, want + 0.0
+        assert same_bits(got, want), (fn, ins, [a[got != want][:5] for a in args], got[got != want][:5], want[got != want][:5])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("source", "target"), [(row[1][0], row[2]) for row in CASTS])
+def test_cast(source: str, target: str, width: int | None) -> None:
+    a = awkward(source)
+    with np.errstate(all="ignore"):
+        want = a.astype(target)
+    (got,) = call(one_op("cast", (source,), target), a.shape, [a], width=width)
+    assert same_bits(got, want)
+
+
+@pytest.mark.parametrize("dtype", native.DTYPES)
+def test_constants_and_params(dtype: str) -> None:
+    values = awkward(dtype)
+    kernel = Kernel((dtype,), (dtype,), (Instr("const:1", (), dtype), Instr("add", (0, 1), dtype),
+                    Instr("multiply", (3, 2), dtype)), (Output(4), Output(1)), (False,))  # fmt: skip
+    for p in values[:5]:
+        with np.errstate(all="ignore"):
+            want = (values + p) * np.ones((), dtype)
+        total, param = call(kernel, values.shape, [values], [p])
+        assert same_bits(total, want)
+        assert same_bits(param, np.full(values.shape, p, dtype))
+
+
+def test_what_is_not_claimed_is_interpreted() -> None:
+    kernel = one_op("arctan2", ("float64", "float64"), "float64")
+    assert not native.supports("arctan2", ("float64", "float64"), "float64")
+    a, b = np.random.default_rng(0).normal(size=(2, 50))
+    assert same_bits(call(kernel, (50,), [a, b])[0], np.arctan2(a, b))

@@ -1,0 +1,79 @@
+"""Every example in the README and in docs/ is run: what is shown is what happens.
+
+A block fenced as ```python with prompts (>>>) is a doctest; without prompts it is just run. The blocks of a file share
+their names and run in order. Other fences (```sh, ```text) are not run.
+"""
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tilewise.config import Settings, config
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FENCE = re.compile(r"^```(\w*).*?\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    source: str
+    line: int  # Of its first line, from 0.
+
+
+def blocks(text: str) -> Iterator[Block]:
+    for match in FENCE.finditer(text):
+        if match[1] == "python":
+            yield Block(match[2], text.count("\n", 0, match.start(2)))
+
+
+def run_page(text: str, path: Path) -> int:
+    """Run the examples of a page; the number of its blocks."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    count = 0
+    for block in blocks(text):
+        count += 1
+        if ">>> " not in block.source:
+            exec(compile("\n" * block.line + block.source, str(path), "exec"), names)
+            continue
+        test = doctest.DocTestParser().get_doctest(block.source, names, path.name, str(path), block.line)
+        runner = doctest.DocTestRunner(optionflags=FLAGS)
+        report: list[str] = []
+        failed = runner.run(test, out=report.append, clear_globs=False).failed
+        names = test.globs  # The parser copied them.
+        assert not failed, "".join(report)
+    return count
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("eager_bytes", [Settings().eager_bytes, 0], ids=["eager", "recorded"])
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_examples(path: Path, eager_bytes: int) -> None:
+    """What is shown holds whether small work is done at once or recorded."""
+    with config(eager_bytes=eager_bytes):
+        run_page(path.read_text(), path)
+
+
+def test_the_readme_and_the_semantics_have_examples() -> None:
+    for name in ("README.md", "docs/semantics.md"):
+        assert any(">>> " in block.source for block in blocks((ROOT / name).read_text())), name
+
+
+def test_a_wrong_example_fails() -> None:
+    page = "Text.\n```python\na = 1\n```\n```python\n>>> a\n1\n```\n```sh\nnot python\n```\n"
+    assert run_page(page, Path("page.md")) == 2
+    with pytest.raises(AssertionError, match=r'File "page.md", line 6'):
+        run_page(page.replace("\n1\n", "\n2\n"), Path("page.md"))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_between_pages_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text()):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"

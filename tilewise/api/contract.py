@@ -1,0 +1,156 @@
+"""Products. In: NumPy's arguments of matmul, dot, einsum, tensordot, inner, outer, vdot. Out: Arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from tilewise.api.dispatch import call, implements, into
+from tilewise.api.ufuncs import know
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import binary
+from tilewise.array.handle import Array, node_of
+from tilewise.ir.node import Node
+from tilewise.ops import contract as ops
+
+
+def _nodes(*args: Any) -> tuple[Node, ...]:
+    """The operands' nodes, with every length known, after a flush if the program repeats here."""
+    for a in args:
+        if type(a) is Array:
+            a.shape  # noqa: B018  (a product needs the lengths)
+    nodes = tuple(rec.as_node(a) for a in args)
+    if rec.repeats(nodes):
+        forcing.flush()
+        nodes = tuple(rec.as_node(a) for a in args)
+    return nodes
+
+
+def _dtype(*nodes: Node) -> np.dtype[Any] | None:
+    """The dtype of a product; None for kinds that NumPy multiplies on its own."""
+    d = np.result_type(*(n.dtype for n in nodes))
+    return d if rec.numeric(d) else None
+
+
+def _recorded(node: Node) -> Array:
+    return rec.record(node, fixed=node.shape == ())
+
+
+@implements(np.matmul, np.linalg.matmul)
+def _matmul(a: Any, b: Any) -> Any:
+    nodes = _nodes(a, b)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.matmul(*nodes, d))
+
+
+def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
+    """Matrix product.
+
+    >>> import tilewise as tw
+    >>> tw.matmul(tw.eye(2), tw.array([1.0, 2.0]))
+    Array([1., 2.])
+    """
+    if kwargs:
+        return rec.fallback(np.matmul, (a, b), {**kwargs, "out": out} if out is not None else kwargs, "matmul")
+    if out is not None:
+        return into(np.matmul, (a, b), {}, out)
+    return call(np.matmul, (a, b), {})
+
+
+know(np.matmul, matmul)
+Array.__matmul__ = lambda self, other: matmul(self, other)  # type: ignore[attr-defined]
+Array.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
+
+
+def _imatmul(self: Array, other: Any) -> Array:
+    self[...] = matmul(self, other)  # type: ignore[index]
+    return self
+
+
+Array.__imatmul__ = _imatmul  # type: ignore[attr-defined]
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """NumPy's dot."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return binary(np.multiply, a, b)
+    nodes = _nodes(a, b)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.dot(*nodes, d))
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """Sum over the last axes of both."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return binary(np.multiply, a, b)
+    return _tensordot(a, b, (np.ndim(a) - 1,), (np.ndim(b) - 1,))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """Dot product of all elements, the first conjugated."""
+    x = a.reshape(-1) if type(a) is Array else np.ravel(a)
+    y = b.reshape(-1) if type(b) is Array else np.ravel(b)
+    return dot(x.conj(), y)
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """All products of two vectors."""
+    x = a.reshape(-1, 1) if type(a) is Array else np.reshape(a, (-1, 1))
+    y = b.reshape(1, -1) if type(b) is Array else np.reshape(b, (1, -1))
+    return binary(np.multiply, x, y)
+
+
+def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> Any:
+    nodes = _nodes(a, b)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.tensordot(*nodes, (left, right), d))
+
+
+@implements(np.tensordot, np.linalg.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Sum over pairs of axes."""
+    na, nb = np.ndim(a), np.ndim(b)
+    if np.ndim(axes) == 0:
+        k = int(axes)
+        left, right = tuple(range(na - k, na)), tuple(range(k))
+    else:
+        first, second = axes
+        left = tuple(first) if np.ndim(first) else (first,)
+        right = tuple(second) if np.ndim(second) else (second,)
+    if len(left) != len(right):
+        raise ValueError("shape-mismatch for sum")
+    left = tuple(normalize_axis_index(i, na) for i in left)
+    right = tuple(normalize_axis_index(i, nb) for i in right)
+    return _tensordot(a, b, left, right)
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    """Sums of products named by letters."""
+    if kwargs or not operands or not isinstance(operands[0], str) or "." in operands[0]:
+        return NotImplemented
+    text = operands[0].replace(" ", "")
+    arrays = operands[1:]
+    if "->" not in text:
+        letters = sorted(c for c in set(text) if c.isalpha() and text.count(c) == 1)
+        text += "->" + "".join(letters)
+    ins, result = text.split("->")
+    terms = ins.split(",")
+    if len(terms) != len(arrays) or not all(len(t) == np.ndim(x) for t, x in zip(terms, arrays, strict=True)):
+        return NotImplemented  # NumPy's own complaint
+    if len(set(result)) != len(result) or not set(result) <= set(ins):
+        return NotImplemented
+    nodes = _nodes(*arrays)
+    d = _dtype(*nodes)
+    if d is None or any(len(set(t)) != len(t) for t in terms) and len(arrays) == 1 and set(terms[0]) == set(result):
+        return NotImplemented  # a diagonal is a view
+    if len(arrays) == 1 and set(terms[0]) == set(result):
+        return NotImplemented  # a transpose is a view
+    return _recorded(ops.einsum(text, nodes, d))

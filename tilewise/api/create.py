@@ -1,0 +1,261 @@
+"""Making arrays. In: shapes, values, data. Out: Arrays; large constant ones are recorded, not filled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.views import copy_of
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.ir.order import Order, by_strides, fortran
+from tilewise.ops.const import const
+from tilewise.ops.create import arange as arange_node
+from tilewise.ops.create import full as full_node
+from tilewise.store import pool
+from tilewise.target import threads
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    shape = rec.unwrap(shape)
+    if isinstance(shape, int | np.integer) or (isinstance(shape, np.ndarray) and shape.ndim == 0):
+        shape = (shape,)
+    out = tuple(int(d.__index__()) for d in shape)
+    if any(d < 0 for d in out):
+        raise ValueError("negative dimensions are not allowed")
+    return out
+
+
+def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
+    dims = _shape(shape)
+    nbytes = math.prod(dims) * dtype.itemsize
+    if nbytes < rec.eager_limit() or not rec.numeric(dtype) or not dims:
+        if order in ("C", None):
+            return from_buffer(np.zeros(dims, dtype) if value == 0 else np.full(dims, value, dtype))
+        out = np.empty(dims, dtype) if dtype.hasobject else pool.empty(dims, dtype, _perm(order, len(dims)))
+        out[...] = value
+        return from_buffer(out)
+    scalar = const(np.asarray(value).astype(dtype)[()])
+    return rec.record(full_node(dims, scalar, _perm(order, len(dims))))
+
+
+def _perm(order: Any, ndim: int) -> Order:
+    """A memory order from NumPy's letter, or as it is."""
+    if order in ("C", "K", "A", None):
+        return None
+    return fortran(ndim) if order == "F" else order  # type: ignore[no-any-return]
+
+
+def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+    """Zeros.
+
+    >>> import tilewise as tw
+    >>> tw.zeros(3)
+    Array([0., 0., 0.])
+    """
+    _device(device)
+    return _filled(shape, 0, np.dtype(dtype), order)
+
+
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+    """Ones.
+
+    >>> import tilewise as tw
+    >>> tw.ones(2, dtype="int32")
+    Array([1, 1], dtype=int32)
+    """
+    _device(device)
+    return _filled(shape, 1, np.dtype(float if dtype is None else dtype), order)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+    """One value everywhere.
+
+    >>> import tilewise as tw
+    >>> tw.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]])
+    """
+    _device(device)
+    value = rec.unwrap(fill_value)
+    d = np.dtype(dtype) if dtype is not None else np.asarray(value).dtype
+    if np.ndim(value) or not rec.numeric(d):
+        return from_buffer(np.full(_shape(shape), value, dtype, order=order))  # type: ignore[call-overload]
+    if d.kind in "iu" and isinstance(value, int):
+        value = d.type(value)  # NumPy's OverflowError, at the call
+    return _filled(shape, value, d, order)
+
+
+def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+    """Memory as it comes.
+
+    >>> import tilewise as tw
+    >>> tw.empty((2, 0)).shape
+    (2, 0)
+    """
+    _device(device)
+    dims, d = _shape(shape), np.dtype(dtype)
+    if d.hasobject:
+        return from_buffer(np.empty(dims, d))
+    return from_buffer(pool.empty(dims, d, _perm(order, len(dims))))
+
+
+def _like(maker: Any) -> Any:
+    def like(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    ) -> Array:
+        """As the function without `_like`, with another array's shape and dtype."""
+        x = a if type(a) is Array else rec.record_const(a)
+        d = x.dtype if dtype is None else np.dtype(dtype)
+        dims = x.shape if shape is None else _shape(shape)
+        return maker(dims, d, _order_like(x, dims, order))  # type: ignore[no-any-return]
+
+    return like
+
+
+def _order_like(x: Array, dims: tuple[int, ...], order: str) -> Any:
+    """The memory order of an array made like x."""
+    flags = meta(x).flags
+    if order == "F" or (order in "AK" and flags.fnc and len(dims) == x.ndim):
+        return "F"
+    if order == "K" and len(dims) == x.ndim:
+        return by_strides(x.shape, x.strides) or "C"
+    return "C"
+
+
+zeros_like = _like(zeros)
+ones_like = _like(ones)
+empty_like = _like(empty)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Array:
+    """One value, in another array's shape and dtype.
+
+    >>> import tilewise as tw
+    >>> tw.full_like(tw.arange(3), 5)
+    Array([5, 5, 5])
+    """
+    x = a if type(a) is Array else rec.record_const(a)
+    d = x.dtype if dtype is None else np.dtype(dtype)
+    value = rec.unwrap(fill_value)
+    dims = x.shape if shape is None else _shape(shape)
+    if np.ndim(value):
+        return from_buffer(np.full(dims, value, d))
+    return full(dims, value, d, _order_like(x, dims, order))
+
+
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **bounds: Any) -> Array:
+    """Evenly spaced values from start to stop.
+
+    >>> import tilewise as tw
+    >>> tw.arange(2, 11, 3)
+    Array([2, 5, 8])
+    """
+    _device(device)
+    plain = rec.unwrap(args)
+    plain = tuple(p[()] if isinstance(p, np.ndarray) and p.ndim == 0 else p for p in plain)
+    bounds = rec.unwrap(bounds)
+    if bounds or len(plain) not in (1, 2, 3):
+        return from_buffer(np.arange(*plain, dtype=dtype, **bounds))
+    start, stop, step = (0, plain[0], 1) if len(plain) == 1 else (*plain, 1) if len(plain) == 2 else plain
+    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(np.asarray(p) for p in plain))
+    if kind.char not in "bhilqdf" or not step:
+        return from_buffer(np.arange(*plain, dtype=dtype))
+    length = max(math.ceil((stop - start) / step), 0)
+    if length * kind.itemsize < rec.eager_limit() or length < 2:
+        return from_buffer(np.arange(*plain, dtype=dtype))
+    first, second = kind.type(start), kind.type(start + step)
+    if kind.kind == "i" and not isinstance(step, int | np.integer):
+        return from_buffer(np.arange(*plain, dtype=dtype))
+    return rec.record(arange_node(first.item(), second.item(), length, kind))
+
+
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+) -> Array:
+    """An array from data; always a copy of what it is given, unless that is an Array and copy is not asked for.
+
+    >>> import tilewise as tw
+    >>> tw.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]])
+    """
+    if type(object) is Array:
+        x: Array = object
+        if dtype is not None and np.dtype(dtype) != x.dtype:
+            if copy is False:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            x = x.astype(dtype, order=order)  # type: ignore[attr-defined]
+        elif copy or x._fixed:
+            x = copy_of(x, order)
+            x = from_buffer(meta(x)) if x._fixed else x
+        while x.ndim < ndmin:
+            x = x[None]  # type: ignore[index]
+        return x
+    if isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0:
+        if dtype is None or np.dtype(dtype) == object.dtype:
+            return _snapshot(object, order, ndmin)
+    if copy is False and not isinstance(object, np.ndarray):
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return from_buffer(np.array(rec.unwrap(object), dtype, copy=True, order=order, ndmin=ndmin))  # type: ignore[call-overload]
+
+
+def _snapshot(nd: Any, order: str, ndmin: int) -> Array:
+    plain = np.asarray(nd)
+    perm = None
+    if order == "F" or (order in "KA" and plain.flags.fnc):
+        perm = fortran(plain.ndim)
+    elif order == "K" and not plain.flags.forc:
+        return from_buffer(np.array(plain, order="K", ndmin=ndmin))
+    out = pool.empty(plain.shape, plain.dtype, perm)
+    threads.parallel_copy(out, plain)
+    x = from_buffer(out)
+    while x.ndim < ndmin:
+        x = x[None]  # type: ignore[index]
+    return x
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Array:
+    """The Array itself, or a snapshot of other data (later changes of that data are not seen).
+
+    >>> import tilewise as tw
+    >>> tw.asarray([1.0, 2.0]) + 1
+    Array([2., 3.])
+    """
+    _device(device)
+    if type(a) is Array:
+        if a._fixed:
+            a = from_buffer(forcing.force(a).copy())
+        if order in ("C", "F") and not (meta(a).flags.c_contiguous if order == "C" else meta(a).flags.f_contiguous):
+            if copy is False:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            copy = True
+        return array(a, dtype, copy=bool(copy), order=order or "K")
+    return array(a, dtype, order=order or "K")
+
+
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Array:
+    """As asarray."""
+    return asarray(a, dtype, order, device=device, copy=copy)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """In C order, with at least one axis."""
+    x = asarray(a, dtype, "C")
+    return x if x.ndim else x[None]  # type: ignore[index,no-any-return]
+
+
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """In Fortran order, with at least one axis."""
+    x = asarray(a, dtype, "F")
+    return x if x.ndim else x[None]  # type: ignore[index,no-any-return]
+
+
+def _device(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')

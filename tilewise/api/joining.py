@@ -1,0 +1,232 @@
+"""Joining, padding, rolling, selecting. In: NumPy's arguments. Out: Arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from tilewise.api.dispatch import implements
+from tilewise.api.reductions import node_for
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import apply_ufunc
+from tilewise.array.handle import Array, node_of
+from tilewise.ir.node import Node
+from tilewise.ops import sort as sorts
+from tilewise.ops.elementwise import apply, cast
+from tilewise.ops.join import concat
+
+BOOL = np.dtype(bool)
+
+
+def _parts(arrays: Any) -> list[Any]:
+    """The operands of a join as Arrays or ndarrays."""
+    if type(arrays) is Array:
+        return [arrays[i] for i in range(arrays.shape[0])]  # type: ignore[index]
+    return [a if type(a) is Array else np.asarray(rec.unwrap(a)) for a in arrays]
+
+
+@implements(np.concatenate, np.concat)
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """Join along an axis that is there."""
+    parts = _parts(arrays)
+    if not parts:
+        raise ValueError("need at least one array to concatenate")
+    if axis is None:
+        parts = [p.reshape(-1) for p in parts]
+        axis = 0
+    ndim = parts[0].ndim
+    if ndim == 0:
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    axis = normalize_axis_index(axis, ndim)
+    for k, p in enumerate(parts):
+        if p.ndim != ndim:
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match exactly, but along "
+                f"dimension 0, the array at index 0 has {ndim} dimension(s) and the array at index {k} has {p.ndim} "
+                "dimension(s)"
+            )
+        for i, (a, b) in enumerate(zip(parts[0].shape, p.shape, strict=True)):
+            if i != axis and a != b:
+                raise ValueError(
+                    "all the input array dimensions except for the concatenation axis must match exactly, but along "
+                    f"dimension {i}, the array at index 0 has size {a} and the array at index {k} has size {b}"
+                )
+    common = np.result_type(*(p.dtype for p in parts))
+    d = np.dtype(dtype) if dtype is not None else common
+    if not rec.numeric(d) or not np.can_cast(common, d, casting):  # type: ignore[arg-type]
+        return NotImplemented
+    return rec.record(concat(tuple(rec.as_node(p) for p in parts), axis, d))
+
+
+@implements(np.stack)
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Join along a new axis."""
+    parts = _parts(arrays)
+    if not parts:
+        raise ValueError("need at least one array to stack")
+    if len({p.shape for p in parts}) != 1:
+        raise ValueError("all input arrays must have the same shape")
+    axis = normalize_axis_index(axis, parts[0].ndim + 1)
+    key = (slice(None),) * axis + (None,)
+    return concatenate([p[key] for p in parts], axis, dtype=dtype, casting=casting)
+
+
+def _stacking(prepare: Any, axis: Any) -> Any:
+    def recorder(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+        parts = [prepare(p) for p in _parts(tup)]
+        where = axis(parts) if callable(axis) else axis
+        return concatenate(parts, where, dtype=dtype, casting=casting)
+
+    return recorder
+
+
+implements(np.vstack)(_stacking(lambda p: p if p.ndim > 1 else p.reshape(1, -1), 0))
+implements(np.hstack)(_stacking(lambda p: p if p.ndim else p.reshape(1), lambda ps: 0 if ps[0].ndim == 1 else 1))
+implements(np.column_stack)(_stacking(lambda p: p if p.ndim > 1 else p.reshape(-1, 1), 1))
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Elements pushed along axes, re-entering at the other end."""
+    if type(a) is not Array:
+        return NotImplemented
+    if axis is None:
+        return roll(a.reshape(-1), shift, 0).reshape(a.shape)  # type: ignore[attr-defined]
+    shifts = np.broadcast(rec.unwrap(shift), axis)
+    x = a
+    for by, ax in shifts:
+        k = normalize_axis_index(int(ax), a.ndim)
+        n = x.shape[k]
+        s = int(by) % n if n else 0
+        lead = (slice(None),) * k
+        if s:
+            x = concatenate([x[(*lead, slice(n - s, None))], x[(*lead, slice(0, n - s))]], k)  # type: ignore[index]
+    return x.copy() if x is a else x  # type: ignore[attr-defined]
+
+
+@implements(np.pad)
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """Constant borders (other modes are NumPy's)."""
+    if mode != "constant" or type(array) is not Array or isinstance(pad_width, dict):
+        return NotImplemented
+    value = rec.unwrap(kwargs.get("constant_values", 0))
+    if np.ndim(value) or set(kwargs) - {"constant_values"}:
+        return NotImplemented
+    widths = np.broadcast_to(np.asarray(rec.unwrap(pad_width)), (array.ndim, 2))
+    if widths.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    if (widths < 0).any():
+        raise ValueError("index can't contain negative values")
+    x = array
+    fill = np.asarray(value).astype(array.dtype)
+    for axis, (before, after) in enumerate(widths.tolist()):
+        parts: list[Any] = [x]
+        if before:
+            parts.insert(0, np.full((*x.shape[:axis], before, *x.shape[axis + 1 :]), fill))
+        if after:
+            parts.append(np.full((*x.shape[:axis], after, *x.shape[axis + 1 :]), fill))
+        if len(parts) > 1:
+            x = concatenate(parts, axis)
+    return x.copy() if x is array else x  # type: ignore[attr-defined]
+
+
+@implements(np.where)
+def where(condition: Any, *xy: Any) -> Any:
+    """Elements of x where the condition holds, else of y."""
+    if len(xy) != 2:
+        return NotImplemented
+    values = [v if isinstance(v, int | float | complex | Array) else np.asarray(v) for v in xy]
+    d = np.result_type(*(v.dtype if hasattr(v, "dtype") else v for v in values))
+    if not rec.numeric(d):
+        return NotImplemented
+    for v in (condition, *values):
+        if type(v) is Array:
+            v.shape  # noqa: B018
+    nodes = _where_nodes(condition, values, d)
+    if rec.repeats(nodes):
+        forcing.flush()
+        nodes = _where_nodes(condition, values, d)
+    node = apply("where", nodes, (BOOL, d, d, d))
+    return rec.record(node)
+
+
+def _where_nodes(condition: Any, values: list[Any], d: np.dtype[Any]) -> tuple[Node, ...]:
+    test = cast(rec.as_node(condition), BOOL)
+    return (test, *(cast(rec.as_node(v if hasattr(v, "dtype") else np.asarray(v, d)), d) for v in values))
+
+
+@implements(np.clip)
+def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *, min: Any = np._NoValue,  # noqa: A002
+         max: Any = np._NoValue, **kwargs: Any) -> Any:  # fmt: skip  # noqa: A002
+    """Elements limited to a range."""
+    no = np._NoValue
+    low = min if a_min is no else a_min
+    high = max if a_max is no else a_max
+    low, high = (None if v is no else v for v in (low, high))
+    if kwargs or (low is None and high is None):
+        return NotImplemented
+    d = np.result_type(*(v.dtype if hasattr(v, "dtype") else v for v in (a, low, high) if v is not None))
+    if not rec.numeric(d) or d.kind == "c":
+        return NotImplemented
+    x = a
+    if low is not None:
+        x = apply_ufunc(np.maximum, (x, low))
+    if high is not None:
+        x = apply_ufunc(np.minimum, (x, high))
+    return x
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """Elements at positions along an axis."""
+    if mode != "raise" or type(a) is not Array:
+        return NotImplemented
+    if axis is None:
+        return a.reshape(-1)[indices]  # type: ignore[attr-defined]
+    k = normalize_axis_index(axis, a.ndim)
+    index = indices if type(indices) is Array or np.ndim(indices) == 0 else np.asarray(rec.unwrap(indices))
+    return a[(*(slice(None),) * k, index)]  # type: ignore[index]
+
+
+@implements(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    """Sorted along an axis."""
+    if order is not None or type(a) is not Array:
+        return NotImplemented
+    if axis is None:
+        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
+    node = node_for(a)
+    return rec.record(sorts.sort(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
+
+
+@implements(np.argsort)
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    """Positions that sort an axis."""
+    if order is not None or type(a) is not Array:
+        return NotImplemented
+    if axis is None:
+        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
+    node = node_for(a)
+    return rec.record(sorts.argsort(node, normalize_axis_index(axis, node.ndim), "stable" if stable else kind))
+
+
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """Counts, or sums of weights, by key. The largest key is computed now: it decides the length."""
+    if type(x) is not Array or x.ndim != 1 or x.dtype.kind not in "iub" or x.dtype == np.uint64 or x.size == 0:
+        return NotImplemented
+    if weights is not None and (np.shape(weights) != x.shape or not rec.numeric(np.asarray(weights).dtype if type(weights) is not Array else weights.dtype)):
+        return NotImplemented
+    keys = forcing.force(x)
+    if keys.min() < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    length = max(int(keys.max()) + 1, int(minlength))
+    w = None if weights is None else rec.as_node(weights)
+    if w is not None and w.dtype.kind == "c":
+        return NotImplemented
+    return rec.record(sorts.bincount(node_of(x), w, length))

@@ -1,0 +1,240 @@
+"""NumPy's methods and properties on Arrays, as rows of a table. In: the functions of the namespace. Out: methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.api import create, views
+from tilewise.api.dispatch import call, implements, mutate
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import assign
+from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.ops.elementwise import cast
+from tilewise.ops.join import copy as copy_node
+
+
+def _function(func: Any) -> Any:
+    """A method that is NumPy's function with self first."""
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        return call(func, (self, *args), kwargs)
+
+    method.__name__ = func.__name__
+    method.__doc__ = func.__doc__
+    return method
+
+
+for _name in (
+    "all any argmax argmin argsort argpartition choose clip compress cumprod cumsum diagonal dot max mean min nonzero prod "
+    "ptp ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
+).split():
+    setattr(Array, _name, _function(getattr(np, _name)))
+
+
+def transpose(self: Array, *axes: Any) -> Array:
+    """Axes permuted (a view)."""
+    return views.shown(self, meta(self).transpose(*rec.unwrap(axes)))
+
+
+def reshape(self: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+    """The same elements in another shape."""
+    return views.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+
+def copy(self: Array, order: str = "C") -> Array:
+    """A copy with memory of its own."""
+    x = views.copy_of(self, order)
+    return from_buffer(np.asarray(forcing.force(x)), False) if x._fixed else x
+
+
+def astype(
+    self: Any, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> Array:
+    """The same values in another dtype."""
+    d = np.dtype(dtype)
+    if d == self.dtype and not copy and order == "K":
+        return self  # type: ignore[no-any-return]
+    if not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'"
+        )
+    complex_lost = self.dtype.kind == "c" and d.kind not in "cb"
+    if rec.small((self,)) or not rec.numeric(self.dtype, d) or complex_lost or order != "K":
+        nd = forcing.force(self).astype(d, order=order, copy=True)  # type: ignore[call-overload]
+        return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])  # type: ignore[no-any-return]
+    node = node_of(self)
+    return rec.record(cast(node, d) if d != node.dtype else copy_node(node, node.order), fixed=self._fixed)
+
+
+@implements(np.astype, view=True)
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return astype(x, dtype, copy=copy)
+
+
+def fill(self: Array, value: Any) -> None:
+    """One value everywhere."""
+    assign(self, value)
+
+
+def sort(self: Array, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    """Sort in place."""
+    assign(self, call(np.sort, (self, axis), {k: v for k, v in (("kind", kind), ("order", order), ("stable", stable)) if v is not None}))
+
+
+def _in_place(name: str) -> Any:
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        return mutate(getattr(np.ndarray, name), 0, (self, *args), kwargs)
+
+    return method
+
+
+def _now(name: str) -> Any:
+    """A method that NumPy does on the computed array."""
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        return rec.wrap(getattr(forcing.force(self), name)(*rec.unwrap(args), **rec.unwrap(kwargs)), [self])
+
+    return method
+
+
+def view(self: Array, dtype: Any = None, type: Any = None) -> Array:  # noqa: A002
+    """Another handle on the same memory, or the memory seen as another dtype."""
+    nd = meta(self)
+    return views.on_cell(self._cell, nd.view() if dtype is None else nd.view(dtype))
+
+
+def conjugate(self: Array, *args: Any, **kwargs: Any) -> Any:
+    """Complex conjugate."""
+    if self.dtype.kind != "c" and not args and not kwargs:
+        return self
+    return np.conjugate(self, *args, **kwargs)
+
+
+def real(self: Array) -> Array:
+    """The real part (a view)."""
+    nd = meta(self)
+    return self if nd.dtype.kind != "c" else views.shown(self, nd.real)
+
+
+def imag(self: Array) -> Array:
+    """The imaginary part (a view); zeros of real arrays."""
+    nd = meta(self)
+    if nd.dtype.kind == "c":
+        return views.shown(self, nd.imag)
+    return create.zeros(self.shape, self.dtype)
+
+
+def _set(part: Any) -> Any:
+    def setter(self: Array, value: Any) -> None:
+        assign(part(self), value)
+
+    return setter
+
+
+def resize(self: Array, *shape: Any, refcheck: bool = True) -> None:
+    """Change shape and size in place."""
+    nd = forcing.force(self)
+    dims = shape[0] if len(shape) == 1 else shape
+    new = np.resize(nd, dims) if nd.size else np.zeros(dims, nd.dtype)
+    flat = new.reshape(-1)
+    flat[nd.size :] = 0
+    self._cell.become(new)
+    self._nd = None
+
+
+def namespace(self: Array, *, api_version: str | None = None) -> Any:
+    """The array API's way to find our functions."""
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        raise ValueError(f"Version {api_version!r} of the array API standard is not supported.")
+    import_module = __import__("tilewise")
+    return import_module
+
+
+def to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:
+    """Only "cpu"."""
+    if device != "cpu" or stream is not None:
+        raise ValueError(f"Unsupported device: {device!r}. Only 'cpu' is there.")
+    return self
+
+
+def dlpack(self: Array, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    """Hand the memory to another library: shared read-only where it understands that, else as a copy."""
+    nd = np.asarray(self)
+    if copy or (max_version is None and copy is None):
+        nd = nd.copy()
+        return nd.__dlpack__(max_version=max_version, dl_device=dl_device)
+    return nd.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def dlpack_device(self: Array) -> Any:
+    """The CPU."""
+    return (1, 0)
+
+
+def setflags(self: Array, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    """Forbid (or allow again) writing through this handle."""
+    nd = meta(self)
+    if nd is self._cell.buf or nd is self._cell.ghost:
+        nd = nd[...]
+        self._nd, self._gen = nd, self._cell.gen
+    nd.setflags(write=write, align=align, uic=uic)
+
+
+for _name, _method in {
+    "transpose": transpose, "reshape": reshape, "copy": copy, "astype": astype, "fill": fill, "sort": sort, "view": view,
+    "conj": conjugate, "conjugate": conjugate, "resize": resize, "flatten": views.flatten, "setflags": setflags,
+    "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
+    "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": _now("byteswap"),
+    "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"), "dumps": _now("dumps"),
+    "getfield": _now("getfield"),
+}.items():  # fmt: skip
+    setattr(Array, _name, _method)
+
+Array.T = property(lambda self: views.shown(self, meta(self).T))  # type: ignore[attr-defined]
+Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: ignore[attr-defined]
+Array.real = property(real, _set(real))  # type: ignore[attr-defined]
+Array.imag = property(imag, _set(imag))  # type: ignore[attr-defined]
+Array.flat = property(lambda self: Flat(self), lambda self, v: Flat(self).__setitem__(slice(None), v))  # type: ignore[attr-defined]
+Array.base = property(lambda self: None if meta(self).base is None or meta(self) is self._cell.meta() else views.on_cell(self._cell, self._cell.meta()))  # type: ignore[attr-defined]
+Array.data = property(lambda self: np.asarray(self).data)  # type: ignore[attr-defined]
+Array.ctypes = property(lambda self: np.asarray(self).ctypes)  # type: ignore[attr-defined]
+
+
+class Flat:
+    """x.flat: all elements in C order, readable, writable, iterable."""
+
+    def __init__(self, x: Array) -> None:
+        self.x = x
+        self.at = 0
+
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        nd = forcing.force(self.x)
+        if self.at >= nd.size:
+            raise StopIteration
+        self.at += 1
+        return nd.flat[self.at - 1]
+
+    def __len__(self) -> int:
+        return self.x.size
+
+    def __getitem__(self, key: Any) -> Any:
+        return rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)]) if not isinstance(key, int) else forcing.force(self.x).flat[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        def write(nd: Any, key: Any, value: Any) -> None:
+            nd.flat[key] = value
+
+        mutate(write, 0, (self.x, key, value), {})
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return forcing.force(self.x).flatten()
+
+    def copy(self) -> Array:
+        """All elements in one new axis."""
+        return views.flatten(self.x)

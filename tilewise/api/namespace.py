@@ -1,0 +1,67 @@
+"""Every NumPy name. In: the functions of the families. Out: a namespace: ours, NumPy's constants and types, or fallbacks."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from tilewise.api import contract, create, joining, methods, random, reductions, views
+from tilewise.api.dispatch import MUTATORS, public
+from tilewise.api.ufuncs import wrapped
+from tilewise.array import convert, indexing
+
+OWN: dict[str, Any] = {
+    n: getattr(create, n)
+    for n in (
+        "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray "
+        "ascontiguousarray asfortranarray"
+    ).split()
+}
+
+OWN["matmul"] = contract.matmul
+
+for _f in (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis):
+    MUTATORS[_f] = 0
+
+_SKIP = {"ndarray", "ufunc", "test", "show_config", "get_include", "info", "f2py", "testing", "typing", "ctypeslib", "core", "_core", "matlib"}
+
+
+def ours(name: str, value: Any) -> Any:
+    """What stands for a NumPy name in our namespace."""
+    if name in OWN:
+        return OWN[name]
+    if isinstance(value, np.ufunc) and value.signature is None:
+        return wrapped(value.__name__)
+    if isinstance(value, type) or not callable(value) or isinstance(value, types.ModuleType):
+        return value
+    return public(value)
+
+
+def fill_namespace(names: dict[str, Any]) -> None:
+    """Add every NumPy name (`array` also hides the subpackage of that name)."""
+    for name in dir(np):
+        if name in OWN:
+            names[name] = OWN[name]
+        elif not name.startswith("_") and name not in names and name not in _SKIP:
+            value = getattr(np, name)
+            if not isinstance(value, types.ModuleType):
+                names[name] = ours(name, value)
+    for name in ("linalg", "fft"):
+        names[name] = submodule(name, getattr(np, name))
+    names["random"] = submodule("random", np.random, random.NAMES)
+
+
+def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None = None) -> types.ModuleType:
+    """Our version of one of NumPy's modules."""
+    full = f"tilewise.{name}"
+    module = types.ModuleType(full, source.__doc__)
+    for n in source.__all__:
+        setattr(module, n, ours(n, getattr(source, n)) if given is None else given[n])
+    sys.modules[full] = module
+    return module
+
+
+__all__ = ["convert", "indexing", "joining", "methods", "reductions", "views"]

@@ -1,0 +1,108 @@
+"""Random numbers, NumPy's exact streams. In: NumPy's calls. Out: Arrays.
+
+`default_rng`, `Generator` and the legacy functions give the numbers NumPy gives: an unmodified program computes the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.cell import LOCK
+from tilewise.array.handle import Array, meta
+
+
+class Generator:
+    """NumPy's Generator with Arrays for results.
+
+    >>> import tilewise as tw
+    >>> tw.random.default_rng(0).integers(0, 10, 3)
+    Array([8, 6, 5])
+    """
+
+    def __init__(self, bit_generator: Any) -> None:
+        self._numpy = np.random.Generator(bit_generator)
+
+    @property
+    def bit_generator(self) -> Any:
+        """The source of bits."""
+        return self._numpy.bit_generator
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Independent generators."""
+        return [Generator(g.bit_generator) for g in self._numpy.spawn(n_children)]
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Shuffle in place."""
+        if type(x) is not Array:
+            self._numpy.shuffle(x, axis)
+            return
+        with LOCK:
+            forcing.force(x)
+            x._cell.own()
+            self._numpy.shuffle(meta(x), axis)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _wrapping(getattr(self._numpy, name))
+
+    def __repr__(self) -> str:
+        return repr(self._numpy)
+
+    def __reduce__(self) -> Any:
+        return (Generator, (self._numpy.bit_generator,))
+
+
+def _wrapping(method: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
+        return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
+
+    call.__name__ = getattr(method, "__name__", "random")
+    call.__doc__ = method.__doc__
+    return call
+
+
+def default_rng(seed: Any = None) -> Generator:
+    """A generator; the same seed gives NumPy's numbers.
+
+    >>> import tilewise as tw
+    >>> tw.random.default_rng(42).random(2)
+    Array([0.77395605, 0.43887844])
+    """
+    if isinstance(seed, Generator):
+        return seed
+    return Generator(np.random.default_rng(rec.unwrap(seed)).bit_generator)
+
+
+def shuffle(x: Any) -> None:
+    """Shuffle in place, by the legacy global state."""
+    if type(x) is not Array:
+        np.random.shuffle(x)
+        return
+    with LOCK:
+        forcing.force(x)
+        x._cell.own()
+        np.random.shuffle(meta(x))
+
+
+class RandomState(Generator):
+    """NumPy's legacy generator with Arrays for results."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._numpy = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return (RandomState, (self._numpy,))
+
+
+OWN = {"Generator": Generator, "default_rng": default_rng, "shuffle": shuffle, "RandomState": RandomState}
+NAMES = {
+    n: OWN.get(n, f if isinstance(f := getattr(np.random, n), type) else _wrapping(f))
+    for n in np.random.__all__
+    if hasattr(np.random, n)
+}

@@ -1,0 +1,285 @@
+"""Reductions. In: NumPy's arguments. Out: Arrays; composed from ufunc reductions exactly as NumPy composes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from tilewise.api.dispatch import implements, into
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.handle import Array, node_of
+from tilewise.ir.node import Node
+from tilewise.ops import reduce as ops
+from tilewise.ops.const import const
+from tilewise.ops.elementwise import apply, cast
+
+NO = np._NoValue
+BOOL = np.dtype(bool)
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Normalised axes; None is all of them. Raises NumPy's AxisError."""
+    if axis is None:
+        return tuple(range(ndim))
+    if type(axis) is Array:
+        axis = int(axis)
+    return tuple(sorted(normalize_axis_tuple(axis, ndim, "axis")))
+
+
+def node_for(x: Any) -> Node:
+    """The node of an operand, after a flush if the program repeats here."""
+    if type(x) is not Array:
+        return rec.as_node(x)
+    node = node_of(x)
+    if rec.repeats((node,)):
+        forcing.flush()
+        node = node_of(x)
+    return node
+
+
+def accumulator(f: np.ufunc, dtype: np.dtype[Any], wanted: Any) -> np.dtype[Any]:
+    """The dtype NumPy accumulates in: small integers widen for sums and products."""
+    if wanted is not None:
+        return np.dtype(wanted)
+    if f in (np.add, np.multiply) and dtype.kind in "bui":
+        if dtype.kind == "u":
+            return np.dtype(np.uint) if dtype.itemsize < 8 else dtype
+        return np.dtype(np.int_) if dtype.itemsize < 8 else dtype
+    if f in (np.logical_and, np.logical_or, np.logical_xor):
+        return BOOL
+    return dtype
+
+
+def reduce_node(
+    node: Node, f: np.ufunc, axis: Any, dtype: Any = None, keepdims: bool = False, initial: Any = NO, where: Any = True
+) -> Node | None:
+    """The node of f.reduce; None where NumPy must do it."""
+    axes = axes_of(axis, node.ndim)
+    acc = accumulator(f, node.dtype, dtype)
+    if f.identity is None and initial is NO and any(node.shape[a] == 0 for a in axes if isinstance(node.shape[a], int)):
+        raise ValueError(f"zero-size array to reduction operation {f.__name__} which has no identity")
+    if f not in _REDUCIBLE or not rec.numeric(acc) or (len(axes) > 1 and f not in _REORDERABLE):
+        return None
+    if f is np.subtract or (acc.kind == "b" and f in (np.add, np.multiply)):
+        return None
+    if where is not True:
+        start = initial if initial is not NO else f.identity
+        if start is None:
+            raise ValueError(
+                f"reduction operation '{f.__name__}' does not have an identity, so to use a where mask one has to "
+                "specify 'initial'"
+            )
+        mask = cast(rec.as_node(where), BOOL)
+        fill = const(np.asarray(start).astype(acc)[()])
+        node = apply("where", (mask, cast(node, acc), fill), (BOOL, acc, acc, acc))
+        if len(node.shape) != len(rec.as_node(where).shape) and not axes:
+            return None
+    out = ops.reduce(node, f.__name__, axes, keepdims, acc)
+    if initial is not NO and initial is not None and not (initial == f.identity and type(initial) is not float):
+        one = const(np.asarray(initial).astype(out.dtype)[()])
+        out = apply(f.__name__, (one, out), (out.dtype, out.dtype, out.dtype))
+    return out
+
+
+_REDUCIBLE = {
+    np.add, np.multiply, np.minimum, np.maximum, np.fmin, np.fmax, np.logical_and, np.logical_or, np.logical_xor,
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logaddexp, np.hypot, np.gcd, np.lcm,
+}  # fmt: skip
+_REORDERABLE = _REDUCIBLE - {np.hypot, np.logaddexp}
+
+
+def reduce_ufunc(
+    f: np.ufunc, array: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any
+) -> Any:
+    """ufunc.reduce."""
+    kwargs: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    if dtype is not None:
+        kwargs["dtype"] = dtype
+    if initial is not NO:
+        kwargs["initial"] = initial
+    if where is not True:
+        kwargs["where"] = where
+    if out is not None:
+        if dtype is None and type(out) is Array:
+            kwargs["dtype"] = out.dtype
+        return into(f.reduce, (array,), kwargs, out)
+    x = array if type(array) is Array else None
+    if x is None or rec.small((x,)) or not rec.numeric(x.dtype):
+        return rec.at_once(f.reduce, (array,), kwargs)
+    node = reduce_node(node_for(x), f, axis, dtype, keepdims, initial, where)
+    if node is None:
+        return rec.fallback(f.reduce, (array,), kwargs, f"{f.__name__}.reduce")
+    return rec.record(node, fixed=node.shape == ())
+
+
+def scan_ufunc(f: np.ufunc, array: Any, axis: int, dtype: Any, out: Any) -> Any:
+    """ufunc.accumulate."""
+    kwargs: dict[str, Any] = {"axis": axis}
+    if dtype is not None:
+        kwargs["dtype"] = dtype
+    if out is not None:
+        return into(f.accumulate, (array,), kwargs, out)
+    if type(array) is not Array or rec.small((array,)) or not rec.numeric(array.dtype) or f not in _REDUCIBLE:
+        return rec.at_once(f.accumulate, (array,), kwargs)
+    node = node_for(array)
+    (a,) = axes_of(axis, node.ndim)
+    return rec.record(ops.scan(node, f.__name__, a, accumulator(f, node.dtype, dtype)))
+
+
+def _simple(f: np.ufunc) -> Any:
+    def recorder(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO
+    ) -> Any:
+        node = reduce_node(
+            node_for(a), f, axis, dtype, bool(keepdims) if keepdims is not NO else False, initial, True if where is NO else where
+        )
+        return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
+
+    return recorder
+
+
+def _without_dtype(f: np.ufunc) -> Any:
+    def recorder(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO) -> Any:
+        return _simple(f)(a, axis, None, out, keepdims, initial, where)
+
+    return recorder
+
+
+implements(np.sum)(_simple(np.add))
+implements(np.prod)(_simple(np.multiply))
+implements(np.max, np.amax)(_without_dtype(np.maximum))
+implements(np.min, np.amin)(_without_dtype(np.minimum))
+
+
+def _logical(f: np.ufunc) -> Any:
+    def recorder(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, *, where: Any = NO) -> Any:
+        keep = bool(keepdims) if keepdims is not NO else False
+        node = reduce_node(node_for(a), f, axis, None, keep, NO, True if where is NO else where)
+        return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
+
+    return recorder
+
+
+implements(np.any)(_logical(np.logical_or))
+implements(np.all)(_logical(np.logical_and))
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Elements that are not zero."""
+    node = ops.reduce(cast(cast(node_for(a), BOOL), np.dtype(np.intp)), "add", axes_of(axis, a.ndim), keepdims, np.dtype(np.intp))
+    return rec.record(node, fixed=node.shape == ())
+
+
+def _divide(node: Node, count: Any) -> Node:
+    loop = (node.dtype, node.dtype, node.dtype)
+    return apply("divide", (node, const(node.dtype.type(count))), loop)
+
+
+def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Node | None:
+    """NumPy's mean: integers and bools in float64, float16 in float32."""
+    if not node.known:
+        return None
+    kind = node.dtype.kind
+    acc = np.dtype(dtype) if dtype is not None else np.dtype(np.float64) if kind in "biu" else node.dtype
+    if acc == np.float16 or acc.kind not in "fc":
+        return None
+    count = 1
+    for a in axes:
+        count *= node.shape[a]
+    if count == 0:
+        return None
+    return _divide(ops.reduce(node, "add", axes, keepdims, acc), count)
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO, *, where: Any = NO) -> Any:
+    """Arithmetic mean."""
+    if where is not NO and where is not True:
+        return NotImplemented
+    node = node_for(a)
+    found = _mean_node(node, axes_of(axis, node.ndim), dtype, keepdims is not NO and bool(keepdims))
+    return NotImplemented if found is None else rec.record(found, fixed=found.shape == ())
+
+
+def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: tuple[Any, ...]) -> Node | None:
+    """NumPy's two passes: the mean, then the mean of squared differences. None where NumPy must do it."""
+    where, mean, correction = options
+    if where is not NO or mean is not NO or type(a) is not Array:
+        return None
+    ddof = correction if correction is not NO else ddof
+    node = node_for(a)
+    if not node.known:
+        return None
+    axes = axes_of(axis, node.ndim)
+    centre = _mean_node(node, axes, dtype, True)
+    if centre is None or centre.dtype.kind == "c":
+        return None
+    d = centre.dtype
+    off = apply("subtract", (node, centre), (d, d, d))
+    total = ops.reduce(apply("square", (off,), (d, d)), "add", axes, keepdims is not NO and bool(keepdims), d)
+    count = 1
+    for i in axes:
+        count *= node.shape[i]
+    return None if count - ddof <= 0 else _divide(total, count - ddof)
+
+
+@implements(np.var)
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO, *,
+    where: Any = NO, mean: Any = NO, correction: Any = NO,
+) -> Any:  # fmt: skip
+    """Variance."""
+    node = _var_node(a, axis, dtype, ddof, keepdims, (where, mean, correction))
+    return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
+
+
+@implements(np.std)
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO, *,
+    where: Any = NO, mean: Any = NO, correction: Any = NO,
+) -> Any:  # fmt: skip
+    """Standard deviation."""
+    node = _var_node(a, axis, dtype, ddof, keepdims, (where, mean, correction))
+    if node is None:
+        return NotImplemented
+    root = apply("sqrt", (node,), (node.dtype, node.dtype))
+    return rec.record(root, fixed=root.shape == ())
+
+
+def _arg(name: str) -> Any:
+    def recorder(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
+        node = node_for(a)
+        if not node.known:
+            return NotImplemented
+        if node.size == 0:
+            raise ValueError(f"attempt to get {name} of an empty sequence")
+        which = None if axis is None else axes_of(axis, node.ndim)[0]
+        found = ops.arg(node, name, which, keepdims is not NO and bool(keepdims))
+        return rec.record(found, fixed=found.shape == ())
+
+    return recorder
+
+
+implements(np.argmin)(_arg("argmin"))
+implements(np.argmax)(_arg("argmax"))
+
+
+def _scan(f: np.ufunc) -> Any:
+    def recorder(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if axis is None:
+            if a.ndim != 1:
+                a = a.reshape(-1)
+            axis = 0
+        node = node_for(a)
+        (i,) = axes_of(axis, node.ndim)
+        return rec.record(ops.scan(node, f.__name__, i, accumulator(f, node.dtype, dtype)))
+
+    return recorder
+
+
+implements(np.cumsum)(_scan(np.add))
+implements(np.cumprod)(_scan(np.multiply))

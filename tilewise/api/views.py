@@ -1,0 +1,156 @@
+"""Shape work. In: an Array. Out: views of its cell where NumPy gives views, copies where NumPy copies.
+
+View functions run NumPy's own function on the array's memory or on its ghost, so shapes, errors and aliasing are
+NumPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.dispatch import implements
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.cell import ND, root
+from tilewise.array.handle import Array, meta, node_of, on_cell
+from tilewise.ir.order import Order, by_strides, fortran
+from tilewise.ops.join import copy as copy_node
+from tilewise.ops.join import reshape as reshape_node
+
+
+def shown(x: Array, nd: ND) -> Array:
+    """A handle on x's cell for a view NumPy made of its memory or ghost."""
+    if nd is x._nd:
+        return x
+    return on_cell(x._cell, nd)
+
+
+def _view(func: Any) -> Any:
+    """A recorder that lets NumPy make the view (a tuple or list of them)."""
+
+    @functools.wraps(func)
+    def recorder(a: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(a) is not Array:
+            return NotImplemented
+        made = func(meta(a), *rec.unwrap(args), **rec.unwrap(kwargs))
+        if isinstance(made, list | tuple):
+            return type(made)(shown(a, m) for m in made)
+        return shown(a, made)
+
+    return recorder
+
+
+for _f in (
+    np.transpose, np.permute_dims, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.broadcast_to,
+    np.flip, np.fliplr, np.flipud, np.rot90, np.diagonal, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit,
+    np.matrix_transpose, np.linalg.matrix_transpose, np.linalg.diagonal, np.unstack,
+):  # fmt: skip
+    implements(_f, view=True)(_view(_f))
+
+
+def _atleast(func: Any) -> Any:
+    def recorder(*arys: Any) -> Any:
+        if len(arys) == 1 and type(arys[0]) is Array:
+            return shown(arys[0], func(meta(arys[0])))
+        made = tuple(shown(a, func(meta(a))) if type(a) is Array else rec.at_once(func, (a,), {}) for a in arys)
+        return made
+
+    return recorder
+
+
+for _f in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
+    implements(_f, view=True)(_atleast(_f))
+
+
+@implements(np.broadcast_arrays, view=True)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """Views of the operands in their common shape."""
+    arrays = [a if type(a) is Array else rec.record_const(a) for a in args]
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    return tuple(shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
+
+
+@implements(np.reshape, view=True)
+def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
+    """The same elements in another shape: a view where strides allow it."""
+    if type(a) is not Array:
+        return NotImplemented
+    shape = rec.unwrap(newshape if shape is None else shape)
+    if order == "A":
+        order = "F" if meta(a).flags.fnc else "C"
+    nd = meta(a)
+    try:
+        if not copy:
+            return shown(a, np.reshape(nd, shape, order=order, copy=False))  # type: ignore[call-overload]
+    except ValueError as error:
+        if copy is False or "copy" not in str(error):
+            raise
+    target = np.broadcast_to(np.zeros((), bool), nd.shape).reshape(shape).shape if nd.size < 0 else _target(nd, shape)
+    if rec.small((a,)):
+        return rec.at_once(np.reshape, (a, target), {"order": order, "copy": copy})
+    return rec.record(reshape_node(node_of(a), target, order))
+
+
+def _target(nd: ND, shape: Any) -> tuple[int, ...]:
+    """The shape with -1 filled in; NumPy's error if it does not fit."""
+    dims = (int(shape),) if np.ndim(shape) == 0 else tuple(int(d) for d in shape)
+    unknown = dims.count(-1)
+    rest = 1
+    for d in dims:
+        rest *= d if d != -1 else 1
+    if unknown == 1 and rest and nd.size % rest == 0:
+        dims = tuple(nd.size // rest if d == -1 else d for d in dims)
+    elif unknown or rest != nd.size:
+        raise ValueError(f"cannot reshape array of size {nd.size} into shape {str(dims).replace(' ', '')}")
+    return dims
+
+
+@implements(np.ravel, view=True)
+def ravel(a: Any, order: str = "C") -> Any:
+    """One axis; a view where strides allow it."""
+    if type(a) is not Array:
+        return NotImplemented
+    nd = meta(a)
+    if order == "K":
+        perm = by_strides(nd.shape, nd.strides)
+        turned = a if perm is None else shown(a, nd.transpose(perm))
+        return reshape(turned, -1)
+    if order == "A":
+        order = "F" if nd.flags.fnc else "C"
+    return reshape(a, -1, order)
+
+
+def copy_order(x: Array, order: str) -> Order:
+    """The memory order of a copy asked for as C, F, A or K."""
+    nd = meta(x)
+    if order == "C":
+        return None
+    if order == "F" or (order == "A" and nd.flags.fnc):
+        return fortran(nd.ndim)
+    return by_strides(nd.shape, nd.strides) if order == "K" else None
+
+
+@implements(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """A copy with memory of its own."""
+    if type(a) is not Array:
+        return NotImplemented
+    if not node_of(a).known:
+        return rec.record(copy_node(node_of(a), None))
+    return rec.record(copy_node(node_of(a), copy_order(a, order)))
+
+
+def flatten(self: Array, order: str = "C") -> Array:
+    """A copy in one axis."""
+    x = ravel(self, order)
+    return copy_of(x) if root(meta(x)) is root(meta(self)) or x._cell is self._cell else x  # type: ignore[no-any-return]
+
+
+def copy_of(x: Array, order: str = "C") -> Array:
+    """x.copy()."""
+    if rec.small((x,)) or not rec.numeric(x.dtype):
+        return rec.wrap_array(forcing.force(x).copy(order=order), ())  # type: ignore[arg-type]
+    return copy(x, order)  # type: ignore[no-any-return]

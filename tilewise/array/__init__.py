@@ -1,0 +1,1 @@
+"""Arrays: cells (the only mutable thing), handles on them, recording, forcing, sessions."""

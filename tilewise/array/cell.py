@@ -1,0 +1,126 @@
+"""Cells: the only mutable thing. In: buffers and nodes. Out: what a handle reads, and leave to write at once.
+
+A cell is either *known* (a buffer, no node) or *pending* (a node, no buffer). Handles keep an ndarray that shows the
+cell's memory; `gen` counts buffers, so a handle sees that its ndarray is stale. The ndarray of a handle on a pending
+cell is a *ghost*: right shape, strides and dtype, no memory behind it; only its metadata is ever used.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, known_leaf
+from tilewise.ir.order import by_strides, strides_of
+
+ND = np.ndarray[Any, Any]
+
+LOCK = threading.RLock()  # guards every change of a cell's state, and evaluation
+
+
+class Cell:
+    """A mutable value: a buffer, or the node that will become one."""
+
+    __slots__ = ("__weakref__", "buf", "exports", "gen", "ghost", "leaf", "node", "owner")
+
+    def __init__(self, buf: ND | None, node: Node | None, owner: Any = None) -> None:
+        self.buf = buf
+        self.node = node
+        self.gen = 0
+        self.ghost: ND | None = None
+        self.leaf: Any = None  # weak reference to the leaf node of the current buffer: alive means recorded readers
+        self.exports: list[Any] | None = None  # weak references to what was handed out of the buffer
+        self.owner = owner  # the session whose engine holds a placed value
+
+    def meta(self) -> ND:
+        """An array with the cell's shape, strides and dtype: the buffer, or a ghost."""
+        if self.buf is not None:
+            return self.buf
+        if self.ghost is None:
+            assert self.node is not None
+            self.ghost = ghost(self.node)
+        return self.ghost
+
+    def read(self) -> Node:
+        """The node that stands for the current value."""
+        with LOCK:
+            if self.node is not None:
+                return self.node
+            found = None if self.leaf is None else self.leaf()
+            if found is None:
+                buf = self.buf
+                assert buf is not None
+                if self.exports is None:
+                    self.exports = []
+                found = known_leaf(buf, by_strides(buf.shape, buf.strides), self.exports)
+                self.leaf = weakref.ref(found)
+            return found  # type: ignore[no-any-return]
+
+    def free_to_write(self) -> bool:
+        """Whether the buffer may be written at once: nobody else reads it."""
+        if self.leaf is not None and self.leaf() is not None:
+            return False
+        return not self.exports or not any(e() is not None for e in self.exports)
+
+    def own(self) -> ND:
+        """The buffer, made private first if anyone else reads it (copy on write)."""
+        with LOCK:
+            assert self.buf is not None
+            if not self.free_to_write():
+                self.become(self.buf.copy(order="K"))
+            return self.buf
+
+    def become(self, buf: ND) -> None:
+        """Take a new buffer as the value."""
+        with LOCK:
+            self.buf = buf
+            self.node = None
+            self.ghost = None
+            self.leaf = None
+            self.exports = None
+            self.gen += 1
+
+    def record(self, node: Node) -> None:
+        """Take a pending node as the value."""
+        with LOCK:
+            self.node = node
+            self.buf = None
+            self.ghost = None
+            self.leaf = None
+            self.exports = None
+            self.gen += 1
+
+
+class _Nowhere:
+    """Describes an array without memory. Its address is never read."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]) -> None:
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": dtype.str,
+            "strides": strides,
+            "data": (1 << 20, False),
+            "version": 3,
+        }
+
+
+def ghost(node: Node) -> ND:
+    """An array with the node's type, and nothing behind it."""
+    strides = strides_of(node.shape, node.dtype.itemsize, node.order)
+    return np.asarray(_Nowhere(node.shape, node.dtype, strides))
+
+
+def root(nd: ND) -> ND:
+    """The array that a view was taken of (itself, if it is no view)."""
+    base = nd.base
+    return base if isinstance(base, np.ndarray) else nd
+
+
+def address(nd: ND) -> int:
+    """Where the first element is."""
+    return int(nd.__array_interface__["data"][0])

@@ -1,0 +1,176 @@
+"""Leaving the graph: numbers, ndarrays, text, pickles. In: an Array. Out: what NumPy, Python and files take."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.cell import LOCK, ND, address
+from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of
+from tilewise.ir.node import Node, freeze, thaw
+
+
+class _Export:
+    """Holds a buffer for foreign code: alive exactly as long as any ndarray that shows it."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "buffer")
+
+    def __init__(self, nd: ND) -> None:
+        self.buffer = nd
+        self.__array_interface__ = {
+            "shape": nd.shape,
+            "typestr": nd.dtype.str,
+            "strides": nd.strides,
+            "data": (address(nd), True),
+            "version": 3,
+        }
+
+
+def export(x: Array) -> ND:
+    """A read-only ndarray on x's memory; later writes to x go elsewhere."""
+    with LOCK:
+        nd = forcing.force(x)
+        if nd.dtype.hasobject or nd.dtype.kind in "VUSMm" or nd.size == 0:
+            out = nd.copy()
+            out.flags.writeable = False
+            return out
+        cell = x._cell
+        holder = _Export(nd)
+        if cell.exports is None:
+            cell.exports = []
+        cell.exports[:] = [e for e in cell.exports if e() is not None]
+        cell.exports.append(weakref.ref(holder))
+        return np.asarray(holder)
+
+
+def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
+    """For `numpy.asarray(x)`: read-only and shared; a writable copy if asked for one, or for another dtype."""
+    if dtype is not None and np.dtype(dtype) != self.dtype:
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return forcing.force(self).astype(dtype)
+    if copy:
+        return forcing.force(self).copy(order="K")
+    return export(self)
+
+
+def compute(self: Array) -> ND:
+    """Evaluate, and give the result as an ndarray that the caller owns.
+
+    >>> import tilewise as tw
+    >>> (tw.arange(4) * 2).compute()
+    array([0, 2, 4, 6])
+    """
+    return forcing.force(self).copy(order="K")
+
+
+def item(self: Array, *args: Any) -> Any:
+    """One element as a Python number."""
+    return forcing.force(self).item(*args)
+
+
+def number(kind: Any) -> Any:
+    """int(x), float(x), …: of one element."""
+
+    def method(self: Array) -> Any:
+        return kind(forcing.force(self) if not self._fixed else forcing.force(self)[()])
+
+    return method
+
+
+def index(self: Array) -> int:
+    """For slices and range: an integer array of no axes."""
+    return forcing.force(self).__index__()
+
+
+def rows(self: Array) -> Iterator[Any]:
+    """Iterate over the first axis, as NumPy does: views, or scalars of a vector."""
+    if self.ndim == 0:
+        raise TypeError("iteration over a 0-d array")
+    forcing.force(self)
+    for i in range(self.shape[0]):
+        yield self[i]
+
+
+def contains(self: Array, value: Any) -> bool:
+    """`value in x`."""
+    return rec.unwrap(value) in forcing.force(self)
+
+
+def text(self: Array) -> str:
+    """NumPy's text, under our name; numbers print as numbers."""
+    shown = repr(forcing.force(self))
+    return "Array" + shown.removeprefix("array").replace("\n     ", "\n     ") if shown.startswith("array") else shown
+
+
+def plain(self: Array) -> str:
+    """str(x)."""
+    nd = forcing.force(self)
+    return str(nd[()] if self._fixed else nd)
+
+
+def formatted(self: Array, spec: str) -> str:
+    """f"{x:…}" of a number."""
+    nd = forcing.force(self)
+    return format(nd[()] if nd.ndim == 0 else nd, spec)
+
+
+def hashed(self: Array) -> int:
+    """Numbers hash; arrays do not."""
+    if self._fixed:
+        return hash(forcing.force(self)[()])
+    raise TypeError("unhashable type: 'Array'")
+
+
+def _rebuild_known(nd: ND, fixed: bool) -> Array:
+    return from_buffer(nd if nd.flags.writeable else nd.copy(order="K"), fixed)
+
+
+def _rebuild_pending(frozen: Any, fixed: bool) -> Array:
+    node = thaw(frozen, 0)
+    if node.value is not None:
+        return _rebuild_known(np.array(node.value, copy=True, order="K"), fixed)
+    x = from_node(node, fixed)
+    forcing.register(x._cell)
+    return x
+
+
+def reduce(self: Array) -> Any:
+    """Pickle: known arrays as data, pending ones as their graph."""
+    if self._cell.node is None:
+        return (_rebuild_known, (meta(self).copy(order="K"), self._fixed))
+    node: Node = node_of(self)
+    return (_rebuild_pending, (freeze([node]), self._fixed))
+
+
+def deepcopy(self: Array, memo: Any = None) -> Array:
+    """An independent array with the same value."""
+    return self if self._fixed else from_buffer(forcing.force(self).copy(order="K"))
+
+
+for _name, _method in {
+    "__array__": to_array,
+    "compute": compute,
+    "item": item,
+    "__bool__": number(bool),
+    "__int__": number(int),
+    "__float__": number(float),
+    "__complex__": number(complex),
+    "__index__": index,
+    "__iter__": rows,
+    "__contains__": contains,
+    "__repr__": text,
+    "__str__": plain,
+    "__format__": formatted,
+    "__hash__": hashed,
+    "__reduce__": reduce,
+    "__deepcopy__": deepcopy,
+    "__copy__": deepcopy,
+}.items():
+    setattr(Array, _name, _method)
+Array.__array_priority__ = 1000.0  # type: ignore[attr-defined]

@@ -1,0 +1,220 @@
+"""The handle: `Array`, a cell and a window onto it. This file holds what every handle can do without computing.
+
+Arithmetic is in arithmetic.py, indexing in indexing.py; the NumPy methods are attached by api/.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.cell import ND, Cell, address, root
+from tilewise.ir.node import Node
+from tilewise.ops.views import Window, strided, view
+
+
+class Array:
+    """An n-dimensional array: NumPy's behaviour over a lazily evaluated graph.
+
+    Made by the functions of `tilewise`, not by calling the class with data (as `numpy.ndarray`, the class itself takes
+    a shape and gives uninitialised memory).
+
+    >>> import tilewise as tw
+    >>> x = tw.arange(6.0).reshape(2, 3)
+    >>> y = x[:, 1]          # a view
+    >>> y[:] = 0.0           # writes through
+    >>> x.sum()
+    Array(10.)
+    """
+
+    __slots__ = ("__weakref__", "_cell", "_fixed", "_gen", "_nd")
+
+    _cell: Cell
+    _nd: ND | None  # shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet
+    _gen: int
+    _fixed: bool  # a number, as NumPy would return a scalar: immutable
+
+    def __new__(
+        cls,
+        shape: Any,
+        dtype: Any = float,
+        buffer: Any = None,
+        offset: int = 0,
+        strides: Any = None,
+        order: Any = None,
+    ) -> Array:
+        """Uninitialised memory, as `numpy.ndarray(shape, dtype)`."""
+        nd: ND = np.ndarray(shape, dtype, buffer, offset, strides, order)
+        if buffer is not None:
+            nd = nd.copy(order="K")
+        return from_buffer(nd)
+
+    # -- metadata: never computes, except where a mask decides a length --------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes (asking for one that a mask decides evaluates the mask)."""
+        nd = self._nd
+        return nd.shape if nd is not None else meta(self).shape
+
+    @shape.setter
+    def shape(self, new: Any) -> None:
+        nd = np.reshape(meta(self), new, copy=False)
+        self._nd = nd
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        nd = self._nd
+        if nd is not None:
+            return nd.dtype
+        cell = self._cell
+        return cell.node.dtype if cell.node is not None else cell.meta().dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        nd = self._nd
+        if nd is not None:
+            return nd.ndim
+        node = self._cell.node
+        return len(node.shape) if node is not None else self._cell.meta().ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return meta(self).size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return meta(self).nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis, as NumPy would lay the array out."""
+        return meta(self).strides
+
+    @property
+    def flags(self) -> Any:
+        """NumPy's flags object: contiguity and whether writing is allowed."""
+        return meta(self).flags
+
+    @property
+    def device(self) -> str:
+        """Where the array API says it is."""
+        return "cpu"
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of unsized object")
+        return shape[0]
+
+
+def from_buffer(nd: ND, fixed: bool = False) -> Array:
+    """A known array that owns `nd` (no other cell and no user has it)."""
+    x = object.__new__(Array)
+    x._cell = Cell(nd, None)
+    x._nd = nd
+    x._gen = 0
+    x._fixed = fixed
+    return x
+
+
+def from_node(node: Node, fixed: bool = False) -> Array:
+    """A pending array."""
+    x = object.__new__(Array)
+    x._cell = Cell(None, node)
+    x._nd = None
+    x._gen = 0
+    x._fixed = fixed
+    return x
+
+
+def on_cell(cell: Cell, nd: ND) -> Array:
+    """A view: another handle on a cell. `nd` is a view of the cell's buffer or ghost."""
+    x = object.__new__(Array)
+    x._cell = cell
+    x._nd = nd
+    x._gen = cell.gen
+    x._fixed = False
+    return x
+
+
+_resolver: Any = None  # array/force.py: makes lengths known
+
+
+def set_resolver(resolve: Any) -> None:
+    """force.py says how unknown lengths become known."""
+    global _resolver
+    _resolver = resolve
+
+
+def meta(x: Array) -> ND:
+    """An up-to-date array showing x's memory or ghost; evaluates masks if a length hangs on one."""
+    cell = x._cell
+    nd = x._nd
+    if nd is not None:
+        return nd if x._gen == cell.gen else refresh(x)
+    node = cell.node
+    if node is not None and not node.known:
+        _resolver(x)
+        return meta(x)
+    return refresh(x)
+
+
+def refresh(x: Array) -> ND:
+    """Point x's ndarray at the cell's present buffer or ghost."""
+    cell = x._cell
+    while True:
+        gen = cell.gen
+        base = cell.meta()
+        nd = x._nd
+        if nd is None or (_whole(nd) and nd.shape == base.shape):
+            fresh = base
+        else:
+            fresh = strided(base, address(nd) - address(root(nd)), nd.shape, nd.strides, nd.dtype)
+            if not nd.flags.writeable:
+                fresh.flags.writeable = False
+        if gen == cell.gen:
+            x._nd = fresh
+            x._gen = gen
+            return fresh
+
+
+def _whole(nd: ND) -> bool:
+    return not isinstance(nd.base, np.ndarray)
+
+
+def node_of(x: Array) -> Node:
+    """The node that stands for x's value now."""
+    cell = x._cell
+    if x._nd is None:
+        return cell.read()
+    nd = x._nd if x._gen == cell.gen else refresh(x)
+    base = cell.read()
+    if _whole(nd) and nd.shape == base.shape:
+        return base
+    return view(base, address(nd) - address(root(nd)), nd.shape, nd.strides, nd.dtype)
+
+
+def window_of(x: Array) -> Window | None:
+    """The window of x onto its cell; None if it is the whole cell."""
+    nd = meta(x)
+    base = x._cell.read()
+    if _whole(nd) and nd.shape == base.shape:
+        return None
+    offset = address(nd) - address(root(nd))
+    return Window(offset, nd.shape, nd.strides, nd.dtype, base.shape, base.order, base.dtype)
+
+
+def pending(x: Array) -> bool:
+    """Whether x must be computed before its elements can be seen."""
+    return x._cell.node is not None

@@ -1,0 +1,401 @@
+"""Indexing. In: a key as NumPy takes it. Out: views, selections, scalars; or a recorded write.
+
+Basic keys (integers, slices, new axes, an ellipsis) make views, by letting NumPy index the array or its ghost. Keys with
+index arrays or masks select; a single mask makes an axis of unknown length.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import assign, check_writable, store
+from tilewise.array.cell import LOCK, ND
+from tilewise.array.handle import Array, meta, node_of, on_cell, window_of
+from tilewise.ir.node import Node, intern
+from tilewise.ops.elementwise import apply, cast
+from tilewise.ops.index import Gather, Put, compress
+from tilewise.ops.views import view
+
+_BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+
+
+def is_basic(key: Any) -> bool:
+    """Whether a key makes a view (no index arrays, masks or lists)."""
+    if type(key) is tuple:
+        return all(isinstance(k, _BASIC) and type(k) is not bool for k in key)
+    return isinstance(key, _BASIC) and type(key) is not bool
+
+
+def plain_key(key: Any) -> Any:
+    """The key with 0-d integer Arrays as integers."""
+    if type(key) is tuple:
+        return tuple(plain_part(k) for k in key)
+    return plain_part(key)
+
+
+def plain_part(k: Any) -> Any:
+    """One part of a key: 0-d integer Arrays become integers, also inside slices."""
+    t = type(k)
+    if t is Array and k.ndim == 0 and k.dtype.kind in "iu":
+        return int(forcing.force(k))
+    if t is slice and (type(k.start) is Array or type(k.stop) is Array or type(k.step) is Array):
+        return slice(*(None if p is None else p.__index__() for p in (k.start, k.stop, k.step)))
+    return k
+
+
+def getitem(self: Array, key: Any) -> Any:
+    """self[key]."""
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen:
+        t = type(key)
+        if t is int or t is slice or (t is tuple and is_basic(key)):
+            r = self._nd[key]  # type: ignore[index]
+            if type(r) is np.ndarray:
+                return on_cell(cell, r)
+            if self._fixed or not isinstance(r, np.void):
+                return r
+    key = plain_key(key)
+    if is_basic(key):
+        shown = meta(self)
+        r = _show(shown, key)
+        if r is None:
+            return _element(self, shown, key)
+        return on_cell(cell, r)
+    return select(self, key)
+
+
+Array.__getitem__ = getitem  # type: ignore[attr-defined]
+
+
+def _show(shown: ND, key: Any) -> ND | None:
+    """The view for a basic key, or None if it names one element (a ghost must not be read)."""
+    parts = key if type(key) is tuple else (key,)
+    ints = sum(isinstance(k, int | np.integer) for k in parts)
+    if ints == shown.ndim and not any(k is None or k is Ellipsis for k in parts):
+        return None
+    if parts == () or (parts == (Ellipsis,) and False):
+        return None if shown.ndim == 0 else shown[...]
+    return shown[key]  # type: ignore[no-any-return]
+
+
+def _element(x: Array, shown: ND, key: Any) -> Any:
+    """x[i, j, …] of one element: a NumPy scalar of known data, a pending number otherwise."""
+    if x._cell.node is None:
+        return shown[key]
+    parts = key if type(key) is tuple else (key,)
+    one = shown[tuple(slice(k, k + 1 or None) if k >= -n else _bad(shown, key) for k, n in zip(parts, shown.shape, strict=True))] if parts else shown
+    if one.size != 1:
+        _bad(shown, key)
+    point = on_cell(x._cell, one)
+    from_base = node_of(point)
+    base = from_base.inputs[0] if from_base.op.name == "view" else from_base
+    offset = getattr(from_base.op, "offset", 0)
+    return rec.record(view(base, offset, (), (), x.dtype), fixed=True)
+
+
+def _bad(shown: ND, key: Any) -> Any:
+    """Raise NumPy's IndexError, without reading."""
+    parts = key if type(key) is tuple else (key,)
+    for axis, (k, n) in enumerate(zip(parts, shown.shape, strict=False)):
+        if not -n <= k < n:
+            raise IndexError(f"index {k} is out of bounds for axis {axis} with size {n}")
+    raise IndexError(f"too many indices for array: array is {shown.ndim}-dimensional, but {len(parts)} were indexed")
+
+
+# -- selections ----------------------------------------------------------------------------------------------------
+
+
+def _is_mask(k: Any) -> bool:
+    if type(k) is Array:
+        return k.dtype == np.bool_
+    return isinstance(k, bool | np.bool_) or (isinstance(k, np.ndarray) and k.dtype == np.bool_)
+
+
+def select(x: Array, key: Any) -> Any:
+    """x[key] with index arrays or masks."""
+    arrays: list[Array] = [x]
+    rec.find_arrays(key if type(key) is tuple else (key,), arrays)
+    if not rec.numeric(x.dtype) or all(rec.known(a) is not None for a in arrays) and _touches_little(x, key):
+        return _select_now(x, key)
+    if _is_mask(key):
+        return _select_mask(x, key)
+    parts = key if type(key) is tuple else (key,)
+    if any(_is_mask(k) or isinstance(k, list) and np.asarray(rec.unwrap(k)).dtype == np.bool_ for k in parts):
+        return _select_now(x, key)
+    recorded = _gather(x, parts)
+    return recorded if recorded is not None else _select_now(x, key)
+
+
+def _touches_little(x: Array, key: Any) -> bool:
+    """Whether a selection from known data reads few bytes."""
+    parts = key if type(key) is tuple else (key,)
+    index = max((np.size(rec.unwrap(k)) for k in parts if not isinstance(k, _BASIC)), default=1)
+    limit = rec.eager_limit()
+    if any(_is_mask(k) for k in parts):
+        return bool(meta(x).nbytes + index < limit)
+    rest = meta(x).nbytes // max(meta(x).shape[0] if meta(x).ndim else 1, 1)
+    return bool(index * max(rest, x.itemsize) + 8 * index < limit)
+
+
+def _select_now(x: Array, key: Any) -> Any:
+    r = forcing.force(x)[rec.unwrap(key)]
+    if type(r) is np.ndarray:
+        return rec.wrap_array(r, (x,))
+    return r
+
+
+def _select_mask(x: Array, mask: Any) -> Any:
+    m = mask if type(mask) is Array else rec.record_const(mask)
+    shape, of = meta(x).shape, meta(m).shape
+    if not of:
+        return _select_now(x, mask)
+    if len(of) > len(shape):
+        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {len(of)} were indexed")
+    for axis, (a, b) in enumerate(zip(shape, of, strict=False)):
+        if a != b:
+            raise IndexError(
+                f"boolean index did not match indexed array along axis {axis}; size of axis is {a} "
+                f"but size of corresponding boolean axis is {b}"
+            )
+    return rec.record(compress(node_of(x), node_of(m)))
+
+
+def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
+    """Record a selection by index arrays; None where NumPy must say what happens."""
+    shown = meta(x)
+    spec: list[Any] = []
+    arrays: list[Node] = []
+    shapes: list[tuple[Any, ...]] = []
+    probe: list[Any] = []
+    axis = 0
+    used = sum(1 for k in parts if k is not None and k is not Ellipsis)
+    for k in parts:
+        if k is None or k is Ellipsis:
+            spec.append(k)
+            probe.append(k)
+            axis += 0 if k is None else shown.ndim - used
+            continue
+        if isinstance(k, slice):
+            spec.append(("s", k.start, k.stop, k.step))
+            probe.append(k)
+        elif isinstance(k, int | np.integer):
+            spec.append(int(k))
+            probe.append(int(k))
+        else:
+            node = _index_node(k, shown, axis)
+            if node is None or not node.known:
+                return None
+            spec.append(("a", len(arrays)))
+            arrays.append(node)
+            shapes.append(node.shape)
+            probe.append(np.zeros((1,) * len(node.shape), np.intp))
+        axis += 1
+    if axis > shown.ndim:
+        raise IndexError(f"too many indices for array: array is {shown.ndim}-dimensional, but {axis} were indexed")
+    shape = _gather_shape(shown.shape, probe, shapes)
+    base = node_of(x)
+    node = intern(Gather(tuple(spec)), (base, *arrays), shape, x.dtype)
+    return rec.record(node)
+
+
+def _gather_shape(shape: tuple[int, ...], probe: list[Any], index: list[tuple[Any, ...]]) -> tuple[int, ...]:
+    """The shape of a selection: NumPy's rules, tried on an array without memory."""
+    both = np.broadcast_shapes(*index)
+    tiny = np.broadcast_to(np.zeros((), bool), shape)
+    full = [np.broadcast_to(p, both) if isinstance(p, np.ndarray) else p for p in probe]
+    if 0 in shape and 0 not in both:
+        return tiny[tuple(full)].shape
+    cut = [np.zeros((0, *both[1:]), np.intp) if isinstance(p, np.ndarray) and both else p for p in full]
+    if not both or 0 in both:
+        return tiny[tuple(full)].shape
+    # An empty leading index axis costs nothing; put its true length back.
+    marked = tiny[tuple(cut)].shape
+    at = _index_position(probe, len(shape))
+    return (*marked[:at], both[0], *marked[at + 1 :])
+
+
+def _index_position(probe: list[Any], ndim: int) -> int:
+    """Where the index arrays' axes stand in the result."""
+    positions = [i for i, p in enumerate(probe) if isinstance(p, np.ndarray | int)]
+    if positions[-1] - positions[0] + 1 != len(positions):
+        return 0
+    used = sum(1 for p in probe if p is not None and p is not Ellipsis)
+    at = 0
+    for p in probe[: positions[0]]:
+        at += ndim - used if p is Ellipsis else 1
+    return at
+
+
+def _index_node(k: Any, shown: ND, axis: int) -> Node | None:
+    if type(k) is not Array:
+        nd = np.asarray(rec.unwrap(k) if isinstance(k, list | tuple) else k)
+        if nd.size == 0 and nd.dtype == np.float64:
+            nd = nd.astype(np.intp)
+        if nd.dtype.kind not in "iu":
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        _check_bounds(nd, shown, axis)
+        nd = nd.astype(np.intp)
+        return rec.as_node(nd) if nd.ndim else None
+    if k.dtype.kind not in "iu":
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    nd = rec.known(k)
+    if nd is not None:
+        _check_bounds(nd, shown, axis)
+    return node_of(k)
+
+
+def _check_bounds(index: ND, shown: ND, axis: int) -> None:
+    if axis >= shown.ndim or index.size == 0:
+        return
+    n = shown.shape[axis]
+    lo, hi = int(index.min()), int(index.max())
+    if lo < -n or hi >= n:
+        raise IndexError(f"index {hi if hi >= n else lo} is out of bounds for axis {axis} with size {n}")
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def setitem(self: Array, key: Any, value: Any) -> None:
+    """self[key] = value."""
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and not self._fixed:
+        v = rec.known(value) if type(value) is Array else value
+        t = type(key)
+        basic = t is int or t is slice or (t is tuple and is_basic(key))
+        if basic and v is not None and not isinstance(v, list | tuple) and cell.free_to_write():
+            nd: ND = self._nd  # type: ignore[assignment]
+            if nd.nbytes < rec.eager_limit() or nd[key].nbytes < rec.eager_limit():
+                nd[key] = v
+                return
+    check_writable(self)
+    key = plain_key(key)
+    if is_basic(key):
+        shown = meta(self)
+        r = _show(shown, key)
+        if r is None:
+            r = _point(shown, key)
+        assign(on_cell(cell, r), value if not isinstance(value, list | tuple) else np.asarray(rec.unwrap(value)))
+        return
+    put(self, key, value)
+
+
+Array.__setitem__ = setitem  # type: ignore[attr-defined]
+
+
+def _point(shown: ND, key: Any) -> ND:
+    """A 0-d view of one element."""
+    parts = key if type(key) is tuple else (key,)
+    if len(parts) != shown.ndim or any(not -n <= k < n for k, n in zip(parts, shown.shape, strict=True)):
+        _bad(shown, key)
+    return shown[(*parts, Ellipsis)]  # type: ignore[no-any-return]
+
+
+def put(x: Array, key: Any, value: Any) -> None:
+    """x[key] = value with index arrays or masks."""
+    arrays: list[Array] = [x]
+    rec.find_arrays(key if type(key) is tuple else (key,), arrays)
+    if type(value) is Array:
+        arrays.append(value)
+    now = all(rec.known(a) is not None for a in arrays) and _touches_little(x, key)
+    if now or not rec.numeric(x.dtype):
+        _put_now(x, key, value)
+        return
+    if _is_mask(key) and _fill_where(x, key, value):
+        return
+    _put_recorded(x, key, value)
+
+
+def _put_now(x: Array, key: Any, value: Any) -> None:
+    with LOCK:
+        v = rec.unwrap(value)
+        k = rec.unwrap(key)
+        forcing.force(x)
+        x._cell.own()
+        meta(x)[k] = v
+
+
+def _fill_where(x: Array, mask: Any, value: Any) -> bool:
+    """x[mask] = scalar is elementwise: where(mask, scalar, x)."""
+    if np.ndim(value) != 0 if type(value) is not Array else value.ndim != 0:
+        return False
+    m = mask if type(mask) is Array else rec.record_const(mask)
+    if meta(m).shape != meta(x).shape or not meta(m).shape:
+        return False
+    node = rec.as_node(value) if type(value) is Array else rec.as_node(np.asarray(value).astype(x.dtype))
+    if not rec.numeric(node.dtype) or (node.dtype.kind == "c" and x.dtype.kind != "c"):
+        return False
+    d = x.dtype
+    store(x, apply("where", (node_of(m), cast(node, d), node_of(x)), (np.dtype(bool), d, d, d)))
+    return True
+
+
+def _put_recorded(x: Array, key: Any, value: Any) -> None:
+    parts = key if type(key) is tuple else (key,)
+    spec: list[Any] = []
+    arrays: list[Node] = []
+    shown = meta(x)
+    axis = 0
+    used = sum(1 for k in parts if k is not None and k is not Ellipsis)
+    for k in parts:
+        if k is None or k is Ellipsis or isinstance(k, int | np.integer):
+            spec.append(int(k) if isinstance(k, int | np.integer) and not isinstance(k, bool) else k)
+            axis += 0 if k is None else shown.ndim - used if k is Ellipsis else 1
+        elif isinstance(k, slice):
+            spec.append(("s", k.start, k.stop, k.step))
+            axis += 1
+        else:
+            mask = _is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
+            node = rec.as_node(k) if mask else _index_node(k, shown, axis)
+            if node is None or (mask and node.shape == ()):
+                _put_now(x, key, value)
+                return
+            spec.append(("a", len(arrays)))
+            arrays.append(node)
+            axis += len(node.shape) if mask else 1
+    source = rec.as_node(value)
+    if not rec.numeric(source.dtype) or (source.dtype.kind == "c" and x.dtype.kind != "c"):
+        _put_now(x, key, value)
+        return
+    try:
+        _check_put(shown, spec, arrays, source)
+    except _Undecided:
+        _put_now(x, key, value)
+        return
+    with LOCK:
+        window = window_of(x)
+        base = x._cell.read()
+        new = intern(Put(tuple(spec), window), (base, source, *arrays), base.shape, base.dtype, base.order)
+        rec.note_site(new)
+        x._cell.record(new)
+        forcing.register(x._cell)
+
+
+class _Undecided(Exception):
+    """Whether the value fits depends on data."""
+
+
+def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> None:
+    """Raise NumPy's error now if the value cannot fit, where that can be known now."""
+    if source.shape == ():
+        if any(a.dtype == np.bool_ for a in arrays):
+            raise _Undecided
+        return
+    if any(a.dtype == np.bool_ for a in arrays) or not source.known or not all(a.known for a in arrays):
+        if len(arrays) == 1 and len(spec) == 1 and not source.known and source.shape[0].mask is arrays[0]:
+            return
+        raise _Undecided
+    probe = [
+        slice(*p[1:]) if isinstance(p, tuple) and p[0] == "s" else np.zeros((1,) * arrays[p[1]].ndim, np.intp) if isinstance(p, tuple) else p
+        for p in spec
+    ]
+    shape = _gather_shape(shown.shape, probe, [a.shape for a in arrays])
+    if np.broadcast_shapes(source.shape, shape) != shape:
+        raise ValueError(
+            f"shape mismatch: value array of shape {str(source.shape).replace(' ', '')} could not be broadcast to "
+            f"indexing result of shape {str(shape).replace(' ', '')}"
+        )

@@ -1,0 +1,271 @@
+"""Recording: at once, or into the graph. In: operands as users give them. Out: Arrays.
+
+`small` decides by the bytes an operation touches. What is done at once goes through NumPy itself; `wrap` then finds out
+whether NumPy's result is a view of a cell or new memory.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import force as forcing
+from tilewise.array.cell import ND, root
+from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.config import current
+from tilewise.errors import FallbackError, FallbackWarning, message
+from tilewise.ir.node import Node, known_leaf
+from tilewise.ir.order import by_strides
+from tilewise.ops.const import const
+from tilewise.ops.elementwise import UnknownLength
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by character
+
+_sites: dict[tuple[CodeType, int], int] = {}  # call sites of pending operations -> bit
+
+
+# -- where the user is ---------------------------------------------------------------------------------------------
+
+
+def user_frame(depth: int = 2) -> FrameType:
+    """The innermost frame outside of this package."""
+    frame = sys._getframe(depth)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def record(node: Node, fixed: bool = False) -> Array:
+    """A pending array for a node; flushes first where the program repeats itself (a turn of a loop)."""
+    x = from_node(node, fixed)
+    if node.value is None:
+        note_site(node)
+    forcing.register(x._cell)
+    return x
+
+
+def note_site(node: Node) -> None:
+    """Remember the user's line, and the call sites this node hangs on."""
+    if node.site is not None:
+        return
+    frame = user_frame(3)
+    node.site = (frame.f_code.co_filename, frame.f_lineno)
+    trail = 0
+    for i in node.inputs:
+        trail |= i.trail
+    if not forcing.PENDING:
+        _sites.clear()
+    key = (frame.f_code, frame.f_lasti)
+    bit = _sites.get(key)
+    if bit is None:
+        bit = _sites[key] = 1 << len(_sites)
+    node.trail = trail | bit
+
+
+def repeats(nodes: Sequence[Node]) -> bool:
+    """Whether the operation about to be recorded here hangs on one that was recorded at this very place."""
+    trail = 0
+    for n in nodes:
+        trail |= n.trail
+    if not trail:
+        return False
+    frame = user_frame(3)
+    bit = _sites.get((frame.f_code, frame.f_lasti))
+    return bit is not None and bool(trail & bit) and current().flush
+
+
+# -- operands ------------------------------------------------------------------------------------------------------
+
+
+def known(x: Array) -> ND | None:
+    """The ndarray of a known array, or None."""
+    cell = x._cell
+    if cell.node is not None:
+        return None
+    nd = x._nd
+    return nd if nd is not None and x._gen == cell.gen else meta(x)
+
+
+def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
+    """A node for an operand: an Array's node, a snapshot of an ndarray, or a constant."""
+    if type(value) is Array:
+        nd = known(value)
+        if nd is not None and nd.ndim == 0:
+            return const(nd[()])
+        return node_of(value)
+    nd = np.asarray(value, dtype)
+    if nd.ndim == 0:
+        return const(nd[()])
+    nd = nd.copy(order="K")
+    return known_leaf(nd, by_strides(nd.shape, nd.strides))
+
+
+def eager_limit() -> int:
+    """Bytes below which work on known data is done at once."""
+    settings = current()
+    return sys.maxsize if settings.engine == "numpy" else settings.eager_bytes
+
+
+def find_arrays(args: Any, out: list[Array]) -> None:
+    """All Arrays in (nested) arguments."""
+    for a in args:
+        t = type(a)
+        if t is Array:
+            out.append(a)
+        elif t is list or t is tuple:
+            find_arrays(a, out)
+        elif t is dict:
+            find_arrays(a.values(), out)
+
+
+def small(arrays: Sequence[Array], extra: int = 0) -> bool:
+    """Whether the arrays are all known and touch few bytes."""
+    touched = extra
+    for x in arrays:
+        nd = known(x)
+        if nd is None:
+            return False
+        touched += nd.nbytes
+    return touched < eager_limit()
+
+
+def numeric(*dtypes: np.dtype[Any]) -> bool:
+    """Whether all dtypes are among those that can be recorded (no objects, strings, dates, records)."""
+    return all(d.char in NATIVE_KINDS and d.isnative for d in dtypes)
+
+
+# -- results -------------------------------------------------------------------------------------------------------
+
+
+def unwrap(value: Any) -> Any:
+    """NumPy's view of an argument: Arrays become ndarrays (computed if pending), containers are followed."""
+    t = type(value)
+    if t is Array:
+        return forcing.force(value)
+    if t is list or t is tuple:
+        return t(unwrap(v) for v in value)
+    if t is dict:
+        return {k: unwrap(v) for k, v in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return t(*(unwrap(v) for v in value))
+    return value
+
+
+def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ()) -> Any:
+    """Arrays for what NumPy returned: views of a source's memory become views of its cell."""
+    t = type(value)
+    if t is np.ndarray:
+        return wrap_array(value, sources, foreign)
+    if isinstance(value, np.generic):
+        if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):
+            return value
+        return from_buffer(np.asarray(value), fixed=True)
+    if t is list or t is tuple:
+        return t(wrap(v, sources, foreign) for v in value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return t(*(wrap(v, sources, foreign) for v in value))
+    return value
+
+
+def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) -> Array:
+    """An Array for an ndarray: an alias if it shows a source's memory, else the owner of new memory."""
+    base = root(nd)
+    for x in sources:
+        cell = x._cell
+        if cell.buf is base or x._nd is nd:
+            if x._nd is nd:
+                return x
+            return on_cell(cell, nd)
+    if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
+        if base is nd or not _new(base, foreign):
+            return from_buffer(nd.copy(order="K"))
+        owner = from_buffer(base)
+        return on_cell(owner._cell, nd)
+    if any(nd is f for f in foreign):
+        return from_buffer(nd.copy(order="K"))
+    return from_buffer(nd)
+
+
+def _new(base: ND, foreign: Sequence[Any]) -> bool:
+    """Whether memory behind a result was made by the call."""
+    if not base.flags.owndata or not base.flags.writeable:
+        return False
+    if not (base.flags.c_contiguous or base.flags.f_contiguous):
+        return False
+    return not any(isinstance(f, np.ndarray) and root(f) is base for f in foreign)
+
+
+def find_foreign(args: Any, out: list[Any]) -> None:
+    """All plain ndarrays in arguments."""
+    for a in args:
+        if isinstance(a, np.ndarray):
+            out.append(a)
+        elif type(a) in (list, tuple):
+            find_foreign(a, out)
+        elif type(a) is dict:
+            find_foreign(a.values(), out)
+
+
+def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call NumPy on the arrays' memory and wrap what it returns."""
+    sources: list[Array] = []
+    find_arrays(args, sources)
+    foreign: list[Any] = []
+    find_foreign(args, foreign)
+    if kwargs:
+        find_arrays(kwargs.values(), sources)
+        find_foreign(kwargs.values(), foreign)
+        return wrap(func(*unwrap(args), **unwrap(kwargs)), sources, foreign)
+    return wrap(func(*unwrap(args)), sources, foreign)
+
+
+_warned: set[tuple[str, str, int]] = set()
+
+
+def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
+    """Gather, NumPy, wrap again; says so once per call site, or refuses, as configured."""
+    name = name or getattr(func, "__name__", str(func))
+    arrays: list[Array] = []
+    find_arrays(args, arrays)
+    find_arrays(kwargs.values(), arrays)
+    mode = current().fallback
+    if mode != "silent" and not small(arrays) and arrays:
+        frame = user_frame()
+        where = (name, frame.f_code.co_filename, frame.f_lineno)
+        size = sum(x.nbytes for x in arrays)
+        text = message(
+            f"{name} has no native version here and runs on NumPy",
+            got=f"{size:,} bytes to gather",
+            where=f"{where[1]}:{where[2]}",
+            cure='tw.config(fallback="silent") accepts this',
+        )
+        if mode == "error":
+            raise FallbackError(text)
+        if where not in _warned:
+            _warned.add(where)
+            warnings.warn_explicit(FallbackWarning(text), None, where[1], where[2])
+    return at_once(func, args, kwargs)
+
+
+def retry_lengths(build: Callable[[], Node], arrays: Sequence[Array]) -> Node:
+    """Build a node; if it asks for a length that a mask decides, compute that and build again."""
+    try:
+        return build()
+    except UnknownLength:
+        for x in arrays:
+            node = x._cell.node
+            if node is not None and not node.known:
+                forcing.evaluate([x._cell])
+        return build()
+
+
+def record_const(value: Any) -> Array:
+    """A snapshot of foreign data as a known Array."""
+    return from_buffer(np.array(value, copy=True, order="K"))

@@ -1,0 +1,1 @@
+"""Engines: they run plans and report events; they decide nothing."""

@@ -1,0 +1,248 @@
+"""Running steps on whole arrays (one worker, or one block of one). In: steps, nodes, values. Out: values filled in.
+
+`nodes` gives the sizes of this run (a cached plan serves graphs of any size); `values` holds an array per position.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Leaf, Length, Node
+from tilewise.kernel import interpret
+from tilewise.kernel.loops import Kernel
+from tilewise.ops.elementwise import Map
+from tilewise.ops.index import Compress, Update
+from tilewise.ops.index import Write as WriteOp
+from tilewise.ops.views import Window, explain
+from tilewise.plan.steps import Call, Pass, Step, View, Write
+from tilewise.store import pool
+from tilewise.target import threads
+
+Values = list[Any]
+Kernels = Callable[[Kernel], Callable[..., None]]
+
+PARALLEL_BYTES = 1 << 20  # below, handing tiles to threads costs more than it gives
+
+
+def compiled(kernel: Kernel) -> Callable[..., None]:
+    """Machine code for a kernel (loads LLVM the first time: `import tilewise` must stay quick)."""
+    return importlib.import_module("tilewise.target.llvm").compile(kernel)  # type: ignore[no-any-return]
+
+
+def interpreted(kernel: Kernel) -> Callable[..., None]:
+    """The kernel on NumPy, tile by tile."""
+
+    def call(shape: Any, inputs: Any, params: Any, outs: Any) -> None:
+        interpret.run(kernel, shape, inputs, params, outs)
+
+    return call
+
+
+class Runner:
+    """A list of steps bound to the kernels that run its passes."""
+
+    def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
+        self.steps = [(s, kernels(s.kernel) if isinstance(s, Pass) else None) for s in steps]
+        self.bases = tuple(b for s in steps for b in _bases(s))  # what may be overwritten
+
+    def run(self, nodes: Sequence[Node], values: Values) -> None:
+        """Fill `values`.
+
+        Once a leaf is overwritten, every value so far is noted on its node (and un-noted at the end): if a later step
+        fails, the graph can still be evaluated from there.
+        """
+        noted: set[Node] = set()
+        for step, kernel in self.steps:
+            try:
+                match step:
+                    case Pass():
+                        assert kernel is not None
+                        run_pass(step, kernel, nodes, values, noted)
+                    case View():
+                        values[step.pos] = nodes[step.pos].op.numpy(values[step.input])
+                    case Call():
+                        values[step.pos] = call(nodes[step.pos], [values[x] for x in step.inputs])
+                    case Write():
+                        run_write(step, nodes, values, noted)
+                    case _:
+                        raise AssertionError(f"{type(step).__name__} is not for one worker")
+            except Exception as error:
+                note_site(error, nodes, step)
+                raise
+            if self.bases:
+                _keep_progress(step, nodes, values, noted)
+            for x in step.frees:
+                values[x] = None
+        for n in noted:
+            n.value = None
+
+
+def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
+    over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in _bases(step))  # type: ignore[attr-defined]
+    if over or noted:
+        for n, v in zip(nodes, values, strict=True):
+            if isinstance(v, np.ndarray) and n.value is None:
+                n.value = v
+                noted.add(n)
+
+
+def _bases(step: Step) -> list[int]:
+    if isinstance(step, Write):
+        return [step.base] if step.last_use else []
+    if isinstance(step, Pass):
+        return [w for w, last in zip(step.writes, step.last_uses, strict=False) if w is not None and last]
+    return []
+
+
+def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
+    """Tell where the failing operator was recorded."""
+    members = step.members if isinstance(step, Pass) else (step.pos,)
+    for m in members:
+        site = nodes[m].site
+        if site is not None:
+            error.add_note(f"in {nodes[m].op.label()}, recorded at {site[0]}:{site[1]}")
+            return
+
+
+def fresh(node: Node) -> np.ndarray[Any, Any]:
+    """An uninitialised array with the node's type and order."""
+    return pool.empty(node.shape, node.dtype, node.order)
+
+
+def call(node: Node, inputs: list[Any]) -> Any:
+    """One operator on NumPy; large elementwise ones on all cores."""
+    op = node.op
+    if type(op) is Map and node.known and node.nbytes >= PARALLEL_BYTES and op.fn.nout == 1:
+        return _map_tiles(node, op, inputs)
+    result = op.numpy(*inputs)
+    if type(op) is Compress:
+        length = node.shape[0]
+        assert isinstance(length, Length)
+        length.value = result.shape[0]
+    return np.asarray(result)
+
+
+def _map_tiles(node: Node, op: Map, inputs: list[Any]) -> Any:
+    out = fresh(node)
+    axis = node.order[0] if node.order else 0
+    whole = [np.broadcast_to(x, node.shape) for x in inputs]
+    index: list[Any] = [slice(None)] * node.ndim
+
+    def part(lo: int, hi: int) -> None:
+        key = tuple([*index[:axis], slice(lo, hi), *index[axis + 1 :]])
+        if isinstance(op.fn.call, np.ufunc):
+            op.fn.call(*(x[key] for x in whole), out=out[key])
+        else:
+            out[key] = op.numpy(*(x[key] for x in whole))
+
+    # NumPy's error state belongs to the thread that asks, not to the helpers: recorded work raises no warnings.
+    def quiet(lo: int, hi: int) -> None:
+        with np.errstate(all="ignore"):
+            part(lo, hi)
+
+    threads.parallel_for(quiet, threads.ranges(node.shape[axis]))
+    return out
+
+
+def run_pass(
+    step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], values: Values, noted: set[Node]
+) -> None:
+    """Allocate what the pass makes, then run its kernel."""
+    outs: list[Any] = []
+    targets: list[tuple[int, Any]] = []
+    inputs = [values[x] for x in step.inputs]
+    for k, pos in enumerate(step.outs):
+        node = nodes[pos]
+        base = step.writes[k]
+        if base is None:
+            out = fresh(node)
+            targets.append((pos, out))
+            outs.append(_kept(out, node, step, k))
+        else:
+            op = node.op
+            assert isinstance(op, Update)
+            ours = step.last_uses[k] and owned(values[base], nodes[base], noted)
+            buffer = _target(values[base], node, ours, op.window, inputs)
+            targets.append((pos, buffer))
+            outs.append(op.window.on(buffer))
+    params = [values[x] for x in step.params]
+    kernel(nodes[step.space].shape, inputs, params, outs)
+    for pos, out in targets:
+        values[pos] = out
+
+
+def _kept(out: np.ndarray[Any, Any], node: Node, step: Pass, k: int) -> np.ndarray[Any, Any]:
+    """The output as the kernel wants it: reductions without the axes they keep with length one."""
+    if step.kernel.outputs[k].reduce is None or node.ndim != len(step.kernel.reduced):
+        return out
+    return out[(*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis)]  # type: ignore[no-any-return]
+
+
+def _target(base: Any, node: Node, ours: bool, window: Window, inputs: list[Any]) -> np.ndarray[Any, Any]:
+    """The buffer an update goes to: the base's own, if nobody can tell; else a new one with the rest copied."""
+    if ours and all(_aligned(x, base, window) for x in inputs):
+        return base  # type: ignore[no-any-return]
+    out = fresh(node)
+    copy_around(out, base, window)
+    return out
+
+
+def _aligned(x: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> bool:
+    """Whether reading x while writing the window is safe: other memory, or the very same elements."""
+    if not np.may_share_memory(x, base):
+        return True
+    target = window.on(base)
+    same = x.__array_interface__["data"][0] == target.__array_interface__["data"][0]
+    return same and x.shape == target.shape and x.strides == target.strides
+
+
+def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> None:
+    """Copy what the window leaves out (only that, where the window is a plain box of unit steps)."""
+    found = explain(window)
+    if found is None or any(a.base is not None and a.step != 1 for a in found[0]):
+        threads.parallel_copy(out, base)
+        return
+    axes, starts = found
+    box = [(s, s + 1) for s in starts]
+    for a in axes:
+        if a.base is not None:
+            box[a.base] = (a.start, a.start + a.length)
+    inner: list[Any] = [slice(None)] * out.ndim
+    for axis, (lo, hi) in enumerate(box):
+        for part in (slice(0, lo), slice(hi, out.shape[axis])):
+            if part.start < part.stop:
+                key = (*inner[:axis], part, *inner[axis + 1 :])
+                threads.parallel_copy(out[key], base[key])
+        inner[axis] = slice(lo, hi)
+
+
+def owned(base: np.ndarray[Any, Any], node: Node, noted: set[Node]) -> bool:
+    """Whether the array is ours to overwrite: made in this run, or a leaf that only this run still knows."""
+    if node.value is None or node in noted:
+        return base.flags.writeable and not isinstance(base.base, np.ndarray)
+    return isinstance(node.op, Leaf) and node.op.loose
+
+
+def run_write(step: Write, nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
+    """A write that is not fused with the computation of its value."""
+    node = nodes[step.pos]
+    op = node.op
+    assert isinstance(op, WriteOp)
+    base = values[step.base]
+    inputs = [values[x] for x in step.inputs]
+    # Writing at index arrays can fail half-way (an index out of range): only an update is done in place.
+    safe = isinstance(op, Update) and step.last_use and owned(base, nodes[step.base], noted)
+    if safe and not any(np.may_share_memory(x, base) for x in inputs):
+        out = base
+    else:
+        out = fresh(node)
+        if isinstance(op, Update):
+            copy_around(out, base, op.window)
+        else:
+            threads.parallel_copy(out, base)
+    op.into(out, *inputs)
+    values[step.pos] = out

@@ -1,0 +1,232 @@
+"""Nodes: the immutable, interned graph. In: an operator and its input nodes. Out: the one node that stands for them.
+
+Interned: equal structure is the same object, so equality and hashing cost nothing, however deep the graph.
+Everything that walks a graph does so iteratively (a program may record 100,000 operators).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Length:
+    """The length of an axis made by a mask: unknown until `value` is set. Equal only to itself (its mask names it)."""
+
+    __slots__ = ("__weakref__", "mask", "value")
+
+    def __init__(self, mask: Node) -> None:
+        self.mask = mask
+        self.value: int | None = None
+
+    def __repr__(self) -> str:
+        return "?" if self.value is None else str(self.value)
+
+
+Dim = Any  # int, or Length where a mask decides
+Shape = tuple[Dim, ...]
+
+
+class Op:
+    """An operator: what a node does with its inputs. Subclasses are frozen values; see ops/."""
+
+    __slots__ = ()
+    name: str = "op"
+
+    @property
+    def signature(self) -> Any:
+        """What of the operator decides a plan for one worker (offsets, sizes and scalar values do not)."""
+        return type(self)
+
+    def numpy(self, *arrays: Any) -> Any:
+        """The operator's meaning, in NumPy."""
+        raise AssertionError(f"{self.name} has no NumPy meaning")
+
+    def label(self) -> str:
+        """How plans name it."""
+        return self.name
+
+
+class Node:
+    """One value of the graph: operator, inputs, and the type of the result (shape, dtype, memory order).
+
+    `order` is the permutation of axes from slowest to fastest in memory; None is C order.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "inputs", "op", "order", "shape", "site", "trail", "value")
+
+    op: Op
+    inputs: tuple[Node, ...]
+    shape: Shape
+    dtype: np.dtype[Any]
+    order: tuple[int, ...] | None
+    site: tuple[str, int] | None  # the user's file and line
+    trail: int  # bit set of call sites that pending ancestors were recorded from
+    value: Any  # the array, once it is known: a node with a value is not computed again
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def known(self) -> bool:
+        """Whether every length is a number."""
+        return not any(type(d) is Length for d in self.shape)
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= (d.value or 0) if type(d) is Length else d
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.size * self.dtype.itemsize)
+
+    def __repr__(self) -> str:
+        return f"<{self.op.label()} {self.dtype}{list(self.shape)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (thaw, (freeze([self]), 0))
+
+
+_table: dict[Any, weakref.ref[Node]] = {}
+
+
+def intern(
+    op: Op,
+    inputs: tuple[Node, ...],
+    shape: Shape,
+    dtype: np.dtype[Any],
+    order: tuple[int, ...] | None = None,
+) -> Node:
+    """The node for (op, inputs): an existing one, or a new one. The type must follow from op and inputs."""
+    key = (op, inputs)
+    ref = _table.get(key)
+    if ref is not None:
+        node = ref()
+        if node is not None:
+            return node
+    node = Node()
+    node.op = op
+    node.inputs = inputs
+    node.shape = shape
+    node.dtype = dtype
+    node.order = order
+    node.site = None
+    node.trail = 0
+    node.value = None
+    _table[key] = _Entry(node, key)
+    return node
+
+
+class Leaf(Op):
+    """A value that exists before the graph does: the contents of a cell at one version.
+
+    No two leaves are equal; the cell keeps the one for its current version. `exports` are references to what was
+    handed out of the buffer; `loose` says that nothing but the evaluation under way still knows the leaf.
+    """
+
+    __slots__ = ("exports", "loose")
+    name = "leaf"
+
+    def __init__(self, exports: list[Any] | None = None) -> None:
+        self.exports = exports
+        self.loose = False
+
+
+def known_leaf(value: Any, order: tuple[int, ...] | None, exports: list[Any] | None = None) -> Node:
+    """A leaf node with its value (an array here, or a handle on one that an engine holds)."""
+    node = intern(Leaf(exports), (), value.shape, value.dtype, order)
+    node.value = value
+    return node
+
+
+class _Entry(weakref.ref):  # type: ignore[type-arg]
+    """A table entry that removes itself when its node dies."""
+
+    __slots__ = ("key",)
+
+    def __new__(cls, node: Node, key: Any) -> _Entry:
+        return super().__new__(cls, node, _forget)
+
+    def __init__(self, node: Node, key: Any) -> None:
+        super().__init__(node, _forget)
+        # The key holds the inputs, not the node: no cycle. It dies with the entry.
+        self.key = key
+
+
+def _forget(entry: _Entry) -> None:
+    if _table.get(entry.key) is entry:
+        del _table[entry.key]
+
+
+def walk(roots: Iterable[Node]) -> list[Node]:
+    """All nodes that must be known to compute `roots`, inputs before users, each once.
+
+    Nodes that have a value are not looked behind.
+    """
+    seen: set[Node] = set()
+    out: list[Node] = []
+    stack: list[Node] = list(roots)
+    stack.reverse()
+    while stack:
+        node = stack[-1]
+        if node in seen:
+            stack.pop()
+            continue
+        waiting = False
+        if node.value is None:
+            for x in reversed(node.inputs):
+                if x not in seen:
+                    stack.append(x)
+                    waiting = True
+        if not waiting:
+            stack.pop()
+            seen.add(node)
+            out.append(node)
+    return out
+
+
+def freeze(roots: Sequence[Node]) -> tuple[list[Any], list[int]]:
+    """A flat, picklable form of a graph (pickle must not recurse)."""
+    nodes = walk(roots)
+    at = {n: i for i, n in enumerate(nodes)}
+    lengths: dict[Length, int] = {}
+    rows: list[Any] = []
+    for n in nodes:
+        for d in n.shape:
+            if type(d) is Length and d not in lengths and d.mask in at:
+                lengths[d] = at[d.mask]
+        shape = tuple(("len", lengths.get(d), d.value) if type(d) is Length else d for d in n.shape)
+        known = n.value is not None
+        ins = () if known else tuple(at[x] for x in n.inputs)
+        rows.append((n.value if known else n.op, ins, shape, n.dtype, n.order, n.site))
+    return rows, [at[r] for r in roots]
+
+
+def thaw(frozen: tuple[list[Any], list[int]], which: int) -> Node:
+    """Rebuild a frozen graph through the interning constructor."""
+    rows, roots = frozen
+    nodes: list[Node] = []
+    lengths: dict[int, Length] = {}
+    for op, ins, shape, dtype, order, site in rows:
+        dims: list[Dim] = []
+        for d in shape:
+            if isinstance(d, tuple):
+                length = lengths.setdefault(d[1], Length(nodes[d[1]]))
+                length.value = d[2]
+                d = length
+            dims.append(d)
+        if isinstance(op, Op):
+            node = intern(op, tuple(nodes[i] for i in ins), tuple(dims), dtype, order)
+        else:
+            node = known_leaf(op, order)
+        if node.site is None:
+            node.site = site
+        nodes.append(node)
+    return nodes[roots[which]]

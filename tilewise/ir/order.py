@@ -1,0 +1,96 @@
+"""Memory order: which axis is slowest and which fastest, as NumPy would keep it. In: shapes, strides. Out: permutations.
+
+An order is a permutation of the axes from slowest to fastest; None stands for C order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Order = tuple[int, ...] | None
+
+
+def normal(order: Sequence[int]) -> Order:
+    """None if the permutation is the identity."""
+    order = tuple(order)
+    return None if all(i == a for i, a in enumerate(order)) else order
+
+
+def fortran(ndim: int) -> Order:
+    """First axis fastest."""
+    return normal(tuple(range(ndim - 1, -1, -1)))
+
+
+def by_strides(shape: Sequence[Any], strides: Sequence[int]) -> Order:
+    """The order NumPy's "K" takes from strides: larger strides are slower; ties and unit axes keep C order."""
+    n = len(shape)
+    if n < 2:
+        return None
+    axes = list(range(n))
+    # Insertion sort as NumPy's: an axis moves outward only past axes with a strictly smaller stride.
+    for i in range(1, n):
+        j = i
+        while j > 0:
+            a, b = axes[j - 1], axes[j]
+            if abs(strides[b]) > abs(strides[a]) and shape[b] != 1 and shape[a] != 1:
+                axes[j - 1], axes[j] = b, a
+                j -= 1
+            else:
+                break
+    return normal(axes)
+
+
+def strides_of(shape: Sequence[int], itemsize: int, order: Order) -> tuple[int, ...]:
+    """Strides of a contiguous array in that order."""
+    n = len(shape)
+    out = [0] * n
+    step = itemsize
+    for axis in reversed(order or range(n)):
+        out[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(out)
+
+
+def broadcast_order(ndim: int, operands: Sequence[tuple[Sequence[Any], Order]]) -> Order:
+    """The order of an elementwise result, from the shapes and orders of its operands.
+
+    NumPy's iterator sorts axes by the operands' strides, first operand first; broadcast axes say nothing.
+    """
+    if ndim < 2 or all(order is None for _, order in operands):
+        return None
+    ranks: list[list[int]] = []
+    for shape, order in operands:
+        pad = ndim - len(shape)
+        rank = [-1] * ndim  # -1: this operand has no opinion on the axis
+        for pos, axis in enumerate(order or range(len(shape))):
+            if shape[axis] != 1:
+                rank[axis + pad] = pos
+        ranks.append(rank)
+    axes = list(range(ndim - 1, -1, -1))  # fastest first, as NumPy's iterator counts them
+    for i in range(1, ndim):
+        here = i
+        for j in range(i - 1, -1, -1):
+            swap, sure = _compare(axes[i], axes[j], ranks)
+            if not sure:
+                continue  # ambiguous pairs are stepped over
+            if not swap:
+                break
+            here = j
+        if here != i:
+            axes.insert(here, axes.pop(i))
+    axes.reverse()
+    return normal(axes)
+
+
+def _compare(slow: int, fast: int, ranks: Sequence[Sequence[int]]) -> tuple[bool, bool]:
+    """Whether `slow` should become faster than `fast`, and whether any operand has a say."""
+    swap, sure = False, False
+    for rank in ranks:
+        a, b = rank[slow], rank[fast]
+        if a < 0 or b < 0:
+            continue
+        if a < b:
+            return False, True  # one operand wants them as they are: that decides
+        swap, sure = True, True
+    return swap, sure

@@ -1,0 +1,72 @@
+"""Scalar functions: the table of what an elementwise operator may compute. In: a name. Out: its row.
+
+Every NumPy ufunc is a row, plus `where` and `cast`. The laws say under which reduction an argument may stay partial
+(Kasen): F(R(a, b)) = R(F(a), F(b)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """One scalar function: its name, number of arguments and results, and its NumPy meaning."""
+
+    name: str
+    nin: int
+    nout: int
+    call: Callable[..., Any]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (scalar, (self.name,))
+
+
+def _ufuncs() -> dict[str, np.ufunc]:
+    found = {n: f for n in dir(np) if isinstance(f := getattr(np, n), np.ufunc)}
+    return {f.__name__: f for f in found.values() if f.signature is None}
+
+
+UFUNCS: dict[str, np.ufunc] = _ufuncs()
+TABLE: dict[str, Scalar] = {n: Scalar(n, f.nin, f.nout, f) for n, f in UFUNCS.items()}
+TABLE["where"] = Scalar("where", 3, 1, np.where)
+TABLE["cast"] = Scalar("cast", 1, 1, lambda a: a)
+TABLE["clip"] = Scalar("clip", 3, 1, lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi))
+
+
+def scalar(name: str) -> Scalar:
+    """The row of a scalar function.
+
+    >>> scalar("hypot").nin
+    2
+    """
+    return TABLE[name]
+
+
+# An argument of these may stay Partial(op): function -> op -> which arguments may be partial, all together.
+# "together": all arguments partial at once (linear in the tuple); "one": exactly one partial, the others whole.
+LAWS: dict[str, dict[str, str]] = {
+    "add": {"add": "together"},
+    "subtract": {"add": "together"},
+    "negative": {"add": "together"},
+    "positive": {"add": "together", "multiply": "together", "minimum": "together", "maximum": "together"},
+    "multiply": {"add": "one", "multiply": "together"},
+    "divide": {"add": "first"},
+    "minimum": {"minimum": "together"},
+    "maximum": {"maximum": "together"},
+    "logical_or": {"logical_or": "together"},
+    "logical_and": {"logical_and": "together"},
+    "bitwise_or": {"bitwise_or": "together"},
+    "bitwise_and": {"bitwise_and": "together"},
+    "bitwise_xor": {"bitwise_xor": "together"},
+}
+
+# Functions that cost far more than moving their argument: a shared one is stored, not computed twice.
+EXPENSIVE = frozenset(
+    "exp exp2 expm1 log log2 log10 log1p power float_power sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
+    "arcsinh arccosh arctanh cbrt erf divmod hypot logaddexp logaddexp2 gcd lcm fmod remainder floor_divide".split()
+)

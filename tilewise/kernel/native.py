@@ -1,0 +1,65 @@
+"""Which operations a native target has code for. In: a function's name and dtypes. Out: yes or no, by a set lookup.
+
+Pure data, so that a planner can ask without loading LLVM. `target/llvm/` implements exactly these rows.
+"""
+
+from __future__ import annotations
+
+import platform
+
+FLOATS = ("float32", "float64")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTS = SIGNED + UNSIGNED
+NUMBERS = FLOATS + INTS
+DTYPES = (*NUMBERS, "bool")
+
+# fn, number of operands, operand dtypes (all equal), result ("same" or "bool")
+_ROWS: tuple[tuple[str, int, tuple[str, ...], str], ...] = (
+    *((f, 2, DTYPES, "same") for f in ("add", "multiply", "minimum", "maximum", "fmin", "fmax")),
+    ("subtract", 2, NUMBERS, "same"),
+    *((f, 2, FLOATS, "same") for f in ("divide", "copysign", "power")),
+    *((f, 2, NUMBERS, "same") for f in ("floor_divide", "remainder")),
+    *((f, 1, NUMBERS, "same") for f in ("negative", "positive", "sign", "square")),
+    ("absolute", 1, DTYPES, "same"),
+    *((f, 1, FLOATS, "same") for f in ("sqrt", "reciprocal", "floor", "ceil", "trunc", "rint")),
+    *((f, 2, DTYPES, "bool") for f in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")),
+    *((f, 2, DTYPES, "bool") for f in ("logical_and", "logical_or", "logical_xor")),
+    ("logical_not", 1, DTYPES, "bool"),
+    *((f, 2, (*INTS, "bool"), "same") for f in ("bitwise_and", "bitwise_or", "bitwise_xor")),
+    ("invert", 1, (*INTS, "bool"), "same"),
+    *((f, 2, INTS, "same") for f in ("left_shift", "right_shift")),
+    *((f, 1, FLOATS, "bool") for f in ("isnan", "isinf", "isfinite", "signbit")),
+    *((f, 1, FLOATS, "same") for f in ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "sin", "cos", "erf")),
+)
+
+# A float that does not fit converts as the CPU pleases; x86 agrees with NumPy for these, and only there.
+_FLOAT_TO_INT = ("int8", "int16", "int32", "int64", "uint8", "uint16")
+_X86 = platform.machine().lower() in ("x86_64", "amd64")
+
+
+def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
+    rows = {(fn, (t,) * n, t if out == "same" else out) for fn, n, types, out in _ROWS for t in types}
+    rows |= {("where", ("bool", t, t), t) for t in DTYPES}
+    rows |= {("cast", (a,), b) for a in (*INTS, "bool") for b in DTYPES}
+    rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *(_FLOAT_TO_INT if _X86 else ()))}
+    return frozenset(rows)
+
+
+_SUPPORTED = _table()
+_REDUCTIONS = frozenset(
+    [(op, t) for op in ("add", "multiply", "minimum", "maximum") for t in NUMBERS]
+    + [(op, "bool") for op in ("logical_or", "logical_and", "minimum", "maximum")]
+)
+
+
+def supports(fn: str, in_dtypes: tuple[str, ...], out_dtype: str) -> bool:
+    """Whether there is native code for this operation on exactly these dtypes."""
+    if fn.startswith("const:"):
+        return out_dtype in DTYPES
+    return (fn, in_dtypes, out_dtype) in _SUPPORTED
+
+
+def supports_reduce(op: str, dtype: str) -> bool:
+    """Whether a value of this dtype can be accumulated natively by `op`."""
+    return (op, dtype) in _REDUCTIONS

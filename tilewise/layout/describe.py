@@ -1,0 +1,33 @@
+"""A layout in a few words, for explain and for errors."""
+
+from __future__ import annotations
+
+from tilewise.layout.cuts import even_cuts
+from tilewise.layout.placement import Layout, OnDriver, Partial, Replicate, Shard
+
+AXIS_NAMES = {0: "rows", 1: "columns"}
+REDUCTION_NAMES = {
+    "add": "sum",
+    "multiply": "product",
+    "minimum": "min",
+    "maximum": "max",
+    "logical_or": "any",
+    "logical_and": "all",
+}
+
+
+def describe(layout: Layout) -> str:
+    match layout:
+        case Shard(axis=axis, cuts=cuts, ghosts=ghosts):
+            blocks = len(cuts) - 1
+            if cuts == even_cuts(cuts[-1], blocks):
+                text = f"{AXIS_NAMES.get(axis, f'axis {axis}')}/{blocks}"
+            else:
+                text = f"axis {axis} in {blocks} uneven blocks"
+            return text if ghosts == (0, 0) else f"{text} with ghosts {ghosts[0]}+{ghosts[1]}"
+        case Replicate():
+            return "replicated"
+        case Partial(op=op):
+            return f"partial {REDUCTION_NAMES.get(op, op)}"
+        case OnDriver():
+            return "on the driver"

@@ -1,0 +1,53 @@
+"""Constants. In: a NumPy scalar. Out: a node that carries it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
+
+
+# Kept in the plan's key, because the compiler simplifies with them; every other scalar is an argument of the kernel.
+_SHARP = frozenset((0, 1, -1, 2))
+
+
+class Const(Op):
+    """A scalar constant, equal by dtype and bits (so -0.0 is not 0.0, and NaN is itself)."""
+
+    __slots__ = ("_hash", "bits", "signature", "value")
+    name = "const"
+    signature: Any
+
+    def __init__(self, value: np.generic) -> None:
+        self.value = value
+        self.bits = (value.dtype, value.tobytes())
+        self._hash = hash(self.bits)
+        sharp = value.dtype.kind in "fiub" and value in _SHARP and not (value == 0 and np.signbit(float(value)))
+        self.signature = ("const", self.bits) if sharp else ("const", value.dtype)
+
+    @property
+    def sharp(self) -> bool:
+        """Whether the compiler knows the value."""
+        return self.signature[1] is self.bits
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Const and self.bits == other.bits)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Const, (self.value,))
+
+    def numpy(self, *arrays: Any) -> Any:
+        return self.value
+
+    def label(self) -> str:
+        return str(self.value)
+
+
+def const(value: np.generic) -> Node:
+    """A constant node."""
+    return intern(Const(value), (), (), value.dtype)

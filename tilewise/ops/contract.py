@@ -1,0 +1,117 @@
+"""Contractions: products summed over shared letters. In: nodes and letters. Out: a node.
+
+The letters say what a mesh may cut; NumPy's own matmul, dot, tensordot and einsum say what the value is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
+from tilewise.ops.elementwise import cast
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class Contract(Op):
+    """`letters` as in "ij,jk->ik"; `how` is the NumPy function that computes it."""
+
+    letters: str
+    how: str
+    axes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    name = "contract"
+
+    def numpy(self, *arrays: Any) -> Any:
+        if self.how == "matmul":
+            return np.matmul(*arrays)
+        if self.how == "dot":
+            return np.dot(*arrays)
+        if self.how == "tensordot":
+            return np.tensordot(*arrays, axes=self.axes)
+        return np.einsum(self.letters, *arrays, optimize=len(arrays) > 2)
+
+    def label(self) -> str:
+        return f"{self.how} {self.letters}"
+
+
+def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
+    """NumPy's matmul: the last two axes multiply, the others broadcast."""
+    if a.ndim == 0 or b.ndim == 0:
+        which = 0 if a.ndim == 0 else 1
+        raise ValueError(
+            f"matmul: Input operand {which} does not have enough dimensions (has 0, gufunc core with signature "
+            "(n?,k),(k,m?)->(n?,m?) requires 1)"
+        )
+    inner_a, inner_b = a.shape[-1], b.shape[-2 if b.ndim > 1 else 0]
+    if inner_a != inner_b:
+        raise ValueError(
+            "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
+            f"(n?,k),(k,m?)->(n?,m?) (size {inner_b} is different from {inner_a})"
+        )
+    batch = max(a.ndim - 2, b.ndim - 2, 0)
+    outer = LETTERS[:batch]
+    row, col, k = LETTERS[batch : batch + 3]
+    la = outer[batch - max(a.ndim - 2, 0) :] + (row if a.ndim > 1 else "") + k
+    lb = outer[batch - max(b.ndim - 2, 0) :] + k + (col if b.ndim > 1 else "")
+    lo = outer + (row if a.ndim > 1 else "") + (col if b.ndim > 1 else "")
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shape = lead + (a.shape[-2:-1] if a.ndim > 1 else ()) + (b.shape[-1:] if b.ndim > 1 else ())
+    return intern(Contract(f"{la},{lb}->{lo}", "matmul"), (cast(a, dtype), cast(b, dtype)), shape, dtype)
+
+
+def dot(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
+    """NumPy's dot for operands of at least one axis: last of a with second to last of b."""
+    if a.ndim <= 2 and b.ndim <= 2 and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]:
+        return matmul(a, b, dtype)
+    axis = b.ndim - 2 if b.ndim > 1 else 0
+    if a.shape[-1] != b.shape[axis]:
+        raise ValueError(
+            f"shapes {_text(a.shape)} and {_text(b.shape)} not aligned: "
+            f"{a.shape[-1]} (dim {a.ndim - 1}) != {b.shape[axis]} (dim {axis})"
+        )
+    return _pairs(a, b, (a.ndim - 1,), (axis,), dtype, "dot")
+
+
+def tensordot(a: Node, b: Node, axes: tuple[tuple[int, ...], tuple[int, ...]], dtype: np.dtype[Any]) -> Node:
+    """Sum over pairs of axes."""
+    left, right = axes
+    if len(left) != len(right) or any(a.shape[i] != b.shape[j] for i, j in zip(left, right, strict=True)):
+        raise ValueError("shape-mismatch for sum")
+    return _pairs(a, b, left, right, dtype, "tensordot")
+
+
+def _pairs(a: Node, b: Node, left: tuple[int, ...], right: tuple[int, ...], dtype: np.dtype[Any], how: str) -> Node:
+    la = list(LETTERS[: a.ndim])
+    lb = list(LETTERS[a.ndim : a.ndim + b.ndim])
+    for i, j in zip(left, right, strict=True):
+        lb[j] = la[i]
+    keep_a = [i for i in range(a.ndim) if i not in left]
+    keep_b = [j for j in range(b.ndim) if j not in right]
+    lo = "".join(la[i] for i in keep_a) + "".join(lb[j] for j in keep_b)
+    shape = tuple(a.shape[i] for i in keep_a) + tuple(b.shape[j] for j in keep_b)
+    op = Contract(f"{''.join(la)},{''.join(lb)}->{lo}", how, (left, right) if how == "tensordot" else None)
+    return intern(op, (cast(a, dtype), cast(b, dtype)), shape, dtype)
+
+
+def einsum(letters: str, operands: tuple[Node, ...], dtype: np.dtype[Any]) -> Node:
+    """Explicit einsum ("ij,jk->ik"): every letter's lengths must agree (1 broadcasts)."""
+    ins, out = letters.split("->")
+    sizes: dict[str, int] = {}
+    for term, node in zip(ins.split(","), operands, strict=True):
+        for letter, d in zip(term, node.shape, strict=True):
+            if sizes.setdefault(letter, d) != d:
+                if sizes[letter] != 1 and d != 1:
+                    raise ValueError(
+                        f"operands could not be broadcast together: letter {letter!r} is {sizes[letter]} and {d}"
+                    )
+                sizes[letter] = max(sizes[letter], d)
+    shape = tuple(sizes[c] for c in out)
+    return intern(Contract(letters, "einsum"), tuple(cast(x, dtype) for x in operands), shape, dtype)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return str(shape).replace(" ", "")

@@ -1,0 +1,52 @@
+"""Creation: arrays made from a rule. In: shapes and scalars. Out: nodes without data until someone needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.order import Order
+
+
+@dataclass(frozen=True)
+class Full(Op):
+    """A scalar (the input) in every place."""
+
+    shape: tuple[int, ...]
+    order: Order
+    name = "full"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return np.full(self.shape, arrays[0], dtype=arrays[0].dtype)
+
+
+@dataclass(frozen=True)
+class Arange(Op):
+    """start + i * step, as NumPy's arange computes it: from the first two values."""
+
+    first: Any
+    second: Any
+    length: int
+    dtype: np.dtype[Any]
+    begin: int = 0
+    name = "arange"
+
+    def numpy(self, *arrays: Any) -> Any:
+        count = np.arange(self.begin, self.begin + self.length)
+        if self.dtype.kind in "iu":
+            return (self.first + count * (self.second - self.first)).astype(self.dtype)
+        first, delta = self.dtype.type(self.first), self.dtype.type(self.second) - self.dtype.type(self.first)
+        return (first + count.astype(self.dtype) * delta).astype(self.dtype)
+
+
+def full(shape: tuple[int, ...], value: Node, order: Order = None) -> Node:
+    """An array of one value."""
+    return intern(Full(shape, order), (value,), shape, value.dtype, order)
+
+
+def arange(first: Any, second: Any, length: int, dtype: np.dtype[Any]) -> Node:
+    """Evenly spaced values."""
+    return intern(Arange(first, second, length, dtype), (), (length,), dtype)

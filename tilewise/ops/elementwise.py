@@ -1,0 +1,112 @@
+"""Elementwise maps. In: nodes that broadcast together. Out: a Map node with NumPy's shape, dtype and order.
+
+One class for all scalar functions (ir/scalar.py is the table). Arguments are cast explicitly to the loop's dtypes, so
+the body of a kernel is typed and a cast is fused like everything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Length, Node, Op, Shape, intern
+from tilewise.ir.order import broadcast_order
+from tilewise.ir.scalar import Scalar, scalar
+
+
+class Map(Op):
+    """`fn` on each element. One object per (function, result dtype, which result): identity is equality."""
+
+    __slots__ = ("dtype", "fn", "which")
+    name = "map"
+
+    def __init__(self, fn: Scalar, dtype: np.dtype[Any], which: int) -> None:
+        self.fn = fn
+        self.dtype = dtype
+        self.which = which
+
+    @property
+    def signature(self) -> Any:
+        return self
+
+    def numpy(self, *arrays: Any) -> Any:
+        if self.fn.name == "cast":
+            return np.asarray(arrays[0]).astype(self.dtype)
+        result = self.fn.call(*arrays)
+        return result[self.which] if self.fn.nout > 1 else result
+
+    def label(self) -> str:
+        return f"{self.fn.name}:{self.dtype}" if self.fn.name == "cast" else self.fn.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (map_op, (self.fn.name, self.dtype, self.which))
+
+
+_ops: dict[tuple[str, np.dtype[Any], int], Map] = {}
+
+
+def map_op(name: str, dtype: np.dtype[Any], which: int = 0) -> Map:
+    """The Map operator for a scalar function and result dtype."""
+    key = (name, dtype, which)
+    op = _ops.get(key)
+    if op is None:
+        op = _ops.setdefault(key, Map(scalar(name), dtype, which))
+    return op
+
+
+def broadcast(shapes: list[Shape]) -> Shape:
+    """NumPy's broadcasting; symbolic lengths fit themselves and 1. Raises NumPy's ValueError."""
+    out = shapes[0]
+    for shape in shapes[1:]:
+        if shape == out or shape == ():
+            continue
+        if len(shape) > len(out):
+            out, shape = shape, out
+        pad = len(out) - len(shape)
+        dims = list(out)
+        for i, d in enumerate(shape):
+            e = dims[pad + i]
+            if d is e or d == 1:
+                continue
+            if type(d) is not Length and type(e) is not Length and d == e:
+                continue
+            if type(e) is not Length and e == 1:
+                dims[pad + i] = d
+                continue
+            if type(d) is Length or type(e) is Length:
+                raise UnknownLength(d if type(d) is Length else e)
+            text = " ".join(str(s).replace(" ", "") for s in shapes)
+            raise ValueError(f"operands could not be broadcast together with shapes {text} ")
+        out = tuple(dims)
+    return out
+
+
+class UnknownLength(Exception):
+    """A length that a mask decides is needed now. The caller resolves it and tries again."""
+
+
+def cast(node: Node, dtype: np.dtype[Any]) -> Node:
+    """`node` as dtype; the node itself if it already is."""
+    if node.dtype == dtype:
+        return node
+    return intern(map_op("cast", dtype), (node,), node.shape, dtype, node.order)
+
+
+def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], which: int = 0) -> Node:
+    """The node of a scalar function on `args`, by the loop's dtypes (arguments, then results)."""
+    shape = args[0].shape
+    same = True
+    for a in args:
+        if a.shape != shape:
+            same = False
+    if not same:
+        shape = broadcast([a.shape for a in args])
+    order = None
+    inputs = args
+    for i, a in enumerate(args):
+        if a.order is not None and order is None:
+            order = broadcast_order(len(shape), [(x.shape, x.order) for x in args])
+        if a.dtype != loop[i]:
+            inputs = (*inputs[:i], cast(a, loop[i]), *inputs[i + 1 :])
+    return intern(map_op(name, loop[len(args) + which], which), inputs, shape, loop[len(args) + which], order)

@@ -1,0 +1,350 @@
+"""Fusion: which operators share a pass. In: nodes in order, which are wanted. Out: steps in order.
+
+A pass is one loop over one iteration space. Elementwise operators that only operators of the same space use are never
+stored. `need[i]` is the number of passes that must have ended before node i can be computed; operators of one space
+and one `need` that share an input share a pass, so nothing in a pass waits for the pass itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewise.ir.node import Node, Op
+from tilewise.ir.scalar import EXPENSIVE
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.kernel.native import supports, supports_reduce
+from tilewise.ops.create import Full
+from tilewise.ops.elementwise import Map
+from tilewise.ops.index import Update
+from tilewise.ops.index import Write as WriteOp
+from tilewise.ops.const import Const
+from tilewise.ops.reduce import Reduce
+from tilewise.ops.views import Window
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+
+MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
+MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
+
+
+class Move(Op):
+    """A change of layout (mesh plans only): same value, other places."""
+
+    __slots__ = ("dst", "src")
+    name = "move"
+
+    def __init__(self, src: Any, dst: Any) -> None:
+        self.src = src
+        self.dst = dst
+
+    def numpy(self, *arrays: Any) -> Any:
+        return arrays[0]
+
+
+def native_map(node: Node) -> bool:
+    """Whether a node can be part of a kernel's body."""
+    op = node.op
+    if type(op) is not Map or not node.shape:
+        return False
+    return supports(op.fn.name, tuple(x.dtype.name for x in node.inputs), node.dtype.name)
+
+
+def native_reduce(node: Node) -> bool:
+    """Whether a node can end a kernel as an accumulator."""
+    op = node.op
+    return type(op) is Reduce and bool(op.axes) and supports_reduce(op.fn, op.dtype.name)
+
+
+def fuse(nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None = None) -> list[Step]:
+    """Steps that compute every wanted node."""
+    return _Fuser(nodes, wanted, fusion, layouts).steps()
+
+
+@dataclass
+class _Group:
+    need: int
+    space: int
+    axes: tuple[int, ...] | None
+    roots: list[int] = field(default_factory=list)
+    reads: set[int] = field(default_factory=set)
+    members: set[int] = field(default_factory=set)
+
+
+class _Fuser:
+    def __init__(
+        self, nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None
+    ) -> None:
+        self.nodes = nodes
+        self.wanted = wanted
+        self.layouts = layouts
+        self.at = {n: i for i, n in enumerate(nodes)}
+        self.ins = [tuple(self.at[x] for x in n.inputs) if not _closed(n) else () for n in nodes]
+        self.users: list[list[int]] = [[] for _ in nodes]
+        for i, ins in enumerate(self.ins):
+            for x in ins:
+                self.users[x].append(i)
+        self.map = [fusion and n.value is None and native_map(n) for n in nodes]
+        self.red = [fusion and n.value is None and native_reduce(n) for n in nodes]
+        self.space = self._spaces()
+        self.root_of_write = self._absorb(fusion)
+        self.stored = self._stored()
+        self.need, self.done = self._levels()
+        self._store_shared()
+
+    def _same(self, i: int, x: int) -> bool:
+        """Whether x has the iteration space of i."""
+        same = self.nodes[i].shape == self.nodes[x].shape
+        return same and (self.layouts is None or self.layouts[i] == self.layouts[x])
+
+    def _spaces(self) -> list[int]:
+        """A number per node, equal for nodes connected by elementwise steps of one shape."""
+        space = list(range(len(self.nodes)))
+
+        def find(i: int) -> int:
+            while space[i] != i:
+                space[i] = space[space[i]]
+                i = space[i]
+            return i
+
+        for i, ok in enumerate(self.map):
+            if ok:
+                for x in self.ins[i]:
+                    if self._same(i, x):
+                        space[find(i)] = find(x)
+        return [find(i) for i in range(len(space))]
+
+    def _absorb(self, fusion: bool) -> dict[int, int]:
+        """Updates whose value is computed straight into the window: update -> value."""
+        out: dict[int, int] = {}
+        if not fusion or self.layouts is not None:
+            return out
+        for i, n in enumerate(self.nodes):
+            if type(n.op) is Update and n.value is None:
+                v = self.ins[i][1]
+                only = self.users[v] == [i] and not self.wanted[v]
+                if only and self.map[v] and self.nodes[v].shape == n.op.window.shape and n.dtype == self.nodes[v].dtype:
+                    out[i] = v
+        return out
+
+    def _stored(self) -> list[bool]:
+        absorbed = set(self.root_of_write.values())
+        out = []
+        for i in range(len(self.nodes)):
+            if not self.map[i] or i in absorbed:
+                out.append(not self.map[i])
+                continue
+            outside = any(not self._inside(u, i) for u in self.users[i])
+            out.append(self.wanted[i] or outside)
+        return out
+
+    def _inside(self, user: int, x: int) -> bool:
+        """Whether `user` can take x from a register of the same pass."""
+        if self.map[user]:
+            return self._same(user, x)
+        return self.red[user]
+
+    def _levels(self) -> tuple[list[int], list[int]]:
+        need = [0] * len(self.nodes)
+        done = [0] * len(self.nodes)
+        for i, n in enumerate(self.nodes):
+            value = self.root_of_write.get(i)
+            for x in self.ins[i]:
+                inlined = self.map[x] and (self._inside(i, x) or x == value)
+                need[i] = max(need[i], need[x] if inlined else done[x])
+            free = _closed(n) or type(n.op) is Window or self._only_constant(i)
+            done[i] = need[i] + (0 if free else 1)
+        return need, done
+
+    def _store_shared(self) -> None:
+        """Values that passes of different levels would compute again: store them where that costs less."""
+        levels: list[set[int]] = [set() for _ in self.nodes]
+        for i in range(len(self.nodes) - 1, -1, -1):
+            if self.map[i]:
+                if self.stored[i] or i in self.root_of_write.values():
+                    levels[i].add(self.need[i])
+                for u in self.users[i]:
+                    if self._inside(u, i):
+                        levels[i] |= levels[u] if self.map[u] else {self.need[u]}
+                    elif self.root_of_write.get(u) == i:
+                        levels[i].add(self.need[u])
+        for i in range(len(self.nodes)):
+            if self.map[i] and not self.stored[i] and len(levels[i]) > 1 and self._heavy(i):
+                self.stored[i] = True
+
+    def _heavy(self, i: int) -> bool:
+        seen: set[int] = set()
+        full: set[int] = set()
+        stack = [i]
+        while stack:
+            k = stack.pop()
+            if k in seen:
+                continue
+            seen.add(k)
+            op = self.nodes[k].op
+            if type(op) is Map and op.fn.name in EXPENSIVE:
+                return True
+            if len(seen) > 32:
+                return True
+            for x in self.ins[k]:
+                if self.map[x] and self._same(k, x) and not self.stored[x]:
+                    stack.append(x)
+                elif self._same(k, x):
+                    full.add(x)
+        return len(full) > 2
+
+    # -- grouping -----------------------------------------------------------------------------------------------
+
+    def steps(self) -> list[Step]:
+        """Passes by level, and all other nodes as steps of their own."""
+        groups: list[_Group] = []
+        units: list[tuple[tuple[int, int, int], Step | _Group]] = []
+        writes = self.root_of_write
+        absorbed = set(writes.values())
+        for i, n in enumerate(self.nodes):
+            op = n.op
+            if i in writes or self.red[i] or (self.map[i] and self.stored[i] and i not in absorbed):
+                self._place(i, groups)
+            elif self.map[i] or _closed(n) or self._only_constant(i):
+                continue
+            elif type(op) is Window:
+                units.append(((self.need[i], 0, i), View(i, self.ins[i][0])))
+            elif isinstance(op, WriteOp):
+                units.append(((self.need[i], 2, i), Write(i, self.ins[i][0], self.ins[i][1:], False)))
+            elif type(op) is Move:
+                units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0])))
+            else:
+                units.append(((self.need[i], 1, i), Call(i, self.ins[i])))
+        for g in groups:
+            late = 2 if any(r in writes for r in g.roots) else 1
+            units.append(((g.need, late, min(g.roots)), g))
+        units.sort(key=lambda u: u[0])
+        steps = [self._pass(u) if isinstance(u, _Group) else u for _, u in units]
+        return self._liveness(steps)
+
+    def _only_constant(self, i: int) -> bool:
+        """A Full that only passes read is a scalar of theirs, never an array."""
+        if type(self.nodes[i].op) is not Full or self.wanted[i] or self.nodes[i].value is not None:
+            return False
+        return all(self.map[u] or self.red[u] for u in self.users[i])
+
+    def _place(self, i: int, groups: list[_Group]) -> None:
+        op = self.nodes[i].op
+        value = self.root_of_write.get(i)
+        top = self.ins[i][0] if self.red[i] else value if value is not None else i
+        axes = op.axes if isinstance(op, Reduce) and self.red[i] else None
+        need = self.need[i]
+        members, ins = self._expand(top, need)
+        space = self.space[top]
+        for g in reversed(groups):
+            if g.need != need or g.space != space or len(g.roots) >= MAX_OUTS:
+                continue
+            if axes is not None and g.axes is not None and axes != g.axes:
+                continue
+            if not (g.reads & ins or g.members & members) or len(g.members | members) > MAX_BODY:
+                continue
+            if self.layouts is not None and self.layouts[g.roots[0]] != self.layouts[i] and axes is None:
+                continue
+            break
+        else:
+            g = _Group(need, space, None)
+            groups.append(g)
+        g.roots.append(i)
+        g.reads |= ins
+        g.members |= members
+        g.axes = g.axes if axes is None else axes
+
+    def _expand(self, top: int, need: int) -> tuple[set[int], set[int]]:
+        """Nodes computed in the pass that computes `top`, and the values it reads."""
+        members: set[int] = set()
+        ins: set[int] = set()
+        stack = [top]
+        while stack:
+            k = stack.pop()
+            if k in members:
+                continue
+            early = self.stored[k] and self.need[k] < need
+            if not self.map[k] or early or (k != top and not self._same(k, top)):
+                ins.add(k)
+                continue
+            members.add(k)
+            stack.extend(self.ins[k])
+        return members, ins
+
+    def _pass(self, g: _Group) -> Step:
+        nodes, writes = self.nodes, self.root_of_write
+        tops = [self.ins[r][0] if self.red[r] else writes.get(r, r) for r in g.roots]
+        order = sorted(g.members)
+        members = set(order)
+        arrays: list[int] = []
+        params: list[int] = []
+        sharp: list[int] = []
+        needed = dict.fromkeys([x for k in order for x in self.ins[k] if x not in members])
+        needed |= dict.fromkeys([t for t in tops if t not in members])
+        for x in needed:
+            source = self.ins[x][0] if self._only_constant(x) else x
+            const = nodes[source].op
+            if isinstance(const, Const) and const.sharp:
+                sharp.append(x)
+            elif not nodes[source].shape:
+                params.append(x)
+            else:
+                arrays.append(x)
+        number: dict[int, int] = {x: k for k, x in enumerate([*arrays, *params])}
+        body: list[Instr] = []
+        base = len(number)
+        for x in sharp:
+            value = nodes[self.ins[x][0] if self._only_constant(x) else x].op
+            assert isinstance(value, Const)
+            number[x] = base + len(body)
+            body.append(Instr(f"const:{value.value.item()!r}", (), nodes[x].dtype.name))
+        for k in order:
+            op = nodes[k].op
+            assert isinstance(op, Map)
+            number[k] = base + len(body)
+            body.append(Instr(op.fn.name, tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
+        outputs = []
+        for r, top in zip(g.roots, tops, strict=True):
+            op = nodes[r].op
+            outputs.append(Output(number[top], op.fn if isinstance(op, Reduce) and self.red[r] else None))
+        rank = len(nodes[tops[0]].shape)
+        axes = g.axes or ()
+        kernel = Kernel(
+            tuple(nodes[x].dtype.name for x in arrays),
+            tuple(nodes[x].dtype.name for x in params),
+            tuple(body),
+            tuple(outputs),
+            tuple(a in axes for a in range(rank)),
+        )
+        sources = tuple(self.ins[x][0] if self._only_constant(x) else x for x in params)
+        bases = tuple(self.ins[r][0] if r in writes else None for r in g.roots)
+        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), tops[0], tuple(order), bases)
+
+    def _liveness(self, steps: list[Step]) -> list[Step]:
+        """Say at each step what dies there, and which written bases nobody reads any more."""
+        last: dict[int, int] = {}
+        root = list(range(len(self.nodes)))  # a view keeps its base
+        for s, step in enumerate(steps):
+            if isinstance(step, View):
+                root[step.pos] = root[step.input]
+            for x in reads(step):
+                last[x] = s
+                last[root[x]] = s
+        out: list[Step] = []
+        made = {x for step in steps for x in makes(step)}
+        for s, step in enumerate(steps):
+            dead = {x for y in reads(step) for x in (y, root[y]) if last[x] == s and not self.wanted[x]}
+            dead |= {x for x in makes(step) if x not in last and not self.wanted[x]}
+            frees = tuple(sorted(x for x in dead if x in made or self.nodes[x].value is not None))
+            if isinstance(step, Write):
+                step = replace(step, last_use=last[step.base] == s and not self.wanted[step.base])
+            elif isinstance(step, Pass) and any(w is not None for w in step.writes):
+                uses = tuple(w is not None and last[w] == s and not self.wanted[w] for w in step.writes)
+                step = replace(step, last_uses=uses)
+            out.append(replace(step, frees=frees))
+        return out
+
+
+def _closed(n: Node) -> bool:
+    """Whether the value is there before the plan runs."""
+    return n.value is not None or type(n.op) is Const

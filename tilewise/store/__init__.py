@@ -1,0 +1,1 @@
+"""Where arrays live. `pool`: memory that is used again."""

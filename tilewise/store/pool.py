@@ -1,0 +1,160 @@
+"""Memory that is used again. In: a shape and a dtype. Out: an uninitialised ndarray.
+
+A fresh 160 MB array costs three times the copy into an old one, because the system must hand over zeroed pages. A
+block of pooled memory comes back when the last ndarray that refers to it dies: every view keeps its owner alive. Block
+sizes are rungs of a coarse ladder so that they fit again. Small arrays are plain `np.empty`.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from collections import deque
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+POOLED_AT_BYTES = 256 * KIB
+HUGE_PAGE = 2 * MIB
+# Idle memory beyond this (or beyond half of the most that was ever in use) goes back to the system.
+IDLE_LIMIT_BYTES = GIB
+
+Array = np.ndarray[Any, Any]
+
+
+class _Block:
+    """A piece of memory, aligned to a huge page where it holds one."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        slack = HUGE_PAGE if size >= HUGE_PAGE else 0
+        if hasattr(mmap, "MAP_ANONYMOUS"):
+            # Private, so that a forked child has its own copy.
+            memory = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            if slack and hasattr(mmap, "MADV_HUGEPAGE"):
+                memory.madvise(mmap.MADV_HUGEPAGE)
+            self.memory: Array = np.frombuffer(memory, np.uint8)
+        else:
+            self.memory = np.empty(size + slack, np.uint8)
+        start: int = self.memory.ctypes.data
+        self.address = -(-start // HUGE_PAGE) * HUGE_PAGE if slack else start
+
+
+class _Owner:
+    """What the ndarrays of a block hold on to: when it dies, the block is free."""
+
+    __slots__ = ("__array_interface__", "_block", "_pool")
+
+    def __init__(self, pool: Pool, block: _Block, shape: tuple[int, ...], typestr: str) -> None:
+        self._pool, self._block = pool, block
+        self.__array_interface__ = {"shape": shape, "typestr": typestr, "data": (block.address, False), "version": 3}
+
+    def __del__(self) -> None:
+        self._pool._give_back(self._block)
+
+
+class Pool:
+    """Blocks by size. `_returned` takes blocks without a lock, because a finaliser may run at any moment, even here."""
+
+    def __init__(self) -> None:
+        self._returned: deque[_Block] = deque()
+        self._free: dict[int, list[_Block]] = {}
+        self._lock = threading.Lock()
+        self._idle = self._in_use = self._peak = 0
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+        """An ndarray in C order."""
+        kind = np.dtype(dtype)
+        nbytes = prod(shape) * kind.itemsize
+        if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
+            return np.empty(shape, kind)
+        return np.asarray(_Owner(self, self._take(_rung(nbytes)), shape, kind.str))
+
+    def trim(self, idle_bytes: int = 0) -> None:
+        """Give idle memory back to the system until at most `idle_bytes` are left."""
+        with self._lock:
+            self._drain()
+            dropped = self._drop(idle_bytes)
+        del dropped  # unmapped here, not under the lock
+
+    def idle_bytes(self) -> int:
+        """How much memory waits to be used again."""
+        with self._lock:
+            self._drain()
+            return self._idle
+
+    def after_fork(self) -> None:
+        """A child gets a lock nobody holds."""
+        self._lock = threading.Lock()
+
+    def _take(self, size: int) -> _Block:
+        with self._lock:
+            self._drain()
+            self._in_use += size
+            self._peak = max(self._peak, self._in_use)
+            waiting = self._free.get(size)
+            if waiting:
+                self._idle -= size
+                return waiting.pop()
+        return _Block(size)
+
+    def _give_back(self, block: _Block) -> None:
+        self._returned.append(block)
+        # If someone holds the lock (perhaps this very thread, further down its stack), the next taker drains.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drain()
+                dropped = self._drop(max(IDLE_LIMIT_BYTES, self._peak // 2))
+            finally:
+                self._lock.release()
+            del dropped
+
+    def _drain(self) -> None:
+        while self._returned:
+            block = self._returned.popleft()
+            self._free.setdefault(block.size, []).append(block)
+            self._idle += block.size
+            self._in_use -= block.size
+
+    def _drop(self, idle_bytes: int) -> list[_Block]:
+        """Take idle blocks out, the largest first, until few enough are left."""
+        dropped = []
+        for size in sorted(self._free, reverse=True):
+            blocks = self._free[size]
+            while blocks and self._idle > idle_bytes:
+                dropped.append(blocks.pop(0))
+                self._idle -= size
+        return dropped
+
+
+def _rung(nbytes: int) -> int:
+    """The size of the block for an array: at most an eighth larger."""
+    step = max(64 * KIB, 1 << (nbytes.bit_length() - 4))
+    return -(-nbytes // step) * step
+
+
+_pool = Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.after_fork)
+
+
+def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] | None = None) -> Array:
+    """An uninitialised ndarray; `order_perm` names the axes from the outermost in memory to the innermost."""
+    if order_perm is None:
+        return _pool.empty(shape, dtype)
+    array = _pool.empty(tuple(shape[axis] for axis in order_perm), dtype)
+    return array.transpose(np.argsort(order_perm))
+
+
+def trim(idle_bytes: int = 0) -> None:
+    """Give idle memory back to the system until at most `idle_bytes` are left."""
+    _pool.trim(idle_bytes)
+
+
+def idle_bytes() -> int:
+    """How much memory waits to be used again."""
+    return _pool.idle_bytes()

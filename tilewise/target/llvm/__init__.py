@@ -1,0 +1,12 @@
+"""Native code by LLVM: `compile` a kernel, call it on arrays. In: `Kernel`. Out: `Compiled`. The door to llvmlite.
+
+Load this module only when something is to be compiled; `supports` is also in `kernel/native.py`, without LLVM.
+"""
+
+from __future__ import annotations
+
+from tilewise.kernel.native import supports, supports_reduce
+from tilewise.target.llvm.build import compiled_count
+from tilewise.target.llvm.launch import Compiled, compile, run
+
+__all__ = ["Compiled", "compile", "compiled_count", "run", "supports", "supports_reduce"]

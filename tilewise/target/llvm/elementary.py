@@ -1,0 +1,168 @@
+"""exp and log families as polynomials on double lanes. In: a `Val` of doubles. Out: at most 2 ulp, IEEE special values.
+
+Coefficients: Chebyshev interpolation with mpmath at 50 digits (tests/kernel/test_math.py measures the errors). float32
+is computed in double and rounded (see `scalar.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from tilewise.target.llvm.text import Val, fma, horner
+
+LOG2E = 1.4426950408889634
+LOG2E_LO = float.fromhex("0x1.777d0ffda0d24p-56")
+LN2 = float.fromhex("0x1.62e42fefa39efp-1")
+LN2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
+# Adding 1.5 * 2**52 rounds to an integer and leaves it in the low bits.
+ROUNDER = 1.5 * 2.0**52
+ONE_BITS = 0x3FF0000000000000
+
+# (e**r - 1 - r) / r**2 on |r| <= ln(2)/2; error 4e-17
+EXP_Q = (
+    0.5000000000000001, 0.16666666666666669, 0.041666666666623824, 0.008333333333330039, 0.0013888888917367081,
+    0.00019841269863171557, 2.4801521057868204e-05, 2.7557268276905696e-06, 2.7620201591031547e-07,
+    2.5100472505694996e-08,
+)  # fmt: skip
+# (log((1+s)/(1-s)) / s - 2) / s**2 in s**2, on s**2 <= 0.0295
+LOG_R = (
+    0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496, 0.1818289243253687,
+    0.15331611722055008, 0.14617807153417325,
+)  # fmt: skip
+
+
+def clamp(x: Val, low: float, high: float) -> Val:
+    """x within [low, high]; NaN stays NaN."""
+    x = x.cmp("ogt", high).select(x.const(high), x)
+    return x.cmp("olt", low).select(x.const(low), x)
+
+
+def round_to_int(x: Val) -> tuple[Val, Val]:
+    """The nearest integer to |x| < 2**51, as a double and as an i64."""
+    shifted = x + ROUNDER
+    return shifted - ROUNDER, shifted.bits() - _bits(ROUNDER)
+
+
+def power_of_two(k: Val) -> Val:
+    """2.0**k for an i64 in the normal range."""
+    return ((k << 52) + ONE_BITS).as_float()
+
+
+def scale(x: Val, k: Val) -> Val:
+    """x * 2**k for |k| < 2000, in two steps so that neither factor overflows."""
+    half = k >> 1
+    return x * power_of_two(half) * power_of_two(k - half)
+
+
+def exp_reduced(x: Val) -> tuple[Val, Val, Val]:
+    """r and e**r - 1 with x = k ln 2 + r, and k."""
+    kf, k = round_to_int(x * LOG2E)
+    r = fma(kf, -LN2_LO, fma(kf, -LN2, x))
+    return r, fma(r * r, horner(r, EXP_Q), r), k
+
+
+def exp(x: Val) -> Val:
+    """e**x"""
+    _, p, k = exp_reduced(clamp(x, -760.0, 720.0))
+    return scale(p + 1.0, k)
+
+
+def exp2(x: Val) -> Val:
+    """2**x"""
+    x = clamp(x, -1100.0, 1030.0)
+    kf, k = round_to_int(x)
+    r = (x - kf) * LN2
+    return scale(fma(r * r, horner(r, EXP_Q), r) + 1.0, k)
+
+
+def expm1(x: Val) -> Val:
+    """e**x - 1, accurate near zero"""
+    inner = clamp(x, -60.0, 720.0)
+    _, p, k = exp_reduced(inner)
+    # Two halves of 2**k: k can be 1024, where 2**k is not a double but the result may be.
+    big = k.cmp("sgt", 1000)
+    factor = power_of_two(big.select(k - 64, k))
+    y = fma(factor, p, factor - 1.0)
+    y = big.select(y * 2.0**64, y)
+    return x.cmp("oeq", 0.0).select(x, y)
+
+
+def split(x: Val) -> tuple[Val, Val]:
+    """f and k with x = 2**k * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive normal x."""
+    bits = x.bits()
+    # Moving the window to sqrt(1/2) makes the exponent field count from there.
+    base = _bits(math.sqrt(0.5))
+    k = (bits - base) >> 52
+    mantissa = (bits - (k << 52)).as_float()
+    return mantissa - 1.0, k
+
+
+def _log_tail(f: Val) -> tuple[Val, Val]:
+    """h = f*f/2 and t with log(1 + f) = f - (h - t)."""
+    s = f / (f + 2.0)
+    z = s * s
+    half = f * f * 0.5
+    return half, s * (half + z * horner(z, LOG_R))
+
+
+def _finite_log(x: Val, y: Val, at_zero: Val) -> Val:
+    """y with the special values of a logarithm of x; `at_zero` says where the result is -inf."""
+    y = at_zero.select(x.const(-math.inf), y)
+    y = x.cmp("oeq", math.inf).select(x, y)
+    return x.cmp("uno", 0.0).select(x, y)
+
+
+def normal(x: Val) -> tuple[Val, Val]:
+    """x scaled out of the denormals, and the power of two to subtract (as a double)."""
+    tiny = x.cmp("olt", 2.0**-1022)
+    return tiny.select(x * 2.0**54, x), tiny.select(x.const(54.0), 0.0)
+
+
+def _log(x: Val, to_base_two: bool) -> Val:
+    scaled, shift = normal(x)
+    f, k = split(scaled)
+    kf = k.convert("sitofp", "double") - shift
+    half, tail = _log_tail(f)
+    if to_base_two:
+        hi = f - half
+        lo = (f - hi) - half + tail
+        p = hi * LOG2E
+        low = fma(lo, LOG2E, fma(hi, LOG2E_LO, fma(hi, LOG2E, -p)))
+        w = kf + p
+        y = w + (low + ((kf - w) + p))
+    else:
+        y = fma(kf, LN2, f - (half - fma(kf, LN2_LO, tail)))
+    y = x.cmp("olt", 0.0).select(x.const(math.nan), y)
+    return _finite_log(x, y, x.cmp("oeq", 0.0))
+
+
+def log(x: Val) -> Val:
+    """The natural logarithm"""
+    return _log(x, to_base_two=False)
+
+
+def log2(x: Val) -> Val:
+    """The logarithm to base two"""
+    return _log(x, to_base_two=True)
+
+
+def log1p(x: Val) -> Val:
+    """log(1 + x), accurate near zero"""
+    u = x + 1.0
+    # What the sum lost, exactly (two-sum), as a relative correction.
+    back = u - x
+    lost = (x - (u - back)) + (1.0 - back)
+    f, k = split(u)
+    kf = k.convert("sitofp", "double")
+    half, tail = _log_tail(f)
+    correction = fma(kf, LN2_LO, lost / u)
+    y = fma(kf, LN2, f - (half - (tail + correction)))
+    # For k = 0 and f = x the formula keeps the sign of zero and the last bit of tiny x.
+    y = x.intrinsic("fabs").cmp("olt", 2.0**-54).select(x, y)
+    y = x.cmp("olt", -1.0).select(x.const(math.nan), y)
+    return _finite_log(x, y, x.cmp("oeq", -1.0))
+
+
+def _bits(value: float) -> int:
+    return int.from_bytes(struct.pack("<d", value), "little")

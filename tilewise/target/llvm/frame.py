@@ -1,0 +1,316 @@
+"""What every loop form shares: arguments, loops, loads and stores. In: a kernel and a `Spec`. Out: IR for one point.
+
+A native function takes two blocks of 8-byte words: `objs` (addresses of the operand ndarrays, then the params) and
+`geom` (byte offset per operand, sizes per dim, byte strides per operand and dim, then what the form adds).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tilewise.kernel.loops import Kernel, const_value
+from tilewise.target.llvm import scalar
+from tilewise.target.llvm.scalar import IR_TYPE
+from tilewise.target.llvm.text import Function, Val, vtype
+
+UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
+# Functions that cost more than a few instructions: such bodies are not unrolled.
+HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder"])
+MAX_LANES = 64
+
+
+def _data_offset() -> int:
+    """Where an ndarray object keeps its data pointer, found by looking (reading it costs 1.5 us from Python)."""
+    samples = [np.empty(n) for n in (1, 7, 50)]
+    for offset in range(8, 96, 8):
+        if all(ctypes.c_size_t.from_address(id(a) + offset).value == a.ctypes.data for a in samples):
+            return offset
+    raise AssertionError("ndarray objects do not hold their data pointer where expected")
+
+
+DATA_OFFSET = _data_offset()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The vectors to emit: their width in bytes (0: scalar code) and whether loads and stores can be masked."""
+
+    vector_bytes: int
+    masked: bool
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What code is specialised on: the loop form, the number of dims, the class of each operand's innermost stride."""
+
+    form: str  # "map", "rows" (innermost dim reduced) or "columns" (innermost dim kept)
+    rank: int
+    classes: tuple[str, ...]
+    machine: Machine
+
+
+class Frame:
+    """One function under construction for a kernel and a spec."""
+
+    def __init__(self, kernel: Kernel, spec: Spec, name: str) -> None:
+        self.kernel, self.spec = kernel, spec
+        self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
+        self.dtypes = kernel.inputs + kernel.out_dtypes
+        self.n_inputs = len(kernel.inputs)
+        count, rank = len(self.dtypes), spec.rank
+        self.bases = [self._base(k) for k in range(count)]
+        self.sizes = [self.geom(count + d) for d in range(rank)]
+        self.strides = [[self.geom(count + rank + k * rank + d) for d in range(rank)] for k in range(count)]
+        self.extra_at = count + rank + count * rank
+        self._params = [self._param(count + j, t) for j, t in enumerate(kernel.params)]
+        self._hoisted: dict[tuple[str, int], Val] = {}
+
+    # Arguments
+
+    def geom(self, slot: int) -> str:
+        """Word `slot` of geom."""
+        at = self.fn.hoist(f"getelementptr i64, ptr %geom, i64 {slot}")
+        return self.fn.hoist(f"load i64, ptr {at}, align 8")
+
+    def extra(self, index: int) -> str:
+        """A word the loop form added to geom."""
+        return self.geom(self.extra_at + index)
+
+    def _base(self, k: int) -> str:
+        fn = self.fn
+        at = fn.hoist(f"getelementptr i64, ptr %objs, i64 {k}")
+        obj = fn.hoist(f"load ptr, ptr {at}, align 8")
+        field = fn.hoist(f"getelementptr i8, ptr {obj}, i64 {DATA_OFFSET}")
+        data = fn.hoist(f"load ptr, ptr {field}, align 8")
+        return fn.hoist(f"getelementptr i8, ptr {data}, i64 {self.geom(k)}")
+
+    def _param(self, slot: int, dtype: str) -> Val:
+        at = self.fn.hoist(f"getelementptr i64, ptr %objs, i64 {slot}")
+        name = self.fn.hoist(f"load {memory_type(dtype)}, ptr {at}, align 1")
+        if dtype == "bool":
+            name = self.fn.hoist(f"icmp ne i8 {name}, 0")
+        return Val(self.fn, name, IR_TYPE[dtype], 1)
+
+    def hoisted(self, key: str, scalar_value: Val, lanes: int) -> Val:
+        """A scalar of the entry block in every lane, made once."""
+        found = self._hoisted.get((key, lanes))
+        if found is None:
+            found = self._hoisted[key, lanes] = scalar_value.splat(lanes, hoist=True)
+        return found
+
+    # How wide
+
+    @cached_property
+    def lanes(self) -> int:
+        """Lanes of one machine vector of the widest dtype."""
+        return min(MAX_LANES, max(1, self.spec.machine.vector_bytes // _widest(self.kernel)))
+
+    @cached_property
+    def tree_lanes(self) -> int:
+        """Lanes of a row accumulator: a property of the kernel alone, so that every machine sums in the same order."""
+        return self.lanes_of(self.kernel)
+
+    @staticmethod
+    def lanes_of(kernel: Kernel) -> int:
+        """The tree lanes of a kernel."""
+        return min(MAX_LANES, 4 * (64 // _widest(kernel)))
+
+    @cached_property
+    def light(self) -> bool:
+        """Whether the body is small enough to be worth unrolling."""
+        body = self.kernel.body
+        strided_small = any(c == STRIDED for c in self.spec.classes)
+        return len(body) <= 24 and not strided_small and not any(i.fn in HEAVY for i in body)
+
+    # Memory
+
+    def row_pointers(self, pointers: list[str], dim: int, index: str) -> list[str]:
+        """Every operand's pointer, moved to `index` along a dim."""
+        moved = []
+        for k, p in enumerate(pointers):
+            offset = self.fn.let(f"mul i64 {index}, {self.strides[k][dim]}")
+            moved.append(self.fn.let(f"getelementptr i8, ptr {p}, i64 {offset}"))
+        return moved
+
+    def uniform(self, pointers: list[str]) -> dict[int, Val]:
+        """The inputs that do not change along the innermost dim, loaded once per row."""
+        found = {}
+        for k, dtype in enumerate(self.kernel.inputs):
+            if self.spec.classes[k] == ZERO:
+                found[k] = load(self.fn, pointers[k], dtype, 1)
+        return found
+
+    def address(self, k: int, pointers: list[str], index: str) -> str:
+        """Where operand k is at `index` of the innermost dim."""
+        fn, kind = self.fn, self.spec.classes[k]
+        if kind == ZERO:
+            return pointers[k]
+        if kind == UNIT:
+            return fn.let(f"getelementptr {memory_type(self.dtypes[k])}, ptr {pointers[k]}, i64 {index}")
+        offset = fn.let(f"mul i64 {index}, {self.strides[k][-1]}")
+        return fn.let(f"getelementptr i8, ptr {pointers[k]}, i64 {offset}")
+
+    def lane_addresses(self, k: int, at: str, lanes: int) -> str:
+        """A vector of pointers to the strided elements that start at `at`."""
+        key = f"iota{k}"
+        if (key, lanes) not in self._hoisted:
+            stride = Val(self.fn, self.strides[k][-1], "i64", 1).splat(lanes, hoist=True)
+            iota = ", ".join(f"i64 {i}" for i in range(lanes))
+            name = self.fn.hoist(f"mul {stride.text}, <{iota}>")
+            self._hoisted[key, lanes] = Val(self.fn, name, "i64", lanes)
+        return self.fn.let(f"getelementptr i8, ptr {at}, {self._hoisted[key, lanes].text}")
+
+    def read(self, k: int, at: str, lanes: int, mask: Val | None) -> Val:
+        """Operand k's lanes at an address."""
+        dtype = self.dtypes[k]
+        if self.spec.classes[k] != STRIDED or lanes == 1:
+            return load(self.fn, at, dtype, lanes, mask)
+        vec = vtype(memory_type(dtype), lanes)
+        where = self.lane_addresses(k, at, lanes)
+        name = f"llvm.masked.gather.v{lanes}{_suffix(dtype)}.v{lanes}p0"
+        self.fn.declares.add(f"declare {vec} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vec})")
+        on = mask.text if mask else f"<{lanes} x i1> splat (i1 true)"
+        got = self.fn.let(f"call {vec} @{name}(<{lanes} x ptr> {where}, i32 1, {on}, {vec} zeroinitializer)")
+        return _from_memory(self.fn, got, dtype, lanes)
+
+    def write(self, k: int, at: str, value: Val, mask: Val | None) -> None:
+        """Store operand k's lanes at an address."""
+        dtype, lanes = self.dtypes[k], value.lanes
+        if self.spec.classes[k] != STRIDED or lanes == 1:
+            store(self.fn, at, value, dtype, mask)
+            return
+        value = _to_memory(value, dtype)
+        where = self.lane_addresses(k, at, lanes)
+        name = f"llvm.masked.scatter.v{lanes}{_suffix(dtype)}.v{lanes}p0"
+        vec = vtype(value.ty, lanes)
+        self.fn.declares.add(f"declare void @{name}({vec}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
+        on = mask.text if mask else f"<{lanes} x i1> splat (i1 true)"
+        self.fn.do(f"call void @{name}({value.text}, <{lanes} x ptr> {where}, i32 1, {on})")
+
+    # The body
+
+    def values(self, pointers: list[str], index: str, fixed: dict[int, Val], lanes: int, mask: Val | None) -> list[Val]:
+        """The values of the outputs at lanes index … index + lanes of a row."""
+        kernel = self.kernel
+        known: list[Val] = []
+        for k in range(self.n_inputs):
+            if k in fixed:
+                known.append(fixed[k].splat(lanes))
+            else:
+                known.append(self.read(k, self.address(k, pointers, index), lanes, mask))
+        known += [self.hoisted(f"param{j}", p, lanes) for j, p in enumerate(self._params)]
+        dtypes = kernel.dtypes
+        for instr in kernel.body:
+            if instr.fn.startswith("const:"):
+                zero = Val(self.fn, "", IR_TYPE[instr.dtype], lanes)
+                known.append(zero.const(const_value(instr.fn)))
+            else:
+                types = tuple(dtypes[a] for a in instr.args)
+                known.append(scalar.apply(instr.fn, types, instr.dtype, [known[a] for a in instr.args]))
+        return [known[o.value] for o in kernel.outputs]
+
+
+def _widest(kernel: Kernel) -> int:
+    return max((np.dtype(t).itemsize for t in kernel.dtypes), default=1)
+
+
+def memory_type(dtype: str) -> str:
+    """The type an element has in memory."""
+    return "i8" if dtype == "bool" else IR_TYPE[dtype]
+
+
+def _suffix(dtype: str) -> str:
+    return {"float64": "f64", "float32": "f32"}.get(dtype, memory_type(dtype))
+
+
+def _from_memory(fn: Function, name: str, dtype: str, lanes: int) -> Val:
+    value = Val(fn, name, memory_type(dtype), lanes)
+    return value.cmp("ne", 0) if dtype == "bool" else value
+
+
+def _to_memory(value: Val, dtype: str) -> Val:
+    return value.convert("zext", "i8") if dtype == "bool" else value
+
+
+def load(fn: Function, at: str, dtype: str, lanes: int, mask: Val | None = None) -> Val:
+    """Contiguous lanes; masked-off lanes are zero and not touched."""
+    vec = vtype(memory_type(dtype), lanes)
+    if mask is None:
+        return _from_memory(fn, fn.let(f"load {vec}, ptr {at}, align 1"), dtype, lanes)
+    name = f"llvm.masked.load.v{lanes}{_suffix(dtype)}.p0"
+    fn.declares.add(f"declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})")
+    return _from_memory(fn, fn.let(f"call {vec} @{name}(ptr {at}, i32 1, {mask.text}, {vec} zeroinitializer)"), dtype, lanes)
+
+
+def store(fn: Function, at: str, value: Val, dtype: str, mask: Val | None = None) -> None:
+    """Contiguous lanes; masked-off lanes are not touched."""
+    value = _to_memory(value, dtype)
+    if mask is None:
+        fn.do(f"store {value.text}, ptr {at}, align 1")
+        return
+    name = f"llvm.masked.store.v{value.lanes}{_suffix(dtype)}.p0"
+    fn.declares.add(f"declare void @{name}({vtype(value.ty, value.lanes)}, ptr, i32, <{value.lanes} x i1>)")
+    fn.do(f"call void @{name}({value.text}, ptr {at}, i32 1, {mask.text})")
+
+
+def loop(
+    fn: Function,
+    start: str,
+    stop: str,
+    step: str,
+    body: Callable[[str, list[Val]], list[Val]],
+    carried: list[Val] | None = None,
+) -> list[Val]:
+    """for index in range(start, stop, step), with values carried from turn to turn; returns their last values."""
+    carried = carried or []
+    head, after, before = fn.fresh("head"), fn.fresh("after"), fn.block
+    enter = fn.let(f"icmp slt i64 {start}, {stop}")
+    fn.do(f"br i1 {enter}, label %{head}, label %{after}")
+    fn.label(head)
+    index, hole = "%" + fn.fresh("i"), len(fn.lines)
+    turning = [Val(fn, "%" + fn.fresh("c"), c.ty, c.lanes) for c in carried]
+    latest = body(index, turning)
+    following = fn.let(f"add nsw i64 {index}, {step}")
+    again = fn.let(f"icmp slt i64 {following}, {stop}")
+    last = fn.block
+    phis = [f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{last} ]"]
+    for phi, first, new in zip(turning, carried, latest, strict=True):
+        phis.append(f"  {phi.name} = phi {vtype(phi.ty, phi.lanes)} [ {first.name}, %{before} ], [ {new.name}, %{last} ]")
+    fn.lines[hole:hole] = phis
+    fn.do(f"br i1 {again}, label %{head}, label %{after}")
+    fn.label(after)
+    return [
+        first.make(f"phi {vtype(first.ty, first.lanes)} [ {first.name}, %{before} ], [ {new.name}, %{last} ]")
+        for first, new in zip(carried, latest, strict=True)
+    ]
+
+
+def each(fn: Function, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
+    """A loop that carries nothing."""
+
+    def turn(index: str, _: list[Val]) -> list[Val]:
+        body(index)
+        return []
+
+    loop(fn, start, stop, step, turn)
+
+
+def tail_mask(fn: Function, index: str, stop: str, lanes: int) -> Val:
+    """The lanes of index … index + lanes that are before stop (at least one is)."""
+    rest = fn.let(f"sub i64 {stop}, {index}")
+    count = minimum(fn, rest, str(lanes))
+    missing = fn.let(f"sub i64 {lanes}, {count}")
+    narrow = missing if lanes == 64 else fn.let(f"trunc i64 {missing} to i{lanes}")
+    bits = fn.let(f"lshr i{lanes} -1, {narrow}")
+    return Val(fn, fn.let(f"bitcast i{lanes} {bits} to <{lanes} x i1>"), "i1", lanes)
+
+
+def minimum(fn: Function, a: str, b: str) -> str:
+    """The smaller of two i64."""
+    fn.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
+    return fn.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")

@@ -1,0 +1,166 @@
+"""Shapes and strides to loops. In: a kernel, the space, strides of every operand. Out: a `Nest`: few dims, best order.
+
+Dims of size one go, the rest are ordered so that the innermost is the most contiguous, and neighbours that every
+operand walks as one are merged. An F-ordered problem becomes the C-ordered one. Pure arithmetic; no code, no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tilewise.kernel.loops import Kernel
+from tilewise.target.llvm.forms import BLOCKS, CHUNK_ROWS, STEPS
+from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO
+
+# A reduced innermost dim this short is summed with the lanes along a kept dim instead.
+SHORT_ROW = 16
+
+Strides = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One loop: its size, whether it is reduced, the byte stride of every operand (reduced outputs: 0 if reduced)."""
+
+    size: int
+    reduced: bool
+    strides: Strides
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Something that can be divided among threads: a dim of the nest, or a range of chunks (by extra word)."""
+
+    extent: int
+    grain: int
+    dim: int | None = None
+    extra: int | None = None
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops in order, the words the form adds, and the shape of partial results (None: straight into the outputs)."""
+
+    form: str
+    dims: tuple[Dim, ...]
+    extras: tuple[int, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    # Partials: (kept items, partials of each, columns of each); kept dims in loop order, for the final copy.
+    partials: tuple[int, int, int] | None = None
+    kept: tuple[Dim, ...] = ()
+
+
+def aligned_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: Strides) -> Strides:
+    """The strides of an operand over the whole space: 0 where it is broadcast."""
+    lead = len(shape) - len(own)
+    assert lead >= 0, f"operand of shape {own} does not broadcast to {shape}"
+    assert all(a in (1, n) for a, n in zip(own, shape[lead:], strict=True)), f"operand {own} in the space {shape}"
+    return (0,) * lead + tuple(0 if a == 1 else s for a, s in zip(own, strides, strict=True))
+
+
+def simplified(shape: tuple[int, ...], reduced: Sequence[bool], strides: Sequence[Strides]) -> list[Dim]:
+    """Dims without those of size one, outermost first, neighbours merged."""
+    dims = [
+        Dim(n, r, tuple(s[d] for s in strides))
+        for d, (n, r) in enumerate(zip(shape, reduced, strict=True))
+        if n != 1
+    ]
+    # A stable sort: dims that tie stay in the user's order.
+    dims.sort(key=lambda dim: -sum(abs(s) for s in dim.strides))
+    merged: list[Dim] = []
+    for dim in dims:
+        last = merged[-1] if merged else None
+        if (
+            last is not None
+            and last.reduced == dim.reduced
+            and all(a == b * dim.size for a, b in zip(last.strides, dim.strides, strict=True))
+        ):
+            merged[-1] = Dim(last.size * dim.size, dim.reduced, dim.strides)
+        else:
+            merged.append(dim)
+    return merged
+
+
+def stride_class(stride: int, itemsize: int) -> str:
+    """How code reaches the next element."""
+    return UNIT if stride == itemsize else ZERO if stride == 0 else STRIDED
+
+
+def nest_of(
+    kernel: Kernel, shape: tuple[int, ...], strides: Sequence[Strides], itemsizes: Sequence[int], tree_lanes: int
+) -> Nest:
+    """The loops for a non-empty space."""
+    dims = simplified(shape, kernel.reduced, strides)
+    if not any(o.reduce for o in kernel.outputs):
+        dims = dims or [Dim(1, False, tuple(itemsizes))]
+        cuts = [Cut(dim.size, 1, dim=d) for d, dim in enumerate(dims[:-1])]
+        cuts.append(Cut(dims[-1].size, 512, dim=len(dims) - 1))
+        return Nest("map", tuple(dims), cuts=tuple(cuts))
+    none = (0,) * len(itemsizes)
+    inner = dims[-1] if dims else Dim(1, True, none)
+    if inner.reduced and inner.size <= SHORT_ROW:
+        wide = [d for d in dims if not d.reduced and d.size >= 4 * inner.size]
+        inner = min(wide, key=lambda d: sum(map(abs, d.strides)), default=inner)
+    outer = [d for d in dims if d is not inner]
+    rows = [d for d in outer if d.reduced]
+    # Down the longest of the other reduced dims; each further one has partials of its own.
+    row = max(rows, key=lambda d: d.size, default=Dim(1, True, none))
+    outer = [d for d in outer if d is not row]
+    outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
+    make = _rows if inner.reduced else _columns
+    return make(kernel, outer, row, inner, itemsizes, tree_lanes)
+
+
+def _rows(
+    kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int
+) -> Nest:
+    reach = STEPS * lanes
+    if row.size == 1 or inner.size > reach // 2:
+        chunk, block, step = (1, BLOCKS * reach), (1, reach), (0, reach)
+    else:
+        high = max(1, STEPS // -(-inner.size // lanes))
+        chunk, block, step = (BLOCKS * high, inner.size), (high, inner.size), (high, 0)
+    grid = (-(-row.size // chunk[0]), -(-inner.size // chunk[1]))
+    extras = (*chunk, *block, *step, 0, grid[0], 0, grid[1])
+    at = len(outer)
+    cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]
+    cuts += [Cut(grid[0], 1, extra=6), Cut(grid[1], 1, extra=8)]
+    nest = Nest("rows", (*outer, row, inner), extras, tuple(cuts))
+    return _with_partials(kernel, nest, at, grid, itemsizes, columns=1)
+
+
+def _columns(
+    kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int
+) -> Nest:
+    grid = (-(-row.size // CHUNK_ROWS), 1)
+    at = len(outer)
+    cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]
+    cuts += [Cut(grid[0], 1, extra=0), Cut(inner.size, 64, dim=at + 1)]
+    nest = Nest("columns", (*outer, row, inner), (0, grid[0]), tuple(cuts))
+    return _with_partials(kernel, nest, at, grid, itemsizes, columns=inner.size)
+
+
+def _with_partials(
+    kernel: Kernel, nest: Nest, at: int, grid: tuple[int, int], itemsizes: Sequence[int], *, columns: int
+) -> Nest:
+    """The nest with strides of the reduced outputs: the outputs' own, or those of partial results.
+
+    Partials lie as [kept outer dims, reduced outer dims, row chunks, column chunks or columns].
+    """
+    kept = tuple(d for d in (*nest.dims[:at], nest.dims[-1]) if not d.reduced)
+    per_item = prod(d.size for d in nest.dims[:at] if d.reduced) * grid[0] * grid[1]
+    if per_item == 1:
+        return nest
+    sizes = [*(d.size for d in nest.dims[:at]), grid[0], grid[1] if nest.form == "rows" else columns]
+    steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    dims = list(nest.dims)
+    reduced_outs = [len(kernel.inputs) + j for j, o in enumerate(kernel.outputs) if o.reduce]
+    for i, step in enumerate(steps):
+        strides = list(dims[i].strides)
+        for k in reduced_outs:
+            strides[k] = step * itemsizes[k]
+        dims[i] = replace(dims[i], strides=tuple(strides))
+    items = prod(d.size for d in nest.dims[:at] if not d.reduced)
+    return replace(nest, dims=tuple(dims), partials=(items, per_item, columns), kept=kept)

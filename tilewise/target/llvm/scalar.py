@@ -1,0 +1,194 @@
+"""One NumPy operation on lanes. In: a function's name, dtypes, operand `Val`s. Out: a `Val` with NumPy's bits.
+
+A family is a table: float rules, integer rules, rules for all. bool lanes are i1. Which rows exist for which dtype is
+`kernel/native.py`'s to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tilewise.target.llvm import elementary, integer, power, special
+from tilewise.target.llvm.text import BITS, Val
+
+IR_TYPE = {
+    "float64": "double", "float32": "float", "bool": "i1",
+    **{f"{u}int{n}": f"i{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
+}  # fmt: skip
+
+Rule = Callable[..., Val]  # (dtype of the operands, *operands) -> result
+
+# Functions with a vector polynomial in double; float32 goes through double and is rounded once.
+MATH: dict[str, Callable[..., Val]] = {
+    **{f.__name__: f for f in (elementary.exp, elementary.exp2, elementary.expm1, elementary.log, elementary.log2)},
+    **{f.__name__: f for f in (elementary.log1p, special.erf, special.tanh, special.sin, special.cos, power.power)},
+}
+_FLOAT_CMP = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt",
+              "greater_equal": "oge"}  # fmt: skip
+_INT_CMP = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith("float")
+
+
+def is_signed(dtype: str) -> bool:
+    return dtype.startswith("int")
+
+
+def truth(dtype: str, a: Val) -> Val:
+    """a != 0 (a NaN is true)."""
+    if dtype == "bool":
+        return a
+    return a.cmp("une" if is_float(dtype) else "ne", 0)
+
+
+def compare(fn: str, dtype: str, a: Val, b: Val) -> Val:
+    if is_float(dtype):
+        return a.cmp(_FLOAT_CMP[fn], b)
+    word = _INT_CMP[fn]
+    sign = "" if word in ("eq", "ne") else "s" if is_signed(dtype) else "u"
+    return a.cmp(sign + word, b)
+
+
+def extreme(dtype: str, a: Val, b: Val, *, less: bool, skip_nan: bool) -> Val:
+    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do."""
+    first = compare("less" if less else "greater", dtype, a, b).select(a, b)
+    if not is_float(dtype):
+        return first
+    # The comparison is false with a NaN and takes b: right unless a (propagating) or b (skipping) is the NaN.
+    return b.cmp("uno", b).select(a, first) if skip_nan else a.cmp("uno", a).select(a, first)
+
+
+def _sign(dtype: str, a: Val) -> Val:
+    if is_float(dtype):
+        one = a.cmp("ogt", 0.0).select(a.const(1.0), a.cmp("olt", 0.0).select(a.const(-1.0), 0.0))
+        return a.cmp("uno", a).select(a, one)
+    positive = a.cmp("ne", 0).select(a.const(1), 0)
+    return a.cmp("slt", 0).select(a.const(-1), positive) if is_signed(dtype) else positive
+
+
+def _absolute(dtype: str, a: Val) -> Val:
+    if is_float(dtype):
+        return a.intrinsic("fabs")
+    return a.cmp("slt", 0).select(-a, a) if is_signed(dtype) else a
+
+
+def _float_divmod(a: Val, b: Val) -> tuple[Val, Val]:
+    """floor_divide and remainder of floats, as npy_divmod (fmod is exact, so libm's bits are NumPy's)."""
+    raw = a.op("frem", b)
+    nonzero = raw.cmp("une", 0.0)
+    wrong_side = nonzero & (b.cmp("olt", 0.0) ^ raw.cmp("olt", 0.0))
+    mod = wrong_side.select(raw + b, nonzero.select(raw, a.const(0.0).intrinsic("copysign", b)))
+    quotient = (a - raw) / b
+    quotient = wrong_side.select(quotient - 1.0, quotient)
+    floor = quotient.intrinsic("floor")
+    floor = (quotient - floor).cmp("ogt", 0.5).select(floor + 1.0, floor)
+    div = quotient.cmp("une", 0.0).select(floor, a.const(0.0).intrinsic("copysign", a / b))
+    zero = b.cmp("oeq", 0.0)
+    return zero.select(a / b, div), zero.select(raw, mod)
+
+
+def _floor_divide(dtype: str, a: Val, b: Val) -> Val:
+    return _float_divmod(a, b)[0] if is_float(dtype) else integer.divmod_(is_signed(dtype), a, b)[0]
+
+
+def _remainder(dtype: str, a: Val, b: Val) -> Val:
+    return _float_divmod(a, b)[1] if is_float(dtype) else integer.divmod_(is_signed(dtype), a, b)[1]
+
+
+def _bool_or(op: str, otherwise: Rule) -> Rule:
+    """A rule that is a logic operation on bool lanes."""
+    return lambda t, a, b: a.op(op, b) if t == "bool" else otherwise(t, a, b)
+
+
+RULES: dict[str, Rule] = {
+    "add": _bool_or("or", lambda t, a, b: a + b),
+    "subtract": lambda t, a, b: a - b,
+    "multiply": _bool_or("and", lambda t, a, b: a * b),
+    "divide": lambda t, a, b: a / b,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "negative": lambda t, a: -a,
+    "positive": lambda t, a: a,
+    "absolute": _absolute,
+    "sign": _sign,
+    "square": lambda t, a: a * a,
+    "sqrt": lambda t, a: a.intrinsic("sqrt"),
+    "reciprocal": lambda t, a: 1.0 / a,
+    "minimum": _bool_or("and", lambda t, a, b: extreme(t, a, b, less=True, skip_nan=False)),
+    "maximum": _bool_or("or", lambda t, a, b: extreme(t, a, b, less=False, skip_nan=False)),
+    "fmin": _bool_or("and", lambda t, a, b: extreme(t, a, b, less=True, skip_nan=True)),
+    "fmax": _bool_or("or", lambda t, a, b: extreme(t, a, b, less=False, skip_nan=True)),
+    "logical_and": lambda t, a, b: truth(t, a) & truth(t, b),
+    "logical_or": lambda t, a, b: truth(t, a) | truth(t, b),
+    "logical_xor": lambda t, a, b: truth(t, a) ^ truth(t, b),
+    "logical_not": lambda t, a: ~truth(t, a),
+    "bitwise_and": lambda t, a, b: a & b,
+    "bitwise_or": lambda t, a, b: a | b,
+    "bitwise_xor": lambda t, a, b: a ^ b,
+    "invert": lambda t, a: ~a,
+    "left_shift": lambda t, a, b: integer.shift("shl", a, b),
+    "right_shift": lambda t, a, b: integer.shift("ashr" if is_signed(t) else "lshr", a, b),
+    "isnan": lambda t, a: a.cmp("uno", a),
+    "isinf": lambda t, a: a.intrinsic("fabs").cmp("oeq", math.inf),
+    "isfinite": lambda t, a: a.intrinsic("fabs").cmp("olt", math.inf),
+    "signbit": lambda t, a: a.bits().cmp("slt", 0),
+    "copysign": lambda t, a, b: a.intrinsic("copysign", b),
+    "floor": lambda t, a: a.intrinsic("floor"),
+    "ceil": lambda t, a: a.intrinsic("ceil"),
+    "trunc": lambda t, a: a.intrinsic("trunc"),
+    "rint": lambda t, a: a.intrinsic("rint"),
+}
+
+
+def cast(source: str, target: str, a: Val) -> Val:
+    """astype, with NumPy's bits."""
+    ty = IR_TYPE[target]
+    if source == target or (not is_float(source) and a.ty == ty):
+        return a
+    if target == "bool":
+        return truth(source, a)
+    if is_float(source):
+        if is_float(target):
+            return a.convert("fpext" if target == "float64" else "fptrunc", ty)
+        wide = integer.from_float("i64" if BITS[ty] == 64 else "i32", a)
+        return wide if wide.ty == ty else wide.convert("trunc", ty)
+    if is_float(target):
+        return a.convert("sitofp" if is_signed(source) else "uitofp", ty)
+    if BITS[ty] < BITS[a.ty]:
+        return a.convert("trunc", ty)
+    return a.convert("sext" if is_signed(source) else "zext", ty)
+
+
+def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val]) -> Val:
+    """Emit one operation."""
+    if fn == "cast":
+        return cast(in_dtypes[0], out_dtype, args[0])
+    if fn == "where":
+        return args[0].select(args[1], args[2])
+    if fn in _INT_CMP:
+        return compare(fn, in_dtypes[0], *args)
+    if fn in MATH:
+        if in_dtypes[0] == "float64":
+            return MATH[fn](*args)
+        return MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+    return RULES[fn](in_dtypes[0], *args)
+
+
+def identity(op: str, dtype: str) -> float | int:
+    """What an accumulator starts from; x op identity is x, bit for bit (but -0.0 + 0.0, which NumPy gives as 0.0)."""
+    if op in ("add", "logical_or"):
+        return 0
+    if op in ("multiply", "logical_and"):
+        return 1
+    low = op == "maximum"
+    if is_float(dtype):
+        return -math.inf if low else math.inf
+    if dtype == "bool":
+        return 0 if low else 1
+    bits = BITS[IR_TYPE[dtype]]
+    if is_signed(dtype):
+        return -(2 ** (bits - 1)) if low else 2 ** (bits - 1) - 1
+    return 0 if low else 2**bits - 1

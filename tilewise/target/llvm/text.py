@@ -1,0 +1,232 @@
+"""LLVM IR as text: SSA values with operators. In: Python expressions on `Val`. Out: lines of a function.
+
+Knows LLVM's syntax and nothing of NumPy. A `Val` has a scalar type ("double", "i64", "i1", …) and a number of lanes;
+one lane is a plain scalar, so the same emitting code gives scalar and vector loops. Numbers coerce to constants.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+Number = float | int
+
+_SUFFIX = {"double": "f64", "float": "f32"}
+BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 1}
+
+
+def vtype(ty: str, lanes: int) -> str:
+    """The text of a type: `<8 x double>`, or `double` for one lane."""
+    return ty if lanes == 1 else f"<{lanes} x {ty}>"
+
+
+def literal(ty: str, value: Number) -> str:
+    """The text of a scalar constant, floats by their bits."""
+    if ty == "i1":
+        return "true" if value else "false"
+    if ty == "float":
+        (value,) = struct.unpack("<f", struct.pack("<f", value))
+    if ty in ("float", "double"):
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    bits, number = BITS[ty], int(value)
+    return str(number - (1 << bits) if number >= 1 << (bits - 1) else number)
+
+
+class Function:
+    """The lines of one function under construction, and the intrinsics it needs."""
+
+    def __init__(self, name: str, args: str) -> None:
+        self.head = f"define void @{name}({args}) #0"
+        self.entry: list[str] = ["entry:"]
+        self.lines: list[str] = []
+        self.block = "entry"
+        self.declares: set[str] = set()
+        self._count = 0
+
+    def fresh(self, hint: str = "v") -> str:
+        """A name not yet used."""
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def do(self, text: str) -> None:
+        """A line without a result."""
+        self.lines.append("  " + text)
+
+    def let(self, text: str) -> str:
+        """A line with a result; returns its name."""
+        name = "%" + self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def hoist(self, text: str) -> str:
+        """A line of the entry block, for values that no loop changes; returns its name."""
+        name = "%" + self.fresh()
+        self.entry.append(f"  {name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        """Start a block."""
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def text(self) -> str:
+        """The whole function."""
+        return "\n".join([self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
+
+
+@dataclass(frozen=True, eq=False)
+class Val:
+    """An SSA value."""
+
+    fn: Function
+    name: str
+    ty: str
+    lanes: int
+
+    @property
+    def text(self) -> str:
+        """The value with its type, as an operand."""
+        return f"{vtype(self.ty, self.lanes)} {self.name}"
+
+    @property
+    def is_float(self) -> bool:
+        return self.ty in _SUFFIX
+
+    def const(self, value: Number, ty: str | None = None) -> Val:
+        """A constant with this value's lanes."""
+        ty = ty or self.ty
+        word = literal(ty, value)
+        return Val(self.fn, word if self.lanes == 1 else f"splat ({ty} {word})", ty, self.lanes)
+
+    def coerce(self, other: Val | Number) -> Val:
+        """`other` as a value of this type."""
+        if isinstance(other, Val):
+            assert other.ty == self.ty and other.lanes == self.lanes, f"{self.text} with {other.text}"
+            return other
+        return self.const(other)
+
+    def make(self, text: str, ty: str | None = None) -> Val:
+        """A new value with this value's lanes."""
+        return Val(self.fn, self.fn.let(text), ty or self.ty, self.lanes)
+
+    def op(self, opcode: str, other: Val | Number) -> Val:
+        """A two-operand instruction."""
+        return self.make(f"{opcode} {self.text}, {self.coerce(other).name}")
+
+    def __add__(self, o: Val | Number) -> Val:
+        return self.op("fadd" if self.is_float else "add", o)
+
+    def __sub__(self, o: Val | Number) -> Val:
+        return self.op("fsub" if self.is_float else "sub", o)
+
+    def __mul__(self, o: Val | Number) -> Val:
+        return self.op("fmul" if self.is_float else "mul", o)
+
+    def __truediv__(self, o: Val | Number) -> Val:
+        return self.op("fdiv", o)
+
+    def __rsub__(self, o: Number) -> Val:
+        return self.const(o) - self
+
+    def __rtruediv__(self, o: Number) -> Val:
+        return self.const(o) / self
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __and__(self, o: Val | Number) -> Val:
+        return self.op("and", o)
+
+    def __or__(self, o: Val | Number) -> Val:
+        return self.op("or", o)
+
+    def __xor__(self, o: Val | Number) -> Val:
+        return self.op("xor", o)
+
+    def __lshift__(self, o: Val | Number) -> Val:
+        return self.op("shl", o)
+
+    def __rshift__(self, o: Val | Number) -> Val:
+        return self.op("ashr", o)
+
+    def __neg__(self) -> Val:
+        return self.make(f"fneg {self.text}") if self.is_float else self.const(0) - self
+
+    def __invert__(self) -> Val:
+        return self ^ (1 if self.ty == "i1" else -1)
+
+    def cmp(self, predicate: str, other: Val | Number) -> Val:
+        """A comparison: "olt", "une" … for floats; "slt", "ult", "eq" … for integers."""
+        word = "fcmp" if self.is_float else "icmp"
+        return self.make(f"{word} {predicate} {self.text}, {self.coerce(other).name}", "i1")
+
+    def select(self, a: Val, b: Val | Number) -> Val:
+        """`a` where this (an i1) is true, else `b`."""
+        return self.make(f"select {self.text}, {a.text}, {a.coerce(b).text}", a.ty)
+
+    def convert(self, opcode: str, ty: str) -> Val:
+        """A cast instruction (sext, trunc, sitofp, bitcast, …)."""
+        return self.make(f"{opcode} {self.text} to {vtype(ty, self.lanes)}", ty)
+
+    def bits(self) -> Val:
+        """A float's bits as an integer."""
+        return self.convert("bitcast", "i64" if self.ty == "double" else "i32")
+
+    def as_float(self) -> Val:
+        """An integer's bits as a float."""
+        return self.convert("bitcast", "double" if self.ty == "i64" else "float")
+
+    def intrinsic(self, name: str, *others: Val | Number) -> Val:
+        """`llvm.<name>` on this and further operands of this type."""
+        return intrinsic(name, self, *(self.coerce(o) for o in others))
+
+    def shuffle(self, first: int, count: int) -> Val:
+        """Lanes first … first + count."""
+        if count == 1:
+            return Val(self.fn, self.fn.let(f"extractelement {self.text}, i64 {first}"), self.ty, 1)
+        mask = ", ".join(f"i32 {first + i}" for i in range(count))
+        text = f"shufflevector {self.text}, {vtype(self.ty, self.lanes)} poison, <{count} x i32> <{mask}>"
+        return Val(self.fn, self.fn.let(text), self.ty, count)
+
+    def splat(self, lanes: int, *, hoist: bool = False) -> Val:
+        """This scalar in every lane (hoisted: it is defined in the entry block)."""
+        assert self.lanes == 1
+        if lanes == 1:
+            return self
+        let = self.fn.hoist if hoist else self.fn.let
+        vec = vtype(self.ty, lanes)
+        one = let(f"insertelement {vec} poison, {self.text}, i64 0")
+        all_ = let(f"shufflevector {vec} {one}, {vec} poison, <{lanes} x i32> zeroinitializer")
+        return Val(self.fn, all_, self.ty, lanes)
+
+
+def intrinsic(name: str, *args: Val) -> Val:
+    """Call an overloaded LLVM intrinsic whose operands and result have one type."""
+    first = args[0]
+    suffix = _SUFFIX.get(first.ty, first.ty)
+    full = f"llvm.{name}." + (suffix if first.lanes == 1 else f"v{first.lanes}{suffix}")
+    vec = vtype(first.ty, first.lanes)
+    first.fn.declares.add(f"declare {vec} @{full}({', '.join([vec] * len(args))})")
+    return first.make(f"call {vec} @{full}({', '.join(a.text for a in args)})")
+
+
+def fma(a: Val, b: Val | Number, c: Val | Number) -> Val:
+    """a * b + c, rounded once."""
+    return intrinsic("fma", a, a.coerce(b), a.coerce(c))
+
+
+def horner(x: Val, coefficients: tuple[float, ...]) -> Val:
+    """The polynomial with these coefficients, constant term first."""
+    acc = x.const(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        acc = fma(acc, x, c)
+    return acc
+
+
+def anywhere(mask: Val) -> Val:
+    """Whether any lane of a mask is set."""
+    if mask.lanes == 1:
+        return mask
+    name = f"llvm.vector.reduce.or.v{mask.lanes}i1"
+    mask.fn.declares.add(f"declare i1 @{name}(<{mask.lanes} x i1>)")
+    return Val(mask.fn, mask.fn.let(f"call i1 @{name}({mask.text})"), "i1", 1)
