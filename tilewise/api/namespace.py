@@ -12,6 +12,7 @@ from tilewise.api import contract, create, joining, methods, random, reductions,
 from tilewise.api.dispatch import MUTATORS, public
 from tilewise.api.ufuncs import wrapped
 from tilewise.array import convert, indexing
+from tilewise.array import record as rec
 
 OWN: dict[str, Any] = {
     n: getattr(create, n)
@@ -22,6 +23,19 @@ OWN: dict[str, Any] = {
 }
 
 OWN["matmul"] = contract.matmul
+
+
+class Grid:
+    """np.mgrid, np.ogrid, np.r_, np.c_: made by indexing."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def __getitem__(self, key: Any) -> Any:
+        return rec.wrap(self.source[rec.unwrap(key)])
+
+
+OWN |= {n: Grid(getattr(np, n)) for n in ("mgrid", "ogrid", "r_", "c_")}
 
 for _f in (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis):
     MUTATORS[_f] = 0
@@ -51,7 +65,24 @@ def fill_namespace(names: dict[str, Any]) -> None:
                 names[name] = ours(name, value)
     for name in ("linalg", "fft"):
         names[name] = submodule(name, getattr(np, name))
+    names["lib"] = library()
     names["random"] = submodule("random", np.random, random.NAMES)
+
+
+def library() -> types.ModuleType:
+    """np.lib, as far as it is public."""
+    module = types.ModuleType("tilewise.lib", np.lib.__doc__)
+    for name in ("stride_tricks", "array_utils", "scimath", "format", "mixins", "introspect"):
+        source = getattr(np.lib, name)
+        part = types.ModuleType(f"tilewise.lib.{name}", source.__doc__)
+        for n in dir(source):
+            if not n.startswith("_"):
+                setattr(part, n, ours(n, getattr(source, n)))
+        setattr(module, name, part)
+        sys.modules[part.__name__] = part
+    module.NumpyVersion = np.lib.NumpyVersion  # type: ignore[attr-defined]
+    sys.modules["tilewise.lib"] = module
+    return module
 
 
 def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None = None) -> types.ModuleType:

@@ -14,7 +14,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, from_buffer, meta, window_of
+from tilewise.array.handle import Array, from_buffer, meta, same_window, window_of
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
@@ -149,6 +149,8 @@ def check_writable(x: Array) -> None:
 def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     """x[...] = value: at once if little is touched and known, else recorded."""
     check_writable(x)
+    if type(value) is Array and value._cell is x._cell and same_window(x, value):
+        return  # what `x[k] += v` ends with: the view has been written already
     target = rec.known(x)
     is_array = type(value) is Array
     source = rec.known(value) if is_array else value
@@ -160,6 +162,7 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     if not rec.numeric(x.dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
+    rec.settle(x)
     node = rec.as_node(value)
     if not rec.numeric(node.dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
@@ -250,6 +253,7 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
     """x[...] = ufunc(*args), with the ufunc's casting rule for its output."""
     if not meta(x).flags.writeable:
         raise ValueError("output array is read-only")
+    rec.settle(x)
     try:
         node = ufunc_node(ufunc, args)
     except CannotRecord:

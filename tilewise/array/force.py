@@ -52,8 +52,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
         if not targets:
             return
         settings = current()
-        roots = [c.node for c in targets if c.node is not None]
-        nodes = walk(roots)
+        nodes = walk([c.node for c in targets if c.node is not None])
         at = {n: i for i, n in enumerate(nodes)}
         chosen: dict[int, Cell] = {id(c): c for c in targets}
         if len(PENDING) > len(targets):
@@ -84,23 +83,44 @@ def _run(nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settin
 
 
 def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
-    """Mark the leaves that nothing but this evaluation knows: their buffers may be overwritten."""
-    given = {id(c) for c in outputs}
-    others = walk(c.node for c in pending_cells() if id(c) not in given and c.node is not None)
-    elsewhere = set(others)
-    users: dict[Node, int] = {}
+    """Mark the leaves that nothing but this evaluation knows: their buffers may be overwritten.
+
+    A leaf is known elsewhere if anything but this evaluation refers to it, or to a node here that hangs on it.
+    """
+    leaves = [b for b in bases if isinstance(nodes[b].op, Leaf) and isinstance(nodes[b].value, np.ndarray)]
+    if not leaves:
+        return
+    spare = _spare_references(nodes, outputs)
+    for b in leaves:
+        op = nodes[b].op
+        assert isinstance(op, Leaf)
+        hanging = {nodes[b]}
+        for n in nodes:
+            if n.value is None and any(x in hanging for x in n.inputs):
+                hanging.add(n)
+        exported = op.exports and any(e() is not None for e in op.exports)
+        op.loose = not exported and all(spare[n] <= 0 for n in hanging)
+
+
+def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[Node, int]:
+    """References to each node beyond those of this evaluation: other graphs, other threads at work."""
+    ours = [_OWN_REFERENCES] * len(nodes)
+    at = {n: i for i, n in enumerate(nodes)}
     for n in nodes:
-        if n.value is None:
-            for x in n.inputs:
-                users[x] = users.get(x, 0) + 1
-    for b in bases:
-        leaf = nodes[b]
-        op = leaf.op
-        if not isinstance(op, Leaf) or leaf in elsewhere or (op.exports and any(e() is not None for e in op.exports)):
-            continue
-        # References to the leaf: its users here, `nodes`, the dict keys of `users` and of the caller, and this frame.
-        expected = users[leaf] + 5
-        op.loose = sys.getrefcount(leaf) <= expected and isinstance(leaf.value, np.ndarray)
+        for x in n.inputs if n.value is None else ():
+            ours[at[x]] += 1
+    for c in outputs:
+        if c.node is not None:
+            ours[at[c.node]] += 1
+    n = x = nodes[0]  # the loops' last values must not count
+    del n, x
+    seen = [sys.getrefcount(nodes[i]) for i in range(len(nodes))]
+    return {n: seen[i] - ours[i] for n, i in at.items()}
+
+
+# References that an evaluation itself holds: `nodes`, the keys of `at` here and in evaluate, getrefcount's argument.
+# tests/test_inplace.py fails if this is too small (nothing in place) or too large (wrong values).
+_OWN_REFERENCES = 4
 
 
 def reference(nodes: Sequence[Node], values: list[Any]) -> list[Any]:

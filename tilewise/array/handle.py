@@ -215,6 +215,12 @@ def window_of(x: Array) -> Window | None:
     return Window(offset, nd.shape, nd.strides, nd.dtype, base.shape, base.order, base.dtype)
 
 
+def same_window(x: Array, y: Array) -> bool:
+    """Whether two handles on one cell show the same elements."""
+    a, b = meta(x), meta(y)
+    return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype and address(a) == address(b)
+
+
 def pending(x: Array) -> bool:
     """Whether x must be computed before its elements can be seen."""
     return x._cell.node is not None

@@ -305,6 +305,7 @@ def put(x: Array, key: Any, value: Any) -> None:
     if now or not rec.numeric(x.dtype):
         _put_now(x, key, value)
         return
+    rec.settle(x)
     if _is_mask(key) and _fill_where(x, key, value):
         return
     _put_recorded(x, key, value)

@@ -81,6 +81,13 @@ def repeats(nodes: Sequence[Node]) -> bool:
     return bit is not None and bool(trail & bit) and current().flush
 
 
+def settle(x: Array) -> None:
+    """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node."""
+    node = x._cell.node
+    if node is not None and repeats((node,)):
+        forcing.flush()
+
+
 # -- operands ------------------------------------------------------------------------------------------------------
 
 

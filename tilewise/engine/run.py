@@ -110,7 +110,7 @@ def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
 
 def fresh(node: Node) -> np.ndarray[Any, Any]:
     """An uninitialised array with the node's type and order."""
-    return pool.empty(node.shape, node.dtype, node.order)
+    return pool.empty(node.dims, node.dtype, node.order)
 
 
 def call(node: Node, inputs: list[Any]) -> Any:
@@ -170,7 +170,7 @@ def run_pass(
             targets.append((pos, buffer))
             outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
-    kernel(nodes[step.space].shape, inputs, params, outs)
+    kernel(nodes[step.space].dims, inputs, params, outs)
     for pos, out in targets:
         values[pos] = out
 

@@ -22,6 +22,11 @@ class Length:
         self.mask = mask
         self.value: int | None = None
 
+    def count(self) -> int:
+        """The number; its mask must have been counted."""
+        assert self.value is not None, "a length was asked for before its mask was counted"
+        return self.value
+
     def __repr__(self) -> str:
         return "?" if self.value is None else str(self.value)
 
@@ -75,6 +80,14 @@ class Node:
     def known(self) -> bool:
         """Whether every length is a number."""
         return not any(type(d) is Length for d in self.shape)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The shape in numbers, once every mask it hangs on has been counted."""
+        for d in self.shape:
+            if type(d) is Length:
+                return tuple(e.count() if type(e) is Length else e for e in self.shape)
+        return self.shape
 
     @property
     def size(self) -> int:

@@ -159,9 +159,10 @@ class _Fuser:
     def _store_shared(self) -> None:
         """Values that passes of different levels would compute again: store them where that costs less."""
         levels: list[set[int]] = [set() for _ in self.nodes]
+        absorbed = set(self.root_of_write.values())
         for i in range(len(self.nodes) - 1, -1, -1):
             if self.map[i]:
-                if self.stored[i] or i in self.root_of_write.values():
+                if self.stored[i]:
                     levels[i].add(self.need[i])
                 for u in self.users[i]:
                     if self._inside(u, i):
@@ -169,7 +170,7 @@ class _Fuser:
                     elif self.root_of_write.get(u) == i:
                         levels[i].add(self.need[u])
         for i in range(len(self.nodes)):
-            if self.map[i] and not self.stored[i] and len(levels[i]) > 1 and self._heavy(i):
+            if self.map[i] and not self.stored[i] and i not in absorbed and len(levels[i]) > 1 and self._heavy(i):
                 self.stored[i] = True
 
     def _heavy(self, i: int) -> bool:
@@ -339,7 +340,8 @@ class _Fuser:
             if isinstance(step, Write):
                 step = replace(step, last_use=last[step.base] == s and not self.wanted[step.base])
             elif isinstance(step, Pass) and any(w is not None for w in step.writes):
-                uses = tuple(w is not None and last[w] == s and not self.wanted[w] for w in step.writes)
+                once = [w for w in step.writes if step.writes.count(w) == 1]  # two updates of one base: two buffers
+                uses = tuple(w in once and w is not None and last[w] == s and not self.wanted[w] for w in step.writes)
                 step = replace(step, last_uses=uses)
             out.append(replace(step, frees=frees))
         return out

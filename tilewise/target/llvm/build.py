@@ -70,6 +70,7 @@ def _compile(function: Function) -> Native:
             *sorted(function.declares),
             function.text(),
             'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
+            "!0 = !{i32 1}",
         ]
     )
     module = llvm.parse_assembly(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 
-from tilewise.target.llvm.text import Val, fma, horner
+from tilewise.target.llvm.text import Val, fma, polynomial
 
 LOG2E = 1.4426950408889634
 LOG2E_LO = float.fromhex("0x1.777d0ffda0d24p-56")
@@ -59,7 +59,7 @@ def exp_reduced(x: Val) -> tuple[Val, Val, Val]:
     """r and e**r - 1 with x = k ln 2 + r, and k."""
     kf, k = round_to_int(x * LOG2E)
     r = fma(kf, -LN2_LO, fma(kf, -LN2, x))
-    return r, fma(r * r, horner(r, EXP_Q), r), k
+    return r, fma(r * r, polynomial(r, EXP_Q), r), k
 
 
 def exp(x: Val) -> Val:
@@ -73,13 +73,18 @@ def exp2(x: Val) -> Val:
     x = clamp(x, -1100.0, 1030.0)
     kf, k = round_to_int(x)
     r = (x - kf) * LN2
-    return scale(fma(r * r, horner(r, EXP_Q), r) + 1.0, k)
+    return scale(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, k)
 
 
 def expm1(x: Val) -> Val:
     """e**x - 1, accurate near zero"""
-    inner = clamp(x, -60.0, 720.0)
-    _, p, k = exp_reduced(inner)
+    inside = clamp(x, -60.0, 720.0)
+    kf, k = round_to_int(inside * LOG2E)
+    # The reduction's rounding would show where 2**k * e**r is near 1: carry it along.
+    near = fma(kf, -LN2, inside)
+    r = fma(kf, -LN2_LO, near)
+    lost = fma(kf, -LN2_LO, near - r)
+    p = r + fma(r * r, polynomial(r, EXP_Q), lost)
     # Two halves of 2**k: k can be 1024, where 2**k is not a double but the result may be.
     big = k.cmp("sgt", 1000)
     factor = power_of_two(big.select(k - 64, k))
@@ -103,7 +108,7 @@ def _log_tail(f: Val) -> tuple[Val, Val]:
     s = f / (f + 2.0)
     z = s * s
     half = f * f * 0.5
-    return half, s * (half + z * horner(z, LOG_R))
+    return half, s * (half + z * polynomial(z, LOG_R))
 
 
 def _finite_log(x: Val, y: Val, at_zero: Val) -> Val:

@@ -13,8 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm.frame import Frame, Spec, each, load, loop, memory_type, minimum, store, tail_mask
+from tilewise.target.llvm.frame import (
+    STREAM_ALIGN,
+    Frame,
+    Spec,
+    each,
+    load,
+    loop,
+    memory_type,
+    minimum,
+    store,
+    tail_mask,
+)
 from tilewise.target.llvm.scalar import IR_TYPE, RULES, identity
 from tilewise.target.llvm.text import Function, Val
 
@@ -68,25 +81,49 @@ def _whole(fn: Function, start: str, stop: str, lanes: int, point: Point) -> str
     return end
 
 
-def _store_plain(frame: Frame, values: list[Val], pointers: list[str], column: str, mask: Val | None) -> None:
+def _store_plain(
+    frame: Frame, values: list[Val], pointers: list[str], column: str, mask: Val | None, *, stream: bool = False
+) -> None:
     """Store the outputs that are not reduced."""
     for j, (output, value) in enumerate(zip(frame.kernel.outputs, values, strict=True)):
         if output.reduce is None:
             k = frame.n_inputs + j
-            frame.write(k, frame.address(k, pointers, column), value, mask)
+            frame.write(k, frame.address(k, pointers, column), value, mask, stream=stream)
 
 
 def _map(frame: Frame) -> None:
+    wide = UNROLL * frame.lanes
+
     def inside(pointers: list[str]) -> None:
         fixed = frame.uniform(pointers)
 
-        def point(column: str, lanes: int, mask: Val | None) -> None:
+        def point(column: str, lanes: int, mask: Val | None, *, stream: bool = False) -> None:
             values = frame.values(pointers, column, fixed, lanes, mask)
-            _store_plain(frame, values, pointers, column, mask)
+            _store_plain(frame, values, pointers, column, mask, stream=stream)
 
-        _row(frame, "0", frame.sizes[-1], point, wide=UNROLL * frame.lanes)
+        start, stop = "0", frame.sizes[-1]
+        if frame.spec.stream:
+            # Plain code up to aligned memory (all of the row, if the outputs are never aligned together).
+            start = _aligned(frame, pointers)
+            _row(frame, "0", start, point, wide=0)
+            start = _whole(frame.fn, start, stop, wide, lambda c, lanes, m: point(c, lanes, m, stream=True))
+        _row(frame, start, stop, point, wide=0 if frame.spec.stream else wide)
 
     _nest(frame, frame.spec.rank - 1, inside)
+
+
+def _aligned(frame: Frame, pointers: list[str]) -> str:
+    """The first column where every output is aligned for streaming; the end of the row if there is none."""
+    fn, stop = frame.fn, frame.sizes[-1]
+    outs = [fn.let(f"ptrtoint ptr {p} to i64") for p in pointers[frame.n_inputs :]]
+    size = np.dtype(frame.dtypes[-1]).itemsize
+    missing = fn.let(f"and i64 {fn.let(f'sub i64 0, {outs[0]}')}, {STREAM_ALIGN - 1}")
+    apart = fn.let(f"and i64 {missing}, {size - 1}")
+    for other in outs[1:]:
+        differ = fn.let(f"and i64 {fn.let(f'xor i64 {outs[0]}, {other}')}, {STREAM_ALIGN - 1}")
+        apart = fn.let(f"or i64 {apart}, {differ}")
+    head = minimum(fn, fn.let(f"udiv i64 {missing}, {size}"), stop)
+    return fn.let(f"select i1 {fn.let(f'icmp eq i64 {apart}, 0')}, i64 {head}, i64 {stop}")
 
 
 def _columns(frame: Frame) -> None:

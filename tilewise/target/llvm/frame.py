@@ -22,6 +22,7 @@ UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's inner
 # Functions that cost more than a few instructions: such bodies are not unrolled.
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder"])
 MAX_LANES = 64
+STREAM_ALIGN = 64  # of a vector stored past the caches
 
 
 def _data_offset() -> int:
@@ -52,6 +53,7 @@ class Spec:
     rank: int
     classes: tuple[str, ...]
     machine: Machine
+    stream: bool = False  # "map" only: outputs too large for the caches are stored around them
 
 
 class Frame:
@@ -178,9 +180,12 @@ class Frame:
         got = self.fn.let(f"call {vec} @{name}(<{lanes} x ptr> {where}, i32 1, {on}, {vec} zeroinitializer)")
         return _from_memory(self.fn, got, dtype, lanes)
 
-    def write(self, k: int, at: str, value: Val, mask: Val | None) -> None:
-        """Store operand k's lanes at an address."""
+    def write(self, k: int, at: str, value: Val, mask: Val | None, *, stream: bool = False) -> None:
+        """Store operand k's lanes at an address (stream: past the caches, the address is aligned)."""
         dtype, lanes = self.dtypes[k], value.lanes
+        if stream:
+            self.fn.do(f"store {_to_memory(value, dtype).text}, ptr {at}, align {STREAM_ALIGN}, !nontemporal !0")
+            return
         if self.spec.classes[k] != STRIDED or lanes == 1:
             store(self.fn, at, value, dtype, mask)
             return

@@ -31,6 +31,8 @@ SPLIT_AT_NS = 100_000  # work below this is done by one thread (benchmarks/kerne
 PART_NS = 100_000  # the least work of a part
 PARTS_PER_THREAD = 4  # dynamic hand-out: a slow core takes fewer
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
+STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels.py)
+STREAM_ROW = 4096  # rows long enough for the aligned part to pay
 GEOMETRIES = 256  # remembered per kernel
 
 _PARAM_FORMAT = {
@@ -67,14 +69,17 @@ class Compiled:
         self._element_ns = max(
             BYTE_NS * sum(self._itemsizes), sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
         )
-        self._reduces = any(o.reduce for o in kernel.outputs)
+        # Aligned wide stores need outputs of one width, and code that is limited by memory.
+        light = not any(i.fn in HEAVY for i in kernel.body)
+        self._streamable = light and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
     def __call__(
         self, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]
     ) -> None:
         """Run over the space `shape`; stores fill outs of that shape, reductions outs of the kept dims' shape."""
         operands = (*inputs, *outs)
-        key = (shape, threads.get_threads(), *[(a.shape, a.strides) for a in operands])
+        # The class and dtype too: code that reads another object's memory does not raise, it crashes.
+        key = (shape, threads.get_threads(), *[(a.__class__, a.dtype, a.shape, a.strides) for a in operands])
         launch = self._launches.get(key)
         if launch is None:
             if 0 in shape:
@@ -133,6 +138,7 @@ class Compiled:
         strides = []
         kept = tuple(s for s, r in zip(shape, kernel.reduced, strict=True) if not r)
         for k, (array, dtype) in enumerate(zip(operands, kernel.inputs + kernel.out_dtypes, strict=True)):
+            assert isinstance(array, np.ndarray), f"operand {k} is a {type(array).__name__}, not an ndarray"
             assert array.dtype == dtype, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
             if k >= n and kernel.outputs[k - n].reduce is not None:
                 assert array.shape == kept, f"reduced output {k - n} has shape {array.shape}, not {kept}"
@@ -143,7 +149,16 @@ class Compiled:
                 strides.append(geometry.aligned_strides(shape, array.shape, array.strides))
         lanes = Frame.lanes_of(kernel)
         nest = geometry.nest_of(kernel, shape, strides, self._itemsizes, lanes)
-        spec = Spec(nest.form, len(nest.dims), self._classes(nest), self.machine)
+        classes = self._classes(nest)
+        out_bytes = sum(a.nbytes for a in operands[n:])
+        stream = (
+            nest.form == "map"
+            and out_bytes >= STREAM_AT_BYTES
+            and self._streamable
+            and all(c == UNIT for c in classes[n:])
+            and nest.dims[-1].size >= STREAM_ROW
+        )
+        spec = Spec(nest.form, len(nest.dims), classes, self.machine, stream)
         code = native((kernel, spec), lambda name: forms.build(kernel, spec, name))
         total_ns = self._element_ns * float(np.prod(shape, dtype=np.float64))
         parts = _parts(nest, len(operands), total_ns)

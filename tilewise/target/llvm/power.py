@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from tilewise.target.llvm.elementary import EXP_Q, LN2, LN2_LO, LOG2E, normal, round_to_int, scale, split
-from tilewise.target.llvm.text import Val, fma, horner
+from tilewise.target.llvm.text import Val, fma, polynomial
 
 # (log((1+s)/(1-s)) / s - 2 - 2z/3) / z**2 in z = s**2, on z <= 0.0295; relative error below 2**-54
 LOG_P = (
@@ -33,7 +33,7 @@ def _log(x: Val) -> tuple[Val, Val]:
     w = s * z
     w_lo = fma(s, z, -w) + fma(s, z_lo, s_lo * z)
     c = w * TWO_THIRDS
-    c_lo = fma(w, TWO_THIRDS, -c) + fma(w_lo, TWO_THIRDS, w * fma(z, horner(z, LOG_P), TWO_THIRDS_LO))
+    c_lo = fma(w, TWO_THIRDS, -c) + fma(w_lo, TWO_THIRDS, w * fma(z, polynomial(z, LOG_P), TWO_THIRDS_LO))
     p = kf * LN2
     p_lo = fma(kf, LN2, -p) + kf * LN2_LO
     b = s + s
@@ -59,7 +59,7 @@ def power(x: Val, y: Val) -> Val:
     top = top.cmp("olt", -LIMIT).select(x.const(-LIMIT), top)
     kf, k = round_to_int(top * LOG2E)
     r = fma(kf, -LN2, top) + fma(kf, -LN2_LO, tail)
-    magnitude = scale(fma(r * r, horner(r, EXP_Q), r) + 1.0, k)
+    magnitude = scale(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, k)
     return _special(x, y, size, magnitude)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from tilewise.target.llvm.elementary import exp_reduced, power_of_two, round_to_int
-from tilewise.target.llvm.text import Val, anywhere, fma, horner
+from tilewise.target.llvm.text import Val, anywhere, fma, polynomial
 
 # erf(x) / x - 1 in x**2, on x**2 <= 1; error 1e-17
 ERF_P = (
@@ -44,13 +44,13 @@ def erf(x: Val) -> Val:
     """The error function"""
     size = x.intrinsic("fabs")
     z = x * x
-    near = fma(x, horner(z, ERF_P), x)
+    near = fma(x, polynomial(z, ERF_P), x)
     far = size.cmp("ogt", 6.0).select(x.const(6.0), size)
     u = fma(1.0 / (far + 2.5), ERFCX_A, ERFCX_B)
     # The rounding of far*far costs erfc(x) * x*x ulps of erfc, which is far below one of erf.
     _, p, k = exp_reduced(-(far * far))
     e = power_of_two(k)
-    erfc = fma(e, p, e) * horner(u, ERFCX)
+    erfc = fma(e, p, e) * polynomial(u, ERFCX)
     result = size.cmp("olt", 1.0).select(near, (1.0 - erfc).intrinsic("copysign", x))
     return x.cmp("uno", 0.0).select(x, result)
 
@@ -59,13 +59,13 @@ def tanh(x: Val) -> Val:
     """The hyperbolic tangent"""
     size = x.intrinsic("fabs")
     z = x * x
-    near = fma(x * z, horner(z, TANH_P) / horner(z, TANH_Q), x)
+    near = fma(x * z, polynomial(z, TANH_P) / polynomial(z, TANH_Q), x)
     far = size.cmp("ogt", 22.0).select(x.const(22.0), size)
     _, p, k = exp_reduced(far + far)
     e = power_of_two(k)
     y = 1.0 - 2.0 / (fma(e, p, e) + 1.0)
     result = size.cmp("olt", 0.625).select(near, y.intrinsic("copysign", x))
-    return x.cmp("uno", 0.0).select(x, result)
+    return x.cmp("ueq", 0.0).select(x, result)  # NaN and both zeros are their own value
 
 
 def _trig(x: Val, quarter_turns: int, libm: str) -> Val:
@@ -75,10 +75,10 @@ def _trig(x: Val, quarter_turns: int, libm: str) -> Val:
     for part in HALF_PI:
         r = fma(kf, -part, r)
     z = r * r
-    sin = fma(r * z, horner(z, SIN_S), r)
+    sin = fma(r * z, polynomial(z, SIN_S), r)
     half = z * 0.5
     head = 1.0 - half
-    cos = head + fma(z * z, horner(z, COS_C), (1.0 - head) - half)
+    cos = head + fma(z * z, polynomial(z, COS_C), (1.0 - head) - half)
     k = k + quarter_turns
     y = (k & 1).cmp("ne", 0).select(cos, sin)
     y = (y.bits() ^ ((k & 2) << 62)).as_float()

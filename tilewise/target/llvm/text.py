@@ -215,12 +215,23 @@ def fma(a: Val, b: Val | Number, c: Val | Number) -> Val:
     return intrinsic("fma", a, a.coerce(b), a.coerce(c))
 
 
-def horner(x: Val, coefficients: tuple[float, ...]) -> Val:
-    """The polynomial with these coefficients, constant term first."""
-    acc = x.const(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        acc = fma(acc, x, c)
-    return acc
+def polynomial(x: Val, coefficients: tuple[float, ...]) -> Val:
+    """The polynomial with these coefficients, constant term first.
+
+    By Estrin's scheme: pairs, pairs of pairs, ... A chain of multiply-adds would wait for each one's latency.
+    """
+    terms: list[Val | float] = list(coefficients)
+    power = x
+    while len(terms) > 1:
+        paired: list[Val | float] = []
+        for low, high in zip(terms[::2], terms[1::2], strict=False):
+            paired.append(fma(x.coerce(high), power, low))
+        if len(terms) % 2:
+            paired.append(terms[-1])
+        terms = paired
+        if len(terms) > 1:
+            power = power * power
+    return x.coerce(terms[0])
 
 
 def anywhere(mask: Val) -> Val:

@@ -1,0 +1,116 @@
+"""The pool: memory comes back when its last view dies, and not before; bounded; safe with threads, GC and forks."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tilewise.store import pool
+
+BIG = (1 << 18,)  # float64: 2 MiB
+
+
+@pytest.fixture(autouse=True)
+def empty_pool() -> Iterator[None]:
+    gc.collect()
+    pool.trim()
+    yield
+    pool.trim()
+
+
+def address(a: np.ndarray) -> int:  # type: ignore[type-arg]
+    return int(a.ctypes.data)
+
+
+def test_small_arrays_are_plain() -> None:
+    assert pool.empty((10,), np.float64).base is None
+    assert pool.empty((0,), np.float64).shape == (0,)
+    assert pool.empty((), np.int8).shape == ()
+
+
+def test_memory_is_used_again() -> None:
+    a = pool.empty(BIG, np.float64)
+    a[:] = 1
+    where = address(a)
+    del a
+    assert pool.idle_bytes() > 0
+    b = pool.empty(BIG, np.float64)
+    assert address(b) == where and pool.idle_bytes() == 0
+
+
+@pytest.mark.parametrize("view", [lambda a: a[3:5], lambda a: a.reshape(2, -1).T[1:], lambda a: a.view(np.int32)[::7],
+                                  lambda a: np.asarray(memoryview(a))])  # fmt: skip
+def test_a_view_keeps_the_memory(view) -> None:  # type: ignore[no-untyped-def]
+    a = pool.empty(BIG, np.float64)
+    a[:] = 5.0
+    v = view(a)
+    kept = v.copy()
+    del a
+    gc.collect()
+    assert pool.idle_bytes() == 0
+    pool.empty(BIG, np.float64)[:] = 9.0
+    assert (v == kept).all()
+    del v
+    assert pool.idle_bytes() > 0
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_orders(order: tuple[int, ...]) -> None:
+    a = pool.empty((50, 60, 70), np.float32, order)
+    assert a.shape == (50, 60, 70) and a.dtype == np.float32
+    strides = [a.strides[axis] for axis in order]
+    assert strides == sorted(strides, reverse=True) and strides[-1] == 4
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "complex128", ">f8"])
+def test_dtypes(dtype: str) -> None:
+    a = pool.empty((1 << 20,), dtype)
+    a[:] = 1
+    assert a.dtype == np.dtype(dtype) and a.sum() == 1 << 20 and a.flags.writeable and a.flags.aligned
+
+
+def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = pool.Pool()
+    monkeypatch.setattr(pool, "IDLE_LIMIT_BYTES", 8 << 20)
+    arrays = [fresh.empty(BIG, np.float64) for _ in range(16)]
+    arrays.clear()
+    assert fresh.idle_bytes() <= 16 << 20  # half of the peak
+    fresh.trim()
+    assert fresh.idle_bytes() == 0
+
+
+def test_threads_and_garbage_collection() -> None:
+    wrong = []
+
+    def use(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            a = pool.empty((int(rng.integers(1 << 15, 1 << 17)),), np.float64)
+            a[0] = a[-1] = seed
+            cycle = [a]
+            cycle.append(cycle)  # type: ignore[arg-type]
+            if a[0] != seed or a[-1] != seed:
+                wrong.append(seed)
+
+    users = [threading.Thread(target=use, args=(i,)) for i in range(4)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join()
+    assert not wrong
+
+
+def test_a_forked_child_has_its_own_copy() -> None:
+    a = pool.empty(BIG, np.float64)
+    a[:] = 1.0
+    child = os.fork()
+    if child == 0:
+        a[:] = 2.0
+        os._exit(0 if (pool.empty(BIG, np.float64).size, a[0]) == (BIG[0], 2.0) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (a == 1.0).all()
