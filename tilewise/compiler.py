@@ -1,6 +1,7 @@
-"""From a graph to something that runs, planned once per structure. In: nodes, which are wanted. Out: a Runner.
+"""From a graph to a plan, made once per structure. In: nodes, which are wanted, where leaves lie. Out: plans.
 
-The key of a plan leaves out everything that only changes numbers: sizes, offsets, scalar values, which buffers.
+The key of a plan for one worker leaves out everything that only changes numbers: sizes, offsets, scalar values, which buffers.
+On a mesh, layouts depend on sizes and offsets, so the key has them; scalars are still left out.
 """
 
 from __future__ import annotations
@@ -9,16 +10,44 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewise.config import Settings
-from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.cost.model import FIXED
 from tilewise.ir.node import Node
+from tilewise.layout import Layout, Mesh
+from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.plan.fuse import fuse
+from tilewise.plan.mesh import MeshPlan, build
+from tilewise.plan.steps import Pass, Step, Write
+from tilewise.solver.choose import choose
 
 MAX_PLANS = 2048  # plans kept; a program that makes more structures than this is not a loop
 
 planned_count = 0  # plans made so far (tests assert that loops stop making them)
-_plans: dict[Any, Runner] = {}
+
+
+class LocalPlan:
+    """Steps for one worker with whole arrays. An engine hangs what it made of them on `bound`."""
+
+    __slots__ = ("bases", "bound", "steps")
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.steps = tuple(steps)
+        self.bases = tuple(b for s in steps for b in overwritten(s))
+        self.bound: Any = None
+
+
+def overwritten(step: Step) -> list[int]:
+    """Positions whose arrays a step may overwrite."""
+    if isinstance(step, Write):
+        return [step.base] if step.last_use else []
+    if isinstance(step, Pass):
+        return [w for w, last in zip(step.writes, step.last_uses, strict=False) if w is not None and last]
+    return []
+
+
+_plans: dict[Any, LocalPlan] = {}
+_mesh_plans: dict[Any, MeshPlan] = {}
 
 
 def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
@@ -43,19 +72,52 @@ def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
     return (*parts, *wanted)
 
 
-def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) -> Runner:
-    """The runner for a graph: from the cache, or planned now."""
+def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) -> LocalPlan:
+    """The plan for a graph on one worker: from the cache, or made now."""
     global planned_count
     key = (key_of(nodes, wanted), settings.fusion, settings.native)
-    runner = _plans.get(key)
-    if runner is None:
+    plan = _plans.get(key)
+    if plan is None:
         planned_count += 1
-        flags = [False] * len(nodes)
-        for i in wanted:
-            flags[i] = True
-        steps = fuse(nodes, flags, settings.fusion)
-        runner = Runner(steps, compiled if settings.native else interpreted)
-        if len(_plans) >= MAX_PLANS:
-            _plans.clear()
-        _plans[key] = runner
-    return runner
+        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion))
+        _remember(_plans, key, plan)
+    return plan
+
+
+def prepare_mesh(
+    nodes: Sequence[Node], wanted: Sequence[int], leaves: dict[Node, Layout], mesh: Mesh, settings: Settings
+) -> MeshPlan:
+    """The plan for a graph on a mesh."""
+    global planned_count
+    at: dict[Node, int] = {}
+    parts: list[Any] = []
+    for i, n in enumerate(nodes):
+        at[n] = i
+        if n in leaves:
+            parts.append((leaves[n], n.dims, n.dtype, n.order))
+        elif type(n.op) is Const:
+            parts.append((n.op.signature, n.dtype))
+        else:
+            parts.append((n.op, n.shape, *[at[x] for x in n.inputs]))
+    key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed)
+    plan = _mesh_plans.get(key)
+    if plan is None:
+        planned_count += 1
+        placed = choose(nodes, wanted, leaves, mesh, FIXED, settings.layout_seed)
+        steps = fuse(placed.nodes, _flags(placed.nodes, placed.wanted), settings.fusion, placed.layouts)
+        plan = build(placed.nodes, placed.layouts, steps, mesh, placed.leaves, placed.wanted)
+        _remember(_mesh_plans, key, plan)
+    return plan
+
+
+def _flags(nodes: Sequence[Node], wanted: Sequence[int]) -> list[bool]:
+    flags = [False] * len(nodes)
+    for i in wanted:
+        flags[i] = True
+    return flags
+
+
+def _remember(plans: dict[Any, Any], key: Any, plan: Any) -> None:
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[key] = plan

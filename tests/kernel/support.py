@@ -30,8 +30,7 @@ def call(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], params
     """Run a kernel into new arrays."""
     kept = tuple(n for n, r in zip(shape, kernel.reduced, strict=True) if not r)
     outs = outs or [
-        np.empty(shape if o.reduce is None else kept, t)
-        for o, t in zip(kernel.outputs, kernel.out_dtypes, strict=True)
+        np.empty(shape if o.reduce is None else kept, t) for o, t in zip(kernel.outputs, kernel.out_dtypes, strict=True)
     ]
     llvm.compile(kernel, width)(shape, inputs, params, outs)
     return list(outs)
@@ -45,9 +44,9 @@ def awkward(dtype: str, seed: int = 0) -> Array:
         return np.array([True, False])
     if kind.kind == "f":
         info = np.finfo(kind)
-        special = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.3, 1e-3, 123.456, float(info.tiny), float(info.tiny) / 8,
-                   float(info.max), float(info.eps), np.inf, np.nan, 2.0**31, 2.0**31 - 0.5, 2.0**15, 300.7]  # fmt: skip
-        values = np.array(special + list(rng.normal(size=9) * 10), kind)
+        limits = [float(info.tiny), float(info.tiny) / 8, float(info.max), float(info.eps), np.inf, np.nan]
+        plain = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.3, 1e-3, 123.456, 2.0**31, 2.0**31 - 0.5, 2.0**15, 300.7]
+        values = np.array(limits + plain + list(rng.normal(size=9) * 10), kind)
         return np.concatenate([values, -values])
     info = np.iinfo(kind)
     edges = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 63, 64, 100, info.max, info.max - 1, info.max // 2]

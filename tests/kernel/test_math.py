@@ -8,8 +8,8 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from tests.kernel.support import WIDTHS, Array, awkward, call, one_op, pairs
 
+from tests.kernel.support import WIDTHS, Array, awkward, call, one_op, pairs
 from tilewise.kernel import interpret
 
 LIMIT_ULP = 2.0
@@ -17,8 +17,8 @@ SAMPLES = 3000
 
 REFERENCE: dict[str, Callable[..., Any]] = {
     "exp": mpmath.exp, "exp2": lambda x: mpmath.mpf(2) ** x, "expm1": mpmath.expm1, "log": mpmath.log,
-    "log2": lambda x: mpmath.log(x, 2), "log1p": lambda x: x - x * x / 2 if abs(x) < 1e-18 else mpmath.log(1 + x), "tanh": mpmath.tanh, "sin": mpmath.sin,
-    "cos": mpmath.cos, "erf": mpmath.erf, "power": mpmath.power,
+    "log2": lambda x: mpmath.log(x, 2), "log1p": lambda x: x - x * x / 2 if abs(x) < 1e-18 else mpmath.log(1 + x),
+    "tanh": mpmath.tanh, "sin": mpmath.sin, "cos": mpmath.cos, "erf": mpmath.erf, "power": mpmath.power,
 }  # fmt: skip
 
 
@@ -26,7 +26,9 @@ def spread(low: float, high: float, rng: np.random.Generator) -> Array:
     """Samples even in value, and even in exponent."""
     even = rng.uniform(low, high, SAMPLES // 2)
     top = max(abs(low), abs(high))
-    small = top * 2.0 ** rng.uniform(-60, 0, SAMPLES // 2) * np.where(rng.random(SAMPLES // 2) < 0.5, np.sign(low) or 1, 1)
+    small = (
+        top * 2.0 ** rng.uniform(-60, 0, SAMPLES // 2) * np.where(rng.random(SAMPLES // 2) < 0.5, np.sign(low) or 1, 1)
+    )
     return np.concatenate([even, small])
 
 
@@ -37,7 +39,9 @@ def positive(rng: np.random.Generator) -> Array:
 
 def trig(rng: np.random.Generator) -> Array:
     multiples = np.arange(1, SAMPLES // 2) * (np.pi / 2)
-    return np.concatenate([spread(-100, 100, rng), multiples, rng.uniform(-1e6, 1e6, 500), rng.uniform(-1e18, 1e18, 100)])
+    return np.concatenate(
+        [spread(-100, 100, rng), multiples, rng.uniform(-1e6, 1e6, 500), rng.uniform(-1e18, 1e18, 100)]
+    )
 
 
 DOMAIN: dict[str, Callable[[np.random.Generator], Array]] = {
@@ -85,7 +89,9 @@ def test_error(fn: str, dtype: str) -> None:
 def test_power_error(dtype: str) -> None:
     mpmath.mp.dps = 40
     rng = np.random.default_rng(2)
-    x = np.concatenate([2.0 ** rng.uniform(-120, 120, 2000), rng.uniform(0.5, 2, 2000), 1 + rng.normal(size=1000) * 1e-7])
+    x = np.concatenate(
+        [2.0 ** rng.uniform(-120, 120, 2000), rng.uniform(0.5, 2, 2000), 1 + rng.normal(size=1000) * 1e-7]
+    )
     reach = 80.0 if dtype == "float32" else 700.0
     y = rng.uniform(-1, 1, x.size) * reach / np.maximum(np.abs(np.log(x)), 1e-6)
     y[::7] = np.round(np.clip(y[::7], -1e6, 1e6))
@@ -109,4 +115,6 @@ def test_special_values(fn: str, dtype: str, width: int | None) -> None:
     wrong = special & ~((got == want) & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want))
     assert not wrong.any(), [a[wrong] for a in [*args, got, want]]
     finite = ~special
-    np.testing.assert_allclose(got[finite], want[finite], rtol=8 * np.finfo(dtype).eps, atol=float(np.finfo(dtype).tiny) / 1e6)
+    np.testing.assert_allclose(
+        got[finite], want[finite], rtol=8 * np.finfo(dtype).eps, atol=float(np.finfo(dtype).tiny) / 1e6
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
 
+from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target.llvm.scalar import MATH
@@ -37,7 +40,13 @@ def test_like_numpy(fn: str, width: int | None) -> None:
         interpret.run(kernel, args[0].shape, args, (), [want])
         if _zero_sign_is_free(fn) and out.startswith("float"):
             got, want = got + 0.0, want + 0.0
-        assert same_bits(got, want), (fn, ins, [a[got != want][:5] for a in args], got[got != want][:5], want[got != want][:5])
+        assert same_bits(got, want), (
+            fn,
+            ins,
+            [a[got != want][:5] for a in args],
+            got[got != want][:5],
+            want[got != want][:5],
+        )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -66,5 +75,20 @@ def test_constants_and_params(dtype: str) -> None:
 def test_what_is_not_claimed_is_interpreted() -> None:
     kernel = one_op("arctan2", ("float64", "float64"), "float64")
     assert not native.supports("arctan2", ("float64", "float64"), "float64")
-    a, b = np.random.default_rng(0).normal(size=(2, 50))
-    assert same_bits(call(kernel, (50,), [a, b])[0], np.arctan2(a, b))
+    for n in (0, 1, 50, 100_000):
+        a, b = np.random.default_rng(0).normal(size=(2, n))
+        assert same_bits(call(kernel, (n,), [a, b])[0], np.arctan2(a, b))
+    kernel = Kernel(("float64", "float64"), (), (Instr("arctan2", (0, 1), "float64"),),
+                    (Output(2, "add"), Output(2)), (False, True))  # fmt: skip
+    a = np.random.default_rng(0).normal(size=(4000, 30))
+    total, angles = call(kernel, a.shape, [a, a[:1]])
+    assert same_bits(angles, np.arctan2(a, a[:1]))
+    np.testing.assert_allclose(total, angles.sum(1), atol=1e-12)
+
+
+def test_asking_does_not_load_llvm() -> None:
+    program = """
+import sys, tilewise.kernel.native, tilewise.kernel.interpret, tilewise.store.pool, tilewise.target.threads
+sys.exit("llvmlite" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

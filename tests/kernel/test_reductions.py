@@ -55,19 +55,25 @@ def test_sum_error(shape: tuple[int, int], reduced: tuple[bool, bool]) -> None:
 
 @pytest.mark.parametrize("reduced", AXES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_same_bits_for_any_threads_and_width(shape: tuple[int, int], reduced: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_bits_for_any_threads_and_width(
+    shape: tuple[int, int], reduced: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
     monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
     kernel = Kernel(
         ("float64", "float64"), ("float64",),
-        (Instr("subtract", (0, 1), "float64"), Instr("multiply", (3, 2), "float64"), Instr("exp", (4,), "float64")),
-        (Output(4, "add"), Output(5, "add"), Output(3), Output(4, "maximum")), reduced,
+        (Instr("subtract", (0, 1), "float64"), Instr("multiply", (3, 2), "float64"), Instr("exp", (4,), "float64"),
+         Instr("log1p", (5,), "float64")),
+        (Output(4, "add"), Output(6, "add"), Output(3), Output(4, "maximum")), reduced,
     )  # fmt: skip
     for x in layouts(shape):
         results = []
         for count in (1, 2, 5):
             threads.set_threads(count)
             results.append(call(kernel, shape, [x, x[:1]], [0.25]))
+        monkeypatch.setattr("tilewise.target.llvm.launch.TWIN_AT_NS", 0)
+        threads.set_threads(3)
+        results.append(call(kernel, shape, [x, x[:1]], [0.25]))
         for width in WIDTHS[1:]:
             results.append(call(kernel, shape, [x, x[:1]], [0.25], width=width))
         for other in results[1:]:

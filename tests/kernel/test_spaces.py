@@ -71,13 +71,44 @@ def test_views(rows: int, columns: int, width: int | None) -> None:
         check(of_rank(2), (rows, columns), [x, y], [0.1], width)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(40, 70), (3, 1300), (1300, 3), (5, 1100)])
+def test_views_in_parts(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small work cut among many threads all the same, along every dim."""
+    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    before = threads.get_threads()
+    threads.set_threads(5)
+    try:
+        for x, y in itertools.product(views(rows, columns), repeat=2):
+            check(of_rank(2), (rows, columns), [x, y], [0.1], None)
+            check(of_rank(2), (columns, rows), [_flipped(x), _flipped(y)], [0.1], None)
+    finally:
+        threads.set_threads(before)
+
+
+def _flipped(a: Array) -> Array:
+    """What broadcasts to the transposed space."""
+    return a[:, None] if a.ndim == 1 else a.T
+
+
+def test_no_inputs() -> None:
+    fill = Kernel((), ("float32",), (), (Output(0),), (False, False))
+    assert (call(fill, (5, 40), [], [2.5])[0] == 2.5).all()
+    count = Kernel((), (), (Instr("const:1", (), "int64"),), (Output(0, "add"),), (True, False))
+    assert (call(count, (700, 3), [])[0] == 700).all()
+
+
+def test_no_outputs() -> None:
+    call(Kernel(("float64",), (), (), (), (False,)), (5,), [np.ones(5)])
+
+
 @pytest.mark.parametrize("dtype", ["int8", "bool", "float32", "uint16"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_strided_narrow_dtypes(dtype: str, width: int | None) -> None:
     base = np.random.default_rng(0).integers(0, 100, (90, 110)).astype(dtype)
     kernel = one_op("maximum", (dtype, dtype), dtype, rank=2)
     out = np.zeros((90, 110), dtype)[::2, ::2]
-    call(kernel, (45, 55), [base[::2, ::2], base.T[:45, :55] if False else base[::-2, ::-2]], outs=[out], width=width)
+    call(kernel, (45, 55), [base[::2, ::2], base[::-2, ::-2]], outs=[out], width=width)
     assert same_bits(out, np.maximum(base[::2, ::2], base[::-2, ::-2]))
 
 
@@ -144,7 +175,9 @@ def test_any_space(data: st.DataObject) -> None:
         own = tuple(1 if data.draw(st.booleans()) else n for n in shape[len(shape) - keep :])
         steps = [data.draw(st.sampled_from([1, 1, 2, -1])) for _ in own]
         order = data.draw(st.permutations(range(len(own))))
-        memory = rng.normal(size=[2 * own[i] for i in order]).transpose(np.argsort(order)) if own else rng.normal(size=())
+        memory = (
+            rng.normal(size=[2 * own[i] for i in order]).transpose(np.argsort(order)) if own else rng.normal(size=())
+        )
         index = tuple(slice(None, None, s) for s in steps)
         return np.asarray(memory[index][tuple(slice(0, n) for n in own)])
 

@@ -13,6 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
 from tilewise.array.handle import Array, node_of
+from tilewise.config import current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
 
@@ -61,7 +62,21 @@ def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
 
 
 know(np.matmul, matmul)
-Array.__matmul__ = lambda self, other: matmul(self, other)  # type: ignore[attr-defined]
+
+
+def _matmul_operator(self: Array, other: Any) -> Any:
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and type(other) is Array:
+        c = other._cell
+        if c.node is None and other._gen == c.gen:
+            a: Any = self._nd
+            b: Any = other._nd
+            if a.nbytes + b.nbytes < current().eager_bytes:
+                return rec.wrap(a @ b)
+    return matmul(self, other)
+
+
+Array.__matmul__ = _matmul_operator  # type: ignore[attr-defined]
 Array.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
 
 

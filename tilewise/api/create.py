@@ -20,6 +20,14 @@ from tilewise.target import threads
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
+    if type(shape) is int and shape >= 0:
+        return (shape,)
+    if type(shape) is tuple:
+        for d in shape:
+            if type(d) is not int or d < 0:
+                break
+        else:
+            return shape
     shape = rec.unwrap(shape)
     if isinstance(shape, int | np.integer) or (isinstance(shape, np.ndarray) and shape.ndim == 0):
         shape = (shape,)
@@ -32,9 +40,11 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
     dims = _shape(shape)
     nbytes = math.prod(dims) * dtype.itemsize
+    if type(value) is int and value == 0 and order == "C" and nbytes < rec.eager_limit():
+        return from_buffer(np.zeros(dims, dtype))
     if nbytes < rec.eager_limit() or not rec.numeric(dtype) or not dims:
         if order in ("C", None):
-            return from_buffer(np.zeros(dims, dtype) if value == 0 else np.full(dims, value, dtype))
+            return from_buffer(np.full(dims, value, dtype))
         out = np.empty(dims, dtype) if dtype.hasobject else pool.empty(dims, dtype, _perm(order, len(dims)))
         out[...] = value
         return from_buffer(out)

@@ -22,6 +22,11 @@ Recorder = Callable[..., Any]
 RECORDERS: dict[Any, Recorder] = {}  # NumPy's function -> ours
 VIEWS: set[Any] = set()  # NumPy functions that only look at shapes: recorders that cost nothing, whatever the size
 MUTATORS: dict[Any, int] = {}  # NumPy functions that write into an argument -> which one
+# NumPy functions that only call the method of this name, with the same arguments: the detour is saved.
+METHODS: dict[Any, Callable[..., Any]] = {
+    getattr(np, n): getattr(np.ndarray, n)
+    for n in "sum prod max min mean any all argmax argmin cumsum cumprod std var take repeat transpose swapaxes nonzero".split()
+}
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
 
 
@@ -42,14 +47,24 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
     if func in MUTATORS:
         return mutate(func, MUTATORS[func], args, kwargs)
-    out = kwargs.get("out")
-    if out is not None:
-        return into(func, args, kwargs, out)
     arrays: list[Array] = []
-    rec.find_arrays(args, arrays)
-    if kwargs:
-        find = kwargs.values()
-        rec.find_arrays(find, arrays)
+    foreign: list[Any] = []
+    plain: list[Any] = []
+    touched = rec.look(args, plain, arrays, foreign)
+    if not kwargs:
+        if touched < rec.eager_limit():  # most calls of most programs
+            quick = METHODS.get(func)
+            if quick is not None and plain and type(plain[0]) is np.ndarray:
+                return rec.wrap(quick(*plain), arrays, foreign)
+            return rec.wrap(func(*plain), arrays, foreign)
+    else:
+        out = kwargs.get("out")
+        if out is not None:
+            return into(func, args, kwargs, out)
+        more: list[Any] = []
+        touched += rec.look(kwargs.values(), more, arrays, foreign)
+        if touched < rec.eager_limit():
+            return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:
         if func in VIEWS:

@@ -12,14 +12,32 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import assign
 from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.config import current
 from tilewise.ops.elementwise import cast
 from tilewise.ops.join import copy as copy_node
 
 
+_SIMPLE = frozenset((int, float, bool, type(None)))
+
+
+def _simple(values: Any) -> bool:
+    """Whether arguments are plain numbers (axes, options), so that nothing hides in them."""
+    for v in values:
+        if type(v) not in _SIMPLE and (type(v) is not tuple or not _simple(v)):
+            return False
+    return True
+
+
 def _function(func: Any) -> Any:
     """A method that is NumPy's function with self first."""
+    quick = getattr(np.ndarray, func.__name__, func)
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        cell = self._cell
+        if cell.node is None and self._gen == cell.gen and not self._fixed:
+            nd: Any = self._nd
+            if nd.nbytes < current().eager_bytes and _simple(args) and (not kwargs or _simple(kwargs.values())):
+                return rec.wrap(quick(nd, *args, **kwargs), (self,))
         return call(func, (self, *args), kwargs)
 
     method.__name__ = func.__name__
@@ -36,16 +54,29 @@ for _name in (
 
 def transpose(self: Array, *axes: Any) -> Array:
     """Axes permuted (a view)."""
+    if not axes:
+        return views.on_cell(self._cell, meta(self).T)
     return views.shown(self, meta(self).transpose(*rec.unwrap(axes)))
 
 
 def reshape(self: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
     """The same elements in another shape."""
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and not self._fixed and order == "C" and copy is None and _simple(shape):
+        nd: Any = self._nd
+        made = nd.reshape(*shape) if nd.nbytes < current().eager_bytes else None
+        if made is not None:
+            return rec.wrap(made, (self,))
     return views.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def copy(self: Array, order: str = "C") -> Array:
     """A copy with memory of its own."""
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and not self._fixed:
+        nd: Any = self._nd
+        if nd.nbytes < current().eager_bytes:
+            return from_buffer(nd.copy(order))
     x = views.copy_of(self, order)
     return from_buffer(np.asarray(forcing.force(x)), False) if x._fixed else x
 
@@ -54,6 +85,11 @@ def astype(
     self: Any, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> Array:
     """The same values in another dtype."""
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and not self._fixed and order == "K" and casting == "unsafe" and copy:
+        nd = self._nd
+        if nd.nbytes < current().eager_bytes:
+            return from_buffer(nd.astype(dtype))
     d = np.dtype(dtype)
     if d == self.dtype and not copy and order == "K":
         return self  # type: ignore[no-any-return]

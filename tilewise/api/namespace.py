@@ -56,7 +56,10 @@ def ours(name: str, value: Any) -> Any:
 
 def fill_namespace(names: dict[str, Any]) -> None:
     """Add every NumPy name (`array` also hides the subpackage of that name)."""
+    lazy = getattr(np, "__numpy_submodules__", set())  # asking for one would load it
     for name in dir(np):
+        if name in lazy:
+            continue
         if name in OWN:
             names[name] = OWN[name]
         elif not name.startswith("_") and name not in names and name not in _SKIP:

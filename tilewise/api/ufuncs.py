@@ -38,6 +38,7 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
 
     def __init__(self, numpy: np.ufunc) -> None:
         self.numpy = numpy
+        self._plain = numpy.nin if numpy.nout == 1 and numpy.nin < 3 else -1  # operands of a call without options
         self.__name__ = numpy.__name__
         self.__doc__ = numpy.__doc__
 
@@ -54,13 +55,13 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         f = self.numpy
-        if not kwargs:
-            if f.nin == 2 and len(args) == 2 and f.nout == 1:
-                if type(args[0]) is Array or type(args[1]) is Array:
-                    return binary(f, args[0], args[1])
-                return rec.wrap(f(*args))
-            if f.nin == 1 and len(args) == 1 and f.nout == 1:
+        if not kwargs and len(args) == self._plain:
+            if len(args) == 1:
                 return unary(f, args[0])
+            a, b = args
+            if type(a) is Array or type(b) is Array:
+                return binary(f, a, b)
+            return rec.at_once(f, args, {})
         return general(f, args, kwargs)
 
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
@@ -201,8 +202,13 @@ def wrapped(name: str) -> ufunc:
     return found
 
 
+_BINARY = {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None and (f.nin, f.nout) == (2, 1)}
+
+
 def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NEP 13: NumPy's own ufuncs on Arrays."""
+    if not kwargs and method == "__call__" and len(inputs) == 2 and f in _BINARY:
+        return binary(f, *inputs)
     if f.signature is not None or getattr(np, f.__name__, None) is not f:
         return _gufunc(f, method, inputs, kwargs)
     ours = wrapped(f.__name__)

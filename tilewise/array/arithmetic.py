@@ -95,32 +95,33 @@ def _operands(args: tuple[Any, ...], loop: tuple[np.dtype[Any], ...]) -> tuple[N
 
 def _strict_errors() -> bool:
     """Whether NumPy's error state asks for more than warnings: then work is done where the user is."""
-    state = np.geterr()
-    return "raise" in state.values() or "call" in state.values()
+    global _errors
+    here = _error_context()
+    seen, strict = _errors
+    if here is not seen:
+        state = np.geterr()
+        strict = "raise" in state.values() or "call" in state.values()
+        _errors = (here, strict)
+    return strict
+
+
+_error_variable = getattr(getattr(np._core, "umath", None), "_extobj_contextvar", None)
+# The object that holds NumPy's error state here: a new one for each np.errstate or seterr, so identity is enough.
+_error_context: Callable[[], Any] = object if _error_variable is None else _error_variable.get
+_errors: tuple[Any, bool] = (None, False)  # the last such object, and the answer
 
 
 def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """ufunc(a, b) without options; the general case behind the operators' fast path."""
-    arrays = [x for x in (a, b) if type(x) is Array]
-    foreign = sum(x.nbytes for x in (a, b) if isinstance(x, np.ndarray))
-    if rec.small(arrays, foreign) and _result_small(a, b):
-        return rec.at_once(ufunc, (a, b), {})
+    x, y = _at_hand(a, type(a)), _at_hand(b, type(b))
+    if x is not None and y is not None:
+        if little(x, y, rec.eager_limit()):
+            r = ufunc(x, y)
+            return from_buffer(r) if type(r) is ND else rec.wrap(r)
+    elif (x is not None or type(a) is not Array) and (y is not None or type(b) is not Array):  # lists, other types
+        if little(1 if x is None else x, 1 if y is None else y, rec.eager_limit()):
+            return rec.at_once(ufunc, (a, b), {})
     return apply_ufunc(ufunc, (a, b))
-
-
-def _result_small(a: Any, b: Any) -> bool:
-    sa = meta(a).size if type(a) is Array else getattr(a, "size", 1)
-    sb = meta(b).size if type(b) is Array else getattr(b, "size", 1)
-    if min(sa, sb) <= 1 or sa * sb * 8 < rec.eager_limit():
-        return True
-    try:
-        shape = np.broadcast_shapes(np.shape(meta(a) if type(a) is Array else a), np.shape(meta(b) if type(b) is Array else b))
-    except ValueError:
-        return True
-    n = 8
-    for d in shape:
-        n *= d
-    return n < rec.eager_limit()
 
 
 def apply_ufunc(ufunc: np.ufunc, args: tuple[Any, ...], dtype: Any = None) -> Any:
@@ -280,28 +281,71 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
 # -- operators -----------------------------------------------------------------------------------------------------
 
 
-def _forward(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
+_NUMBERS = frozenset((int, float, complex, bool, np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdFD")))
+
+
+def _at_hand(x: Any, t: Any) -> Any:
+    """An operand as NumPy takes it, or None if it is pending or not a plain number or array."""
+    if t is Array:
+        cell = x._cell
+        if cell.node is not None:
+            return None
+        nd = x._nd if x._gen == cell.gen else meta(x)
+        return nd[()] if x._fixed else nd
+    return x if t in _NUMBERS or t is ND else None
+
+
+ND = np.ndarray
+
+
+def little(a: Any, b: Any, limit: int) -> bool:
+    """Whether two operands and what they broadcast to are below the limit."""
+    if type(a) is not ND:
+        return bool((b.nbytes if type(b) is ND else 16) < limit)
+    if a.nbytes >= limit:
+        return False
+    if type(b) is not ND or a.shape == b.shape:
+        return True
+    if b.nbytes >= limit:
+        return False
+    if a.size * b.size * 8 < limit:
+        return True
+    try:
+        return np.broadcast(a, b).size * 8 < limit
+    except ValueError:
+        return True  # NumPy's own complaint
+
+
+def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
+    """`self op other`. Python's operator on NumPy's arrays and scalars is what a NumPy program would do."""
+
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
         if cell.node is None and self._gen == cell.gen:
-            a = self._nd
+            a: Any = self._nd
             t = type(other)
             if t is float or t is int:
-                if a.nbytes < current().eager_bytes:  # type: ignore[union-attr]
-                    r = ufunc(a, other)
-                    return from_buffer(r) if type(r) is np.ndarray else from_buffer(np.asarray(r), True)
-            elif t is Array:
-                c = other._cell
-                if c.node is None and other._gen == c.gen:
-                    b = other._nd
-                    if a.shape == b.shape and a.nbytes < current().eager_bytes:  # type: ignore[union-attr]
-                        r = ufunc(a, b)
-                        return from_buffer(r) if type(r) is np.ndarray else from_buffer(np.asarray(r), True)
+                if a.nbytes < current().eager_bytes:
+                    if self._fixed:
+                        a = a[()]
+                    r = op(a, other)
+                    return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+            else:
+                b = _at_hand(other, t)
+                if b is not None:
+                    if self._fixed:
+                        a = a[()]
+                    if little(a, b, current().eager_bytes):
+                        r = op(a, b)
+                        return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
         if _foreign(other):
             return NotImplemented
         return binary(ufunc, self, other)
 
     return method
+
+
+asarray = np.asarray
 
 
 def _foreign(other: Any) -> bool:
@@ -311,21 +355,28 @@ def _foreign(other: Any) -> bool:
     return getattr(other, "__array_ufunc__", True) is None or hasattr(other, "__array_priority__")
 
 
-def _backward(ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
+def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
-        if cell.node is None and self._gen == cell.gen and (type(other) is float or type(other) is int):
-            a = self._nd
-            if a.nbytes < current().eager_bytes:  # type: ignore[union-attr]
-                r = ufunc(other, a)
-                return from_buffer(r) if type(r) is np.ndarray else from_buffer(np.asarray(r), True)
+        if cell.node is None and self._gen == cell.gen and type(other) in _NUMBERS:
+            a: Any = self._nd
+            if a.nbytes < current().eager_bytes:
+                r = op(other, a[()] if self._fixed else a)
+                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
         return binary(ufunc, other, self)
 
     return method
 
 
-def _assigning(ufunc: np.ufunc) -> Callable[[Array, Any], Array]:
+def _assigning(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Array]:
     def method(self: Array, other: Any) -> Array:
+        cell = self._cell
+        if cell.node is None and self._gen == cell.gen and not self._fixed and cell.free_to_write():
+            a = self._nd
+            b = _at_hand(other, type(other))
+            if b is not None and a.nbytes < current().eager_bytes:  # type: ignore[union-attr]
+                op(a, b)
+                return self
         return inplace(ufunc, self, other)
 
     return method
@@ -340,7 +391,13 @@ def _unary(ufunc: np.ufunc) -> Callable[[Array], Any]:
 
 def unary(ufunc: np.ufunc, x: Any) -> Any:
     """ufunc(x)."""
-    if type(x) is not Array or rec.small((x,)):
+    t = type(x)
+    nd = _at_hand(x, t)
+    if nd is not None:
+        if t is not Array or nd.nbytes < rec.eager_limit():
+            r = ufunc(nd)
+            return from_buffer(r) if type(r) is ND else rec.wrap(r)
+    elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))
 
@@ -351,8 +408,10 @@ _POWERS = {1: np.positive, 2: np.square, -1: np.reciprocal, 0.5: np.sqrt}  # as 
 def _power(self: Array, other: Any, modulo: Any = None) -> Any:
     if modulo is not None:
         return NotImplemented
-    if rec.small((self,)) and type(other) in (int, float):
-        return rec.at_once(operator.pow, (self, other), {})
+    if type(other) in _NUMBERS:
+        nd = _at_hand(self, Array)
+        if nd is not None and nd.nbytes < rec.eager_limit():
+            return rec.wrap(nd**other)
     if type(other) in (int, float) and other in _POWERS:
         kind = self.dtype.kind
         if kind in "fc" or (kind in "iu" and other in (1, 2) and type(other) is int):
@@ -384,11 +443,12 @@ _COMPARE = {
 }
 
 for _name, _ufunc in _BINARY.items():
-    setattr(Array, f"__{_name}__", _forward(_ufunc))
-    setattr(Array, f"__r{_name}__", _backward(_ufunc))
-    setattr(Array, f"__i{_name}__", _assigning(_ufunc))
+    _plain = getattr(operator, f"__{_name}__")
+    setattr(Array, f"__{_name}__", _forward(_ufunc, _plain))
+    setattr(Array, f"__r{_name}__", _backward(_ufunc, _plain))
+    setattr(Array, f"__i{_name}__", _assigning(_ufunc, getattr(operator, f"__i{_name}__")))
 for _name, _ufunc in _COMPARE.items():
-    setattr(Array, f"__{_name}__", _forward(_ufunc))
+    setattr(Array, f"__{_name}__", _forward(_ufunc, getattr(operator, f"__{_name}__")))
 for _name, _ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
     setattr(Array, f"__{_name}__", _unary(_ufunc))
 Array.__pow__ = _power  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ class Cell:
 
     __slots__ = ("__weakref__", "buf", "exports", "gen", "ghost", "leaf", "node", "owner")
 
-    def __init__(self, buf: ND | None, node: Node | None, owner: Any = None) -> None:
+    def __init__(self, buf: ND | None, node: Node | None, owner: Any = None) -> None:  # handle.py has it written out
         self.buf = buf
         self.node = node
         self.gen = 0
@@ -61,9 +61,14 @@ class Cell:
 
     def free_to_write(self) -> bool:
         """Whether the buffer may be written at once: nobody else reads it."""
+        if self.leaf is None and self.exports is None:
+            return True
         if self.leaf is not None and self.leaf() is not None:
             return False
-        return not self.exports or not any(e() is not None for e in self.exports)
+        if self.exports and any(e() is not None for e in self.exports):
+            return False
+        self.leaf = None  # whoever read it is gone
+        return True
 
     def own(self) -> ND:
         """The buffer, made private first if anyone else reads it (copy on write)."""
@@ -82,6 +87,14 @@ class Cell:
             self.leaf = None
             self.exports = None
             self.gen += 1
+
+    def place(self, node: Node) -> None:
+        """Take a leaf whose value an engine holds: known, but not here."""
+        with LOCK:
+            self.node = node
+            self.buf = None
+            self.leaf = None
+            self.exports = None
 
     def record(self, node: Node) -> None:
         """Take a pending node as the value."""

@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, address
-from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of
+from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
 from tilewise.ir.node import Node, freeze, thaw
 
 
@@ -34,7 +34,10 @@ class _Export:
 def export(x: Array) -> ND:
     """A read-only ndarray on x's memory; later writes to x go elsewhere."""
     with LOCK:
-        nd = forcing.force(x)
+        nd = forcing.fetch(x)
+        if x._cell.node is not None:  # a copy of what workers hold
+            nd.flags.writeable = False
+            return nd
         if nd.dtype.hasobject or nd.dtype.kind in "VUSMm" or nd.size == 0:
             out = nd.copy()
             out.flags.writeable = False
@@ -53,9 +56,9 @@ def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
     if dtype is not None and np.dtype(dtype) != self.dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
-        return forcing.force(self).astype(dtype)
+        return forcing.fetch(self).astype(dtype)
     if copy:
-        return forcing.force(self).copy(order="K")
+        return forcing.fetch(self).copy(order="K")
     return export(self)
 
 
@@ -66,64 +69,71 @@ def compute(self: Array) -> ND:
     >>> (tw.arange(4) * 2).compute()
     array([0, 2, 4, 6])
     """
-    return forcing.force(self).copy(order="K")
+    return forcing.fetch(self).copy(order="K")
 
 
 def item(self: Array, *args: Any) -> Any:
     """One element as a Python number."""
-    return forcing.force(self).item(*args)
+    return forcing.fetch(self).item(*args)
 
 
 def number(kind: Any) -> Any:
     """int(x), float(x), …: of one element."""
 
     def method(self: Array) -> Any:
-        return kind(forcing.force(self) if not self._fixed else forcing.force(self)[()])
+        nd = forcing.fetch(self)
+        return kind(nd[()] if self._fixed else nd)
 
     return method
 
 
 def index(self: Array) -> int:
     """For slices and range: an integer array of no axes."""
-    return forcing.force(self).__index__()
+    return forcing.fetch(self).__index__()
 
 
 def rows(self: Array) -> Iterator[Any]:
     """Iterate over the first axis, as NumPy does: views, or scalars of a vector."""
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    forcing.force(self)
-    for i in range(self.shape[0]):
-        yield self[i]
+    nd = forcing.fetch(self)
+    cell = self._cell
+    gen = cell.gen
+    for i in range(nd.shape[0]):
+        if cell.gen != gen:  # written to since, perhaps elsewhere
+            yield self[i]
+        else:
+            r = nd[i]
+            yield on_cell(cell, r) if type(r) is np.ndarray else r
 
 
 def contains(self: Array, value: Any) -> bool:
     """`value in x`."""
-    return rec.unwrap(value) in forcing.force(self)
+    return rec.unwrap(value) in forcing.fetch(self)
 
 
 def text(self: Array) -> str:
     """NumPy's text, under our name; numbers print as numbers."""
-    shown = repr(forcing.force(self))
+    shown = repr(forcing.fetch(self))
     return "Array" + shown.removeprefix("array").replace("\n     ", "\n     ") if shown.startswith("array") else shown
 
 
 def plain(self: Array) -> str:
     """str(x)."""
-    nd = forcing.force(self)
+    nd = forcing.fetch(self)
     return str(nd[()] if self._fixed else nd)
 
 
 def formatted(self: Array, spec: str) -> str:
     """f"{x:…}" of a number."""
-    nd = forcing.force(self)
+    nd = forcing.fetch(self)
     return format(nd[()] if nd.ndim == 0 else nd, spec)
 
 
 def hashed(self: Array) -> int:
     """Numbers hash; arrays do not."""
     if self._fixed:
-        return hash(forcing.force(self)[()])
+        return hash(forcing.fetch(self)[()])
     raise TypeError("unhashable type: 'Array'")
 
 
@@ -150,7 +160,7 @@ def reduce(self: Array) -> Any:
 
 def deepcopy(self: Array, memo: Any = None) -> Array:
     """An independent array with the same value."""
-    return self if self._fixed else from_buffer(forcing.force(self).copy(order="K"))
+    return self if self._fixed else from_buffer(forcing.fetch(self).copy(order="K"))
 
 
 for _name, _method in {

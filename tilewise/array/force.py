@@ -15,13 +15,21 @@ import numpy as np
 
 from tilewise import compiler
 from tilewise.array.cell import LOCK, ND, Cell
-from tilewise.array.handle import Array, meta, set_resolver
+from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
+from tilewise.array.session import cluster_here
 from tilewise.config import Settings, current
-from tilewise.ir.node import Leaf, Length, Node, walk
+from tilewise.engine.cluster import Cluster, Remote
+from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.errors import TilewiseError, message
+from tilewise.ir.node import Leaf, Length, Node, intern, known_leaf, walk
 from tilewise.ir.order import strides_of
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
+from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
+from tilewise.layout import Layout, OnDriver
+from tilewise.plan.fuse import fuse
+from tilewise.plan.mesh import MeshPlan
 from tilewise.store import pool
 
 PENDING: dict[int, weakref.ref[Cell]] = {}  # every pending cell, by id
@@ -40,15 +48,19 @@ def register(cell: Cell) -> None:
 
 
 def pending_cells() -> list[Cell]:
-    """All cells that are pending now."""
+    """All cells that must still be computed."""
     found = [ref() for ref in list(PENDING.values())]
-    return [c for c in found if c is not None and c.node is not None]
+    return [c for c in found if c is not None and _waiting(c)]
+
+
+def _waiting(c: Cell) -> bool:
+    return c.node is not None and c.node.value is None
 
 
 def evaluate(cells: Iterable[Cell]) -> None:
-    """Make cells known, all together; shared work is done once."""
+    """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        targets = [c for c in cells if c.node is not None]
+        targets = [c for c in cells if _waiting(c)]
         if not targets:
             return
         settings = current()
@@ -57,29 +69,138 @@ def evaluate(cells: Iterable[Cell]) -> None:
         chosen: dict[int, Cell] = {id(c): c for c in targets}
         if len(PENDING) > len(targets):
             for c in pending_cells():
-                if c.node in at and not isinstance(c.node.op, _CHEAP):
+                if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP):
                     chosen[id(c)] = c
         outputs = list(chosen.values())
-        values = _run(nodes, at, outputs, settings)
-        _commit(outputs, at, values)
+        cluster, stays = cluster_here(settings.blocks)
+        if cluster is not None and settings.engine != "numpy" and not settings.compare:
+            _run_mesh(nodes, outputs, settings, cluster, stays)
+        else:
+            _commit(outputs, at, _run(nodes, at, outputs, settings))
 
 
 def _run(nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings) -> list[Any]:
     wanted = sorted({at[c.node] for c in outputs if c.node is not None})
-    values: list[Any] = [n.value if n.value is not None else n.op.value if type(n.op) is Const else None for n in nodes]
-    if settings.engine == "numpy" or settings.compare:
+    values = [_given(n) for n in nodes]
+    if settings.engine == "numpy":
         return reference(nodes, values)
-    runner = compiler.prepare(nodes, wanted, settings)
-    if runner.bases:
-        _loosen(nodes, runner.bases, outputs)
+    plan = compiler.prepare(nodes, wanted, settings)
+    if plan.bound is None:
+        plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
+    if settings.compare:
+        return compare(nodes, values, settings)
+    if plan.bases:
+        _loosen(nodes, plan.bases, outputs)
     try:
-        runner.run(nodes, values)
+        plan.bound.run(nodes, values)
     finally:
-        for b in runner.bases:
+        for b in plan.bases:
             op = nodes[b].op
             if isinstance(op, Leaf):
                 op.loose = False
     return values
+
+
+def _given(n: Node) -> Any:
+    """A node's value if it has one before the run: leaves (brought here if they lie elsewhere) and constants."""
+    if n.value is None:
+        return n.op.value if type(n.op) is Const else None
+    return n.value.gather() if isinstance(n.value, Remote) else n.value
+
+
+def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+    """Run on a cluster; results stay there, or come back at once."""
+    if _resolve_masks(nodes):
+        nodes = walk([c.node for c in outputs if c.node is not None])
+    plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
+    results = cluster.run(plan, leaves, consts, settings.native)
+    for c, remote in zip(outputs, results, strict=True):
+        PENDING.pop(id(c), None)
+        if stays:
+            c.place(known_leaf(remote, remote.order))
+        else:
+            c.become(remote.gather())
+
+
+def plan_mesh(
+    nodes: Sequence[Node], roots: Sequence[Node], settings: Settings, cluster: Cluster
+) -> tuple[MeshPlan, list[Any], list[Any]]:
+    """The plan for roots on a cluster, with its leaves and constants in order."""
+    at = {n: i for i, n in enumerate(nodes)}
+    where: dict[Node, Layout] = {}
+    leaves: list[Any] = []
+    for n in nodes:
+        if n.value is not None:
+            foreign = isinstance(n.value, Remote) and n.value.cluster is not cluster
+            value = n.value.gather() if foreign else n.value
+            where[n] = value.layout if isinstance(value, Remote) else OnDriver()
+            leaves.append(value)
+    consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
+    plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings)
+    return plan, leaves, consts
+
+
+def _resolve_masks(nodes: Sequence[Node]) -> bool:
+    """Selections by masks are made on the driver: their lengths decide everything after them."""
+    found = False
+    for n in nodes:
+        if n.value is None and type(n.op) is Compress:
+            n.value = n.op.numpy(*(fetch_node(x) for x in n.inputs))
+            length = n.shape[0]
+            assert isinstance(length, Length)
+            length.value = n.value.shape[0]
+            found = True
+    return found
+
+
+def fetch_node(node: Node) -> ND:
+    """A node's value on the driver."""
+    if node.value is not None or type(node.op) is Const:
+        return np.asarray(_given(node))
+    cell = from_node(node)._cell
+    evaluate([cell])
+    return fetch_cell(cell)
+
+
+def fetch_cell(cell: Cell) -> ND:
+    """The whole value of an evaluated cell, on the driver."""
+    if cell.buf is not None:
+        return cell.buf
+    assert cell.node is not None and isinstance(cell.node.value, Remote)
+    return cell.node.value.gather()
+
+
+def compare(nodes: Sequence[Node], values: list[Any], settings: Settings) -> list[Any]:
+    """Run node by node, natively and by NumPy, and name the first that differs."""
+    at = {n: i for i, n in enumerate(nodes)}
+    exact = reference(nodes, list(values))
+    for i, n in enumerate(nodes):
+        if values[i] is not None:
+            continue
+        stubs = [known_leaf(np.asarray(exact[at[x]]), None) for x in n.inputs]
+        one = intern(n.op, tuple(stubs), n.shape, n.dtype, n.order)
+        graph = [*dict.fromkeys(stubs), one]
+        plan = compiler.LocalPlan(fuse(graph, [g is one for g in graph], settings.fusion))
+        slots = [g.value for g in graph]
+        Runner(plan.steps, compiled if settings.native else interpreted).run(graph, slots)
+        check_same(n, np.asarray(slots[-1]), np.asarray(exact[i]))
+        values[i] = exact[i]
+    return values
+
+
+def check_same(n: Node, got: ND, want: ND) -> None:
+    """Raise if a node's value differs from NumPy's beyond what docs/semantics.md allows."""
+    same = got.dtype == want.dtype and got.shape == want.shape
+    if same and n.dtype.kind in "fc":
+        loose = 0.0 if n.op.name not in ("map", "reduce", "scan", "contract") else 1e-6 if n.dtype.itemsize <= 4 else 1e-12
+        with np.errstate(all="ignore"):
+            scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)), initial=0.0)
+            same = bool(np.allclose(got, want, rtol=loose, atol=loose * float(scale), equal_nan=True))
+    elif same:
+        same = bool(np.array_equal(got, want))
+    if not same:
+        where = f"{n.site[0]}:{n.site[1]}" if n.site else None
+        raise TilewiseError(message(f"{n.op.label()} differs from NumPy", got=f"{got!r}, not {want!r}", where=where))
 
 
 def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
@@ -161,10 +282,27 @@ def conform(value: Any, node: Node, private: bool) -> ND:
 
 
 def force(x: Array) -> ND:
-    """The ndarray that shows x's memory; computes it if it is pending."""
-    if x._cell.node is not None:
-        evaluate([x._cell])
+    """The ndarray that shows x's memory here; computes it if it is pending, brings it here if it lies elsewhere."""
+    cell = x._cell
+    if cell.node is not None:
+        with LOCK:
+            evaluate([cell])
+            if cell.node is not None:
+                cell.become(fetch_cell(cell))
     return meta(x)
+
+
+def fetch(x: Array) -> ND:
+    """x's elements, to read; what lies on workers stays there."""
+    cell = x._cell
+    if cell.node is None:
+        return meta(x)
+    with LOCK:
+        evaluate([cell])
+        if cell.node is None:
+            return meta(x)
+        whole = x._nd is None or node_of(x) is cell.node
+        return fetch_cell(cell) if whole else fetch_node(node_of(x))
 
 
 def flush() -> None:

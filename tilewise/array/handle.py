@@ -118,10 +118,21 @@ class Array:
         return shape[0]
 
 
+_new = object.__new__
+
+
 def from_buffer(nd: ND, fixed: bool = False) -> Array:
     """A known array that owns `nd` (no other cell and no user has it)."""
-    x = object.__new__(Array)
-    x._cell = Cell(nd, None)
+    cell = _new(Cell)  # Cell's constructor, written out: this is on the path of every small operation
+    cell.buf = nd
+    cell.node = None
+    cell.gen = 0
+    cell.ghost = None
+    cell.leaf = None
+    cell.exports = None
+    cell.owner = None
+    x = _new(Array)
+    x._cell = cell
     x._nd = nd
     x._gen = 0
     x._fixed = fixed
@@ -130,8 +141,16 @@ def from_buffer(nd: ND, fixed: bool = False) -> Array:
 
 def from_node(node: Node, fixed: bool = False) -> Array:
     """A pending array."""
-    x = object.__new__(Array)
-    x._cell = Cell(None, node)
+    cell = _new(Cell)
+    cell.buf = None
+    cell.node = node
+    cell.gen = 0
+    cell.ghost = None
+    cell.leaf = None
+    cell.exports = None
+    cell.owner = None
+    x = _new(Array)
+    x._cell = cell
     x._nd = None
     x._gen = 0
     x._fixed = fixed
@@ -140,7 +159,7 @@ def from_node(node: Node, fixed: bool = False) -> Array:
 
 def on_cell(cell: Cell, nd: ND) -> Array:
     """A view: another handle on a cell. `nd` is a view of the cell's buffer or ghost."""
-    x = object.__new__(Array)
+    x = _new(Array)
     x._cell = cell
     x._nd = nd
     x._gen = cell.gen

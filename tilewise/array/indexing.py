@@ -15,19 +15,25 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import assign, check_writable, store
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import Array, meta, node_of, on_cell, window_of
+from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Gather, Put, compress
 from tilewise.ops.views import view
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
+_BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
+_new = object.__new__
 
 
 def is_basic(key: Any) -> bool:
     """Whether a key makes a view (no index arrays, masks or lists)."""
     if type(key) is tuple:
-        return all(isinstance(k, _BASIC) and type(k) is not bool for k in key)
-    return isinstance(key, _BASIC) and type(key) is not bool
+        for k in key:
+            if type(k) not in _BASIC_TYPES and (type(k) is bool or not isinstance(k, _BASIC)):
+                return False
+        return True
+    return type(key) in _BASIC_TYPES or (isinstance(key, _BASIC) and type(key) is not bool)
 
 
 def plain_key(key: Any) -> Any:
@@ -52,10 +58,21 @@ def getitem(self: Array, key: Any) -> Any:
     cell = self._cell
     if cell.node is None and self._gen == cell.gen:
         t = type(key)
-        if t is int or t is slice or (t is tuple and is_basic(key)):
+        if t is tuple:
+            for k in key:
+                if type(k) not in _BASIC_TYPES:
+                    break
+            else:
+                t = int
+        if t is int or t is slice:
             r = self._nd[key]  # type: ignore[index]
             if type(r) is np.ndarray:
-                return on_cell(cell, r)
+                x = _new(Array)  # on_cell(cell, r), written out
+                x._cell = cell
+                x._nd = r
+                x._gen = cell.gen
+                x._fixed = False
+                return x
             if self._fixed or not isinstance(r, np.void):
                 return r
     key = plain_key(key)
@@ -264,14 +281,21 @@ def setitem(self: Array, key: Any, value: Any) -> None:
     """self[key] = value."""
     cell = self._cell
     if cell.node is None and self._gen == cell.gen and not self._fixed:
-        v = rec.known(value) if type(value) is Array else value
         t = type(key)
-        basic = t is int or t is slice or (t is tuple and is_basic(key))
-        if basic and v is not None and not isinstance(v, list | tuple) and cell.free_to_write():
-            nd: ND = self._nd  # type: ignore[assignment]
-            if nd.nbytes < rec.eager_limit() or nd[key].nbytes < rec.eager_limit():
-                nd[key] = v
-                return
+        if t is tuple:
+            for k in key:
+                if type(k) not in _BASIC_TYPES:
+                    break
+            else:
+                t = int
+        if t is int or t is slice:
+            v = rec.known(value) if type(value) is Array else value
+            if v is not None and not isinstance(v, list | tuple) and cell.free_to_write():
+                nd: ND = self._nd  # type: ignore[assignment]
+                limit = current().eager_bytes
+                if nd.nbytes < limit or nd[key].nbytes < limit:
+                    nd[key] = v
+                    return
     check_writable(self)
     key = plain_key(key)
     if is_basic(key):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -28,7 +28,8 @@ from tilewise.ops.elementwise import UnknownLength
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by character
 
-_sites: dict[tuple[CodeType, int], int] = {}  # call sites of pending operations -> bit
+# Call sites of pending operations -> bit, and the code (kept, so that its id stays its own; hashing code is slow).
+_sites: dict[tuple[int, int], tuple[int, CodeType]] = {}
 
 
 # -- where the user is ---------------------------------------------------------------------------------------------
@@ -62,11 +63,12 @@ def note_site(node: Node) -> None:
         trail |= i.trail
     if not forcing.PENDING:
         _sites.clear()
-    key = (frame.f_code, frame.f_lasti)
-    bit = _sites.get(key)
-    if bit is None:
-        bit = _sites[key] = 1 << len(_sites)
-    node.trail = trail | bit
+    code = frame.f_code
+    key = (id(code), frame.f_lasti)
+    found = _sites.get(key)
+    if found is None:
+        found = _sites[key] = (1 << len(_sites), code)
+    node.trail = trail | found[0]
 
 
 def repeats(nodes: Sequence[Node]) -> bool:
@@ -77,8 +79,8 @@ def repeats(nodes: Sequence[Node]) -> bool:
     if not trail:
         return False
     frame = user_frame(3)
-    bit = _sites.get((frame.f_code, frame.f_lasti))
-    return bit is not None and bool(trail & bit) and current().flush
+    found = _sites.get((id(frame.f_code), frame.f_lasti))
+    return found is not None and bool(trail & found[0]) and current().flush
 
 
 def settle(x: Array) -> None:
@@ -165,10 +167,58 @@ def unwrap(value: Any) -> Any:
     return value
 
 
+_ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
+_HUGE = sys.maxsize // 4  # more bytes than any limit, also if several are added up
+
+
+def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: list[Any]) -> int:
+    """One walk over arguments: NumPy's view of each goes to `plain`. Returns the bytes of the Arrays among them.
+
+    If one is pending, the answer is huge and `plain` is not complete. Numbers become NumPy's scalars, as they would be
+    in NumPy.
+    """
+    touched = 0
+    for a in args:
+        t = type(a)
+        if t is Array:
+            arrays.append(a)
+            cell = a._cell
+            if cell.node is not None:
+                touched += _HUGE
+                continue
+            nd = a._nd
+            if a._gen != cell.gen or nd is None:
+                nd = meta(a)
+            touched += nd.nbytes
+            plain.append(nd[()] if a._fixed else nd)
+        elif t in _ATOMS:
+            plain.append(a)
+        elif t is list or t is tuple:
+            inner: list[Any] = []
+            touched += look(a, inner, arrays, foreign)
+            plain.append(inner if t is list else tuple(inner))
+        elif t is dict:
+            inner = []
+            touched += look(a.values(), inner, arrays, foreign)
+            plain.append(dict(zip(a, inner, strict=False)))
+        else:
+            if isinstance(a, np.ndarray):
+                foreign.append(a)
+            plain.append(unwrap(a))
+    return touched
+
+
 def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ()) -> Any:
     """Arrays for what NumPy returned: views of a source's memory become views of its cell."""
     t = type(value)
     if t is np.ndarray:
+        if value.base is None and not foreign:  # new memory, or an argument itself
+            for x in sources:
+                if x._nd is value:
+                    return x
+                if x._cell.buf is value:
+                    return on_cell(x._cell, value)
+            return from_buffer(value)
         return wrap_array(value, sources, foreign)
     if isinstance(value, np.generic):
         if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):
@@ -186,9 +236,10 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
     base = root(nd)
     for x in sources:
         cell = x._cell
-        if cell.buf is base or x._nd is nd:
-            if x._nd is nd:
-                return x
+        buf = cell.buf
+        if x._nd is nd:
+            return x
+        if buf is base or (buf is not None and buf.base is base):  # a buffer in another order is itself a view
             return on_cell(cell, nd)
     if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
         if base is nd or not _new(base, foreign):
@@ -209,28 +260,22 @@ def _new(base: ND, foreign: Sequence[Any]) -> bool:
     return not any(isinstance(f, np.ndarray) and root(f) is base for f in foreign)
 
 
-def find_foreign(args: Any, out: list[Any]) -> None:
-    """All plain ndarrays in arguments."""
-    for a in args:
-        if isinstance(a, np.ndarray):
-            out.append(a)
-        elif type(a) in (list, tuple):
-            find_foreign(a, out)
-        elif type(a) is dict:
-            find_foreign(a.values(), out)
-
-
 def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call NumPy on the arrays' memory and wrap what it returns."""
     sources: list[Array] = []
-    find_arrays(args, sources)
     foreign: list[Any] = []
-    find_foreign(args, foreign)
+    plain: list[Any] = []
+    more: list[Any] = []
+    if look(args, plain, sources, foreign) + (look(kwargs.values(), more, sources, foreign) if kwargs else 0) >= _HUGE:
+        forcing.evaluate([x._cell for x in sources])
+        for x in sources:
+            forcing.force(x)  # what lies on workers comes here
+        sources, foreign, plain, more = [], [], [], []
+        look(args, plain, sources, foreign)
+        look(kwargs.values(), more, sources, foreign)
     if kwargs:
-        find_arrays(kwargs.values(), sources)
-        find_foreign(kwargs.values(), foreign)
-        return wrap(func(*unwrap(args), **unwrap(kwargs)), sources, foreign)
-    return wrap(func(*unwrap(args)), sources, foreign)
+        return wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), sources, foreign)
+    return wrap(func(*plain), sources, foreign)
 
 
 _warned: set[tuple[str, str, int]] = set()

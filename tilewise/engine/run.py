@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.compiler import overwritten
 from tilewise.ir.node import Leaf, Length, Node
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Kernel
@@ -47,10 +48,10 @@ class Runner:
 
     def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
         self.steps = [(s, kernels(s.kernel) if isinstance(s, Pass) else None) for s in steps]
-        self.bases = tuple(b for s in steps for b in _bases(s))  # what may be overwritten
+        self.bases = tuple(b for s in steps for b in overwritten(s))  # what may be overwritten
 
-    def run(self, nodes: Sequence[Node], values: Values) -> None:
-        """Fill `values`.
+    def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> None:
+        """Fill `values` (and let go of those that die, unless a caller keeps count itself).
 
         Once a leaf is overwritten, every value so far is noted on its node (and un-noted at the end): if a later step
         fails, the graph can still be evaluated from there.
@@ -75,27 +76,19 @@ class Runner:
                 raise
             if self.bases:
                 _keep_progress(step, nodes, values, noted)
-            for x in step.frees:
+            for x in step.frees if free else ():
                 values[x] = None
         for n in noted:
             n.value = None
 
 
 def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
-    over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in _bases(step))  # type: ignore[attr-defined]
+    over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in overwritten(step))  # type: ignore[attr-defined]
     if over or noted:
         for n, v in zip(nodes, values, strict=True):
             if isinstance(v, np.ndarray) and n.value is None:
                 n.value = v
                 noted.add(n)
-
-
-def _bases(step: Step) -> list[int]:
-    if isinstance(step, Write):
-        return [step.base] if step.last_use else []
-    if isinstance(step, Pass):
-        return [w for w, last in zip(step.writes, step.last_uses, strict=False) if w is not None and last]
-    return []
 
 
 def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
@@ -109,7 +102,11 @@ def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
 
 
 def fresh(node: Node) -> np.ndarray[Any, Any]:
-    """An uninitialised array with the node's type and order."""
+    """An uninitialised array with the node's type and order (on a mesh: with rows to spare for ghosts)."""
+    margin = getattr(node, "margin", 0)
+    if margin:
+        rows, *rest = node.dims
+        return pool.empty((rows + 2 * margin, *rest), node.dtype, None)[margin:-margin]
     return pool.empty(node.dims, node.dtype, node.order)
 
 
@@ -223,7 +220,7 @@ def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: W
 def owned(base: np.ndarray[Any, Any], node: Node, noted: set[Node]) -> bool:
     """Whether the array is ours to overwrite: made in this run, or a leaf that only this run still knows."""
     if node.value is None or node in noted:
-        return base.flags.writeable and not isinstance(base.base, np.ndarray)
+        return base.flags.writeable and (not isinstance(base.base, np.ndarray) or getattr(node, "margin", 0) > 0)
     return isinstance(node.op, Leaf) and node.op.loose
 
 

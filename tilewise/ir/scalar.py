@@ -27,7 +27,7 @@ class Scalar:
 
 
 def _ufuncs() -> dict[str, np.ufunc]:
-    found = {n: f for n in dir(np) if isinstance(f := getattr(np, n), np.ufunc)}
+    found = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc)}  # not dir(np): getattr would load f2py and more
     return {f.__name__: f for f in found.values() if f.signature is None}
 
 

@@ -77,6 +77,16 @@ class Update(Write):
 
 
 @dataclass(frozen=True)
+class Unchanged(Write):
+    """An update that does not touch this block."""
+
+    name = "update"
+
+    def into(self, buffer: np.ndarray[Any, Any], *arrays: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True)
 class Put(Write):
     """view[key] = value, where view is a window of the base (None: all of it) and key holds index arrays."""
 

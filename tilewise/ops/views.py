@@ -133,6 +133,65 @@ def explain(w: Window) -> tuple[tuple[Axis, ...], tuple[int, ...]] | None:
     return tuple(axes), tuple(starts)
 
 
+@dataclass(frozen=True)
+class Cut(Op):
+    """x[start::step][:length] along every axis: what of a view a mesh has to think about."""
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    lengths: tuple[int, ...]
+    name = "cut"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return arrays[0][self.key()]
+
+    def key(self) -> tuple[slice, ...]:
+        """The index."""
+        out = []
+        for start, step, length in zip(self.starts, self.steps, self.lengths, strict=True):
+            stop = start + step * length
+            out.append(slice(start, stop if stop >= 0 else None, step) if length else slice(0, 0))
+        return tuple(out)
+
+
+@dataclass(frozen=True)
+class Arrange(Op):
+    """Axes in a new order; axes of length one dropped, new ones (None) added or repeated to a length."""
+
+    axes: tuple[int | None, ...]
+    lengths: tuple[int, ...]  # of new axes, where `axes` is None; of no meaning elsewhere
+    name = "arrange"
+
+    def numpy(self, *arrays: Any) -> Any:
+        x = arrays[0]
+        kept = [a for a in self.axes if a is not None]
+        dropped = [a for a in range(x.ndim) if a not in kept]
+        x = x.transpose([*dropped, *kept])[(0,) * len(dropped)] if dropped else x.transpose(kept)
+        x = x[tuple(None if a is None else slice(None) for a in self.axes)]
+        shape = tuple(n if a is None else d for a, n, d in zip(self.axes, self.lengths, x.shape, strict=True))
+        return x if shape == x.shape else np.broadcast_to(x, shape)
+
+
+def unfold(node: Node) -> Node:
+    """A view node as a Cut and an Arrange of its base; itself if it is not a plain box."""
+    op = node.op
+    assert isinstance(op, Window)
+    found = explain(op)
+    if found is None:
+        return node
+    axes, starts = found
+    base = node.inputs[0]
+    steps, lengths = [1] * base.ndim, [1] * base.ndim
+    for a in axes:
+        if a.base is not None:
+            steps[a.base], lengths[a.base] = a.step, a.length
+    cut = intern(Cut(starts, tuple(steps), tuple(lengths)), (base,), tuple(lengths), node.dtype)
+    order = tuple(a.base for a in axes)
+    if order == tuple(range(base.ndim)):
+        return cut
+    return intern(Arrange(order, tuple(a.length for a in axes)), (cut,), node.shape, node.dtype)
+
+
 def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     """The node of a window; the base itself if the window is all of it."""
     if (

@@ -11,35 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilewise.ir.node import Node, Op
+from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native import supports, supports_reduce
+from tilewise.layout import Shard
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.const import Const
+from tilewise.ops.move import Move
 from tilewise.ops.reduce import Reduce
-from tilewise.ops.views import Window
+from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
 MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
 MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
-
-
-class Move(Op):
-    """A change of layout (mesh plans only): same value, other places."""
-
-    __slots__ = ("dst", "src")
-    name = "move"
-
-    def __init__(self, src: Any, dst: Any) -> None:
-        self.src = src
-        self.dst = dst
-
-    def numpy(self, *arrays: Any) -> Any:
-        return arrays[0]
 
 
 def native_map(node: Node) -> bool:
@@ -117,15 +105,21 @@ class _Fuser:
     def _absorb(self, fusion: bool) -> dict[int, int]:
         """Updates whose value is computed straight into the window: update -> value."""
         out: dict[int, int] = {}
-        if not fusion or self.layouts is not None:
+        if not fusion:
             return out
         for i, n in enumerate(self.nodes):
             if type(n.op) is Update and n.value is None:
                 v = self.ins[i][1]
-                only = self.users[v] == [i] and not self.wanted[v]
+                only = self.users[v] == [i] and not self.wanted[v] and self._alike(i, v)
                 if only and self.map[v] and self.nodes[v].shape == n.op.window.shape and n.dtype == self.nodes[v].dtype:
                     out[i] = v
         return out
+
+    def _alike(self, update: int, value: int) -> bool:
+        """On a mesh: whether each block's part of the window is the block's part of the value."""
+        if self.layouts is None:
+            return True
+        return isinstance(self.layouts[update], Shard) == isinstance(self.layouts[value], Shard)
 
     def _stored(self) -> list[bool]:
         absorbed = set(self.root_of_write.values())
@@ -152,7 +146,7 @@ class _Fuser:
             for x in self.ins[i]:
                 inlined = self.map[x] and (self._inside(i, x) or x == value)
                 need[i] = max(need[i], need[x] if inlined else done[x])
-            free = _closed(n) or type(n.op) is Window or self._only_constant(i)
+            free = _closed(n) or type(n.op) in (Window, Cut, Arrange) or self._only_constant(i)
             done[i] = need[i] + (0 if free else 1)
         return need, done
 
@@ -208,7 +202,7 @@ class _Fuser:
                 self._place(i, groups)
             elif self.map[i] or _closed(n) or self._only_constant(i):
                 continue
-            elif type(op) is Window:
+            elif type(op) in (Window, Cut, Arrange):
                 units.append(((self.need[i], 0, i), View(i, self.ins[i][0])))
             elif isinstance(op, WriteOp):
                 units.append(((self.need[i], 2, i), Write(i, self.ins[i][0], self.ins[i][1:], False)))
@@ -321,12 +315,19 @@ class _Fuser:
         bases = tuple(self.ins[r][0] if r in writes else None for r in g.roots)
         return Pass(kernel, tuple(arrays), sources, tuple(g.roots), tops[0], tuple(order), bases)
 
+    def _halo(self, step: Step) -> bool:
+        """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
+        if not isinstance(step, Exchange) or self.layouts is None:
+            return False
+        a, b = self.layouts[step.input], self.layouts[step.pos]
+        return isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts)
+
     def _liveness(self, steps: list[Step]) -> list[Step]:
         """Say at each step what dies there, and which written bases nobody reads any more."""
         last: dict[int, int] = {}
         root = list(range(len(self.nodes)))  # a view keeps its base
         for s, step in enumerate(steps):
-            if isinstance(step, View):
+            if isinstance(step, View) or self._halo(step):
                 root[step.pos] = root[step.input]
             for x in reads(step):
                 last[x] = s

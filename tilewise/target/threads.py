@@ -6,8 +6,10 @@ thread pool 38). Parts are handed out one by one. While one launch has the helpe
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,62 +22,80 @@ Work = Callable[[int], object]
 
 
 class _Job:
-    """One launch: the parts still to hand out, and what went wrong."""
+    """One launch: the parts still to hand out, what went wrong, and which helpers are through."""
 
-    def __init__(self, work: Work, parts: int) -> None:
+    def __init__(self, work: Work, parts: int, helpers: int) -> None:
         self.work = work
         self.parts = parts
+        self.helpers = helpers
         self.error: BaseException | None = None
-        self._next = itertools.count().__next__  # one bytecode under the GIL: no two threads get the same number
+        self._next = itertools.count().__next__  # one step under the GIL: no two threads get the same number
+        self._through = [False] * helpers
+        self._gates = [threading.Lock() for _ in range(helpers)]
+        for gate in self._gates:
+            gate.acquire()
 
     def run(self) -> None:
         """Take parts until there are none."""
         while self.error is None and (part := self._next()) < self.parts:
             self.work(part)
 
-    def cancel(self, error: BaseException) -> None:
-        """Hand out nothing more."""
-        self.error = self.error or error
+    def help(self, helper: int) -> None:
+        """Run as a helper; an exception is kept for the launcher."""
+        try:
+            self.run()
+        except BaseException as error:
+            self.error = self.error or error
+        self._through[helper] = True
+        _open(self._gates[helper])
+
+    def wait(self) -> None:
+        """Until every helper is through; may be called again after an interrupt."""
+        for through, gate in enumerate(self._gates):
+            while not self._through[through]:
+                gate.acquire(timeout=1.0)
+
+
+def _open(lock: threading.Lock) -> None:
+    """Release a lock, whether or not it is held."""
+    with contextlib.suppress(RuntimeError):
+        lock.release()
+
+
+def _nothing(part: int) -> None:
+    """The work of a job that is over."""
 
 
 class _Helper:
-    """A thread that waits for a job, runs it, says so, and waits again."""
+    """A thread that sleeps until it is woken for a job.
 
-    def __init__(self) -> None:
-        self._wake, self._done = threading.Lock(), threading.Lock()
-        self._wake.acquire()
-        self._done.acquire()
+    Waking twice is harmless (a job without parts, or with an error, is over at once), so that a launch which was
+    interrupted while it woke its helpers can simply wake them again.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._gate = threading.Lock()
+        self._gate.acquire()
         self._job: _Job | None = None
-        threading.Thread(target=self._loop, name="tilewise-helper", daemon=True).start()
+        threading.Thread(target=self._loop, name=f"tilewise-helper-{number}", daemon=True).start()
 
-    def start(self, job: _Job) -> None:
+    def wake(self, job: _Job | None) -> None:
+        """Start a job, or end the thread."""
         self._job = job
-        self._wake.release()
-
-    def stop(self) -> None:
-        """End the thread; it must be idle."""
-        self._job = None
-        self._wake.release()
-
-    def wait(self) -> None:
-        self._done.acquire()
+        _open(self._gate)
 
     def _loop(self) -> None:
         while True:
-            self._wake.acquire()
+            self._gate.acquire()
             job = self._job
             if job is None:
                 return
-            try:
-                job.run()
-            except BaseException as error:  # noqa: BLE001 - the launcher raises it
-                job.cancel(error)
-            self._job = job = None
-            self._done.release()
+            job.help(self._number)
 
 
 class _Team:
-    """The helpers of this process."""
+    """The helpers of this process, for one launch at a time."""
 
     def __init__(self) -> None:
         self.count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -84,47 +104,63 @@ class _Team:
     def forget(self) -> None:
         """Start without threads (also after a fork, where they are gone)."""
         self.helpers: list[_Helper] = []
-        self.busy = threading.Lock()
-
-    def resize(self) -> None:
-        """Have one helper less than threads; the caller holds `busy`."""
-        while len(self.helpers) < self.count - 1:
-            self.helpers.append(_Helper())
-        while len(self.helpers) > self.count - 1:
-            self.helpers.pop().stop()
+        self.owner: dict[str, tuple[int, object]] = {}  # who has the helpers; a dict, because setdefault is atomic
 
     def run(self, work: Work, parts: int) -> None:
-        job = _Job(work, parts)
-        if parts < 2 or self.count < 2 or not self.busy.acquire(blocking=False):
-            job.run()
+        if parts < 2 or self.count < 2 or not self._claim():
+            for part in range(parts):
+                work(part)
             return
-        started: list[_Helper] = []
         try:
-            self.resize()
-            for helper in self.helpers[: parts - 1]:
-                started.append(helper)
-                helper.start(job)
-            job.run()
-        except BaseException as error:
-            job.cancel(error)
-            raise
+            self._resize()
+            job = _Job(work, parts, len(self.helpers[: parts - 1]))
+            try:
+                self._run_together(job)
+            finally:
+                job.work = _nothing  # helpers remember their last job, which must not keep arrays alive
         finally:
-            self._finish(started)
+            self.owner.clear()
+
+    def _claim(self) -> bool:
+        """Whether the caller has the helpers now."""
+        mine = (threading.get_ident(), object())
+        owner = self.owner.setdefault("team", mine)
+        if owner is mine:
+            return True
+        if owner[0] != mine[0] or _inside_a_launch():
+            return False
+        # An interrupt hit this thread just as it took or gave back the helpers.
+        self.owner["team"] = mine
+        return True
+
+    def _resize(self) -> None:
+        """Have one helper less than threads."""
+        while len(self.helpers) < self.count - 1:
+            self.helpers.append(_Helper(len(self.helpers)))
+        while len(self.helpers) > self.count - 1:
+            self.helpers.pop().wake(None)
+
+    def _run_together(self, job: _Job) -> None:
+        """Run a job and see all helpers through it, whatever happens: they write into live memory."""
+        while True:
+            try:
+                for helper in self.helpers[: job.helpers]:
+                    helper.wake(job)
+                job.run()
+                job.wait()
+                break
+            except BaseException as error:
+                job.error = job.error or error  # hands out nothing more; then once again, to wait
         if job.error is not None:
             raise job.error
 
-    def _finish(self, started: list[_Helper]) -> None:
-        """Wait for every helper, however often the user interrupts: they write into live memory."""
-        interrupt: BaseException | None = None
-        while started:
-            try:
-                started[-1].wait()
-                started.pop()
-            except KeyboardInterrupt as error:
-                interrupt = error
-        self.busy.release()
-        if interrupt is not None:
-            raise interrupt
+
+def _inside_a_launch() -> bool:
+    """Whether this thread is in the work of a launch of its own."""
+    frame = sys._getframe()
+    while frame is not None and frame.f_code is not _Team._run_together.__code__:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
 
 
 _team = _Team()

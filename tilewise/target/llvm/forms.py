@@ -44,6 +44,8 @@ def build(kernel: Kernel, spec: Spec, name: str) -> Function:
     """The function of a kernel in one form."""
     frame = Frame(kernel, spec, name)
     {"map": _map, "rows": _rows, "columns": _columns}[spec.form](frame)
+    if spec.stream:
+        frame.fn.do("fence seq_cst")  # streamed stores are not ordered with what says that they are done
     return frame.fn
 
 
@@ -64,7 +66,7 @@ def _row(frame: Frame, start: str, stop: str, point: Point, *, wide: int) -> Non
     fn, lanes = frame.fn, frame.lanes
     if frame.light and wide > lanes:
         start = _whole(fn, start, stop, wide, point)
-    if frame.spec.machine.masked:
+    if frame.masked:
         each(fn, start, stop, str(lanes), lambda i: point(i, lanes, tail_mask(fn, i, stop, lanes)))
         return
     if lanes > 1:
@@ -162,9 +164,7 @@ def _columns(frame: Frame) -> None:
     _nest(frame, frame.spec.rank - 2, inside)
 
 
-def _add_to(
-    frame: Frame, j: int, value: Val, where: dict[int, str], column: str, fresh: str, mask: Val | None
-) -> None:
+def _add_to(frame: Frame, j: int, value: Val, where: dict[int, str], column: str, fresh: str, mask: Val | None) -> None:
     """memory = (identity where fresh, else memory) op value."""
     op = frame.kernel.outputs[j].reduce
     assert op is not None

@@ -21,6 +21,7 @@ from tilewise.target.llvm.text import Function, Val, vtype
 UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
 # Functions that cost more than a few instructions: such bodies are not unrolled.
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder"])
+LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
 STREAM_ALIGN = 64  # of a vector stored past the caches
 
@@ -54,6 +55,7 @@ class Spec:
     classes: tuple[str, ...]
     machine: Machine
     stream: bool = False  # "map" only: outputs too large for the caches are stored around them
+    twin: bool = False  # two vectors at once: hides the latency of long bodies, and doubles the time to compile them
 
 
 class Frame:
@@ -110,7 +112,16 @@ class Frame:
     @cached_property
     def lanes(self) -> int:
         """Lanes of one machine vector of the widest dtype."""
-        return min(MAX_LANES, max(1, self.spec.machine.vector_bytes // _widest(self.kernel)))
+        widest = _widest(self.kernel)
+        if widest < 4 and STRIDED in self.spec.classes:
+            return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
+        lanes = max(1, self.spec.machine.vector_bytes // widest)
+        return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)
+
+    @property
+    def masked(self) -> bool:
+        """Whether the end of a row is a masked vector (else a scalar loop)."""
+        return self.spec.machine.masked and self.lanes > 1
 
     @cached_property
     def tree_lanes(self) -> int:
@@ -126,8 +137,8 @@ class Frame:
     def light(self) -> bool:
         """Whether the body is small enough to be worth unrolling."""
         body = self.kernel.body
-        strided_small = any(c == STRIDED for c in self.spec.classes)
-        return len(body) <= 24 and not strided_small and not any(i.fn in HEAVY for i in body)
+        gathers = STRIDED in self.spec.classes
+        return len(body) <= LIGHT_BODY and not gathers and not any(i.fn in HEAVY for i in body)
 
     # Memory
 
@@ -249,7 +260,9 @@ def load(fn: Function, at: str, dtype: str, lanes: int, mask: Val | None = None)
         return _from_memory(fn, fn.let(f"load {vec}, ptr {at}, align 1"), dtype, lanes)
     name = f"llvm.masked.load.v{lanes}{_suffix(dtype)}.p0"
     fn.declares.add(f"declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})")
-    return _from_memory(fn, fn.let(f"call {vec} @{name}(ptr {at}, i32 1, {mask.text}, {vec} zeroinitializer)"), dtype, lanes)
+    return _from_memory(
+        fn, fn.let(f"call {vec} @{name}(ptr {at}, i32 1, {mask.text}, {vec} zeroinitializer)"), dtype, lanes
+    )
 
 
 def store(fn: Function, at: str, value: Val, dtype: str, mask: Val | None = None) -> None:
@@ -285,7 +298,9 @@ def loop(
     last = fn.block
     phis = [f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{last} ]"]
     for phi, first, new in zip(turning, carried, latest, strict=True):
-        phis.append(f"  {phi.name} = phi {vtype(phi.ty, phi.lanes)} [ {first.name}, %{before} ], [ {new.name}, %{last} ]")
+        phis.append(
+            f"  {phi.name} = phi {vtype(phi.ty, phi.lanes)} [ {first.name}, %{before} ], [ {new.name}, %{last} ]"
+        )
     fn.lines[hole:hole] = phis
     fn.do(f"br i1 {again}, label %{head}, label %{after}")
     fn.label(after)

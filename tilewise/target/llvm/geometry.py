@@ -16,6 +16,11 @@ from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO
 
 # A reduced innermost dim this short is summed with the lanes along a kept dim instead.
 SHORT_ROW = 16
+# Kept columns this few are summed one by one along the reduced dim instead (a sum in memory waits for its last store).
+SHORT_COLUMNS = 6
+# Columns of a panel where an operand is walked across its rows: its cache lines and pages are then used again.
+PANEL = 256
+FAR_BYTES = 512
 
 Strides = tuple[int, ...]
 
@@ -50,6 +55,7 @@ class Nest:
     # Partials: (kept items, partials of each, columns of each); kept dims in loop order, for the final copy.
     partials: tuple[int, int, int] | None = None
     kept: tuple[Dim, ...] = ()
+    panels: bool = False  # cut at every grain, also for one thread
 
 
 def aligned_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: Strides) -> Strides:
@@ -63,12 +69,10 @@ def aligned_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: Strid
 def simplified(shape: tuple[int, ...], reduced: Sequence[bool], strides: Sequence[Strides]) -> list[Dim]:
     """Dims without those of size one, outermost first, neighbours merged."""
     dims = [
-        Dim(n, r, tuple(s[d] for s in strides))
-        for d, (n, r) in enumerate(zip(shape, reduced, strict=True))
-        if n != 1
+        Dim(n, r, tuple(s[d] for s in strides)) for d, (n, r) in enumerate(zip(shape, reduced, strict=True)) if n != 1
     ]
     # A stable sort: dims that tie stay in the user's order.
-    dims.sort(key=lambda dim: -sum(abs(s) for s in dim.strides))
+    dims.sort(key=lambda dim: -_reach(dim))
     merged: list[Dim] = []
     for dim in dims:
         last = merged[-1] if merged else None
@@ -83,9 +87,21 @@ def simplified(shape: tuple[int, ...], reduced: Sequence[bool], strides: Sequenc
     return merged
 
 
+def _reach(dim: Dim) -> int:
+    return sum(abs(s) for s in dim.strides)
+
+
 def stride_class(stride: int, itemsize: int) -> str:
     """How code reaches the next element."""
     return UNIT if stride == itemsize else ZERO if stride == 0 else STRIDED
+
+
+def _crosses_rows(dims: list[Dim]) -> bool:
+    """Whether some operand jumps far from column to column, over long rows."""
+    if len(dims) < 2 or dims[-1].size < 4 * PANEL:
+        return False
+    steps = zip(dims[-1].strides, dims[-2].strides, strict=True)
+    return any(abs(far) >= FAR_BYTES and near != 0 for far, near in steps)
 
 
 def nest_of(
@@ -95,14 +111,20 @@ def nest_of(
     dims = simplified(shape, kernel.reduced, strides)
     if not any(o.reduce for o in kernel.outputs):
         dims = dims or [Dim(1, False, tuple(itemsizes))]
+        last = len(dims) - 1
+        if _crosses_rows(dims):
+            return Nest("map", tuple(dims), cuts=(Cut(dims[-1].size, PANEL, dim=last),), panels=True)
         cuts = [Cut(dim.size, 1, dim=d) for d, dim in enumerate(dims[:-1])]
-        cuts.append(Cut(dims[-1].size, 512, dim=len(dims) - 1))
+        cuts.append(Cut(dims[-1].size, 512, dim=last))
         return Nest("map", tuple(dims), cuts=tuple(cuts))
     none = (0,) * len(itemsizes)
     inner = dims[-1] if dims else Dim(1, True, none)
     if inner.reduced and inner.size <= SHORT_ROW:
         wide = [d for d in dims if not d.reduced and d.size >= 4 * inner.size]
-        inner = min(wide, key=lambda d: sum(map(abs, d.strides)), default=inner)
+        inner = min(wide, key=_reach, default=inner)
+    elif not inner.reduced and inner.size <= SHORT_COLUMNS:
+        long = [d for d in dims if d.reduced and d.size >= 64 * inner.size]
+        inner = min(long, key=_reach, default=inner)
     outer = [d for d in dims if d is not inner]
     rows = [d for d in outer if d.reduced]
     # Down the longest of the other reduced dims; each further one has partials of its own.
@@ -113,9 +135,7 @@ def nest_of(
     return make(kernel, outer, row, inner, itemsizes, tree_lanes)
 
 
-def _rows(
-    kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int
-) -> Nest:
+def _rows(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
     reach = STEPS * lanes
     if row.size == 1 or inner.size > reach // 2:
         chunk, block, step = (1, BLOCKS * reach), (1, reach), (0, reach)
@@ -131,9 +151,7 @@ def _rows(
     return _with_partials(kernel, nest, at, grid, itemsizes, columns=1)
 
 
-def _columns(
-    kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int
-) -> Nest:
+def _columns(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
     grid = (-(-row.size // CHUNK_ROWS), 1)
     at = len(outer)
     cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]

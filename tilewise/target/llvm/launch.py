@@ -10,6 +10,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,10 +31,12 @@ Array = np.ndarray[Any, Any]
 
 SPLIT_AT_NS = 100_000  # work below this is done by one thread (benchmarks/kernels.py)
 PART_NS = 100_000  # the least work of a part
-PARTS_PER_THREAD = 4  # dynamic hand-out: a slow core takes fewer
+PARTS_PER_THREAD = 16  # dynamic hand-out: a slow core takes fewer
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels.py)
+TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 STREAM_ROW = 4096  # rows long enough for the aligned part to pay
+TILE_ELEMENTS = 32_768  # of a tile that NumPy runs: some temporaries of float64 in the L2 cache
 GEOMETRIES = 256  # remembered per kernel
 
 _PARAM_FORMAT = {
@@ -64,14 +68,17 @@ class Compiled:
         self._launches: dict[Any, _Launch] = {}
         operands = len(kernel.inputs) + len(kernel.outputs)
         # "<": no padding beyond what the formats say
-        self._pack = struct.Struct("<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)).pack
+        self._pack = struct.Struct(
+            "<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)
+        ).pack
         self._itemsizes = tuple(np.dtype(t).itemsize for t in kernel.inputs + kernel.out_dtypes)
         self._element_ns = max(
             BYTE_NS * sum(self._itemsizes), sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
         )
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
-        light = not any(i.fn in HEAVY for i in kernel.body)
-        self._streamable = light and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
+        heavy = sum(i.fn in HEAVY for i in kernel.body)
+        self._long = heavy >= 2 and machine.masked
+        self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
     def __call__(
         self, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]
@@ -86,7 +93,7 @@ class Compiled:
                 self._run_empty(outs)
                 return
             if not self._native:
-                interpret.run(self.kernel, shape, inputs, params, outs)
+                self._interpret(shape, inputs, params, outs)
                 return
             launch = self._prepare(shape, operands)
             if len(self._launches) >= GEOMETRIES:
@@ -107,6 +114,23 @@ class Compiled:
         for output, out in zip(self.kernel.outputs, outs, strict=True):
             if output.reduce is not None:
                 out[...] = identity(output.reduce, self.kernel.dtypes[output.value])
+
+    def _interpret(
+        self, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]
+    ) -> None:
+        """By NumPy, tile by tile along the first dim, so that temporaries stay in the caches."""
+        kernel = self.kernel
+        if not shape or kernel.reduced[0]:
+            interpret.run(kernel, shape, inputs, params, outs)
+            return
+
+        def tile(low: int, high: int) -> None:
+            whole = [a.ndim == len(shape) and a.shape[0] == shape[0] for a in inputs]
+            cut = [a[low:high] if w else a for a, w in zip(inputs, whole, strict=True)]
+            interpret.run(kernel, (high - low, *shape[1:]), cut, params, [o[low:high] for o in outs])
+
+        rows = max(1, TILE_ELEMENTS // max(1, prod(shape[1:])))
+        threads.parallel_for(tile, [(i, min(i + rows, shape[0])) for i in range(0, shape[0], rows)])
 
     def _run_partials(
         self, launch: _Launch, inputs: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]
@@ -158,9 +182,10 @@ class Compiled:
             and all(c == UNIT for c in classes[n:])
             and nest.dims[-1].size >= STREAM_ROW
         )
-        spec = Spec(nest.form, len(nest.dims), classes, self.machine, stream)
+        total_ns = self._element_ns * prod(shape)
+        twin = self._long and total_ns >= TWIN_AT_NS
+        spec = Spec(nest.form, len(nest.dims), classes, self.machine, stream, twin)
         code = native((kernel, spec), lambda name: forms.build(kernel, spec, name))
-        total_ns = self._element_ns * float(np.prod(shape, dtype=np.float64))
         parts = _parts(nest, len(operands), total_ns)
         if nest.partials is None:
             return _Launch(code, parts, None)
@@ -204,9 +229,9 @@ def _parts(nest: Nest, operands: int, total_ns: float) -> tuple[bytes, ...]:
     cut = next((c for c in nest.cuts if c.extent // c.grain >= wanted), None)
     cut = cut or max(nest.cuts, key=lambda c: c.extent // c.grain)
     units = -(-cut.extent // cut.grain)
-    count = max(1, min(count, units))
+    count = units if nest.panels else max(1, min(count, units))
     edges = [min(cut.extent, units * i // count * cut.grain) for i in range(count + 1)]
-    return tuple(_words(nest, operands, cut, low, high) for low, high in zip(edges, edges[1:], strict=False))
+    return tuple(_words(nest, operands, cut, low, high) for low, high in pairwise(edges))
 
 
 def _words(nest: Nest, operands: int, cut: geometry.Cut, low: int, high: int) -> bytes:

@@ -190,5 +190,5 @@ def identity(op: str, dtype: str) -> float | int:
         return 0 if low else 1
     bits = BITS[IR_TYPE[dtype]]
     if is_signed(dtype):
-        return -(2 ** (bits - 1)) if low else 2 ** (bits - 1) - 1
-    return 0 if low else 2**bits - 1
+        return -(1 << (bits - 1)) if low else (1 << (bits - 1)) - 1
+    return 0 if low else (1 << bits) - 1

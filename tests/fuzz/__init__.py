@@ -1,0 +1,1 @@
+"""Random programs, run by NumPy and by Tilewise under many settings. `python -m tests.fuzz --help`."""

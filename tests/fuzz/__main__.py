@@ -1,0 +1,76 @@
+"""`python -m tests.fuzz --cases 20000 --seed 0`: random programs against NumPy; prints a minimal one for each failure."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import sys
+import time
+from collections import Counter
+
+from tests.fuzz.generate import generate
+from tests.fuzz.program import Difference, Invalid, Program, Setting, compare, model, source
+from tests.fuzz.settings import Fault, settings_of
+from tests.fuzz.shrink import shrink
+
+
+def difference(program: Program, setting: Setting) -> Difference | None:
+    """The first difference from NumPy; None also for programs that are none."""
+    try:
+        return compare(program, model(program), setting, Fault)
+    except Invalid:
+        return None
+
+
+def minimal(program: Program, setting: Setting, found: Difference, seconds: float = 60.0) -> tuple[Program, Difference]:
+    """A small program with the same kind of difference."""
+
+    def fails(smaller: Program) -> bool:
+        other = difference(smaller, setting)
+        return other is not None and other.kind == found.kind
+
+    small = shrink(program, fails, seconds)
+    return small, difference(small, setting) or found
+
+
+def check(case: int, native: float = 0.125, only: str = "") -> tuple[str, Program, Setting, Difference] | None:
+    """Run one case under its settings."""
+    program = generate(case)
+    trace = model(program)
+    for name, setting in settings_of(case, native).items():
+        if only in name:
+            found = compare(program, trace, setting, Fault)
+            if found is not None:
+                return name, program, setting, found
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0, help="number of the first case")
+    parser.add_argument("--native", type=float, default=0.125, help="share of cases that are also run as machine code")
+    parser.add_argument("--failures", type=int, default=10, help="stop after so many")
+    parser.add_argument("--only", default="", help="only settings whose name has this text")
+    parser.add_argument("--shrink", type=float, default=30.0, help="seconds for shrinking one failure")
+    options = parser.parse_args()
+    faulthandler.enable()
+    kinds: Counter[str] = Counter()
+    start = time.monotonic()
+    for case in range(options.seed, options.seed + options.cases):
+        bad = check(case, options.native, options.only)
+        if bad is None:
+            continue
+        name, program, setting, found = bad
+        kinds[found.kind] += 1
+        small, found = minimal(program, setting, found, options.shrink)
+        print(f"\n=== case {case}: {found}\n{source(small, name)}", flush=True)
+        if kinds.total() >= options.failures:
+            break
+    taken = time.monotonic() - start
+    print(f"\n{case - options.seed + 1} cases in {taken:.0f} s, {kinds.total()} failures {dict(kinds)}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The settings a program is run under. In: a case's number. Out: named contexts, cheap ones often, dear ones seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import tilewise
+from tests.fuzz.program import Setting
+from tilewise.engine import run
+
+WORKERS = (1, 2, 3, 4, 7)
+
+
+class Fault(Exception):
+    """Injected: an evaluation that fails at some step."""
+
+
+@contextmanager
+def faults(every: int) -> Iterator[None]:
+    """Every so many steps of plans, one fails before it does its work."""
+    count = 0
+    saved = {name: getattr(run, name) for name in ("run_pass", "call", "run_write")}
+
+    def failing(real: Any) -> Any:
+        def step(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count % every == 0:
+                raise Fault(f"injected at step {count}")
+            return real(*args, **kwargs)
+
+        return step
+
+    for name, real in saved.items():
+        setattr(run, name, failing(real))
+    try:
+        yield
+    finally:
+        for name, real in saved.items():
+            setattr(run, name, real)
+
+
+def context(**settings: Any) -> Setting:
+    """Settings of one run; `workers` opens a virtual session, `every` injects faults."""
+    workers = settings.pop("workers", None)
+    every = settings.pop("every", None)
+    layouts = settings.pop("layouts", None)
+
+    def enter() -> AbstractContextManager[Any]:
+        stack = ExitStack()
+        stack.enter_context(tilewise.config(fallback="silent", **settings))
+        if workers is not None:
+            stack.enter_context(tilewise.session(engine="virtual", workers=workers))  # type: ignore[attr-defined]
+        if layouts is not None:
+            stack.enter_context(tilewise.testing.random_layouts(layouts))  # type: ignore[attr-defined]
+        if every is not None:
+            stack.enter_context(faults(every))
+        return stack
+
+    return enter
+
+
+def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
+    """The settings for one case, by name: all the cheap ones, and in turn one of the dear ones."""
+    rows: list[dict[str, Any]] = [
+        {},
+        {"eager_bytes": 0, "native": False},
+        {"eager_bytes": (64, 200, 1000)[case % 3], "native": False},
+    ]
+    if case % 3 == 0:
+        rows.append({"eager_bytes": 0, "fusion": False})
+    if case % 3 == 1:
+        rows.append({"eager_bytes": 0, "flush": False, "native": False})
+    if case % 3 == 2:
+        rows.append({"eager_bytes": (0, 100)[case % 2], "native": False, "every": 2 + case % 5})
+    if native and case % round(1 / native) == 0:
+        rows.append({"eager_bytes": 0})
+    if hasattr(tilewise, "session"):
+        more = {"workers": WORKERS[case % len(WORKERS)], "blocks": (1, 3)[case // 5 % 2]}
+        rows.append({"eager_bytes": 0, "native": False, **more})
+        if hasattr(getattr(tilewise, "testing", None), "random_layouts"):
+            rows.append({"eager_bytes": 0, "native": False, "layouts": case, **more})
+    return {", ".join(f"{k}={v}" for k, v in row.items()) or "default": context(**row) for row in rows}

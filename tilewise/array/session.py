@@ -1,0 +1,116 @@
+"""Sessions: which engine runs what is recorded now. In: an engine's name and size. Out: the current session."""
+
+from __future__ import annotations
+
+import importlib
+from contextvars import ContextVar, Token
+from typing import Any
+
+from tilewise.config import current, parse_bytes
+from tilewise.engine.cluster import Cluster
+from tilewise.engine.virtual import Virtual
+from tilewise.errors import ConfigError, message
+from tilewise.layout import Mesh
+from tilewise.target import threads as thread_pool
+
+ENGINES = ("local", "virtual", "ray")
+
+
+class Session:
+    """An engine and its workers. Use it as a context manager, or for the rest of the program by just making it.
+
+    >>> import tilewise as tw
+    >>> with tw.session(engine="virtual", workers=4):
+    ...     x = tw.arange(1000.0)
+    ...     float((x * x).sum())
+    332833500.0
+    """
+
+    def __init__(
+        self,
+        engine: str = "local",
+        workers: int | None = None,
+        mesh: Any = None,
+        threads: int | None = None,
+        memory: Any = None,
+        address: str | None = None,
+        checkpoint: Any = None,
+        every: Any = None,
+    ) -> None:
+        if engine not in ENGINES:
+            raise ConfigError(message(f"no engine {engine!r}", cure=f"choose one of {', '.join(ENGINES)}"))
+        if checkpoint is not None or every is not None:
+            raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
+        count = _workers(engine, workers, mesh)
+        self.engine = engine
+        self.memory = None if memory is None else parse_bytes(memory)
+        self.mesh = Mesh(count, current().blocks)
+        self.cluster: Cluster | None = None
+        self._token: Token[Session | None] | None = None
+        if threads is not None:
+            thread_pool.set_threads(threads)
+        if engine == "virtual":
+            self.cluster = Virtual(self.mesh)
+        elif engine == "ray":
+            self.cluster = importlib.import_module("tilewise.engine.ray").RayCluster(self.mesh, address)
+        self._before = _current.get()
+        _current.set(self)
+
+    @property
+    def workers(self) -> int:
+        """The number of workers."""
+        return self.mesh.workers
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session: its workers go, and the session before it is the current one again."""
+        if _current.get() is self:
+            _current.set(self._before)
+        if self.cluster is not None and not self.cluster.closed:
+            self.cluster.close()
+
+    def __repr__(self) -> str:
+        return f"<session {self.engine}, {self.workers} worker{'s' if self.workers > 1 else ''}>"
+
+
+def _workers(engine: str, workers: int | None, mesh: Any) -> int:
+    if mesh is not None:
+        dims = (mesh,) if isinstance(mesh, int) else tuple(mesh)
+        if len(dims) != 1:
+            raise ConfigError(message("meshes have one axis so far", got=f"mesh={mesh}", cure="use workers=p"))
+        if workers is not None and workers != dims[0]:
+            raise ConfigError(message("workers and mesh differ", got=f"workers={workers}, mesh={mesh}"))
+        workers = dims[0]
+    if workers is None:
+        workers = 1 if engine == "local" else 2
+    if not isinstance(workers, int) or workers < 1:
+        raise ConfigError(message("a session needs at least one worker", got=f"workers={workers!r}"))
+    if engine == "local" and workers != 1:
+        raise ConfigError(
+            message("the local engine is one worker with many threads", got=f"workers={workers}", cure="threads=n, or another engine")
+        )
+    return workers
+
+
+_current: ContextVar[Session | None] = ContextVar("tilewise session", default=None)
+_blocked: dict[int, Virtual] = {}
+
+
+def current_session() -> Session | None:
+    """The session in force here; None is the local engine."""
+    return _current.get()
+
+
+def cluster_here(blocks: int) -> tuple[Cluster | None, bool]:
+    """The cluster that runs what is evaluated now, and whether results stay on it."""
+    session = _current.get()
+    if session is not None and session.cluster is not None:
+        return session.cluster, True
+    if blocks > 1:
+        return _blocked.setdefault(blocks, Virtual(Mesh(1, blocks))), False
+    return None, False

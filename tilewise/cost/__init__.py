@@ -1,0 +1,1 @@
+"""Predicted time: what work and exchanges cost on a machine."""

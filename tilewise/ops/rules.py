@@ -1,0 +1,339 @@
+"""What a mesh may do with an operator. In: a node, where its operands lie. Out: rules: layouts of operands and result.
+
+Most rules follow from index letters (DESIGN, the one idea): cutting a letter shards the operands that have it, replicates
+the others, and shards the result, or makes it partial if the letter is reduced. Cuts are inherited from the largest operand
+that is already cut along the letter, so that nothing moves that need not.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.ir.node import Node
+from tilewise.ir.scalar import LAWS
+from tilewise.layout import Layout, Mesh, Partial, Replicate, Shard, concat_cuts, even_cuts, slice_cuts, split_cuts
+from tilewise.ops.contract import LETTERS, Contract
+from tilewise.ops.create import Arange, Full
+from tilewise.ops.elementwise import Map
+from tilewise.ops.index import Gather, Update
+from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
+from tilewise.ops.reduce import Arg, Reduce, Scan
+from tilewise.ops.sort import Argsort, Bincount, Sort
+from tilewise.ops.views import Arrange, Cut, explain
+
+WHOLE = Replicate()
+ASSOCIATIVE = frozenset(
+    "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to run an operator in pieces: where operands must lie, and where the result then lies."""
+
+    ins: tuple[Layout, ...]
+    out: Layout
+
+
+def rules(node: Node, have: Sequence[Layout], mesh: Mesh) -> list[Rule]:
+    """All rules of a node; the last is always to replicate everything."""
+    found: list[Rule] = []
+    if node.known and all(x.known for x in node.inputs):
+        found.extend(r for r in specific(node.op, node, have, mesh) if _reachable(r, have))
+    found.append(Rule((WHOLE,) * len(node.inputs), WHOLE))
+    return found
+
+
+def _reachable(rule: Rule, have: Sequence[Layout]) -> bool:
+    """Nothing is made partial on purpose: only what is partial already may stay so."""
+    return all(not isinstance(r, Partial) or r == h for r, h in zip(rule.ins, have, strict=True))
+
+
+@functools.singledispatch
+def specific(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    """Rules beyond replicating; operators without a row here have none."""
+    return iter(())
+
+
+# -- by letters ----------------------------------------------------------------------------------------------------
+
+
+def by_letters(
+    terms: Sequence[str], out: str, node: Node, have: Sequence[Layout], mesh: Mesh, op: str | None = None
+) -> Iterator[Rule]:
+    """A rule per letter. `op` is the reduction of letters that the result lacks (None: they cannot be cut)."""
+    shapes = [x.shape for x in node.inputs]
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, d in zip(term, shape, strict=True):
+            sizes[letter] = max(sizes.get(letter, 1), d) if d != 0 else 0
+    tied = {c for term in terms for c in term if term.count(c) > 1}
+    for letter, size in sizes.items():
+        if letter in tied or size < 2 or (letter not in out and op is None):
+            continue
+        for cuts in _cuts(letter, size, terms, shapes, have, node, mesh):
+            ins: list[Layout] = [
+                Shard(t.index(letter), cuts) if letter in t and s[t.index(letter)] == size else WHOLE
+                for t, s in zip(terms, shapes, strict=True)
+            ]
+            result: Layout = Shard(out.index(letter), cuts) if letter in out else Partial(op or "")
+            yield Rule(tuple(ins), result)
+
+
+def _cuts(
+    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Sequence[Layout], node: Node, mesh: Mesh
+) -> list[tuple[int, ...]]:
+    """Cuts worth trying for a letter: those of the largest operand cut so, else even ones."""
+    best: tuple[int, tuple[int, ...]] | None = None
+    for term, shape, layout, x in zip(terms, shapes, have, node.inputs, strict=True):
+        if isinstance(layout, Shard) and letter in term and term.index(letter) == layout.axis and shape[layout.axis] == size:
+            if best is None or x.nbytes > best[0]:
+                best = (x.nbytes, layout.cuts)
+    return [best[1] if best is not None else even_cuts(size, mesh.total_blocks)]
+
+
+def _aligned(node: Node) -> tuple[list[str], str]:
+    """Letters of an elementwise node: operands aligned at the right."""
+    out = LETTERS[: node.ndim]
+    return [out[node.ndim - x.ndim :] for x in node.inputs], out
+
+
+@specific.register
+def _(op: Map, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    terms, out = _aligned(node)
+    yield from by_letters(terms, out, node, have, mesh)
+    for over, how in LAWS.get(op.fn.name, {}).items():
+        p = Partial(over)
+        if how == "together" and all(x.shape == node.shape for x in node.inputs):
+            yield Rule((p,) * len(node.inputs), p)
+        elif how == "first":
+            yield Rule((p, WHOLE), p)
+        elif how == "one":
+            yield Rule((p, WHOLE), p)
+            yield Rule((WHOLE, p), p)
+
+
+@specific.register
+def _(op: Reduce, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.inputs[0].ndim]
+    out = "".join(c if i not in op.axes else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
+    over = op.fn if op.fn in ASSOCIATIVE else None
+    yield from by_letters([term], out, node, have, mesh, over)
+    if op.fn == "add":
+        yield Rule((Partial("add"),), Partial("add"))
+
+
+@specific.register
+def _(op: Contract, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    ins, out = op.letters.split("->")
+    yield from by_letters(ins.split(","), out, node, have, mesh, "add")
+
+
+@specific.register(Scan)
+@specific.register(Sort)
+@specific.register(Argsort)
+def _(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    for rule in by_letters([term], term, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+
+
+@specific.register
+def _(op: Arg, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    if op.axis is not None:
+        term = LETTERS[: node.inputs[0].ndim]
+        out = "".join(c if i != op.axis else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
+        yield from by_letters([term], out, node, have, mesh)
+
+
+@specific.register
+def _(op: Copy, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    yield from by_letters([term], term, node, have, mesh)
+
+
+@specific.register
+def _(op: Broadcast, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    for axis, size in enumerate(node.shape):
+        if size < 2:
+            continue
+        source = node.inputs[0]
+        k = axis - (node.ndim - source.ndim)
+        if k < 0 or source.shape[k] == 1:
+            yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
+        else:
+            layout = have[0]
+            cuts = layout.cuts if isinstance(layout, Shard) and layout.axis == k else even_cuts(size, mesh.total_blocks)
+            yield Rule((Shard(k, cuts),), Shard(axis, cuts))
+
+
+@specific.register
+def _(op: Bincount, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    yield from by_letters(["a"] * len(node.inputs), "b", node, have, mesh, "add")
+
+
+# -- creation ------------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Full, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    for axis, size in enumerate(node.shape):
+        if size >= 2:
+            yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
+
+
+@specific.register
+def _(op: Arange, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    if op.length >= 2:
+        yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))
+
+
+# -- by cuts -------------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Cut, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    base = node.inputs[0]
+    for axis, (start, step, length) in enumerate(zip(op.starts, op.steps, node.shape, strict=True)):
+        n = base.shape[axis]
+        if n < 2 or step < 1:
+            continue
+        layout = have[0]
+        cuts = layout.cuts if isinstance(layout, Shard) and layout.axis == axis else even_cuts(n, mesh.total_blocks)
+        if step == 1 and length < n:
+            near = _centred(cuts, start, length, n)
+            if near is not None:
+                target, ghosts = near
+                yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
+                continue
+        yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
+
+
+def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tuple[int, ...], tuple[int, int]] | None:
+    """Cuts that all windows of this length share, and the ghosts this one then needs; None if those are not few.
+
+    Shifted windows of a stencil (`A[:-2]`, `A[1:-1]`, `A[2:]`) so get the same cuts and pay one halo.
+    """
+    target = slice_cuts(cuts, (n - length) // 2, 1, length)
+    low = high = 0
+    smallest = n
+    for j in range(len(cuts) - 1):
+        own = cuts[j + 1] - cuts[j]
+        if target[j] == target[j + 1]:
+            continue
+        low = max(low, cuts[j] - (target[j] + start))
+        high = max(high, target[j + 1] + start - cuts[j + 1])
+        smallest = min(smallest, own)
+    if max(low, high) * 4 > smallest:
+        return None
+    return target, (low, high)
+
+
+@specific.register
+def _(op: Arrange, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.inputs[0].ndim]
+    out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
+    for rule in by_letters([term], out, node, have, mesh):
+        yield rule
+
+
+@specific.register
+def _(op: Update, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    found = explain(op.window)
+    base, value = node.inputs
+    if found is None:
+        return
+    axes, starts = found
+    for axis, n in enumerate(base.shape):
+        if n < 2:
+            continue
+        layout = have[0]
+        cuts = layout.cuts if isinstance(layout, Shard) and layout.axis == axis else even_cuts(n, mesh.total_blocks)
+        where = [k for k, a in enumerate(axes) if a.base == axis]
+        if not where:
+            yield Rule((Shard(axis, cuts), WHOLE), Shard(axis, cuts))
+            continue
+        walk = axes[where[0]]
+        if walk.step < 1:
+            continue
+        k = where[0] - (len(axes) - value.ndim)
+        inside: Layout = WHOLE
+        if k >= 0 and value.shape[k] == walk.length and walk.length > 1:
+            inside = Shard(k, slice_cuts(cuts, walk.start, walk.step, walk.length))
+        yield Rule((Shard(axis, cuts), inside), Shard(axis, cuts))
+
+
+@specific.register
+def _(op: Concat, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    for axis, size in enumerate(node.shape):
+        if size < 2:
+            continue
+        cuts = even_cuts(size, mesh.total_blocks)
+        if axis == op.axis:
+            parts = concat_cuts(cuts, tuple(x.shape[axis] for x in node.inputs))
+            yield Rule(tuple(Shard(axis, c) for c in parts), Shard(axis, cuts))
+        else:
+            terms = [term] * len(node.inputs)
+            chosen = _cuts(term[axis], size, terms, [x.shape for x in node.inputs], have, node, mesh)[0]
+            yield Rule((Shard(axis, chosen),) * len(node.inputs), Shard(axis, chosen))
+
+
+@specific.register
+def _(op: Reshape, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    if op.order != "C" or node.size == 0:
+        return
+    for i, o, inner_in, inner_out in _groups(node.inputs[0].shape, node.shape):
+        size = node.inputs[0].shape[i]
+        layout = have[0]
+        mine = layout.cuts if isinstance(layout, Shard) and layout.axis == i else even_cuts(size, mesh.total_blocks)
+        for cuts in (mine, tuple(c * inner_out // inner_in for c in even_cuts(node.shape[o], mesh.total_blocks))):
+            if cuts[-1] != size:
+                continue
+            to = split_cuts(tuple(c * inner_in for c in cuts), inner_out)
+            if to is not None:
+                yield Rule((Shard(i, cuts),), Shard(o, to))
+                break
+
+
+def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Groups of axes with equal products: first axis on each side, and elements below it in the group."""
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == 1:
+            i += 1
+            continue
+        if b[j] == 1:
+            j += 1
+            continue
+        pa, pb, ei, ej = a[i], b[j], i + 1, j + 1
+        while pa != pb:
+            if pa < pb:
+                pa *= a[ei]
+                ei += 1
+            else:
+                pb *= b[ej]
+                ej += 1
+        yield i, j, pa // a[i], pb // b[j]
+        i, j = ei, ej
+
+
+@specific.register
+def _(op: Gather, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    arrays = [k for k, p in enumerate(op.key) if isinstance(p, tuple) and p[0] == "a"]
+    plain = all(p == ("s", None, None, None) for k, p in enumerate(op.key) if k not in arrays)
+    if len(arrays) != 1 or not plain:
+        return
+    at = arrays[0]
+    base, index = node.inputs
+    term = LETTERS[: base.ndim]
+    own = LETTERS[base.ndim : base.ndim + index.ndim]
+    yield from (
+        r
+        for r in by_letters([term, own], term[:at] + own + term[at + 1 :], node, have, mesh)
+        if not (isinstance(r.ins[0], Shard) and r.ins[0].axis == at)
+    )

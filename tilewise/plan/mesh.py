@@ -1,0 +1,241 @@
+"""Plans for several workers. In: a placed graph. Out: stages of steps and exchanges with exact bytes, ready to ship.
+
+Every worker runs the same steps on its own blocks. `local(pos, block)` is a node as one block sees it: its own sizes, and
+an operator adapted to where the block lies.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op
+from tilewise.ir.order import Order, strides_of
+from tilewise.layout import Exchange as Move
+from tilewise.layout import Layout, Mesh, Replicate, Shard, held_box, route
+from tilewise.ops.const import Const
+from tilewise.ops.create import Arange, Full
+from tilewise.ops.index import Unchanged, Update
+from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.views import Axis, Cut, Window, explain
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A node in a plan that travels: its operator and type, without the graph behind it."""
+
+    op: Op
+    inputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Order
+    site: tuple[str, int] | None
+    leaf: bool
+
+
+@dataclass(frozen=True)
+class LocalNode:
+    """A node as one block sees it; what engine/run.py needs to know of a node."""
+
+    op: Op
+    dims: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Order
+    site: tuple[str, int] | None
+    value: Any  # not None: given, not computed here
+    margin: int = 0  # rows to leave free before and after, for ghosts to come
+
+    known = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.dims
+
+    @property
+    def ndim(self) -> int:
+        return len(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        n = self.dtype.itemsize
+        for d in self.dims:
+            n *= d
+        return n
+
+
+@dataclass(frozen=True)
+class MeshPlan:
+    """What every worker does, and what moves between them."""
+
+    mesh: Mesh
+    specs: tuple[Spec, ...]
+    layouts: tuple[Layout, ...]
+    steps: tuple[Step, ...]
+    routes: tuple[tuple[Move, ...], ...]  # per step; () for steps that are no exchange
+    leaves: tuple[int, ...]
+    wanted: tuple[int, ...]
+    consts: tuple[int, ...]
+    _local: dict[tuple[int, int], LocalNode] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def network_bytes(self) -> int:
+        """Bytes that cross between workers, summed; exact for oblivious exchanges, a bound for sorts."""
+        return sum(e.bytes(self.specs[_pos(s)].dtype.itemsize) for s, r in zip(self.steps, self.routes, strict=True) for e in r)
+
+    def stages(self) -> list[tuple[int, int]]:
+        """Ranges of steps between exchanges."""
+        out, start = [], 0
+        for i, s in enumerate(self.steps):
+            if isinstance(s, Exchange):
+                if i > start:
+                    out.append((start, i))
+                out.append((i, i + 1))
+                start = i + 1
+        if start < len(self.steps):
+            out.append((start, len(self.steps)))
+        return out
+
+    def blockwise(self, step: Step) -> bool:
+        """Whether a worker runs a step once per block (else once)."""
+        if isinstance(step, Pass):
+            seen = (*step.inputs, *step.outs, step.space)
+        elif isinstance(step, Call | Write):
+            seen = (step.pos, *(step.inputs if isinstance(step, Call) else (step.base, *step.inputs)))
+        else:
+            assert isinstance(step, View | Exchange)
+            seen = (step.pos, step.input)
+        return any(isinstance(self.layouts[p], Shard) for p in seen)
+
+    def local(self, pos: int, block: int) -> LocalNode:
+        """The node at `pos` as `block` sees it."""
+        found = self._local.get((pos, block))
+        if found is None:
+            found = self._local[(pos, block)] = _localise(self, pos, block)
+        return found
+
+
+def _pos(step: Step) -> int:
+    return step.outs[0] if isinstance(step, Pass) else step.pos
+
+
+def build(
+    nodes: tuple[Node, ...],
+    layouts: tuple[Layout, ...],
+    steps: list[Step],
+    mesh: Mesh,
+    leaves: tuple[int, ...],
+    wanted: tuple[int, ...],
+) -> MeshPlan:
+    """Assemble a plan from fused steps."""
+    at = {n: i for i, n in enumerate(nodes)}
+    specs = tuple(
+        Spec(n.op, () if n.value is not None else tuple(at[x] for x in n.inputs), n.dims, n.dtype, n.order, n.site, n.value is not None)
+        for n in nodes
+    )
+    routes = tuple(
+        route(layouts[s.input], layouts[s.pos], nodes[s.pos].dims, mesh) if isinstance(s, Exchange) else () for s in steps
+    )
+    consts = tuple(i for i, n in enumerate(nodes) if type(n.op) is Const)
+    return MeshPlan(mesh, specs, layouts, tuple(steps), routes, leaves, wanted, consts)
+
+
+MARGIN = 2  # rows kept free around a block that is cut along its slowest axis: most stencils reach no further
+MARGIN_ROWS = 16  # blocks with fewer rows have no margin
+
+
+def _localise(plan: MeshPlan, pos: int, block: int) -> LocalNode:
+    spec, layout = plan.specs[pos], plan.layouts[pos]
+    dims = spec.shape
+    if isinstance(layout, Shard):
+        dims = tuple(hi - lo for lo, hi in held_box(layout, spec.shape, plan.mesh, block=block))
+    op = spec.op
+    if not spec.leaf:
+        op = adapt(op, plan, pos, block, dims)
+    margin = 0
+    if isinstance(layout, Shard) and layout.axis == 0 and not spec.order and len(dims) > 1 and dims[0] >= MARGIN_ROWS:
+        margin = MARGIN if pos in plan.wanted else 0
+    return LocalNode(op, dims, spec.dtype, spec.order, spec.site, True if spec.leaf else None, margin)
+
+
+@functools.singledispatch
+def adapt(op: Op, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    """The operator for one block; most are the same everywhere."""
+    return op
+
+
+@adapt.register
+def _(op: Full, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    return Full(dims, op.order)
+
+
+@adapt.register
+def _(op: Broadcast, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    return Broadcast(dims)
+
+
+@adapt.register
+def _(op: Reshape, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    return Reshape(dims, op.order)
+
+
+@adapt.register
+def _(op: Arange, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    layout = plan.layouts[pos]
+    begin = layout.held(block)[0] if isinstance(layout, Shard) else 0
+    return Arange(op.first, op.second, dims[0], op.dtype, begin)
+
+
+@adapt.register
+def _(op: Cut, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    source, layout = plan.layouts[plan.specs[pos].inputs[0]], plan.layouts[pos]
+    if not (isinstance(source, Shard) and isinstance(layout, Shard)):
+        return op
+    axis = layout.axis
+    starts = list(op.starts)
+    low, high = layout.held(block)
+    starts[axis] = op.starts[axis] + low * op.steps[axis] - source.held(block)[0] if high > low else 0
+    lengths = tuple(d if a == axis else n for a, (d, n) in enumerate(zip(dims, op.lengths, strict=True)))
+    return Cut(tuple(starts), op.steps, lengths)
+
+
+@adapt.register
+def _(op: Update, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    layout = plan.layouts[pos]
+    if not isinstance(layout, Shard):
+        return op
+    found = explain(op.window)
+    assert found is not None, "an update cut into blocks is a plain box"
+    axes, starts = list(found[0]), list(found[1])
+    low, high = layout.cuts[block], layout.cuts[block + 1]
+    where = [k for k, a in enumerate(axes) if a.base == layout.axis]
+    if where:
+        walk = axes[where[0]]
+        first = max(-(-(low - walk.start) // walk.step), 0)
+        last = min(-(-(high - walk.start) // walk.step), walk.length)
+        count = max(last - first, 0)
+        start = walk.start + first * walk.step - low if count else 0
+        axes[where[0]] = Axis(layout.axis, start, walk.step, count)
+        starts[layout.axis] = start
+    else:
+        at = starts[layout.axis]
+        if not low <= at < high:
+            return Unchanged()
+        starts[layout.axis] = at - low
+    spec = plan.specs[pos]
+    return Update(window(dims, spec.order, spec.dtype, axes, starts))
+
+
+def window(dims: tuple[int, ...], order: Order, dtype: np.dtype[Any], axes: list[Axis], starts: list[int]) -> Window:
+    """The window of a contiguous array that walks along `axes`."""
+    strides = strides_of(dims, dtype.itemsize, order)
+    offset = sum(s * t for s, t in zip(starts, strides, strict=True))
+    shape = tuple(a.length for a in axes)
+    steps = tuple(0 if a.base is None else a.step * strides[a.base] for a in axes)
+    return Window(offset if 0 not in shape else 0, shape, steps, dtype, dims, order, dtype)
+
+
+__all__ = ["LocalNode", "MeshPlan", "Replicate", "Spec", "build"]
