@@ -45,16 +45,17 @@ class Row:
 class State:
     """The arrays of one system."""
 
-    def __init__(self, np: Any, jax: bool = False) -> None:
-        self.np = np
-        self.x = np.ones(SMALL)
-        self.y = np.ones(SMALL)
-        self.A = np.ones((50, 50))
+    def __init__(self, module: Any, jax: bool = False) -> None:
+        self.np = module
+        self.x = module.ones(SMALL)
+        self.y = module.ones(SMALL)
+        self.A = module.ones((50, 50))
         self.mask = self.x > 0
         self.number = self.x.sum()
         if not jax:
-            self.big = np.asarray(np.ones(LARGE) * 2)
-            self.other = np.asarray(np.ones(LARGE) * 3)
+            self.big = module.asarray(np.full(LARGE, 2.0))
+            self.other = module.asarray(np.full(LARGE, 3.0))
+            self.pending = self.big + self.other
 
 
 def step(s: State) -> None:
@@ -92,6 +93,7 @@ ROWS = (
     Row("A.T", None, lambda s: s.A.T),
     Row("record big + other", 5.0, lambda s: s.big + s.other, systems=("tilewise",)),
     Row("record big * 0.5", 5.0, lambda s: s.big * 0.5, systems=("tilewise",)),
+    Row("record pending * 0.5", 5.0, lambda s: s.pending * 0.5, systems=("tilewise",)),
 )
 
 

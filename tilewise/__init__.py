@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewise.api.namespace import fill_namespace
 from tilewise.array.handle import Array
-from tilewise.api.tools import compute, evaluate, session
+from tilewise.api.tools import compute, evaluate, explain, profile, session
 from tilewise.config import config
 from tilewise.errors import FallbackError, FallbackWarning, LayoutError, PerformanceWarning, TilewiseError
 

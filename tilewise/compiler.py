@@ -51,25 +51,29 @@ _mesh_plans: dict[Any, MeshPlan] = {}
 
 
 def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
-    """The structure of a graph."""
-    at: dict[Node, int] = {}
+    """The structure of a graph, flat: it is hashed at every evaluation."""
+    at = {n: i for i, n in enumerate(nodes)}
     parts: list[Any] = []
-    for i, n in enumerate(nodes):
-        at[n] = i
+    add = parts.append
+    for n in nodes:
+        shape = n.shape
         if n.value is not None:
-            parts.append((n.dtype, len(n.shape)))
+            add(n.dtype)
+            add(len(shape))
             continue
         op = n.op
-        inputs = n.inputs
-        if type(op) is Map:
-            shape = n.shape
-            parts.append((op, *[(at[x], x.shape == shape) for x in inputs], len(shape)))
+        if type(op) is Map:  # as many inputs as the function has
+            add(op)
+            for x in n.inputs:
+                add(at[x] if x.shape == shape else ~at[x])
+            add(len(shape))
         elif type(op) is Update:
-            fits = inputs[1].shape == op.window.shape and inputs[1].dtype == n.dtype
-            parts.append((Update, at[inputs[0]], at[inputs[1]], fits, len(op.window.shape)))
+            base, value = n.inputs
+            fits = value.shape == op.window.shape and value.dtype == n.dtype
+            parts += (Update, at[base], at[value], fits, len(op.window.shape))
         else:
-            parts.append((op.signature, *[at[x] for x in inputs], len(n.shape), n.dtype))
-    return (*parts, *wanted)
+            parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
+    return (*parts, None, *wanted)
 
 
 def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) -> LocalPlan:

@@ -59,7 +59,7 @@ OPERANDS: dict[str, str] = {
     "p": "nd.arange(6.0)",
 }
 
-ULPS = {"exact": 0, "close": 8, "sum": 64}
+LATE = ("negative integer powers", "is out of bounds for axis", "Singular matrix", "not positive definite")
 
 
 @functools.cache
@@ -103,6 +103,7 @@ def difference(expected: Any, got: Any, ulps: int = 0, order: bool = True) -> st
     if isinstance(expected, Exception):
         if type(expected) is type(got):
             return None
+        ours(got)  # may raise now
         return f"NumPy raises {expected!r}, we give {got!r}"
     if isinstance(got, Exception):
         return f"raises {got!r}, NumPy gives {expected!r}"
@@ -171,8 +172,9 @@ def check(text: str, mode: str, ulps: int = 0, order: bool = True) -> str | None
         got, after = run(text, tilewise)
         try:
             found = difference(expected, got, ulps, order)
-        except Exception as error:
-            found = f"raised when asked for: {error!r}"
+        except Exception as error:  # a mistake that only the data tell
+            late = type(error) is type(expected) and any(text in str(error) for text in LATE)
+            return None if late else f"raised when asked for: {error!r}"
         for n, e in before.items() if found is None else ():
             same = difference(e, after[n], ulps) if OPERANDS[n].startswith("np") else _values(e, after[n], ulps)
             if same:

@@ -76,8 +76,9 @@ def test_dtypes(dtype: str) -> None:
 
 def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = pool.Pool()
+    monkeypatch.setattr(pool, "_pool", fresh)
     monkeypatch.setattr(pool, "IDLE_LIMIT_BYTES", 8 << 20)
-    arrays = [fresh.empty(BIG, np.float64) for _ in range(16)]
+    arrays = [pool.empty(BIG, np.float64) for _ in range(16)]
     arrays.clear()
     assert fresh.idle_bytes() <= 16 << 20  # half of the peak
     fresh.trim()

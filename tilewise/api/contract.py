@@ -73,16 +73,27 @@ def _matmul_operator(self: Array, other: Any) -> Any:
             b: Any = other._nd
             if a.nbytes + b.nbytes < current().eager_bytes:
                 return rec.wrap(a @ b)
-    return matmul(self, other)
+    return NotImplemented if _numbers(self, other) else matmul(self, other)
+
+
+def _numbers(a: Array, b: Any) -> bool:
+    """Whether both are numbers, which NumPy's scalars do not multiply so."""
+    return a._fixed and not isinstance(b, np.ndarray) and (type(b) is not Array or b._fixed) and np.ndim(b) == 0
 
 
 Array.__matmul__ = _matmul_operator  # type: ignore[attr-defined]
-Array.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
+Array.__rmatmul__ = lambda self, other: NotImplemented if _numbers(self, other) else matmul(other, self)  # type: ignore[attr-defined]
 
 
-def _imatmul(self: Array, other: Any) -> Array:
-    self[...] = matmul(self, other)  # type: ignore[index]
-    return self
+def _imatmul(self: Array, other: Any) -> Any:
+    if self._fixed:
+        return NotImplemented
+    if self.ndim < 1 or np.ndim(other) < 2:
+        raise ValueError(
+            "inplace matrix multiplication requires the first operand to have at least one and the second at least two "
+            "dimensions."
+        )
+    return matmul(self, other, out=self)
 
 
 Array.__imatmul__ = _imatmul  # type: ignore[attr-defined]

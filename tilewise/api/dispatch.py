@@ -7,6 +7,7 @@ Small known operands never reach it: NumPy does them at once. `out=` is taken ca
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import assign, check_writable
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta
+from tilewise.errors import TilewiseError
 
 Recorder = Callable[..., Any]
 RECORDERS: dict[Any, Recorder] = {}  # NumPy's function -> ours
@@ -47,6 +49,8 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
     if func in MUTATORS:
         return mutate(func, MUTATORS[func], args, kwargs)
+    if len(args) > 1 and len(args) > (at := out_at(func)) and args[at] is not None:
+        return into(func, args[:at], kwargs, args[at])
     arrays: list[Array] = []
     foreign: list[Any] = []
     plain: list[Any] = []
@@ -67,19 +71,44 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:
-        if func in VIEWS:
-            result = recorder(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
-        elif not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays):
-            result = recorder(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        if func in VIEWS or (not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays)):
+            return attempt(recorder, func, args, kwargs)
     elif recorder is None or not arrays:
         return rec.fallback(func, args, kwargs) if arrays else rec.at_once(func, args, kwargs)
     if rec.small(arrays):
         return rec.at_once(func, args, kwargs)
     return rec.fallback(func, args, kwargs)
+
+
+def attempt(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
+    """What a recorder gives. Where it cannot, NumPy does it; where it finds a mistake, NumPy says what is wrong."""
+    try:
+        result = recorder(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        wrong = False
+    except (TilewiseError, AssertionError):
+        raise
+    except Exception:
+        wrong = True
+    if wrong:
+        result = rec.at_once(func, args, kwargs)  # NumPy's own exception; else it was no mistake
+        rec.announce(name or func.__name__, args, kwargs)
+        return result
+    return rec.fallback(func, args, kwargs, name)
+
+
+@functools.cache
+def out_at(func: Any) -> int:
+    """Where a function takes its output if that is not given by name; far away if nowhere."""
+    try:
+        parameters = list(inspect.signature(func).parameters.values())
+    except (TypeError, ValueError):
+        return 99
+    for i, p in enumerate(parameters):
+        if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD:
+            return i
+    return 99
 
 
 def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
@@ -90,29 +119,34 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
     if type(out) is not Array:  # a foreign array is written now
         result = func(*rec.unwrap(args), **rec.unwrap(kwargs), out=out)
         return out if result is out else rec.wrap(result)
-    check_writable(out)
     arrays: list[Array] = [out]
     rec.find_arrays(args, arrays)
     rec.find_arrays(kwargs.values(), arrays)
-    if rec.small(arrays) or func not in RECORDERS:
-        with LOCK:
-            plain, more = rec.unwrap(args), rec.unwrap(kwargs)
-            forcing.force(out)
-            out._cell.own()
-            func(*_again(args, plain), **more, out=meta(out))
-        return out
-    if "dtype" not in kwargs and func in _TYPED_BY_OUT:
-        kwargs["dtype"] = out.dtype
-    result = call(func, args, kwargs)
-    if np.shape(result) != out.shape:
-        raise ValueError(f"output parameter for {func.__name__} has the wrong shape: {out.shape}, not {np.shape(result)}")
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise TypeError(f"Cannot cast array data from {result.dtype!r} to {out.dtype!r} according to the rule 'same_kind'")
-    assign(out, result)
+    recorder = RECORDERS.get(func)
+    if recorder is not None and not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays) and meta(out).flags.writeable:
+        try:
+            result = recorder(*args, **kwargs)
+        except (TilewiseError, AssertionError):
+            raise
+        except Exception:  # NumPy says what is wrong
+            result = NotImplemented
+        # Where types differ NumPy's rule decides, and each function has its own.
+        if type(result) is Array and not out._fixed and result.dtype == out.dtype and result.shape == out.shape:
+            assign(out, result)
+            return out
+    _into_now(func, args, kwargs, out)
     return out
 
 
-_TYPED_BY_OUT = {np.sum, np.prod, np.cumsum, np.cumprod}
+def _into_now(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Array) -> None:
+    with LOCK:
+        plain, more = rec.unwrap(args), rec.unwrap(kwargs)
+        forcing.force(out)
+        if out._fixed:
+            func(*plain, **more, out=meta(out)[()])  # NumPy's complaint about a number
+        elif meta(out).flags.writeable:
+            out._cell.own()
+        func(*_again(args, plain), **more, out=meta(out))
 
 
 def _again(args: tuple[Any, ...], plain: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -125,12 +159,15 @@ def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any])
     target = args[which] if len(args) > which else None
     if type(target) is not Array:
         return rec.wrap(func(*rec.unwrap(args), **rec.unwrap(kwargs)))
-    check_writable(target)
+    if target._fixed:
+        check_writable(target)
+    rec.announce(func.__name__, args, kwargs)
     with LOCK:
         rec.unwrap(args)
         more = rec.unwrap(kwargs)
         forcing.force(target)
-        target._cell.own()
+        if meta(target).flags.writeable:
+            target._cell.own()
         plain = tuple(meta(a) if type(a) is Array else rec.unwrap(a) for a in args)
         return rec.wrap(func(*plain, **more), [target])
 

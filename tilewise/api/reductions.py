@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from tilewise.api.dispatch import implements, into
+from tilewise.api.dispatch import attempt, implements, into
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, node_of
 from tilewise.ir.node import Node
 from tilewise.ops import reduce as ops
 from tilewise.ops.const import const
-from tilewise.ops.elementwise import apply, cast
+from tilewise.ops.elementwise import apply, broadcast, cast
 
 NO = np._NoValue
 BOOL = np.dtype(bool)
@@ -26,6 +27,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     if type(axis) is Array:
         axis = int(axis)
+    if ndim == 0 and axis in (0, -1):
+        return ()  # as NumPy's reductions of numbers
     return tuple(sorted(normalize_axis_tuple(axis, ndim, "axis")))
 
 
@@ -41,16 +44,13 @@ def node_for(x: Any) -> Node:
 
 
 def accumulator(f: np.ufunc, dtype: np.dtype[Any], wanted: Any) -> np.dtype[Any]:
-    """The dtype NumPy accumulates in: small integers widen for sums and products."""
-    if wanted is not None:
-        return np.dtype(wanted)
-    if f in (np.add, np.multiply) and dtype.kind in "bui":
-        if dtype.kind == "u":
-            return np.dtype(np.uint) if dtype.itemsize < 8 else dtype
-        return np.dtype(np.int_) if dtype.itemsize < 8 else dtype
-    if f in (np.logical_and, np.logical_or, np.logical_xor):
-        return BOOL
-    return dtype
+    """The dtype NumPy accumulates in (small integers widen for sums and products), or NumPy's own exception."""
+    return _accumulator(f, dtype, None if wanted is None else np.dtype(wanted))
+
+
+@functools.cache
+def _accumulator(f: np.ufunc, dtype: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dtype[Any]:
+    return f.reduce(np.ones(2, dtype), dtype=wanted).dtype  # type: ignore[no-any-return]
 
 
 def reduce_node(
@@ -59,36 +59,50 @@ def reduce_node(
     """The node of f.reduce; None where NumPy must do it."""
     axes = axes_of(axis, node.ndim)
     acc = accumulator(f, node.dtype, dtype)
-    if f.identity is None and initial is NO and any(node.shape[a] == 0 for a in axes if isinstance(node.shape[a], int)):
-        raise ValueError(f"zero-size array to reduction operation {f.__name__} which has no identity")
     if f not in _REDUCIBLE or not rec.numeric(acc) or (len(axes) > 1 and f not in _REORDERABLE):
         return None
-    if f is np.subtract or (acc.kind == "b" and f in (np.add, np.multiply)):
+    if acc.kind == "b" and f in (np.add, np.multiply):
         return None
+    if f is np.hypot and not axes:
+        return None  # NumPy starts from zero, and so takes the absolute value
+    first = None if initial is NO or initial is None else _first(initial, acc)
+    none = initial is None or f.identity is None
+    if first is None and (initial not in (NO, None) or (none and _may_be_empty(node, axes))):
+        return None  # NumPy's rule for the first value, or its complaint
     if where is not True:
-        start = initial if initial is not NO else f.identity
-        if start is None:
-            raise ValueError(
-                f"reduction operation '{f.__name__}' does not have an identity, so to use a where mask one has to "
-                "specify 'initial'"
-            )
-        mask = cast(rec.as_node(where), BOOL)
-        fill = const(np.asarray(start).astype(acc)[()])
-        node = apply("where", (mask, cast(node, acc), fill), (BOOL, acc, acc, acc))
-        if len(node.shape) != len(rec.as_node(where).shape) and not axes:
+        if first is None and none:
             return None
+        mask = cast(rec.as_node(where), BOOL)
+        if not node.known or not mask.known or broadcast([mask.shape, node.shape]) != node.shape:
+            return None
+        fill = first if f.identity is None else const(np.asarray(f.identity).astype(acc)[()])
+        assert fill is not None
+        node = apply("where", (mask, cast(node, acc), fill), (BOOL, acc, acc, acc))
     out = ops.reduce(node, f.__name__, axes, keepdims, acc)
-    if initial is not NO and initial is not None and not (initial == f.identity and type(initial) is not float):
-        one = const(np.asarray(initial).astype(out.dtype)[()])
-        out = apply(f.__name__, (one, out), (out.dtype, out.dtype, out.dtype))
+    if first is not None:
+        out = apply(f.__name__, (first, out), (out.dtype, out.dtype, out.dtype))
     return out
+
+
+def _first(initial: Any, acc: np.dtype[Any]) -> Node | None:
+    """A constant for `initial`; None where NumPy must say what becomes of it."""
+    plain = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}.get(type(initial), "")
+    if acc.kind not in plain and getattr(initial, "dtype", None) != acc:
+        return None
+    value = np.array(rec.unwrap(initial), acc)  # NumPy's OverflowError
+    return const(value[()]) if value.ndim == 0 else None
+
+
+def _may_be_empty(node: Node, axes: tuple[int, ...]) -> bool:
+    return any(node.shape[a] == 0 for a in axes if isinstance(node.shape[a], int)) or node.size == 0 and node.known
 
 
 _REDUCIBLE = {
     np.add, np.multiply, np.minimum, np.maximum, np.fmin, np.fmax, np.logical_and, np.logical_or, np.logical_xor,
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logaddexp, np.hypot, np.gcd, np.lcm,
 }  # fmt: skip
-_REORDERABLE = _REDUCIBLE - {np.hypot, np.logaddexp}
+_REORDERABLE = _REDUCIBLE - {np.hypot, np.logaddexp, np.lcm}
+_LOGICAL = {np.logical_and, np.logical_or, np.logical_xor}
 
 
 def reduce_ufunc(
@@ -103,16 +117,22 @@ def reduce_ufunc(
     if where is not True:
         kwargs["where"] = where
     if out is not None:
-        if dtype is None and type(out) is Array:
-            kwargs["dtype"] = out.dtype
         return into(f.reduce, (array,), kwargs, out)
-    x = array if type(array) is Array else None
-    if x is None or rec.small((x,)) or not rec.numeric(x.dtype):
+    if _now(array, where):
         return rec.at_once(f.reduce, (array,), kwargs)
-    node = reduce_node(node_for(x), f, axis, dtype, keepdims, initial, where)
-    if node is None:
-        return rec.fallback(f.reduce, (array,), kwargs, f"{f.__name__}.reduce")
-    return rec.record(node, fixed=node.shape == ())
+
+    def recorder(array: Any, axis: Any, keepdims: bool, dtype: Any = None, initial: Any = NO, where: Any = True) -> Any:
+        node = reduce_node(node_for(array), f, axis, dtype, keepdims, initial, where)
+        return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
+
+    return attempt(recorder, f.reduce, (array,), kwargs, f"{f.__name__}.reduce")
+
+
+def _now(*operands: Any) -> bool:
+    """Whether NumPy does it at once: no Arrays, little to do, or values that are not numbers."""
+    arrays: list[Array] = []
+    rec.find_arrays(operands, arrays)
+    return not arrays or rec.small(arrays) or not all(rec.numeric(x.dtype) for x in arrays)
 
 
 def scan_ufunc(f: np.ufunc, array: Any, axis: int, dtype: Any, out: Any) -> Any:
@@ -122,11 +142,44 @@ def scan_ufunc(f: np.ufunc, array: Any, axis: int, dtype: Any, out: Any) -> Any:
         kwargs["dtype"] = dtype
     if out is not None:
         return into(f.accumulate, (array,), kwargs, out)
-    if type(array) is not Array or rec.small((array,)) or not rec.numeric(array.dtype) or f not in _REDUCIBLE:
+    if _now(array):
         return rec.at_once(f.accumulate, (array,), kwargs)
-    node = node_for(array)
-    (a,) = axes_of(axis, node.ndim)
-    return rec.record(ops.scan(node, f.__name__, a, accumulator(f, node.dtype, dtype)))
+
+    def recorder(array: Any, axis: Any, dtype: Any = None) -> Any:
+        node = node_for(array)
+        acc = np.dtype(dtype) if dtype is not None else f.accumulate(np.ones(2, node.dtype)).dtype
+        if f not in _REDUCIBLE or f in _LOGICAL or not rec.numeric(acc) or np.ndim(axis) or node.ndim == 0:
+            return NotImplemented
+        if acc != accumulator(f, node.dtype, dtype):
+            return NotImplemented
+        return rec.record(ops.scan(node, f.__name__, normalize_axis_index(axis, node.ndim), acc))
+
+    return attempt(recorder, f.accumulate, (array,), kwargs, f"{f.__name__}.accumulate")
+
+
+def segment_ufunc(f: np.ufunc, array: Any, indices: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """ufunc.reduceat."""
+    kwargs: dict[str, Any] = {"axis": axis}
+    if dtype is not None:
+        kwargs["dtype"] = dtype
+    if out is not None:
+        return into(f.reduceat, (array, indices), kwargs, out)
+    if _now(array, indices):
+        return rec.at_once(f.reduceat, (array, indices), kwargs)
+
+    def recorder(array: Any, indices: Any, axis: Any, dtype: Any = None) -> Any:
+        node, starts = node_for(array), rec.as_node(indices)
+        acc = accumulator(f, node.dtype, dtype)
+        if f not in _REDUCIBLE or f in _LOGICAL or not rec.numeric(acc) or not (node.known and starts.known):
+            return NotImplemented
+        if starts.dtype.kind not in "iu" or starts.ndim != 1 or node.ndim == 0:
+            return NotImplemented
+        a = normalize_axis_index(axis, node.ndim)
+        if starts.value is not None and (np.min(starts.value) < 0 or np.max(starts.value) >= node.shape[a]):
+            return NotImplemented
+        return rec.record(ops.segments(node, starts, f.__name__, a, acc))
+
+    return attempt(recorder, f.reduceat, (array, indices), kwargs, f"{f.__name__}.reduceat")
 
 
 def _simple(f: np.ufunc) -> Any:
@@ -253,11 +306,9 @@ def std(
 def _arg(name: str) -> Any:
     def recorder(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         node = node_for(a)
-        if not node.known:
+        if not node.known or node.size == 0 or node.ndim == 0:
             return NotImplemented
-        if node.size == 0:
-            raise ValueError(f"attempt to get {name} of an empty sequence")
-        which = None if axis is None else axes_of(axis, node.ndim)[0]
+        which = None if axis is None else normalize_axis_index(axis, node.ndim)
         found = ops.arg(node, name, which, keepdims is not NO and bool(keepdims))
         return rec.record(found, fixed=found.shape == ())
 
@@ -275,7 +326,7 @@ def _scan(f: np.ufunc) -> Any:
                 a = a.reshape(-1)
             axis = 0
         node = node_for(a)
-        (i,) = axes_of(axis, node.ndim)
+        i = normalize_axis_index(axis, node.ndim)
         return rec.record(ops.scan(node, f.__name__, i, accumulator(f, node.dtype, dtype)))
 
     return recorder

@@ -6,22 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.reductions import reduce_ufunc, scan_ufunc
+from tilewise.api.reductions import reduce_ufunc, scan_ufunc, segment_ufunc
+from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
     CannotRecord,
     apply_ufunc,
     binary,
-    check_writable,
     store,
     ufunc_node,
     unary,
-    update,
 )
+from tilewise.array.arithmetic import _strict_errors as strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of
-from tilewise.ops.elementwise import apply, cast
+from tilewise.ir.node import Node
+from tilewise.ops.const import const
+from tilewise.ops.elementwise import apply, broadcast, cast
 
 
 class ufunc:  # noqa: N801 (NumPy's name for it)
@@ -75,95 +77,88 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
 
     def outer(self, a: Any, b: Any, /, **kwargs: Any) -> Any:
         """The function on all pairs."""
-        x = a if type(a) is Array else rec.record_const(a)
-        y = b if type(b) is Array else rec.record_const(b)
-        if x._fixed or y._fixed or kwargs or rec.small((x, y), x.size * y.size * 8):
+        x, y = (v if type(v) is Array and not v._fixed else np.asarray(rec.unwrap(v)) for v in (a, b))
+        arrays: list[Array] = [v for v in (x, y) if type(v) is Array]
+        rec.find_arrays(kwargs.values(), arrays)
+        if not arrays or self.numpy.nin != 2 or self.numpy.nout != 1 or (rec.small(arrays, x.size * y.size * 8) and "out" not in kwargs):
             return rec.at_once(self.numpy.outer, (a, b), kwargs)
-        return self(x[(..., *([None] * y.ndim))], y)
+        return self(x[(..., *([None] * y.ndim))], y, **kwargs)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Unbuffered in-place operation at index arrays (repeated indices count each time)."""
         if type(a) is not Array:
             self.numpy.at(*rec.unwrap((a, indices) if b is None else (a, indices, b)))
-            return
-        check_writable(a)
-        with LOCK:
-            plain = rec.unwrap((indices,) if b is None else (indices, b))
-            forcing.force(a)
-            a._cell.own()
-            self.numpy.at(meta(a), *plain)
+        elif not add_at(self.numpy, a, indices, b):
+            with LOCK:
+                plain = rec.unwrap((indices,) if b is None else (indices, b))
+                forcing.force(a)
+                if meta(a).flags.writeable:
+                    a._cell.own()
+                self.numpy.at(meta(a)[()] if a._fixed else meta(a), *plain)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduce slices that indices name."""
-        return general_method(self.numpy.reduceat, (array, indices, axis, dtype), out)
-
-
-def general_method(method: Any, args: tuple[Any, ...], out: Any) -> Any:
-    """A ufunc method by NumPy, with its output in an Array if one is given."""
-    if out is None:
-        return rec.fallback(method, args, {})
-    result = rec.unwrap(rec.fallback(method, args, {}))
-    if type(out) is Array:
-        out[...] = result
-    else:
-        out[...] = result
-    return out
+        return segment_ufunc(self.numpy, array, indices, axis, dtype, out)
 
 
 def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with any of NumPy's options."""
     ins, outs = args[: f.nin], list(args[f.nin :])
-    if len(ins) < f.nin or len(args) > f.nin + f.nout:
-        return f(*rec.unwrap(args), **rec.unwrap(kwargs))  # NumPy's own complaint
     given = kwargs.pop("out", None)
+    if len(ins) < f.nin or len(outs) > f.nout or (outs and given is not None):
+        return f(*rec.unwrap(args), **rec.unwrap(kwargs), out=rec.unwrap(given))  # NumPy's own complaint
     if given is not None:
-        if outs:
-            raise TypeError("cannot specify 'out' as both a positional and keyword argument")
         outs = list(given) if type(given) is tuple else [given]
-    if any(o is Ellipsis for o in outs):
-        outs = [None if o is Ellipsis else o for o in outs]
-    outs += [None] * (f.nout - len(outs))
-    where = kwargs.get("where", True)
+    outs = [None if o is Ellipsis else o for o in outs]
+    if type(given) is not tuple:
+        outs += [None] * (f.nout - len(outs))
     arrays: list[Array] = []
-    rec.find_arrays((*ins, *outs, where), arrays)
-    hard = set(kwargs) - {"dtype", "where", "casting"} or kwargs.get("casting", "same_kind") != "same_kind"
-    if rec.small(arrays) or hard or not all(rec.numeric(x.dtype) for x in arrays) or f.signature is not None:
-        return _now(f, ins, outs, kwargs)
-    if all(o is None for o in outs) and where is True:
-        return apply_ufunc(f, ins, kwargs.get("dtype"))
-    if any(o is not None and type(o) is not Array for o in outs) or f.nout > 1 or (where is not True and outs[0] is None):
-        return _now(f, ins, outs, kwargs)
-    out = outs[0]
-    if where is not True:
-        return _where(f, ins, out, where, kwargs.get("dtype"))
-    if kwargs.get("dtype") is not None:
-        return _now(f, ins, outs, kwargs)
-    _check_out(out)
-    update(out, f, ins)
-    return out
+    rec.find_arrays((*ins, *outs, kwargs.get("where")), arrays)
+    recordable = len(outs) == f.nout and all(o is None or (type(o) is Array and not o._fixed) for o in outs)
+    if recordable and arrays and not rec.small(arrays) and not set(kwargs) - {"dtype", "where", "casting", "subok"}:
+        if all(rec.numeric(x.dtype) for x in arrays) and not strict_errors():
+            try:
+                return _record(f, ins, outs, **kwargs)
+            except (CannotRecord, TypeError, ValueError, OverflowError):
+                pass  # NumPy does it, or says what is wrong
+    return _now(f, ins, outs, kwargs)
 
 
-def _check_out(out: Array) -> None:
-    if out._fixed:
-        raise TypeError("return arrays must be of ArrayType")
+def _record(
+    f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], dtype: Any = None, where: Any = True, casting: Any = "same_kind",
+    subok: bool = True,
+) -> Any:  # fmt: skip
+    for o in outs:
+        if o is not None:
+            rec.settle(o)
+    values = [ufunc_node(f, ins, k, dtype, casting) for k in range(f.nout)]
+    mask = None if where is True else cast(rec.as_node(where), BOOL)
+    nodes = [_fitting(v, o, mask, casting) for v, o in zip(values, outs, strict=True)]
+    results = []
+    for node, o in zip(nodes, outs, strict=True):
+        if o is not None:
+            store(o, node)
+        results.append(rec.record(node, fixed=not node.shape) if o is None else o)
+    return results[0] if f.nout == 1 else tuple(results)
 
 
-def _where(f: np.ufunc, ins: tuple[Any, ...], out: Array, where: Any, dtype: Any) -> Array:
-    """out[...] = where(mask, f(ins), out)."""
-    _check_out(out)
-    try:
-        value = ufunc_node(f, ins, dtype=dtype)
-    except CannotRecord:
-        return _now(f, ins, [out], {"where": where})  # type: ignore[no-any-return]
-    if not np.can_cast(value.dtype, out.dtype, "same_kind"):
-        return _now(f, ins, [out], {"where": where})  # type: ignore[no-any-return]
-    mask = rec.as_node(where)
-    d = out.dtype
-    node = apply("where", (cast(mask, np.dtype(bool)), cast(value, d), node_of(out)), (np.dtype(bool), d, d, d))
-    if node.shape != out.shape:
-        raise ValueError("non-broadcastable output operand")
-    store(out, node)
-    return out
+BOOL = np.dtype(bool)
+
+
+def _fitting(value: Node, out: Array | None, mask: Node | None, casting: Any) -> Node:
+    """What an output becomes: the value, or where(mask, value, out). Raises where NumPy must say what is wrong."""
+    if out is not None:
+        shape, d = meta(out).shape, out.dtype
+        parts = [value.shape, shape] if mask is None else [value.shape, shape, mask.shape]
+        if not meta(out).flags.writeable or not value.known or broadcast(parts) != shape:
+            raise CannotRecord
+        if not np.can_cast(value.dtype, d, casting):
+            raise CannotRecord
+    if mask is None:
+        return value
+    d = value.dtype if out is None else out.dtype
+    rest = const(d.type(0)) if out is None else node_of(out)  # without out, NumPy leaves what memory held
+    return apply("where", (mask, cast(value, d), rest), (BOOL, d, d, d))
 
 
 def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -173,14 +168,15 @@ def _now(f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], kwargs: dict[str, A
         more = rec.unwrap(kwargs)
         for o in outs:
             if type(o) is Array:
-                _check_out(o)
+                if o._fixed:
+                    raise TypeError("return arrays must be of ArrayType")
                 forcing.force(o)
                 if meta(o).flags.writeable:
                     o._cell.own()
         real = tuple(meta(o) if type(o) is Array else o for o in outs)
         plain = tuple(meta(a) if type(a) is Array else p for a, p in zip(ins, plain, strict=True))
         if any(o is not None for o in outs):
-            more["out"] = real if f.nout > 1 else real[0]
+            more["out"] = real if len(real) != 1 else real[0]
         sources: list[Array] = []
         rec.find_arrays(ins, sources)
         result = f(*plain, **more)
@@ -215,7 +211,7 @@ def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: A
     if method == "__call__":
         return ours(*inputs, **kwargs)
     out = kwargs.get("out")
-    if type(out) is tuple:
+    if type(out) is tuple and len(out) == 1:
         kwargs["out"] = out[0]
     return getattr(ours, method)(*inputs, **kwargs)
 

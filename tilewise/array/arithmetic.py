@@ -19,20 +19,24 @@ from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.create import full
-from tilewise.ops.elementwise import UnknownLength, apply, broadcast, cast
+from tilewise.ops.elementwise import Map, UnknownLength, apply, broadcast, cast, map_op
 from tilewise.ops.index import Update
 from tilewise.ops.join import broadcast_view, copy, squeeze_leading
 
 _WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
 _loops: dict[tuple[Any, ...], tuple[np.dtype[Any], ...]] = {}
+_consts: dict[tuple[Any, np.dtype[Any]], Node] = {}  # constants met of late
+MAX_CONSTS = 256
 
 
 def loop_of(ufunc: np.ufunc, kinds: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
-    """The dtypes NumPy computes in (arguments, then results). `kinds`: dtypes, or int/float/complex for weak scalars."""
+    """The dtypes NumPy computes in (arguments, then results), if they can be recorded. `kinds`: dtypes, or int/float/complex for weak scalars."""
     key = (ufunc, kinds)
     loop = _loops.get(key)
     if loop is None:
         loop = ufunc.resolve_dtypes((*kinds, *([None] * ufunc.nout)))
+        if not rec.numeric(*loop):
+            raise CannotRecord
         _loops[key] = loop
     return loop
 
@@ -40,7 +44,8 @@ def loop_of(ufunc: np.ufunc, kinds: tuple[Any, ...]) -> tuple[np.dtype[Any], ...
 def _kind(x: Any) -> Any:
     t = type(x)
     if t is Array:
-        return x.dtype
+        nd = x._nd
+        return x.dtype if nd is None else nd.dtype
     if t in _WEAK:
         return t
     if isinstance(x, np.ndarray | np.generic):
@@ -52,16 +57,20 @@ class CannotRecord(Exception):
     """The operation has no place in the graph (dtype, casting): NumPy does it."""
 
 
-def ufunc_node(ufunc: np.ufunc, args: tuple[Any, ...], which: int = 0, dtype: Any = None) -> Node:
+def ufunc_node(
+    ufunc: np.ufunc, args: tuple[Any, ...], which: int = 0, dtype: Any = None, casting: Any = "same_kind"
+) -> Node:
     """The node of a ufunc on operands."""
-    if dtype is None:
-        loop = loop_of(ufunc, tuple(_kind(a) for a in args))
+    if dtype is None and casting == "same_kind":
+        loop = loop_of(ufunc, tuple([_kind(a) for a in args]))
     else:
         kinds = tuple(_kind(a) for a in args)
-        signature = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
-        loop = ufunc.resolve_dtypes((*kinds, *([None] * ufunc.nout)), signature=signature)
-    if not rec.numeric(*loop):
-        raise CannotRecord
+        wanted = None if dtype is None else (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+        loop = ufunc.resolve_dtypes((*kinds, *([None] * ufunc.nout)), signature=wanted, casting=casting)
+        if not rec.numeric(*loop):
+            raise CannotRecord
+    if ufunc is np.power and loop[0].kind in "iu" and isinstance(args[1], int) and args[1] < 0:
+        raise CannotRecord  # NumPy refuses it, at the call
     nodes = _operands(args, loop)
     if rec.repeats(nodes):
         forcing.flush()
@@ -78,13 +87,21 @@ def ufunc_node(ufunc: np.ufunc, args: tuple[Any, ...], which: int = 0, dtype: An
 def _operands(args: tuple[Any, ...], loop: tuple[np.dtype[Any], ...]) -> tuple[Node, ...]:
     out = []
     for a, d in zip(args, loop, strict=False):
-        if type(a) is Array:
+        t = type(a)
+        if t is Array:
             out.append(rec.as_node(a))
-        elif type(a) in _WEAK:
-            try:
-                out.append(const(d.type(a)))
-            except OverflowError:
-                raise CannotRecord from None
+        elif t in _WEAK:
+            node = _consts.get((a, d))
+            if node is None:
+                try:
+                    node = const(d.type(a))
+                except OverflowError:
+                    raise CannotRecord from None
+                if a:  # 0.0 and -0.0 are equal keys
+                    if len(_consts) >= MAX_CONSTS:
+                        _consts.clear()
+                    _consts[a, d] = node
+            out.append(node)
         else:
             node = rec.as_node(a)
             if not rec.numeric(node.dtype):
@@ -124,16 +141,46 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     return apply_ufunc(ufunc, (a, b))
 
 
+def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
+    """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
+    if _strict_errors():
+        return rec.at_once(ufunc, (a, b), {})
+    kinds = (ufunc, _kind(a), _kind(b))
+    found = _pairs.get(kinds)
+    try:
+        if found is None:
+            loop = loop_of(ufunc, kinds[1:])
+            found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
+        loop, op = found
+        x, y = nodes = _operands((a, b), loop)
+        if (x.trail or y.trail) and rec.repeats(nodes):
+            forcing.flush()
+            x, y = nodes = _operands((a, b), loop)
+        plain = x.order is None and y.order is None and x.dtype is loop[0] and y.dtype is loop[1]
+        if plain and (x.shape == y.shape or not y.shape):
+            node = intern(op, nodes, x.shape, loop[2])
+        else:
+            node = ufunc_node(ufunc, (a, b))
+    except CannotRecord:
+        return rec.at_once(ufunc, (a, b), {})
+    return rec.record(node, not node.shape, 3)
+
+
+_pairs: dict[tuple[Any, ...], tuple[tuple[np.dtype[Any], ...], Map]] = {}
+
+
 def apply_ufunc(ufunc: np.ufunc, args: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record a ufunc (a tuple of Arrays for several results); hands over to NumPy what cannot be recorded."""
     if _strict_errors():
         return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})
     try:
+        if ufunc.nout == 1:
+            node = ufunc_node(ufunc, args, 0, dtype)
+            return rec.record(node, not node.shape, 4)
         nodes = [ufunc_node(ufunc, args, k, dtype) for k in range(ufunc.nout)]
     except CannotRecord:
         return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})
-    results = tuple(rec.record(n, fixed=not n.shape) for n in nodes)
-    return results[0] if ufunc.nout == 1 else results
+    return tuple(rec.record(n, fixed=not n.shape) for n in nodes)
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -321,23 +368,30 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
 
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
+        t = type(other)
         if cell.node is None and self._gen == cell.gen:
             a: Any = self._nd
-            t = type(other)
-            if t is float or t is int:
-                if a.nbytes < current().eager_bytes:
-                    if self._fixed:
-                        a = a[()]
-                    r = op(a, other)
-                    return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
-            else:
-                b = _at_hand(other, t)
-                if b is not None:
-                    if self._fixed:
-                        a = a[()]
-                    if little(a, b, current().eager_bytes):
-                        r = op(a, b)
-                        return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+            settings = current()
+            limit = settings.eager_bytes
+            if a.nbytes < limit:
+                b = other
+                if t is Array:
+                    c = other._cell
+                    if c.node is not None:
+                        return pair(ufunc, self, other)
+                    b = other._nd if other._gen == c.gen else meta(other)
+                    if a.shape != b.shape and not little(a, b, limit):
+                        return pair(ufunc, self, other) if settings.engine is None else binary(ufunc, self, other)
+                    if other._fixed:
+                        b = b[()]
+                elif t not in _NUMBERS:
+                    return NotImplemented if _foreign(other) else binary(ufunc, self, other)
+                r = op(a[()] if self._fixed else a, b)
+                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+            if settings.engine is None and (t is Array or t in _NUMBERS):
+                return pair(ufunc, self, other)
+        elif cell.node is not None and (t is Array or t in _NUMBERS):
+            return pair(ufunc, self, other)
         if _foreign(other):
             return NotImplemented
         return binary(ufunc, self, other)
@@ -350,7 +404,10 @@ asarray = np.asarray
 
 def _foreign(other: Any) -> bool:
     """Whether Python should ask the other operand."""
-    if isinstance(other, Array | np.ndarray | np.generic | int | float | complex | bool | list | tuple):
+    t = type(other)
+    if t is Array or t in _NUMBERS:
+        return False
+    if isinstance(other, np.ndarray | np.generic | int | float | complex | bool | list | tuple):
         return False
     return getattr(other, "__array_ufunc__", True) is None or hasattr(other, "__array_priority__")
 

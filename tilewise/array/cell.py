@@ -46,18 +46,23 @@ class Cell:
 
     def read(self) -> Node:
         """The node that stands for the current value."""
-        with LOCK:
-            if self.node is not None:
-                return self.node
-            found = None if self.leaf is None else self.leaf()
-            if found is None:
+        node = self.node
+        if node is not None:
+            return node
+        leaf = self.leaf
+        found = None if leaf is None else leaf()
+        if found is None:
+            with LOCK:
                 buf = self.buf
-                assert buf is not None
+                if buf is None:  # recorded to meanwhile
+                    assert self.node is not None
+                    return self.node
                 if self.exports is None:
                     self.exports = []
-                found = known_leaf(buf, by_strides(buf.shape, buf.strides), self.exports)
+                order = None if buf.flags.c_contiguous else by_strides(buf.shape, buf.strides)
+                found = known_leaf(buf, order, self.exports)
                 self.leaf = weakref.ref(found)
-            return found  # type: ignore[no-any-return]
+        return found  # type: ignore[no-any-return]
 
     def free_to_write(self) -> bool:
         """Whether the buffer may be written at once: nobody else reads it."""

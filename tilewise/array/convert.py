@@ -96,7 +96,7 @@ def rows(self: Array) -> Iterator[Any]:
     """Iterate over the first axis, as NumPy does: views, or scalars of a vector."""
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    nd = forcing.fetch(self)
+    nd = forcing.force(self)
     cell = self._cell
     gen = cell.gen
     for i in range(nd.shape[0]):

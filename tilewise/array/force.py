@@ -7,13 +7,14 @@ their nodes: whatever happens, every array keeps its value.
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewise import compiler
+from tilewise import compiler, events
 from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.session import cluster_here
@@ -27,7 +28,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
-from tilewise.layout import Layout, OnDriver
+from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.plan.fuse import fuse
 from tilewise.plan.mesh import MeshPlan
 from tilewise.store import pool
@@ -37,14 +38,23 @@ PENDING: dict[int, weakref.ref[Cell]] = {}  # every pending cell, by id
 _CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
+class _Pending(weakref.ref):  # type: ignore[type-arg]
+    """An entry that removes itself when its cell dies."""
+
+    __slots__ = ("key",)
+
+    key: int
+
+
+def _forget(entry: _Pending) -> None:
+    PENDING.pop(entry.key, None)
+
+
 def register(cell: Cell) -> None:
     """Note a cell that became pending."""
-    key = id(cell)
-
-    def forget(_: Any, key: int = key) -> None:
-        PENDING.pop(key, None)
-
-    PENDING[key] = weakref.ref(cell, forget)
+    entry = _Pending(cell, _forget)
+    entry.key = id(cell)
+    PENDING[entry.key] = entry
 
 
 def pending_cells() -> list[Cell]:
@@ -81,7 +91,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
 
 def _run(nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings) -> list[Any]:
     wanted = sorted({at[c.node] for c in outputs if c.node is not None})
-    values = [_given(n) for n in nodes]
+    values = [n.value if type(n.value) is np.ndarray else _given(n) for n in nodes]
     if settings.engine == "numpy":
         return reference(nodes, values)
     plan = compiler.prepare(nodes, wanted, settings)
@@ -105,7 +115,7 @@ def _given(n: Node) -> Any:
     """A node's value if it has one before the run: leaves (brought here if they lie elsewhere) and constants."""
     if n.value is None:
         return n.op.value if type(n.op) is Const else None
-    return n.value.gather() if isinstance(n.value, Remote) else n.value
+    return gathered(n.value) if isinstance(n.value, Remote) else n.value
 
 
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
@@ -113,13 +123,17 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
     if _resolve_masks(nodes):
         nodes = walk([c.node for c in outputs if c.node is not None])
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
+    before, began = cluster.counters.network_bytes, time.perf_counter()
     results = cluster.run(plan, leaves, consts, settings.native)
+    if events.listeners:
+        moved = cluster.counters.network_bytes - before
+        events.emit(events.Event("exchange", "plan on workers", began, time.perf_counter(), moved))
     for c, remote in zip(outputs, results, strict=True):
         PENDING.pop(id(c), None)
         if stays:
             c.place(known_leaf(remote, remote.order))
         else:
-            c.become(remote.gather())
+            c.become(gathered(remote))
 
 
 def plan_mesh(
@@ -132,7 +146,7 @@ def plan_mesh(
     for n in nodes:
         if n.value is not None:
             foreign = isinstance(n.value, Remote) and n.value.cluster is not cluster
-            value = n.value.gather() if foreign else n.value
+            value = gathered(n.value) if foreign else n.value
             where[n] = value.layout if isinstance(value, Remote) else OnDriver()
             leaves.append(value)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
@@ -167,7 +181,17 @@ def fetch_cell(cell: Cell) -> ND:
     if cell.buf is not None:
         return cell.buf
     assert cell.node is not None and isinstance(cell.node.value, Remote)
-    return cell.node.value.gather()
+    return gathered(cell.node.value)
+
+
+def gathered(remote: Remote) -> ND:
+    """A value that workers hold, brought here."""
+    before, began = remote.cluster.counters.network_bytes, time.perf_counter()
+    nd = remote.gather()
+    if events.listeners:
+        moved = remote.cluster.counters.network_bytes - before
+        events.emit(events.Event("gather", "result", began, time.perf_counter(), moved))
+    return nd
 
 
 def compare(nodes: Sequence[Node], values: list[Any], settings: Settings) -> list[Any]:
@@ -279,6 +303,27 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     out = pool.empty(nd.shape, nd.dtype, node.order)
     out[...] = nd
     return out
+
+
+def plan_of(arrays: Sequence[Array], mesh: Mesh | None) -> tuple[Any, list[Node], list[int]]:
+    """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
+    with LOCK:
+        settings = current()
+        roots = list(dict.fromkeys(node_of(x) for x in arrays))
+        nodes = walk(roots)
+        at = {n: i for i, n in enumerate(nodes)}
+        kept = [c.node for c in pending_cells() if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP)]
+        roots = list(dict.fromkeys([*roots, *kept]))
+        if mesh is None:
+            wanted = sorted(at[r] for r in roots)
+            return compiler.prepare(nodes, wanted, settings), nodes, wanted
+        where: dict[Node, Layout] = {}
+        for n in nodes:
+            if n.value is not None:
+                here = isinstance(n.value, Remote) and n.value.cluster.mesh == mesh and not n.value.cluster.closed
+                where[n] = n.value.layout if here else OnDriver()
+        plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings)
+        return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]
 
 
 def force(x: Array) -> ND:

@@ -7,6 +7,7 @@ whether NumPy's result is a view of a cell or new memory.
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, root
 from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
@@ -28,8 +30,10 @@ from tilewise.ops.elementwise import UnknownLength
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by character
 
-# Call sites of pending operations -> bit, and the code (kept, so that its id stays its own; hashing code is slow).
-_sites: dict[tuple[int, int], tuple[int, CodeType]] = {}
+Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
+_sites: dict[Place, int] = {}  # places of pending operations -> bit
+_lines: dict[Place, tuple[CodeType, tuple[str, int]]] = {}  # all places met -> file and line; keeps the code's id its own
+MAX_LINES = 4096
 
 
 # -- where the user is ---------------------------------------------------------------------------------------------
@@ -43,32 +47,40 @@ def user_frame(depth: int = 2) -> FrameType:
     return frame
 
 
-def record(node: Node, fixed: bool = False) -> Array:
-    """A pending array for a node; flushes first where the program repeats itself (a turn of a loop)."""
+def record(node: Node, fixed: bool = False, depth: int = 3) -> Array:
+    """A pending array for a node. `depth`: the user is at least so many frames up (see note_site)."""
     x = from_node(node, fixed)
-    if node.value is None:
-        note_site(node)
+    if node.value is None and node.site is None:
+        note_site(node, depth)
     forcing.register(x._cell)
     return x
 
 
-def note_site(node: Node) -> None:
+def note_site(node: Node, depth: int = 2) -> None:
     """Remember the user's line, and the call sites this node hangs on."""
     if node.site is not None:
         return
-    frame = user_frame(3)
-    node.site = (frame.f_code.co_filename, frame.f_lineno)
+    frame = sys._getframe(depth)
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    code = frame.f_code
+    place = (id(code), frame.f_lasti)
+    line = _lines.get(place)
+    if line is None:
+        if len(_lines) >= MAX_LINES:
+            _lines.clear()
+            _sites.clear()
+        line = _lines[place] = (code, (code.co_filename, frame.f_lineno))
+    node.site = line[1]
     trail = 0
     for i in node.inputs:
         trail |= i.trail
     if not forcing.PENDING:
         _sites.clear()
-    code = frame.f_code
-    key = (id(code), frame.f_lasti)
-    found = _sites.get(key)
-    if found is None:
-        found = _sites[key] = (1 << len(_sites), code)
-    node.trail = trail | found[0]
+    bit = _sites.get(place)
+    if bit is None:
+        bit = _sites[place] = 1 << len(_sites)
+    node.trail = trail | bit
 
 
 def repeats(nodes: Sequence[Node]) -> bool:
@@ -79,8 +91,8 @@ def repeats(nodes: Sequence[Node]) -> bool:
     if not trail:
         return False
     frame = user_frame(3)
-    found = _sites.get((id(frame.f_code), frame.f_lasti))
-    return found is not None and bool(trail & found[0]) and current().flush
+    bit = _sites.get((id(frame.f_code), frame.f_lasti))
+    return bit is not None and bool(trail & bit) and current().flush
 
 
 def settle(x: Array) -> None:
@@ -105,9 +117,14 @@ def known(x: Array) -> ND | None:
 def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
     """A node for an operand: an Array's node, a snapshot of an ndarray, or a constant."""
     if type(value) is Array:
-        nd = known(value)
-        if nd is not None and nd.ndim == 0:
-            return const(nd[()])
+        if value._cell.node is None:
+            nd = value._nd
+            if nd is None or value._gen != value._cell.gen:
+                nd = meta(value)
+            if nd.ndim == 0:
+                return const(nd[()])
+            if nd is value._cell.buf:
+                return value._cell.read()
         return node_of(value)
     nd = np.asarray(value, dtype)
     if nd.ndim == 0:
@@ -283,10 +300,21 @@ _warned: set[tuple[str, str, int]] = set()
 
 def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """Gather, NumPy, wrap again; says so once per call site, or refuses, as configured."""
-    name = name or getattr(func, "__name__", str(func))
+    announce(name or getattr(func, "__name__", str(func)), args, kwargs)
+    return at_once(func, args, kwargs)
+
+
+def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
+    """Say that NumPy does this (once per call site), or refuse, as configured; nothing about little work."""
     arrays: list[Array] = []
     find_arrays(args, arrays)
     find_arrays(kwargs.values(), arrays)
+    arrays = [x for x in arrays if numeric(x.dtype)]
+    if events.listeners and arrays:
+        now = time.perf_counter()
+        frame = user_frame()
+        where_at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        events.emit(events.Event("fallback", name, now, now, sum(x.nbytes for x in arrays), where=where_at))
     mode = current().fallback
     if mode != "silent" and not small(arrays) and arrays:
         frame = user_frame()
@@ -303,7 +331,6 @@ def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         if where not in _warned:
             _warned.add(where)
             warnings.warn_explicit(FallbackWarning(text), None, where[1], where[2])
-    return at_once(func, args, kwargs)
 
 
 def retry_lengths(build: Callable[[], Node], arrays: Sequence[Array]) -> Node:

@@ -41,7 +41,7 @@ class Session:
             raise ConfigError(message(f"no engine {engine!r}", cure=f"choose one of {', '.join(ENGINES)}"))
         if checkpoint is not None or every is not None:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
-        count = _workers(engine, workers, mesh)
+        count = worker_count(engine, workers, mesh)
         self.engine = engine
         self.memory = None if memory is None else parse_bytes(memory)
         self.mesh = Mesh(count, current().blocks)
@@ -78,7 +78,8 @@ class Session:
         return f"<session {self.engine}, {self.workers} worker{'s' if self.workers > 1 else ''}>"
 
 
-def _workers(engine: str, workers: int | None, mesh: Any) -> int:
+def worker_count(engine: str, workers: int | None, mesh: Any) -> int:
+    """The number of workers asked for, checked."""
     if mesh is not None:
         dims = (mesh,) if isinstance(mesh, int) else tuple(mesh)
         if len(dims) != 1:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tilewise import events
 from tilewise.compiler import overwritten
 from tilewise.ir.node import Leaf, Length, Node
 from tilewise.kernel import interpret
@@ -19,7 +21,7 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.views import Window, explain
-from tilewise.plan.steps import Call, Pass, Step, View, Write
+from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
 from tilewise.store import pool
 from tilewise.target import threads
 
@@ -58,6 +60,7 @@ class Runner:
         """
         noted: set[Node] = set()
         for step, kernel in self.steps:
+            began = time.perf_counter() if events.listeners else 0.0
             try:
                 match step:
                     case Pass():
@@ -74,6 +77,8 @@ class Runner:
             except Exception as error:
                 note_site(error, nodes, step)
                 raise
+            if events.listeners:
+                report(step, nodes, values, began)
             if self.bases:
                 _keep_progress(step, nodes, values, noted)
             for x in step.frees if free else ():
@@ -89,6 +94,20 @@ def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set
             if isinstance(v, np.ndarray) and n.value is None:
                 n.value = v
                 noted.add(n)
+
+
+def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> None:
+    """Tell listeners what a step did."""
+    if isinstance(step, View):
+        return
+    made = makes(step)
+    ops = step.members if isinstance(step, Pass) else made
+    name = ", ".join(nodes[m].op.label() for m in dict.fromkeys((*ops, *made)))
+    touched = sum(v.nbytes for x in {*reads(step), *made} if isinstance(v := values[x], np.ndarray))
+    kind = {Pass: "pass", Call: "call", Write: "write"}[type(step)]
+    site = nodes[made[0]].site
+    where = "" if site is None else f"{site[0]}:{site[1]}"
+    events.emit(events.Event(kind, name, began, time.perf_counter(), touched, where=where))
 
 
 def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
@@ -115,7 +134,8 @@ def call(node: Node, inputs: list[Any]) -> Any:
     op = node.op
     if type(op) is Map and node.known and node.nbytes >= PARALLEL_BYTES and op.fn.nout == 1:
         return _map_tiles(node, op, inputs)
-    result = op.numpy(*inputs)
+    with np.errstate(all="ignore"):  # recorded work raises no warnings
+        result = op.numpy(*inputs)
     if type(op) is Compress:
         length = node.shape[0]
         assert isinstance(length, Length)

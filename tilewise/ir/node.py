@@ -133,7 +133,9 @@ def intern(
     node.site = None
     node.trail = 0
     node.value = None
-    _table[key] = _Entry(node, key)
+    entry = _Entry(node, _forget)
+    entry.key = key
+    _table[key] = entry
     return node
 
 
@@ -152,9 +154,21 @@ class Leaf(Op):
         self.loose = False
 
 
+_new = object.__new__
+
+
 def known_leaf(value: Any, order: tuple[int, ...] | None, exports: list[Any] | None = None) -> Node:
     """A leaf node with its value (an array here, or a handle on one that an engine holds)."""
-    node = intern(Leaf(exports), (), value.shape, value.dtype, order)
+    node = Node()  # no two leaves are equal: there is nothing to look up
+    op = node.op = _new(Leaf)
+    op.exports = exports
+    op.loose = False
+    node.inputs = ()
+    node.shape = value.shape
+    node.dtype = value.dtype
+    node.order = order
+    node.site = None
+    node.trail = 0
     node.value = value
     return node
 
@@ -164,13 +178,7 @@ class _Entry(weakref.ref):  # type: ignore[type-arg]
 
     __slots__ = ("key",)
 
-    def __new__(cls, node: Node, key: Any) -> _Entry:
-        return super().__new__(cls, node, _forget)
-
-    def __init__(self, node: Node, key: Any) -> None:
-        super().__init__(node, _forget)
-        # The key holds the inputs, not the node: no cycle. It dies with the entry.
-        self.key = key
+    key: Any  # holds the inputs, not the node: no cycle. It dies with the entry.
 
 
 def _forget(entry: _Entry) -> None:
@@ -192,16 +200,24 @@ def walk(roots: Iterable[Node]) -> list[Node]:
         if node in seen:
             stack.pop()
             continue
-        waiting = False
         if node.value is None:
-            for x in reversed(node.inputs):
+            waiting = False
+            for x in node.inputs[::-1]:
                 if x not in seen:
                     stack.append(x)
                     waiting = True
-        if not waiting:
-            stack.pop()
-            seen.add(node)
-            out.append(node)
+            if waiting:
+                x = stack[-1]
+                while x.value is not None or not x.inputs:  # leaves on top: nothing to wait for
+                    stack.pop()
+                    if x not in seen:
+                        seen.add(x)
+                        out.append(x)
+                    x = stack[-1]
+                continue
+        stack.pop()
+        seen.add(node)
+        out.append(node)
     return out
 
 

@@ -96,17 +96,15 @@ def cast(node: Node, dtype: np.dtype[Any]) -> Node:
 def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], which: int = 0) -> Node:
     """The node of a scalar function on `args`, by the loop's dtypes (arguments, then results)."""
     shape = args[0].shape
-    same = True
     for a in args:
         if a.shape != shape:
-            same = False
-    if not same:
-        shape = broadcast([a.shape for a in args])
+            shape = broadcast([a.shape for a in args])
+            break
     order = None
     inputs = args
     for i, a in enumerate(args):
         if a.order is not None and order is None:
             order = broadcast_order(len(shape), [(x.shape, x.order) for x in args])
-        if a.dtype != loop[i]:
+        if a.dtype is not loop[i] and a.dtype != loop[i]:
             inputs = (*inputs[:i], cast(a, loop[i]), *inputs[i + 1 :])
     return intern(map_op(name, loop[len(args) + which], which), inputs, shape, loop[len(args) + which], order)

@@ -53,6 +53,22 @@ class Scan(Op):
 
 
 @dataclass(frozen=True)
+class Segments(Op):
+    """`ufunc.reduceat` along an axis: the second input holds where segments start."""
+
+    fn: str
+    axis: int
+    dtype: np.dtype[Any]
+    name = "segments"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return UFUNCS[self.fn].reduceat(arrays[0], arrays[1], axis=self.axis, dtype=self.dtype)
+
+    def label(self) -> str:
+        return f"{self.fn}.reduceat[{self.axis}]"
+
+
+@dataclass(frozen=True)
 class Arg(Op):
     """argmin / argmax along an axis, or over everything (axis None)."""
 
@@ -101,6 +117,12 @@ def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np
 def scan(node: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:
     """Running reduction along an axis."""
     return intern(Scan(fn, axis, dtype), (cast(node, dtype),), node.shape, dtype, node.order)
+
+
+def segments(node: Node, starts: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:
+    """Reductions of the slices that `starts` names."""
+    shape = (*node.shape[:axis], starts.shape[0], *node.shape[axis + 1 :])
+    return intern(Segments(fn, axis, dtype), (cast(node, dtype), starts), shape, dtype)
 
 
 def arg(node: Node, fn: str, axis: int | None, keepdims: bool) -> Node:

@@ -67,6 +67,7 @@ class _Chooser:
         self.layouts: list[Layout] = []
         self.new: dict[Node, int] = {}  # given node -> position of its value
         self.moved: dict[tuple[int, Layout], int] = {}
+        self.landed: dict[int, int] = {}  # leaf on the driver -> its first copy on the workers
         self.pins: list[Node] = []  # keeps rebuilt nodes alive: equal structure must stay one node
 
     def run(self, wanted: Sequence[int]) -> Placed:
@@ -79,8 +80,9 @@ class _Chooser:
             elif type(n.op) is Window and (u := unfold(n)) is not n:
                 self.new[n] = self._view(u)
             else:
-                self.new[n] = self._place(n, [self.new[x] for x in n.inputs])
+                self.new[n] = self._place(n, [self._nearest(self.new[x]) for x in n.inputs])
         self._widen_halos()
+        self.landed = {}
         ends = tuple(self._settled(self.new[self.given[w]]) for w in wanted)
         leaves = tuple(self.new[n] for n in self.given if n in self.leaves)
         return Placed(tuple(self.nodes), tuple(self.layouts), leaves, ends)
@@ -97,8 +99,12 @@ class _Chooser:
             chain.append(u)
             u = u.inputs[0]
         for n in reversed(chain):
-            self.new[n] = self._place(n, [self.new[n.inputs[0]]])
+            self.new[n] = self._place(n, [self._nearest(self.new[n.inputs[0]])])
         return self.new[chain[0]] if chain else self.new[u]
+
+    def _nearest(self, i: int) -> int:
+        """An input that has left the driver is taken from where it went first."""
+        return self.landed.get(i, i)
 
     def _place(self, n: Node, ins: list[int]) -> int:
         have = [self.layouts[i] for i in ins]
@@ -138,6 +144,8 @@ class _Chooser:
             node = intern(move, (x,), x.dims, x.dtype, x.order)
             node.site = x.site
             done = self.moved[(i, layout)] = self._add(node, layout)
+            if isinstance(self.layouts[i], OnDriver):
+                self.landed.setdefault(i, done)
         return done
 
     def _settled(self, i: int) -> int:
@@ -176,13 +184,11 @@ class _Chooser:
 
     def _rebuild(self, change: dict[int, tuple[int, Layout]]) -> None:
         """Replace halo moves by wider shared ones; positions are kept, duplicates point at the first."""
-        first: dict[tuple[int, Layout], int] = {
-            (i, self.layouts[m]): m for (i, _), m in self.moved.items() if m not in change
-        }
+        goal = {m: (i, self.layouts[m]) for (i, _), m in self.moved.items()} | change
+        first: dict[tuple[int, Layout], int] = {}
         to: list[int] = list(range(len(self.nodes)))
-        for m in sorted(change):
-            i, layout = change[m]
-            to[m] = first.setdefault((i, layout), m)
+        for m in sorted(goal):
+            to[m] = first.setdefault(goal[m], m)
         fresh: list[Node] = []
         where = {n: k for k, n in enumerate(self.nodes)}
         for k, n in enumerate(self.nodes):

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tilewise.ir.order import strides_of
+
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 POOLED_AT_BYTES = 256 * KIB
 HUGE_PAGE = 2 * MIB
@@ -24,6 +26,7 @@ HUGE_PAGE = 2 * MIB
 IDLE_LIMIT_BYTES = GIB
 
 Array = np.ndarray[Any, Any]
+Strides = tuple[int, ...] | None
 
 
 class _Block:
@@ -49,9 +52,15 @@ class _Owner:
 
     __slots__ = ("__array_interface__", "_block", "_pool")
 
-    def __init__(self, pool: Pool, block: _Block, shape: tuple[int, ...], typestr: str) -> None:
+    def __init__(self, pool: Pool, block: _Block, shape: tuple[int, ...], typestr: str, strides: Strides) -> None:
         self._pool, self._block = pool, block
-        self.__array_interface__ = {"shape": shape, "typestr": typestr, "data": (block.address, False), "version": 3}
+        self.__array_interface__ = {
+            "shape": shape,
+            "typestr": typestr,
+            "strides": strides,
+            "data": (block.address, False),
+            "version": 3,
+        }
 
     def __del__(self) -> None:
         self._pool._give_back(self._block)
@@ -65,14 +74,15 @@ class Pool:
         self._free: dict[int, list[_Block]] = {}
         self._lock = threading.Lock()
         self._idle = self._in_use = self._peak = 0
+        self.high_water = 0  # the most in use since someone last asked to start over
 
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        """An ndarray in C order."""
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, strides: Strides) -> Array:
+        """An ndarray with these strides (None: C order)."""
         kind = np.dtype(dtype)
         nbytes = prod(shape) * kind.itemsize
         if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
-            return np.empty(shape, kind)
-        return np.asarray(_Owner(self, self._take(_rung(nbytes)), shape, kind.str))
+            return np.ndarray(shape, kind, strides=strides)
+        return np.asarray(_Owner(self, self._take(_rung(nbytes)), shape, kind.str, strides))
 
     def trim(self, idle_bytes: int = 0) -> None:
         """Give idle memory back to the system until at most `idle_bytes` are left."""
@@ -87,6 +97,12 @@ class Pool:
             self._drain()
             return self._idle
 
+    def start_over(self) -> None:
+        """Count the high-water mark from what is in use now."""
+        with self._lock:
+            self._drain()
+            self.high_water = self._in_use
+
     def after_fork(self) -> None:
         """A child gets a lock nobody holds."""
         self._lock = threading.Lock()
@@ -96,6 +112,7 @@ class Pool:
             self._drain()
             self._in_use += size
             self._peak = max(self._peak, self._in_use)
+            self.high_water = max(self.high_water, self._in_use)
             waiting = self._free.get(size)
             if waiting:
                 self._idle -= size
@@ -145,9 +162,8 @@ if hasattr(os, "register_at_fork"):
 def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] | None = None) -> Array:
     """An uninitialised ndarray; `order_perm` names the axes from the outermost in memory to the innermost."""
     if order_perm is None:
-        return _pool.empty(shape, dtype)
-    array = _pool.empty(tuple(shape[axis] for axis in order_perm), dtype)
-    return array.transpose(np.argsort(order_perm))
+        return _pool.empty(shape, dtype, None)
+    return _pool.empty(shape, dtype, strides_of(shape, np.dtype(dtype).itemsize, order_perm))
 
 
 def trim(idle_bytes: int = 0) -> None:
@@ -158,3 +174,13 @@ def trim(idle_bytes: int = 0) -> None:
 def idle_bytes() -> int:
     """How much memory waits to be used again."""
     return _pool.idle_bytes()
+
+
+def reset_peak() -> None:
+    """Start a new high-water mark."""
+    _pool.start_over()
+
+
+def peak_bytes() -> int:
+    """The most pooled memory in use at once since `reset_peak`."""
+    return _pool.high_water

@@ -1,0 +1,72 @@
+"""ufunc.at, recorded. In: an Array, index arrays, values. Out: a pending value of its cell, or leave to NumPy.
+
+Sums by key (`np.add.at(total, key, x)`) are the usual case: repeated indices count each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import loop_of
+from tilewise.array.cell import LOCK
+from tilewise.array.handle import Array, meta, window_of
+from tilewise.array.indexing import _gather_shape as selected_shape
+from tilewise.array.indexing import _index_node as index_node
+from tilewise.ir.node import Node, intern
+from tilewise.ops.index import At
+
+
+def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
+    """Record f.at(x, indices, value). False where NumPy must do it, or say what is wrong."""
+    arrays: list[Array] = [x]
+    rec.find_arrays((indices, value), arrays)
+    if x._fixed or rec.small(arrays) or not all(rec.numeric(a.dtype) for a in arrays) or not meta(x).flags.writeable:
+        return False
+    if f.nout != 1 or (value is None) != (f.nin == 1):
+        return False
+    try:
+        rec.settle(x)
+        nodes = _index_nodes(x, indices if type(indices) is tuple else (indices,))
+        source = None if value is None else rec.as_node(value)
+        kinds = (x.dtype,) if source is None else (x.dtype, source.dtype)
+        fits = nodes is not None and _fits(x, nodes, source)
+        if not fits or not np.can_cast(loop_of(f, kinds)[-1], x.dtype, "same_kind"):
+            return False
+    except Exception:
+        return False
+    assert nodes is not None
+    with LOCK:
+        op = At(f.__name__, tuple(("a", i) for i in range(len(nodes))), window_of(x))
+        base = x._cell.read()
+        given = () if source is None else (source,)
+        new = intern(op, (base, *given, *nodes), base.shape, base.dtype, base.order)
+        rec.note_site(new)
+        x._cell.record(new)
+        forcing.register(x._cell)
+    return True
+
+
+def _index_nodes(x: Array, parts: tuple[Any, ...]) -> list[Node] | None:
+    """One node per index array; None if the key has anything else (NumPy does it), checked where values are known."""
+    shown = meta(x)
+    nodes: list[Node] = []
+    for axis, k in enumerate(parts):
+        if not isinstance(k, Array | np.ndarray | list) or axis >= shown.ndim:
+            return None
+        node = index_node(k, shown, axis)
+        if node is None or not node.known or node.dtype.kind not in "iu":
+            return None
+        nodes.append(node)
+    return nodes
+
+
+def _fits(x: Array, nodes: list[Node], source: Node | None) -> bool:
+    if source is None or source.shape == ():
+        return True
+    probe = [np.zeros((1,) * n.ndim, np.intp) for n in nodes]
+    shape = selected_shape(meta(x).shape, probe, [n.shape for n in nodes])
+    return source.known and np.broadcast_shapes(source.shape, shape) == shape

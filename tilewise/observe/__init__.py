@@ -1,0 +1,1 @@
+"""Seeing: plans as text before they run, profiles of what ran."""

@@ -1,0 +1,229 @@
+"""Plans for people. In: steps over nodes, layouts. Out: `Plan`, with its text and its numbers. Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.cost.model import FIXED, exchange_seconds
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, Shard, describe, held_box, route
+from tilewise.plan.mesh import MeshPlan, Spec
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step as a person reads it."""
+
+    kind: str
+    operators: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    layout: str
+    bytes_read: int
+    bytes_written: int
+    where: str
+    kernel: Any = None
+
+    def __str__(self) -> str:
+        names = ", ".join(self.operators)
+        names = names if len(names) <= 60 else f"{len(self.operators)} operators: {names[:44]}…"
+        size = "x".join(map(str, self.shape)) or "scalar"
+        return f"  {self.kind:<6} {names:<62} {size + ' ' + self.dtype:<24} {self.layout:<16} {self.where}"
+
+
+@dataclass(frozen=True)
+class ExchangeRow:
+    """One exchange: what kind, of which value, how many bytes cross."""
+
+    kind: str
+    value: str
+    source: str
+    target: str
+    bytes: int
+    where: str
+    bound: bool = False  # the bytes are an upper bound (they depend on data)
+
+    def __str__(self) -> str:
+        most = "at most " if self.bound else ""
+        return f"  {self.kind:<18} {self.value:<28} {self.source} -> {self.target:<24} {most}{self.bytes:,} bytes  {self.where}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps that need no communication."""
+
+    steps: tuple[StepRow, ...]
+
+    @property
+    def passes(self) -> tuple[StepRow, ...]:
+        """The fused steps."""
+        return tuple(s for s in self.steps if s.kind == "pass")
+
+
+class Plan:
+    """What evaluating some arrays would do, and what it would cost. `str(plan)` is a table.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0):
+    ...     x = tw.arange(1000.0)
+    ...     plan = tw.explain((x * x).sum(), workers=4)
+    >>> plan.network_bytes > 0
+    True
+    """
+
+    optimal = False  # layouts are chosen node by node; nothing is proved about them
+    bound: float | None = None
+    certificate: Any = None
+
+    def __init__(self, steps: Sequence[Step], specs: Sequence[Spec], mesh: Mesh, layouts: Sequence[Layout] | None, plan: MeshPlan | None, results: Sequence[int]) -> None:
+        self.mesh = mesh
+        self._specs = specs
+        self._layouts = layouts
+        self.parts: list[Stage | ExchangeRow] = []
+        run: list[StepRow] = []
+        self.seconds = 0.0
+        for k, step in enumerate(steps):
+            if isinstance(step, Exchange):
+                if run:
+                    self.parts.append(Stage(tuple(run)))
+                    run = []
+                assert plan is not None
+                for e in plan.routes[k]:
+                    self._exchange(specs[step.pos], e)
+            else:
+                run.append(self._row(step))
+        if run:
+            self.parts.append(Stage(tuple(run)))
+        if layouts is not None:
+            for pos in results:
+                for e in route(layouts[pos], OnDriver(), specs[pos].shape, mesh):
+                    self._exchange(specs[pos], e)
+        self.memory_bytes = _peak(steps, specs, layouts, mesh, results)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Groups of steps between exchanges."""
+        return tuple(p for p in self.parts if isinstance(p, Stage))
+
+    @property
+    def exchanges(self) -> tuple[ExchangeRow, ...]:
+        """Everything that moves, scatter of inputs and gather of results included."""
+        return tuple(p for p in self.parts if isinstance(p, ExchangeRow))
+
+    @property
+    def network_bytes(self) -> int:
+        """Bytes that cross between workers, summed over workers."""
+        return sum(e.bytes for e in self.exchanges)
+
+    @property
+    def layouts(self) -> tuple[tuple[str, Layout], ...]:
+        """Operator and layout of every node."""
+        return tuple((s.op.label(), lay) for s, lay in zip(self._specs, self._layouts or [Replicate()] * len(self._specs), strict=True))
+
+    def _exchange(self, spec: Spec, e: Any) -> None:
+        moved = e.bytes(spec.dtype.itemsize)
+        self.parts.append(
+            ExchangeRow(str(e.kind), _value(spec), describe(e.src), describe(e.dst), moved, _where(spec.site))
+        )
+        self.seconds += exchange_seconds(moved, self.mesh, FIXED)
+
+    def _row(self, step: Step) -> StepRow:
+        specs = self._specs
+        made = makes(step)
+        first = specs[made[0]]
+        layout = describe(self._layouts[made[0]]) if self._layouts is not None else "here"
+        if isinstance(step, Pass):
+            ops = tuple(specs[m].op.label() for m in (*step.members, *(o for o in made if o not in step.members)))
+            read, written = sum(self._bytes(x) for x in step.inputs), sum(self._bytes(x) for x in made)
+            self.seconds += (read + written) / FIXED.memory_rate
+            space = specs[step.space]
+            return StepRow("pass", ops, space.shape, str(space.dtype), layout, read, written, _where(first.site), step.kernel)
+        kind = {View: "view", Call: "numpy", Write: "write"}[type(step)]
+        inputs = (step.input,) if isinstance(step, View) else step.inputs if isinstance(step, Call) else (step.base, *step.inputs)  # type: ignore[union-attr]
+        read = 0 if kind == "view" else sum(self._bytes(x) for x in inputs)
+        written = 0 if kind == "view" else sum(self._bytes(x) for x in made)
+        self.seconds += (read + written) / FIXED.memory_rate
+        return StepRow(kind, (first.op.label(),), first.shape, str(first.dtype), layout, read, written, _where(first.site))
+
+    def _bytes(self, pos: int) -> int:
+        return _held(pos, self._specs, self._layouts, self.mesh)
+
+    def __str__(self) -> str:
+        passes = sum(len(s.passes) for s in self.stages)
+        who = "1 worker" if self.mesh.workers == 1 else f"{self.mesh.workers} workers"
+        if self.mesh.blocks > 1:
+            who += f" of {self.mesh.blocks} blocks"
+        lines = [
+            f"Plan for {who}: {len(self.stages)} stages, {passes} passes, {len(self.exchanges)} exchanges",
+            f"{self.network_bytes:,} bytes cross between workers, peak {self.memory_bytes / MIB:,.2f} MiB per worker, "
+            f"predicted {self.seconds * 1e3:,.3f} ms",
+        ]
+        number = 0
+        for part in self.parts:
+            if isinstance(part, Stage):
+                number += 1
+                lines.append(f"stage {number}")
+                lines.extend(str(s) for s in part.steps)
+            else:
+                lines.append("exchange" + str(part)[1:])
+        if self.mesh.workers > 1:
+            lines.append("Layouts were chosen step by step; this plan is not proved to be the cheapest.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the same table."""
+        text = str(self).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return f"<pre>{text}</pre>"
+
+
+def _value(spec: Spec) -> str:
+    size = "x".join(map(str, spec.shape)) or "scalar"
+    return f"{size} {spec.dtype}"
+
+
+def _where(site: tuple[str, int] | None) -> str:
+    return "" if site is None else f"{site[0].rsplit('/', 1)[-1]}:{site[1]}"
+
+
+def _held(pos: int, specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh) -> int:
+    """Bytes of a value on the worker that holds most of it."""
+    spec = specs[pos]
+    n = spec.dtype.itemsize
+    for d in spec.shape:
+        n *= d
+    layout = None if layouts is None else layouts[pos]
+    if isinstance(layout, Shard):
+        most = 0
+        for w in range(mesh.workers):
+            size = spec.dtype.itemsize
+            for lo, hi in held_box(layout, spec.shape, mesh, worker=w):
+                size *= hi - lo
+            most = max(most, size)
+        return most
+    return 0 if isinstance(layout, OnDriver) else n
+
+
+def _peak(steps: Sequence[Step], specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh, results: Sequence[int]) -> int:
+    """The most bytes a worker holds at once: inputs, what is alive, what is being made."""
+    alive = {i for i, s in enumerate(specs) if s.leaf}
+    now = sum(_held(i, specs, layouts, mesh) for i in alive)
+    most = now
+    for step in steps:
+        if not isinstance(step, View):
+            for m in makes(step):
+                if m not in alive:
+                    alive.add(m)
+                    now += _held(m, specs, layouts, mesh)
+        most = max(most, now)
+        for x in step.frees:
+            if x in alive and x not in results and not specs[x].leaf:
+                alive.discard(x)
+                now -= _held(x, specs, layouts, mesh)
+    return most

@@ -1,0 +1,86 @@
+"""Profiles. In: events while a block of code runs. Out: bytes, seconds, kernels, a timeline."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise import events
+from tilewise.events import Event
+from tilewise.store import pool
+
+
+@dataclass
+class KernelRow:
+    """All runs of one kernel (or operator)."""
+
+    name: str
+    calls: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second."""
+        return self.bytes / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Profile:
+    """What ran inside a `with tw.profile() as p:` block; read it afterwards.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0), tw.profile() as p:
+    ...     total = float(tw.arange(10.0).sum())
+    >>> p.network_bytes
+    0
+    """
+
+    seconds: float = 0.0
+    network_bytes: int = 0
+    peak_bytes: int = 0
+    timeline: list[Event] = field(default_factory=list)
+    _start: float = 0.0
+
+    def __enter__(self) -> Profile:
+        self._start = time.perf_counter()
+        pool.reset_peak()
+        events.listeners.append(self._hear)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        events.listeners.remove(self._hear)
+        self.seconds = time.perf_counter() - self._start
+        self.peak_bytes = pool.peak_bytes()
+
+    def _hear(self, event: Event) -> None:
+        self.timeline.append(event)
+        if event.kind in ("exchange", "gather"):
+            self.network_bytes += event.bytes
+
+    @property
+    def kernels(self) -> list[KernelRow]:
+        """Passes and operators, the slowest first."""
+        rows: dict[str, KernelRow] = {}
+        for e in self.timeline:
+            if e.kind in ("pass", "call", "write"):
+                row = rows.setdefault(e.name, KernelRow(e.name))
+                row.calls += 1
+                row.seconds += e.end - e.start
+                row.bytes += e.bytes
+        return sorted(rows.values(), key=lambda r: -r.seconds)
+
+    @property
+    def fallbacks(self) -> list[Event]:
+        """Functions that were handed to NumPy."""
+        return [e for e in self.timeline if e.kind == "fallback"]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.seconds * 1e3:,.1f} ms, {self.network_bytes:,} bytes between workers, {len(self.fallbacks)} fallbacks",
+            f"{'calls':>6} {'ms':>10} {'GB/s':>7}  what",
+        ]
+        for r in self.kernels:
+            lines.append(f"{r.calls:>6} {r.seconds * 1e3:>10.2f} {r.rate / 1e9:>7.1f}  {r.name[:90]}")
+        return "\n".join(lines)

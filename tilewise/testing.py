@@ -1,0 +1,30 @@
+"""Switches for honesty. In: a block of code. Out: the same code, run with other layouts, or compared node by node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.config import config
+
+
+def random_layouts(seed: int) -> Any:
+    """Force arbitrary valid layouts on whatever is evaluated inside: no choice may change a result.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3), tw.testing.random_layouts(7):
+    ...     x = tw.arange(12.0).reshape(3, 4)
+    ...     print((x + x.T.sum(axis=0)[:, None]).sum())
+    330.0
+    """
+    return config(layout_seed=seed)
+
+
+def compare() -> Any:
+    """Run what is evaluated inside node by node beside NumPy, and name the first node that differs.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0), tw.testing.compare():
+    ...     print((tw.arange(4) * 3).sum())
+    18
+    """
+    return config(compare=True)
