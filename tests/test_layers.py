@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent / "tilewise"
 LEVELS = {
     "errors": 0,
     "config": 1,
+    "events": 1,
     "machine": 1,
     "ir": 1,
     "layout": 2,
@@ -24,7 +25,7 @@ LEVELS = {
     "rewrite": 5,
     "solver": 5,
     "plan": 6,
-    "compiler": 6,
+    "compiler": 6.5,  # ties solver and plan together
     "engine": 7,
     "observe": 7,
     "array": 8,
@@ -35,6 +36,8 @@ LEVELS = {
     "cli": 10,
     "apps": 10,
 }
+# Doors that open when first used: LLVM and Ray are large, and Ray is optional.
+LAZY = {("tilewise.engine.run", "tilewise.target.llvm"), ("tilewise.array.session", "tilewise.engine.ray")}
 IMPORTERS = ("importlib.import_module", "import_module", "__import__")
 
 
@@ -108,7 +111,8 @@ def test_imports_point_downwards_and_stand_at_the_top(path: Path) -> None:
     for found in imports(path):
         where = f"{path}:{found.line}: {found.importer} imports {found.imported}"
         assert not upward(found), f"{where}, which is not below it. Let the higher one pass a function in."
-        assert found.at_top, f"{where} inside a function. Move it to the top of the file."
+        lazy = (found.importer, found.imported) in LAZY
+        assert found.at_top or lazy, f"{where} inside a function. Move it to the top of the file."
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ know(np.matmul, matmul)
 
 def _matmul_operator(self: Array, other: Any) -> Any:
     cell = self._cell
-    if cell.node is None and self._gen == cell.gen and type(other) is Array:
+    if cell.node is None and self._gen == cell.gen and type(other) is Array and not self._fixed:
         c = other._cell
         if c.node is None and other._gen == c.gen:
             a: Any = self._nd
@@ -89,10 +89,8 @@ def _imatmul(self: Array, other: Any) -> Any:
     if self._fixed:
         return NotImplemented
     if self.ndim < 1 or np.ndim(other) < 2:
-        raise ValueError(
-            "inplace matrix multiplication requires the first operand to have at least one and the second at least two "
-            "dimensions."
-        )
+        copied = forcing.force(self).copy()
+        copied @= rec.unwrap(other)  # NumPy says what is wrong
     return matmul(self, other, out=self)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     shape = rec.unwrap(shape)
     if isinstance(shape, int | np.integer) or (isinstance(shape, np.ndarray) and shape.ndim == 0):
         shape = (shape,)
-    out = tuple(int(d.__index__()) for d in shape)
+    out = tuple(operator.index(d) for d in shape)
     if any(d < 0 for d in out):
         raise ValueError("negative dimensions are not allowed")
     return out
@@ -44,7 +45,7 @@ def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
         return from_buffer(np.zeros(dims, dtype))
     if nbytes < rec.eager_limit() or not rec.numeric(dtype) or not dims:
         if order in ("C", None):
-            return from_buffer(np.full(dims, value, dtype))
+            return from_buffer(np.zeros(dims, dtype) if type(value) is int and value == 0 else np.full(dims, value, dtype))
         out = np.empty(dims, dtype) if dtype.hasobject else pool.empty(dims, dtype, _perm(order, len(dims)))
         out[...] = value
         return from_buffer(out)
@@ -54,6 +55,10 @@ def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
 
 def _perm(order: Any, ndim: int) -> Order:
     """A memory order from NumPy's letter, or as it is."""
+    if isinstance(order, str):
+        order = order.upper()
+        if order not in ("C", "F", "A", "K"):
+            raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
     if order in ("C", "K", "A", None):
         return None
     return fortran(ndim) if order == "F" else order  # type: ignore[no-any-return]
@@ -170,10 +175,12 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     plain = rec.unwrap(args)
     plain = tuple(p[()] if isinstance(p, np.ndarray) and p.ndim == 0 else p for p in plain)
     bounds = rec.unwrap(bounds)
+    if len(plain) == 4 and dtype is None:
+        *plain, dtype = plain  # type: ignore[assignment]
     if bounds or len(plain) not in (1, 2, 3):
         return from_buffer(np.arange(*plain, dtype=dtype, **bounds))
     start, stop, step = (0, plain[0], 1) if len(plain) == 1 else (*plain, 1) if len(plain) == 2 else plain
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(*(np.asarray(p) for p in plain))
+    kind = np.dtype(dtype) if dtype is not None else np.result_type(np.int_, *(np.asarray(p) for p in plain))
     if kind.char not in "bhilqdf" or not step:
         return from_buffer(np.arange(*plain, dtype=dtype))
     length = max(math.ceil((stop - start) / step), 0)
@@ -245,7 +252,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
             copy = True
-        return array(a, dtype, copy=bool(copy), order=order or "K")
+        return array(a, dtype, copy=copy, order=order or "K")
     return array(a, dtype, order=order or "K")
 
 

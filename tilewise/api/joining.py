@@ -187,16 +187,21 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if mode != "raise" or type(a) is not Array:
         return NotImplemented
     if axis is None:
-        return a.reshape(-1)[indices]  # type: ignore[attr-defined]
+        return take(a.reshape(-1), indices, 0)  # type: ignore[attr-defined]
     k = normalize_axis_index(axis, a.ndim)
     index = indices if type(indices) is Array or np.ndim(indices) == 0 else np.asarray(rec.unwrap(indices))
+    if getattr(index, "dtype", np.dtype(int)).kind not in "iu":
+        return NotImplemented
     return a[(*(slice(None),) * k, index)]  # type: ignore[index]
+
+
+_KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Sorted along an axis."""
-    if order is not None or type(a) is not Array:
+    if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
@@ -207,7 +212,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     """Positions that sort an axis."""
-    if order is not None or type(a) is not Array:
+    if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
@@ -218,7 +223,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Counts, or sums of weights, by key. The largest key is computed now: it decides the length."""
-    if type(x) is not Array or x.ndim != 1 or x.dtype.kind not in "iub" or x.dtype == np.uint64 or x.size == 0:
+    if type(x) is not Array or x.ndim != 1 or minlength < 0 or x.dtype.kind not in "iub" or x.dtype == np.uint64 or x.size == 0:
         return NotImplemented
     if weights is not None and (np.shape(weights) != x.shape or not rec.numeric(np.asarray(weights).dtype if type(weights) is not Array else weights.dtype)):
         return NotImplemented

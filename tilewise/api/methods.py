@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,8 @@ def _function(func: Any) -> Any:
 
 
 for _name in (
-    "all any argmax argmin argsort argpartition choose clip compress cumprod cumsum diagonal dot max mean min nonzero prod "
-    "ptp ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
+    "all any argmax argmin argsort argpartition choose clip cumprod cumsum diagonal dot max mean min nonzero prod "
+    "ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     setattr(Array, _name, _function(getattr(np, _name)))
 
@@ -136,6 +137,32 @@ def _now(name: str) -> Any:
     return method
 
 
+def compress(self: Array, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """The slices where a condition holds."""
+    return call(np.compress, (condition, self, axis), {} if out is None else {"out": out})
+
+
+def delete(self: Array, key: Any) -> None:
+    """Elements cannot be deleted."""
+    raise ValueError("cannot delete array elements")
+
+
+def number_attribute(self: Array, name: str) -> Any:
+    """What NumPy's scalars have beyond arrays (`is_integer`, `bit_count`, …), for arrays that are numbers."""
+    if self._fixed and not name.startswith("__array"):
+        found = getattr(forcing.force(self)[()], name, None)
+        if found is not None:
+            return found
+    raise AttributeError(f"'Array' object has no attribute {name!r}")
+
+
+def rounded(self: Array, ndigits: Any = None) -> Any:
+    """round(x) of a number."""
+    if not self._fixed:
+        raise TypeError("type Array doesn't define __round__ method")
+    return rec.wrap(round(forcing.force(self)[()], ndigits))
+
+
 def view(self: Array, dtype: Any = None, type: Any = None) -> Array:  # noqa: A002
     """Another handle on the same memory, or the memory seen as another dtype."""
     nd = meta(self)
@@ -185,8 +212,7 @@ def namespace(self: Array, *, api_version: str | None = None) -> Any:
     """The array API's way to find our functions."""
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"Version {api_version!r} of the array API standard is not supported.")
-    import_module = __import__("tilewise")
-    return import_module
+    return sys.modules["tilewise"]
 
 
 def to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:
@@ -225,7 +251,7 @@ for _name, _method in {
     "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
     "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": _now("byteswap"),
     "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"), "dumps": _now("dumps"),
-    "getfield": _now("getfield"),
+    "getfield": _now("getfield"), "compress": compress, "__delitem__": delete, "__getattr__": number_attribute, "__round__": rounded,
 }.items():  # fmt: skip
     setattr(Array, _name, _method)
 

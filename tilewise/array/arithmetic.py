@@ -304,7 +304,7 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
     rec.settle(x)
     try:
         node = ufunc_node(ufunc, args)
-    except CannotRecord:
+    except (CannotRecord, TypeError):  # NumPy does it, or says why not
         with LOCK:
             values = [rec.unwrap(a) for a in args]
             x._cell.own() if x._cell.node is None else None

@@ -96,6 +96,10 @@ def rows(self: Array) -> Iterator[Any]:
     """Iterate over the first axis, as NumPy does: views, or scalars of a vector."""
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
+    return _rows(self)
+
+
+def _rows(self: Array) -> Iterator[Any]:
     nd = forcing.force(self)
     cell = self._cell
     gen = cell.gen

@@ -143,7 +143,10 @@ def select(x: Array, key: Any) -> Any:
     parts = key if type(key) is tuple else (key,)
     if any(_is_mask(k) or isinstance(k, list) and np.asarray(rec.unwrap(k)).dtype == np.bool_ for k in parts):
         return _select_now(x, key)
-    recorded = _gather(x, parts)
+    try:
+        recorded = _gather(x, parts)
+    except (IndexError, TypeError, ValueError):  # NumPy says what is wrong
+        recorded = None
     return recorded if recorded is not None else _select_now(x, key)
 
 

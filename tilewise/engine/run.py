@@ -261,5 +261,6 @@ def run_write(step: Write, nodes: Sequence[Node], values: Values, noted: set[Nod
             copy_around(out, base, op.window)
         else:
             threads.parallel_copy(out, base)
-    op.into(out, *inputs)
+    with np.errstate(all="ignore"):
+        op.into(out, *inputs)
     values[step.pos] = out

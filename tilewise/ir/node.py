@@ -193,31 +193,21 @@ def walk(roots: Iterable[Node]) -> list[Node]:
     """
     seen: set[Node] = set()
     out: list[Node] = []
-    stack: list[Node] = list(roots)
+    stack: list[Node | None] = list(roots)
     stack.reverse()
     while stack:
-        node = stack[-1]
-        if node in seen:
-            stack.pop()
-            continue
-        if node.value is None:
-            waiting = False
-            for x in node.inputs[::-1]:
-                if x not in seen:
-                    stack.append(x)
-                    waiting = True
-            if waiting:
-                x = stack[-1]
-                while x.value is not None or not x.inputs:  # leaves on top: nothing to wait for
-                    stack.pop()
-                    if x not in seen:
-                        seen.add(x)
-                        out.append(x)
-                    x = stack[-1]
-                continue
-        stack.pop()
-        seen.add(node)
-        out.append(node)
+        node = stack.pop()
+        if node is None:  # the inputs of the one below are done
+            node = stack.pop()
+            assert node is not None
+            out.append(node)
+        elif node not in seen:
+            seen.add(node)
+            if node.value is None and node.inputs:
+                stack += (node, None)
+                stack += node.inputs[::-1]
+            else:
+                out.append(node)
     return out
 
 

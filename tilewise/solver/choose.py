@@ -19,6 +19,9 @@ from tilewise.ops.rules import Rule, rules
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
 
+INNER_AXIS = 1.25  # pieces cut along a fast axis are many short runs of memory
+
+
 @dataclass(frozen=True)
 class Stub:
     """Stands for a leaf's value in a plan: its type, not its data."""
@@ -124,8 +127,10 @@ class _Chooser:
         for i, layout in zip(ins, rule.ins, strict=True):
             if self.layouts[i] != layout and (i, layout) not in self.moved:
                 x = self.nodes[i]
+                inner = isinstance(layout, Shard) and layout.axis != (x.order or (0,))[0]
                 for e in route(self.layouts[i], layout, x.dims, self.mesh):
-                    total += exchange_seconds(e.bytes(x.dtype.itemsize), self.mesh, self.machine)
+                    cost = exchange_seconds(e.bytes(x.dtype.itemsize), self.mesh, self.machine)
+                    total += cost * (INNER_AXIS if inner else 1.0)
         if isinstance(rule.out, Partial):
             # A partial result is settled sooner or later.
             reduced = route(rule.out, Replicate(), n.dims, self.mesh)
