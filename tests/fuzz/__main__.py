@@ -33,12 +33,12 @@ def minimal(program: Program, setting: Setting, found: Difference, seconds: floa
     return small, difference(small, setting) or found
 
 
-def check(case: int, native: float = 0.125, only: str = "") -> tuple[str, Program, Setting, Difference] | None:
+def check(case: int, native: float = 0.125, only: str = "", without: str = "-") -> tuple[str, Program, Setting, Difference] | None:
     """Run one case under its settings."""
     program = generate(case)
     trace = model(program)
     for name, setting in settings_of(case, native).items():
-        if only in name:
+        if only in name and without not in name:
             found = compare(program, trace, setting, Fault)
             if found is not None:
                 return name, program, setting, found
@@ -52,13 +52,14 @@ def main() -> int:
     parser.add_argument("--native", type=float, default=0.125, help="share of cases that are also run as machine code")
     parser.add_argument("--failures", type=int, default=10, help="stop after so many")
     parser.add_argument("--only", default="", help="only settings whose name has this text")
+    parser.add_argument("--without", default="-", help="no settings whose name has this text")
     parser.add_argument("--shrink", type=float, default=30.0, help="seconds for shrinking one failure")
     options = parser.parse_args()
     faulthandler.enable()
     kinds: Counter[str] = Counter()
     start = time.monotonic()
     for case in range(options.seed, options.seed + options.cases):
-        bad = check(case, options.native, options.only)
+        bad = check(case, options.native, options.only, options.without)
         if bad is None:
             continue
         name, program, setting, found = bad

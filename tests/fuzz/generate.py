@@ -405,7 +405,8 @@ class Generator:
         elif kind < 0.4:
             self.emit(f"{a}[{m}].sum({self.rng.choice(('', '0', 'axis=0, keepdims=True'))})", self.fresh(), (a,))
         elif kind < 0.45:
-            self.emit(f"({a}[{m}] - {a}[{m}].max()).min()", self.fresh())
+            if self.names[name].dtype.kind != "b":
+                self.emit(f"({a}[{m}] - {a}[{m}].max()).min()", self.fresh())
         elif kind < 0.65:
             self.emit(f"{a}[{m}] = {self.scalar()}")
         elif kind < 0.75:
@@ -523,6 +524,8 @@ class Generator:
         forms = ["{a} @ {b}", "np.dot({a}, {b})", "np.matmul({a}, {b})", "np.inner({a}, {b}.T)", "np.outer({a}, {b})",
                  "np.tensordot({a}, {b}, 1)"]  # fmt: skip
         na, nb = len(np.shape(self.value(a))), len(np.shape(self.value(b)))
+        if not na or not nb:
+            return
         if (na, nb) == (2, 2):
             forms += ["np.einsum('ij,jk->ik', {a}, {b})", "np.einsum('ij,jk->i', {a}, {b})", "np.einsum('ij,jk', {a}, {b})"] * 2
             forms += ["np.einsum('ij->ji', {a})", "np.einsum('ii->i', {a})", "np.einsum('ij,ij->', {a}, {a})"]
@@ -607,6 +610,8 @@ class Generator:
         a = self.view(name, 0.4)
         v = np.asarray(self.value(a))
         n = max(v.size, 1)
+        if not isinstance(self.value(a), np.ndarray):
+            return
         form = self.rng.choice((
             "{a}.fill({s})", "{a}.sort()", "np.copyto({a}, {b})", "np.copyto({a}, {b}, where={a} > 0)", "np.put({a}, [0, {k}], {s})",
             "np.putmask({a}, {a} > 0, {s})", "np.place({a}, {a} > 1, [1, 2])", "{a}.flat[{k}] = {s}", "{a}.flat = {s}",

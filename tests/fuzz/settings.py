@@ -19,15 +19,17 @@ class Fault(Exception):
 
 @contextmanager
 def faults(every: int) -> Iterator[None]:
-    """Every so many steps of plans, one fails before it does its work."""
-    count = 0
+    """Every so many steps of plans (and ever more, so that programs end), one fails before it does its work."""
+    count, next_one, gap = 0, every, every
     saved = {name: getattr(run, name) for name in ("run_pass", "call", "run_write")}
 
     def failing(real: Any) -> Any:
         def step(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
+            nonlocal count, next_one, gap
             count += 1
-            if count % every == 0:
+            if count >= next_one:
+                gap += 3
+                next_one += gap
                 raise Fault(f"injected at step {count}")
             return real(*args, **kwargs)
 

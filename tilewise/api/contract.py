@@ -112,7 +112,7 @@ def inner(a: Any, b: Any, /) -> Any:
     """Sum over the last axes of both."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return binary(np.multiply, a, b)
-    return _tensordot(a, b, (np.ndim(a) - 1,), (np.ndim(b) - 1,))
+    return _tensordot(a, b, (np.ndim(a) - 1,), (np.ndim(b) - 1,), True)
 
 
 @implements(np.vdot)
@@ -131,10 +131,13 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return binary(np.multiply, x, y)
 
 
-def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> Any:
+def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...], number: bool) -> Any:
     nodes = _nodes(a, b)
     d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.tensordot(*nodes, (left, right), d))
+    if d is None:
+        return NotImplemented
+    node = ops.tensordot(*nodes, (left, right), d)
+    return rec.record(node, fixed=number and node.shape == ())
 
 
 @implements(np.tensordot, np.linalg.tensordot)
@@ -152,7 +155,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise ValueError("shape-mismatch for sum")
     left = tuple(normalize_axis_index(i, na) for i in left)
     right = tuple(normalize_axis_index(i, nb) for i in right)
-    return _tensordot(a, b, left, right)
+    return _tensordot(a, b, left, right, False)  # NumPy's ends in a reshape: an array, also without axes
 
 
 @implements(np.einsum)

@@ -273,6 +273,69 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     return x if x.ndim else x[None]  # type: ignore[index,no-any-return]
 
 
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:  # noqa: N803
+    """Ones on a diagonal, zeros elsewhere.
+
+    >>> import tilewise as tw
+    >>> tw.eye(2, 3, k=1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    _device(device)
+    N, M, k = (rec.unwrap(v) for v in (N, M, k))
+    n, m, d = operator.index(N), operator.index(N if M is None else M), np.dtype(dtype)
+    if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
+        return from_buffer(np.eye(n, m, k, d, order))  # type: ignore[call-overload]
+    return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[no-any-return,index,attr-defined]
+
+
+def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """Ones on the diagonal of a square.
+
+    >>> import tilewise as tw
+    >>> tw.identity(2, dtype=int)
+    Array([[1, 0],
+           [0, 1]])
+    """
+    return eye(n, dtype=float if dtype is None else dtype)
+
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Array:  # noqa: N803
+    """Ones on and below a diagonal.
+
+    >>> import tilewise as tw
+    >>> tw.tri(2, 3, dtype=int)
+    Array([[1, 0, 0],
+           [1, 1, 0]])
+    """
+    N, M, k = (rec.unwrap(v) for v in (N, M, k))
+    d = np.dtype(dtype)
+    shape = N, N if M is None else M
+    if not all(isinstance(v, int) for v in (*shape, k)) or math.prod(shape) * d.itemsize < rec.eager_limit() or not rec.numeric(d):
+        return from_buffer(np.tri(N, M, k, d))
+    return (arange(shape[0])[:, None] + k >= arange(shape[1])).astype(d)  # type: ignore[no-any-return,index,attr-defined]
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Array:
+    """A snapshot of another library's array (later changes of that array are not seen).
+
+    >>> import numpy, tilewise as tw
+    >>> tw.from_dlpack(numpy.arange(3))
+    Array([0, 1, 2])
+    """
+    return x if type(x) is Array and not copy else array(np.from_dlpack(x, device=device, copy=copy))
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Array:
+    """A snapshot of a buffer's bytes as numbers.
+
+    >>> import tilewise as tw
+    >>> tw.frombuffer(b"abc", dtype="uint8")
+    Array([97, 98, 99], dtype=uint8)
+    """
+    return array(np.frombuffer(buffer, dtype, count, offset))
+
+
 def _device(device: Any) -> None:
     if device not in (None, "cpu"):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')

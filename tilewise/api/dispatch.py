@@ -29,6 +29,10 @@ METHODS: dict[Any, Callable[..., Any]] = {
     getattr(np, n): getattr(np.ndarray, n)
     for n in "sum prod max min mean any all argmax argmin cumsum cumprod std var take repeat transpose swapaxes nonzero".split()
 }
+# NumPy functions that ask for the values in any case: nothing to warn about.
+QUIET: set[Any] = {
+    getattr(np, n) for n in "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory".split()
+}
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
 
 
@@ -69,6 +73,8 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         touched += rec.look(kwargs.values(), more, arrays, foreign)
         if touched < rec.eager_limit():
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
+    if func in QUIET:
+        return rec.at_once(func, args, kwargs)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:
         if func in VIEWS or (not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays)):
@@ -161,6 +167,9 @@ def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any])
         return rec.wrap(func(*rec.unwrap(args), **rec.unwrap(kwargs)))
     if target._fixed:
         check_writable(target)
+    recorder = RECORDERS.get(func)
+    if recorder is not None and recorder(*args, **kwargs) is not NotImplemented:
+        return None
     rec.announce(func.__name__, args, kwargs)
     with LOCK:
         rec.unwrap(args)

@@ -9,14 +9,17 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import implements
 from tilewise.api.reductions import node_for
+from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc
-from tilewise.array.handle import Array, node_of
+from tilewise.array.handle import Array, meta, node_of
 from tilewise.ir.node import Node
+from tilewise.ir.order import fortran
 from tilewise.ops import sort as sorts
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.join import concat
+from tilewise.ops.join import copy as copy_node
 
 BOOL = np.dtype(bool)
 
@@ -132,7 +135,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
             parts.append(np.full((*x.shape[:axis], after, *x.shape[axis + 1 :]), fill))
         if len(parts) > 1:
             x = concatenate(parts, axis)
-    return x.copy() if x is array else x  # type: ignore[attr-defined]
+    if x is array:
+        return x.copy(order="A")  # type: ignore[attr-defined]
+    node, want = node_of(x), fortran(x.ndim) if meta(array).flags.fnc else None
+    return x if node.order == want else rec.record(copy_node(node, want))
 
 
 @implements(np.where)
@@ -174,11 +180,40 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
     if not rec.numeric(d) or d.kind == "c":
         return NotImplemented
     x = a
-    if low is not None:
-        x = apply_ufunc(np.maximum, (x, low))
-    if high is not None:
-        x = apply_ufunc(np.minimum, (x, high))
+    for bound, worse, best in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
+        if type(bound) in (int, float) and bound == bound and d.kind == "f":
+            x = where(apply_ufunc(worse, (x, bound)), bound, x)  # as NumPy's loop for one bound: -0.0 stays
+        elif bound is not None:
+            x = apply_ufunc(best, (x, bound))
     return x
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
+    """dst[where] = src."""
+    arrays: list[Array] = []
+    rec.find_arrays((dst, src, where), arrays)
+    if type(dst) is not Array or rec.small(arrays) or dst.dtype == BOOL or not all(rec.numeric(x.dtype) for x in arrays):
+        return NotImplemented
+    if type(src) is not Array and (np.ndim(src) == 0 or np.asarray(src).dtype == BOOL) or getattr(src, "dtype", None) == BOOL:
+        src = np.asarray(rec.unwrap(src))
+        if src.dtype == BOOL or not np.can_cast(src.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+            return NotImplemented
+    elif not np.can_cast(src.dtype if type(src) is Array else np.asarray(src).dtype, dst.dtype, casting):  # type: ignore[arg-type]
+        return NotImplemented
+    general(np.positive, (src,), {"out": dst, "where": where, "casting": casting})
+    return None
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Every element several times: a selection."""
+    if type(a) is not Array or type(repeats) is Array or a.ndim == 0:
+        return NotImplemented
+    if axis is None:
+        a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
+    k = normalize_axis_index(axis, a.ndim)
+    return take(a, np.repeat(np.arange(a.shape[k]), repeats), k)
 
 
 @implements(np.take)

@@ -79,7 +79,9 @@ def copy(self: Array, order: str = "C") -> Array:
         if nd.nbytes < current().eager_bytes:
             return from_buffer(nd.copy(order))
     x = views.copy_of(self, order)
-    return from_buffer(np.asarray(forcing.force(x)), False) if x._fixed else x
+    if self._fixed:
+        x._fixed = True
+    return x
 
 
 def astype(
@@ -147,13 +149,15 @@ def delete(self: Array, key: Any) -> None:
     raise ValueError("cannot delete array elements")
 
 
-def number_attribute(self: Array, name: str) -> Any:
+def _number_attribute(name: str) -> property:
     """What NumPy's scalars have beyond arrays (`is_integer`, `bit_count`, …), for arrays that are numbers."""
-    if self._fixed and not name.startswith("__array"):
-        found = getattr(forcing.force(self)[()], name, None)
-        if found is not None:
-            return found
-    raise AttributeError(f"'Array' object has no attribute {name!r}")
+
+    def attribute(self: Array) -> Any:
+        if self._fixed:
+            return getattr(forcing.force(self)[()], name)
+        raise AttributeError(f"'Array' object has no attribute {name!r}")
+
+    return property(attribute)
 
 
 def rounded(self: Array, ndigits: Any = None) -> Any:
@@ -192,7 +196,12 @@ def imag(self: Array) -> Array:
 
 def _set(part: Any) -> Any:
     def setter(self: Array, value: Any) -> None:
-        assign(part(self), value)
+        if self._fixed:
+            raise AttributeError(f"attribute '{part.__name__}' of 'numpy.generic' objects is not writable")
+        if part is imag and self.dtype.kind != "c":
+            raise TypeError("array does not have imaginary part to set")
+        # As an array: its cast is unsafe, where a Python number's would complain.
+        assign(part(self), value if type(value) is Array else np.asarray(rec.unwrap(value)))
 
     return setter
 
@@ -251,9 +260,15 @@ for _name, _method in {
     "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
     "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": _now("byteswap"),
     "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"), "dumps": _now("dumps"),
-    "getfield": _now("getfield"), "compress": compress, "__delitem__": delete, "__getattr__": number_attribute, "__round__": rounded,
+    "getfield": _now("getfield"), "compress": compress, "__delitem__": delete, "__round__": rounded,
 }.items():  # fmt: skip
     setattr(Array, _name, _method)
+
+# One property each, no __getattr__: a class that has one loses CPython's quick reading of slots (3.11: four times slower).
+for _kind in (np.float64, np.int64, np.bool_, np.complex128, np.longdouble):
+    for _name in dir(_kind):
+        if not _name.startswith("_") and not hasattr(np.ndarray, _name) and not hasattr(Array, _name):
+            setattr(Array, _name, _number_attribute(_name))
 
 Array.T = property(lambda self: views.shown(self, meta(self).T))  # type: ignore[attr-defined]
 Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: ignore[attr-defined]
@@ -289,10 +304,16 @@ class Flat:
         return rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)]) if not isinstance(key, int) else forcing.force(self.x).flat[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        def write(nd: Any, key: Any, value: Any) -> None:
+        if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):
+            count = len(range(*key.indices(self.x.size)))
+            if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
+                self.x.reshape(-1)[key] = value  # type: ignore[attr-defined]
+                return
+
+        def flat(nd: Any, key: Any, value: Any) -> None:
             nd.flat[key] = value
 
-        mutate(write, 0, (self.x, key, value), {})
+        mutate(flat, 0, (self.x, key, value), {})
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return forcing.force(self.x).flatten()

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api import contract, create, joining, methods, random, reductions, views
+from tilewise.api import compose, contract, create, joining, methods, modules, random, reductions, views
 from tilewise.api.dispatch import MUTATORS, public
-from tilewise.api.ufuncs import wrapped
+from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import convert, indexing
 from tilewise.array import record as rec
 
@@ -18,11 +18,38 @@ OWN: dict[str, Any] = {
     n: getattr(create, n)
     for n in (
         "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray "
-        "ascontiguousarray asfortranarray"
+        "ascontiguousarray asfortranarray eye identity tri from_dlpack frombuffer"
     ).split()
-}
+} | compose.MADE
 
 OWN["matmul"] = contract.matmul
+
+
+class vectorize(np.vectorize):  # noqa: N801 (NumPy's name for it)
+    """NumPy's vectorize, with Arrays for results.
+
+    >>> import tilewise as tw
+    >>> tw.vectorize(lambda a: a + 1)(tw.arange(3))
+    Array([1, 2, 3])
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.pyfunc is np._NoValue:  # used as a decorator with options
+            return super().__call__(*args, **kwargs)
+        return rec.fallback(super().__call__, args, kwargs, "vectorize")
+
+
+def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:
+    """A ufunc of a Python function, with Arrays of objects for results.
+
+    >>> import tilewise as tw
+    >>> tw.frompyfunc(lambda a: a + 1, 1, 1)(tw.arange(3))
+    Array([1, 2, 3], dtype=object)
+    """
+    return np.frompyfunc(func, nin, nout, **kwargs)
+
+
+OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc}
 
 
 class Grid:
@@ -40,7 +67,7 @@ OWN |= {n: Grid(getattr(np, n)) for n in ("mgrid", "ogrid", "r_", "c_")}
 for _f in (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis):
     MUTATORS[_f] = 0
 
-_SKIP = {"ndarray", "ufunc", "test", "show_config", "get_include", "info", "f2py", "testing", "typing", "ctypeslib", "core", "_core", "matlib"}
+_SKIP = {"ndarray", "test", "testing", "core", "matlib"}
 
 
 def ours(name: str, value: Any) -> Any:
@@ -70,6 +97,14 @@ def fill_namespace(names: dict[str, Any]) -> None:
         names[name] = submodule(name, getattr(np, name))
     names["lib"] = library()
     names["random"] = submodule("random", np.random, random.NAMES)
+    names["__array_namespace_info__"] = np.__array_namespace_info__
+
+    def lazy_module(name: str) -> Any:
+        value = names[name] = modules.load(name)
+        return value
+
+    names["__getattr__"] = lazy_module
+    names["__dir__"] = lambda: sorted({*names, *modules.NAMES})
 
 
 def library() -> types.ModuleType:

@@ -303,6 +303,12 @@ def std(
     return rec.record(root, fixed=root.shape == ())
 
 
+@implements(np.trace, np.linalg.trace)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    """The sum of a diagonal."""
+    return a.diagonal(offset, axis1, axis2).sum(-1, dtype)
+
+
 def _arg(name: str) -> Any:
     def recorder(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO) -> Any:
         node = node_for(a)

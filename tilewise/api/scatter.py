@@ -17,6 +17,7 @@ from tilewise.array.handle import Array, meta, window_of
 from tilewise.array.indexing import _gather_shape as selected_shape
 from tilewise.array.indexing import _index_node as index_node
 from tilewise.ir.node import Node, intern
+from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.index import At
 
 
@@ -26,7 +27,7 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
     rec.find_arrays((indices, value), arrays)
     if x._fixed or rec.small(arrays) or not all(rec.numeric(a.dtype) for a in arrays) or not meta(x).flags.writeable:
         return False
-    if f.nout != 1 or (value is None) != (f.nin == 1):
+    if f.__name__ not in UFUNCS or f.nout != 1 or (value is None) != (f.nin == 1):
         return False
     try:
         rec.settle(x)

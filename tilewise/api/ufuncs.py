@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tilewise.array.arithmetic import _strict_errors as strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of
 from tilewise.ir.node import Node
+from tilewise.ir.scalar import scalar
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, broadcast, cast
 
@@ -194,8 +196,20 @@ def wrapped(name: str) -> ufunc:
     """Our ufunc object for a NumPy ufunc's name."""
     found = _wrapped.get(name)
     if found is None:
-        found = _wrapped.setdefault(name, ufunc(getattr(np, name)))
+        found = _wrapped.setdefault(name, ufunc(getattr(np, name) if hasattr(np, name) else scalar(name).call))
     return found
+
+
+def special_ufunc(f: np.ufunc) -> Any:
+    """Our ufunc object for one of SciPy's (those with a signature of their own run on SciPy)."""
+    if f.signature is not None:
+        return lambda *args, **kwargs: _gufunc(f, "__call__", args, kwargs)
+    return wrapped(f.__name__)
+
+
+def _from_scipy(f: np.ufunc) -> bool:
+    module = sys.modules.get("scipy.special")
+    return module is not None and f.signature is None and getattr(module, f.__name__, None) is f
 
 
 _BINARY = {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None and (f.nin, f.nout) == (2, 1)}
@@ -205,7 +219,7 @@ def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: A
     """NEP 13: NumPy's own ufuncs on Arrays."""
     if not kwargs and method == "__call__" and len(inputs) == 2 and f in _BINARY:
         return binary(f, *inputs)
-    if f.signature is not None or getattr(np, f.__name__, None) is not f:
+    if f.signature is not None or (getattr(np, f.__name__, None) is not f and not _from_scipy(f)):
         return _gufunc(f, method, inputs, kwargs)
     ours = wrapped(f.__name__)
     if method == "__call__":

@@ -51,6 +51,23 @@ for _f in (
     implements(_f, view=True)(_view(_f))
 
 
+def _on_metadata(func: Any) -> Any:
+    """A recorder for a function that looks at shapes and dtypes only."""
+
+    def recorder(*args: Any, **kwargs: Any) -> Any:
+        return func(*(meta(a) if type(a) is Array else a for a in args), **kwargs)
+
+    return recorder
+
+
+for _f in (
+    np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size, np.isfortran,
+):  # fmt: skip
+    implements(_f, view=True)(_on_metadata(_f))
+implements(np.isscalar, view=True)(lambda element: False)
+implements(np.iterable, view=True)(lambda y: y.ndim > 0)
+
+
 def _atleast(func: Any) -> Any:
     def recorder(*arys: Any) -> Any:
         if len(arys) == 1 and type(arys[0]) is Array:
@@ -117,10 +134,11 @@ def ravel(a: Any, order: str = "C") -> Any:
     if order == "K":
         perm = by_strides(nd.shape, nd.strides)
         turned = a if perm is None else shown(a, nd.transpose(perm))
-        return reshape(turned, -1)
+        return reshape(turned, -1, copy=None if meta(turned).flags.c_contiguous else True)
     if order == "A":
         order = "F" if nd.flags.fnc else "C"
-    return reshape(a, -1, order)
+    # NumPy's ravel gives contiguous memory: unlike reshape, no view with a step.
+    return reshape(a, -1, order, copy=None if nd.flags["F_CONTIGUOUS" if order == "F" else "C_CONTIGUOUS"] else True)
 
 
 def copy_order(x: Array, order: str) -> Order:

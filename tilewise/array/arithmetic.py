@@ -133,7 +133,8 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     x, y = _at_hand(a, type(a)), _at_hand(b, type(b))
     if x is not None and y is not None:
         if little(x, y, rec.eager_limit()):
-            r = ufunc(x, y)
+            op = ufunc if type(x) is ND or type(y) is ND else _PLAIN.get(ufunc, ufunc)
+            r = op(x, y)
             return from_buffer(r) if type(r) is ND else rec.wrap(r)
     elif (x is not None or type(a) is not Array) and (y is not None or type(b) is not Array):  # lists, other types
         if little(1 if x is None else x, 1 if y is None else y, rec.eager_limit()):
@@ -211,15 +212,17 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
     rec.settle(x)
-    node = rec.as_node(value)
-    if not rec.numeric(node.dtype):
+    if not rec.numeric(value.dtype if is_array else np.asarray(value).dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
+    node = rec.as_node(value)
     if node.dtype != x.dtype and node.dtype.kind == "c" and x.dtype.kind not in "c":
         write_now(x, forcing.force(value) if is_array else value, casting)  # NumPy warns about the imaginary part
         return
     if not is_array and type(value) in _WEAK:
-        node = const(np.asarray(value).astype(x.dtype)[()]) if type(value) is not int else const(np.array(value, x.dtype)[()])
+        one = np.zeros((), x.dtype)
+        one[...] = value  # NumPy's conversion of a number, and its complaint
+        node = const(one[()])
     store(x, node)
 
 
@@ -234,20 +237,23 @@ def write_now(x: Array, source: Any, casting: str = "unsafe") -> None:
             np.copyto(meta(x), source, casting=casting)  # type: ignore[arg-type]
 
 
+def _fits(given: Any, shape: Any) -> bool:
+    """Whether a value broadcasts to a shape (or may: a mask decides)."""
+    try:
+        return broadcast([given, shape]) == shape
+    except ValueError:
+        return False
+    except UnknownLength:
+        return True
+
+
 def store(x: Array, node: Node) -> None:
     """Record that x's part of its cell becomes `node` (broadcast, cast)."""
     with LOCK:
         shape = meta(x).shape
-        try:
-            fits = broadcast([node.shape, shape]) == shape
-        except ValueError:
-            fits = False
-        except UnknownLength:
-            fits = True
-        if not fits:
-            if len(node.shape) > len(shape) and node.known and node.shape[len(node.shape) - len(shape):] == shape and all(
-                d == 1 for d in node.shape[: len(node.shape) - len(shape)]
-            ):
+        if not _fits(node.shape, shape):
+            extra = len(node.shape) - len(shape)
+            if extra > 0 and node.known and all(d == 1 for d in node.shape[:extra]) and _fits(node.shape[extra:], shape):
                 node = squeeze_leading(node, len(shape))
             else:
                 text = f"could not broadcast input array from shape {_text(node.shape)} into shape {_text(shape)}"
@@ -297,12 +303,19 @@ def inplace(ufunc: np.ufunc, x: Array, other: Any) -> Array:
     return x
 
 
+def _check_cast(ufunc: np.ufunc, args: tuple[Any, ...], to: np.dtype[Any], casting: str) -> None:
+    """NumPy refuses an output's dtype before it looks at shapes; hand that case to NumPy."""
+    if not np.can_cast(loop_of(ufunc, tuple(_kind(a) for a in args))[-1], to, casting):  # type: ignore[arg-type]
+        raise CannotRecord
+
+
 def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "same_kind") -> None:
     """x[...] = ufunc(*args), with the ufunc's casting rule for its output."""
     if not meta(x).flags.writeable:
         raise ValueError("output array is read-only")
     rec.settle(x)
     try:
+        _check_cast(ufunc, args, x.dtype, casting)
         node = ufunc_node(ufunc, args)
     except (CannotRecord, TypeError):  # NumPy does it, or says why not
         with LOCK:
@@ -312,11 +325,6 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
             x._cell.own()
             ufunc(*[meta(x) if a is x else v for a, v in zip(args, values, strict=True)], out=meta(x), casting=casting)  # type: ignore[call-overload]
         return
-    if not np.can_cast(node.dtype, x.dtype, casting):  # type: ignore[arg-type]
-        # NumPy's own exception, from operands without data.
-        tiny = [np.zeros((), a.dtype) if type(a) is Array else a for a in args]
-        ufunc(*tiny, out=np.zeros((), x.dtype), casting=casting)  # type: ignore[call-overload]
-        raise AssertionError("NumPy accepted a cast that can_cast refused")
     shape = meta(x).shape
     if node.known and broadcast([node.shape, shape]) != shape:
         raise ValueError(
@@ -385,6 +393,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if other._fixed:
                         b = b[()]
                 elif t not in _NUMBERS:
+                    if t is str or t is bytes:
+                        return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
                 r = op(a[()] if self._fixed else a, b)
                 return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
@@ -394,6 +404,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
             return pair(ufunc, self, other)
         if _foreign(other):
             return NotImplemented
+        if t is str or t is bytes:
+            return rec.at_once(op, (self, other), {})
         return binary(ufunc, self, other)
 
     return method
@@ -490,6 +502,7 @@ _BINARY = {
     "lshift": np.left_shift,
     "rshift": np.right_shift,
 }
+_PLAIN = {f: getattr(operator, f"__{n}__") for n, f in _BINARY.items()}  # much quicker than a ufunc for two scalars
 _COMPARE = {
     "lt": np.less,
     "le": np.less_equal,

@@ -70,9 +70,12 @@ class Cell:
             return True
         if self.leaf is not None and self.leaf() is not None:
             return False
-        if self.exports and any(e() is not None for e in self.exports):
-            return False
-        self.leaf = None  # whoever read it is gone
+        with LOCK:
+            if self.exports:
+                for e in self.exports:
+                    if e() is not None:
+                        return False
+            self.leaf = self.exports = None  # whoever read it is gone
         return True
 
     def own(self) -> ND:

@@ -6,6 +6,7 @@ index arrays or masks select; a single mask makes an axis of unknown length.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import Array, meta, node_of, on_cell, window_of
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
+from tilewise.ir.order import Order, by_strides, strides_of
+from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Gather, Put, compress
 from tilewise.ops.views import view
@@ -24,6 +27,7 @@ from tilewise.ops.views import view
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 _BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
 _new = object.__new__
+_NDARRAY, _VOID = np.ndarray, np.void  # one look-up less
 
 
 def is_basic(key: Any) -> bool:
@@ -66,14 +70,14 @@ def getitem(self: Array, key: Any) -> Any:
                 t = int
         if t is int or t is slice:
             r = self._nd[key]  # type: ignore[index]
-            if type(r) is np.ndarray:
+            if type(r) is _NDARRAY:
                 x = _new(Array)  # on_cell(cell, r), written out
                 x._cell = cell
                 x._nd = r
                 x._gen = cell.gen
                 x._fixed = False
                 return x
-            if self._fixed or not isinstance(r, np.void):
+            if type(r) is not _VOID or self._fixed:
                 return r
     key = plain_key(key)
     if is_basic(key):
@@ -92,7 +96,7 @@ def _show(shown: ND, key: Any) -> ND | None:
     """The view for a basic key, or None if it names one element (a ghost must not be read)."""
     parts = key if type(key) is tuple else (key,)
     ints = sum(isinstance(k, int | np.integer) for k in parts)
-    if ints == shown.ndim and not any(k is None or k is Ellipsis for k in parts):
+    if ints == shown.ndim == len(parts):
         return None
     if parts == () or (parts == (Ellipsis,) and False):
         return None if shown.ndim == 0 else shown[...]
@@ -173,14 +177,8 @@ def _select_mask(x: Array, mask: Any) -> Any:
     shape, of = meta(x).shape, meta(m).shape
     if not of:
         return _select_now(x, mask)
-    if len(of) > len(shape):
-        raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {len(of)} were indexed")
-    for axis, (a, b) in enumerate(zip(shape, of, strict=False)):
-        if a != b:
-            raise IndexError(
-                f"boolean index did not match indexed array along axis {axis}; size of axis is {a} "
-                f"but size of corresponding boolean axis is {b}"
-            )
+    if shape[: len(of)] != of:
+        return _select_now(x, mask)  # NumPy's own complaint
     return rec.record(compress(node_of(x), node_of(m)))
 
 
@@ -206,9 +204,11 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
             spec.append(int(k))
             probe.append(int(k))
         else:
-            node = _index_node(k, shown, axis)
+            node = _index_node(k)
             if node is None or not node.known:
                 return None
+            if type(k) is not Array or (nd := rec.known(k)) is not None:
+                _check_bounds(np.asarray(k) if type(k) is not Array else nd, shown, axis)
             spec.append(("a", len(arrays)))
             arrays.append(node)
             shapes.append(node.shape)
@@ -218,13 +218,47 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
         raise IndexError(f"too many indices for array: array is {shown.ndim}-dimensional, but {axis} were indexed")
     shape = _gather_shape(shown.shape, probe, shapes)
     base = node_of(x)
-    node = intern(Gather(tuple(spec)), (base, *arrays), shape, x.dtype)
+    order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
+    node = intern(Gather(tuple(spec)), (base, *arrays), shape, x.dtype, order)
     return rec.record(node)
+
+
+def _gather_order(base: Node, probe: list[Any], arrays: list[Node]) -> Order:
+    """The memory order of a selection (NumPy walks index axes first, and the rest as it lies)."""
+    key: list[Any] = []
+    axis = 0
+    for p in probe:
+        if isinstance(p, slice):
+            key.append(min(len(range(*p.indices(base.shape[axis]))), 2))
+        else:
+            key.append(p if p is None or p is Ellipsis else "a" if isinstance(p, np.ndarray) else "i")
+        used = len(probe) - sum(q is None or q is Ellipsis for q in probe)
+        axis += base.ndim - used if p is Ellipsis else p is not None
+    kinds = tuple((tuple(min(d, 2) for d in n.dims), n.order) for n in (base, *arrays))
+    return _small_order(tuple(key), kinds)
+
+
+@functools.lru_cache(maxsize=1024)
+def _small_order(key: tuple[Any, ...], kinds: tuple[tuple[tuple[int, ...], Order], ...]) -> Order:
+    """The same for axes of at most two elements: NumPy shows it."""
+    base, *index = [np.ndarray(s, np.int8 if i == 0 else np.intp, strides=strides_of(s, 1 if i == 0 else 8, o)) for i, (s, o) in enumerate(kinds)]
+    for a in index:
+        a[...] = 0
+    rest = iter(index)
+    parts = [slice(0, p) if isinstance(p, int) else next(rest) if p == "a" else 0 if p == "i" else p for p in key]
+    made = base[tuple(parts)]
+    return by_strides(made.shape, made.strides)
 
 
 def _gather_shape(shape: tuple[int, ...], probe: list[Any], index: list[tuple[Any, ...]]) -> tuple[int, ...]:
     """The shape of a selection: NumPy's rules, tried on an array without memory."""
-    both = np.broadcast_shapes(*index)
+    try:
+        both = np.broadcast_shapes(*index)
+    except ValueError:
+        text = " ".join(str(s).replace(" ", "") for s in index)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
+        ) from None
     tiny = np.broadcast_to(np.zeros((), bool), shape)
     full = [np.broadcast_to(p, both) if isinstance(p, np.ndarray) else p for p in probe]
     if 0 in shape and 0 not in both:
@@ -250,21 +284,17 @@ def _index_position(probe: list[Any], ndim: int) -> int:
     return at
 
 
-def _index_node(k: Any, shown: ND, axis: int) -> Node | None:
+def _index_node(k: Any) -> Node | None:
     if type(k) is not Array:
         nd = np.asarray(rec.unwrap(k) if isinstance(k, list | tuple) else k)
         if nd.size == 0 and nd.dtype == np.float64:
             nd = nd.astype(np.intp)
         if nd.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
-        _check_bounds(nd, shown, axis)
         nd = nd.astype(np.intp)
         return rec.as_node(nd) if nd.ndim else None
     if k.dtype.kind not in "iu":
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
-    nd = rec.known(k)
-    if nd is not None:
-        _check_bounds(nd, shown, axis)
     return node_of(k)
 
 
@@ -292,8 +322,13 @@ def setitem(self: Array, key: Any, value: Any) -> None:
             else:
                 t = int
         if t is int or t is slice:
-            v = rec.known(value) if type(value) is Array else value
-            if v is not None and not isinstance(v, list | tuple) and cell.free_to_write():
+            v = value
+            t = type(v)
+            if t is Array:
+                v = rec.known(value)
+            elif t is list or t is tuple:  # may hold Arrays
+                v = None
+            if v is not None and ((cell.leaf is None and cell.exports is None) or cell.free_to_write()):
                 nd: ND = self._nd  # type: ignore[assignment]
                 limit = current().eager_bytes
                 if nd.nbytes < limit or nd[key].nbytes < limit:
@@ -306,7 +341,9 @@ def setitem(self: Array, key: Any, value: Any) -> None:
         r = _show(shown, key)
         if r is None:
             r = _point(shown, key)
-        assign(on_cell(cell, r), value if not isinstance(value, list | tuple) else np.asarray(rec.unwrap(value)))
+        if isinstance(value, list | tuple):
+            value = np.asarray(rec.unwrap(value), shown.dtype) if rec.numeric(shown.dtype) else rec.unwrap(value)
+        assign(on_cell(cell, r), value)
         return
     put(self, key, value)
 
@@ -354,7 +391,11 @@ def _fill_where(x: Array, mask: Any, value: Any) -> bool:
     m = mask if type(mask) is Array else rec.record_const(mask)
     if meta(m).shape != meta(x).shape or not meta(m).shape:
         return False
-    node = rec.as_node(value) if type(value) is Array else rec.as_node(np.asarray(value).astype(x.dtype))
+    node = rec.as_node(value)
+    if type(value) is not Array and rec.numeric(node.dtype) and (node.dtype.kind != "c" or x.dtype.kind == "c"):
+        one = np.zeros(1, x.dtype)
+        one[np.ones(1, bool)] = value  # NumPy's conversion of a number, and its complaint
+        node = const(one[0])
     if not rec.numeric(node.dtype) or (node.dtype.kind == "c" and x.dtype.kind != "c"):
         return False
     d = x.dtype
@@ -366,6 +407,7 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     parts = key if type(key) is tuple else (key,)
     spec: list[Any] = []
     arrays: list[Node] = []
+    bounds: list[tuple[Any, int]] = []  # index arrays, and the axes they index
     shown = meta(x)
     axis = 0
     used = sum(1 for k in parts if k is not None and k is not Ellipsis)
@@ -378,10 +420,12 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
             axis += 1
         else:
             mask = _is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
-            node = rec.as_node(k) if mask else _index_node(k, shown, axis)
+            node = rec.as_node(k) if mask else _index_node(k)
             if node is None or (mask and node.shape == ()):
                 _put_now(x, key, value)
                 return
+            if not mask:
+                bounds.append((k, axis))
             spec.append(("a", len(arrays)))
             arrays.append(node)
             axis += len(node.shape) if mask else 1
@@ -394,6 +438,8 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     except _Undecided:
         _put_now(x, key, value)
         return
+    for k, axis in bounds:  # computed now if they are pending: a write that fails must leave x as it is
+        _check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
     with LOCK:
         window = window_of(x)
         base = x._cell.read()

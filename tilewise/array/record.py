@@ -28,6 +28,7 @@ from tilewise.ops.const import const
 from tilewise.ops.elementwise import UnknownLength
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
+NUMPY = str(Path(np.__file__).parent)
 NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by character
 
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
@@ -45,6 +46,13 @@ def user_frame(depth: int = 2) -> FrameType:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame
+
+
+def _outside(frame: FrameType) -> tuple[str, int]:
+    """The user's file and line behind code of NumPy's that runs over our functions (api/compose.py)."""
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def record(node: Node, fixed: bool = False, depth: int = 3) -> Array:
@@ -71,7 +79,7 @@ def note_site(node: Node, depth: int = 2) -> None:
             _lines.clear()
             _sites.clear()
         line = _lines[place] = (code, (code.co_filename, frame.f_lineno))
-    node.site = line[1]
+    node.site = line[1] if not line[1][0].startswith(NUMPY) else _outside(frame)
     trail = 0
     for i in node.inputs:
         trail |= i.trail
@@ -185,6 +193,7 @@ def unwrap(value: Any) -> Any:
 
 
 _ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
+_NUMBERS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
 _HUGE = sys.maxsize // 4  # more bytes than any limit, also if several are added up
 
 
@@ -237,6 +246,8 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
                     return on_cell(x._cell, value)
             return from_buffer(value)
         return wrap_array(value, sources, foreign)
+    if t in _NUMBERS:
+        return from_buffer(np.asarray(value), True)
     if isinstance(value, np.generic):
         if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):
             return value
@@ -312,13 +323,11 @@ def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
     arrays = [x for x in arrays if numeric(x.dtype)]
     if events.listeners and arrays:
         now = time.perf_counter()
-        frame = user_frame()
-        where_at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        where_at = "{}:{}".format(*_outside(sys._getframe(1)))
         events.emit(events.Event("fallback", name, now, now, sum(x.nbytes for x in arrays), where=where_at))
     mode = current().fallback
     if mode != "silent" and not small(arrays) and arrays:
-        frame = user_frame()
-        where = (name, frame.f_code.co_filename, frame.f_lineno)
+        where = (name, *_outside(sys._getframe(1)))
         size = sum(x.nbytes for x in arrays)
         text = message(
             f"{name} has no native version here and runs on NumPy",

@@ -1,57 +1,65 @@
 """Driving workers through a plan. In: a plan and its leaves. Out: handles on results that stay where they are.
 
-An engine of this kind says how to call a worker (`call`) and how to wait (`wait`); everything else is here: stages, exchanges, the
-count of bytes that changed owner, and the log from which a lost worker is brought back.
+An engine of this kind says how to call a worker (`call`) and how to wait (`wait`); everything else is here: rounds, the
+count of bytes that changed owner, and the log from which lost workers are brought back.
 """
 
 from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewise.errors import SessionClosedError, message
+from tilewise.engine.rounds import Move, Round, rounds
+from tilewise.engine.worker import Failure, Start
+from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.ir.order import Order
-from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import Exchange, Layout, Mesh, OnDriver, Partial, route
+from tilewise.layout import Layout, Mesh, OnDriver, route
 from tilewise.plan.mesh import MeshPlan
-from tilewise.plan.steps import Exchange as ExchangeStep
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+REVIVALS = 3  # a plan that workers do not survive so many times would kill them again
+PLANS_KEPT = 1024  # plans that workers know; those not needed to replay go first
 
 
 @dataclass
 class Counters:
-    """What an engine has moved so far."""
+    """What an engine has moved so far. What was moved again because a worker was lost is counted apart."""
 
-    network_bytes: int = 0
+    network_bytes: int = 0  # counted where they arrive
+    predicted_bytes: int = 0  # what the plans said
     exchanges: int = 0
     replays: int = 0
+    replayed_bytes: int = 0
 
 
 class Remote:
     """A value that workers hold. Dropping the last reference frees it there."""
 
-    def __init__(self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout) -> None:
+    def __init__(
+        self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout
+    ) -> None:
         self.cluster = cluster
         self.key = key
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self.order = order
         self.layout = layout
-        weakref.finalize(self, cluster.release, key)
+        weakref.finalize(self, cluster.release, key).atexit = False
 
     def gather(self) -> ND:
         """The whole array on the driver."""
         return self.cluster.gather(self)
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """One plan that ran: enough to run it again."""
 
@@ -60,169 +68,209 @@ class Entry:
     consts: tuple[Any, ...]
     keys: tuple[int, ...]
     native: bool
+    uses: int = 0  # results still alive, and later entries that read one
 
 
 class Cluster:
     """The driver's side of an engine with several workers."""
+
+    mortal = True  # whether workers can be lost: otherwise nothing is logged
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.counters = Counters()
         self.closed = False
         self.plans: dict[int, MeshPlan] = {}
-        self.numbers: dict[int, int] = {}
-        self.keys = itertools.count(1)
-        self.dead: list[int] = []
-        self.log: list[Entry] = []
-        self.live: set[int] = set()
+        self.rounds: dict[int, tuple[Round, ...]] = {}
+        self.numbers: dict[int, int] = {}  # by the plan's id; self.plans keeps it from being another's
+        self.counter = itertools.count(1)
+        self.taught: set[int] = set()
+        self.dead: list[int] = []  # keys nobody has a handle on; workers still store them
+        self.log = Log()
+        self.broken = False  # workers were lost and are not back
 
     # -- what an engine provides ----------------------------------------------------------------------------------
 
-    def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> Any:
-        """Start a method of a worker; a future, or `returns` of them."""
+    def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> list[Any]:
+        """Start a method of a worker: as many futures as it returns values. A worker does its calls in order."""
         raise NotImplementedError
 
     def wait(self, futures: Sequence[Any]) -> list[Any]:
-        """Results of futures; raises WorkerLost if a worker is gone."""
+        """Results of futures, once all calls are done; raises WorkerLost if a worker is gone."""
+        raise NotImplementedError
+
+    def share(self, value: Any) -> Any:
+        """Something that several calls may take as an argument in the place of a value."""
+        return value
+
+    def restart(self) -> None:
+        """Workers in all places that know nothing."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Let go of the workers."""
         self.closed = True
+        self.log = Log()
 
     # -- running --------------------------------------------------------------------------------------------------
-
-    def number_of(self, plan: MeshPlan) -> int:
-        """The number under which workers know a plan; teaches it to them first."""
-        known = self.numbers.get(id(plan))
-        if known is None:
-            known = self.numbers[id(plan)] = len(self.plans) + 1
-            self.plans[known] = plan
-            self.wait([self.call(w, "learn", known, plan) for w in range(self.mesh.workers)])
-        return known
 
     def run(self, plan: MeshPlan, leaves: Sequence[Any], consts: Sequence[Any], native: bool) -> list[Remote]:
         """Run a plan. Leaves are ndarrays or Remotes of this cluster."""
         self._check_open()
-        self._sweep()
-        keys = tuple(next(self.keys) for _ in plan.wanted)
-        entry = Entry(self.number_of(plan), tuple(x.key if isinstance(x, Remote) else x for x in leaves), tuple(consts), keys, native)
+        keys = tuple(next(self.counter) for _ in plan.wanted)
+        given = tuple(x.key if isinstance(x, Remote) else self.log.keep(x) if self.mortal else x for x in leaves)
+        entry = Entry(self._number_of(plan), given, tuple(consts), keys, native)
         try:
-            self._run(entry)
-        except WorkerLost:
-            self.revive()
-            self._run(entry)
-        self.log.append(entry)
-        self.live.update(keys)
-        self._trim_log()
+            self.counters.network_bytes += self._surely(lambda: self._run(entry))
+        except BaseException:
+            self.dead.extend(keys)  # some workers may have come to the end
+            raise
+        self.counters.predicted_bytes += plan.network_bytes
+        self.counters.exchanges += sum(len(r) for r in plan.routes)
+        if self.mortal:
+            self.log.add(entry)
         return [
             Remote(self, k, plan.specs[p].shape, plan.specs[p].dtype, plan.specs[p].order, plan.layouts[p])
             for k, p in zip(keys, plan.wanted, strict=True)
         ]
 
-    def _run(self, entry: Entry) -> None:
-        plan = self.plans[entry.number]
-        remote = [x if isinstance(x, int) else None for x in entry.leaves]
-        here = {p: x for p, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int)}
-        workers = range(self.mesh.workers)
-        self.wait([self.call(w, "begin", entry.number, remote, entry.consts, entry.native) for w in workers])
-        for first, last in plan.stages():
-            step = plan.steps[first]
-            if isinstance(step, ExchangeStep):
-                self._exchange(plan, first, step, here)
-            else:
-                self.wait([self.call(w, "run", first, last) for w in workers])
-        self.wait([self.call(w, "finish", entry.keys) for w in workers])
+    def _number_of(self, plan: MeshPlan) -> int:
+        """The number under which workers know a plan."""
+        known = self.numbers.get(id(plan))
+        if known is None:
+            if len(self.plans) >= PLANS_KEPT:
+                self._forget_plans()
+            known = next(self.counter)
+            self.plans[known], self.rounds[known] = plan, rounds(plan)
+            self.numbers[id(plan)] = known
+        return known
 
-    def _exchange(self, plan: MeshPlan, index: int, step: ExchangeStep, here: dict[int, ND]) -> None:
-        spec = plan.specs[step.pos]
-        pos = step.input
-        for n, e in enumerate(plan.routes[index]):
-            last = n == len(plan.routes[index]) - 1
-            target = step.pos if last else -1 - n
-            self.one_exchange(e, pos, target, spec.dtype, spec.order, here)
-            pos = target
-        if not plan.routes[index]:
-            raise AssertionError("an exchange that moves nothing")
+    def _forget_plans(self) -> None:
+        needed = {entry.number for entry in self.log}
+        gone = [n for n in self.plans if n not in needed]
+        for n in gone:
+            del self.numbers[id(self.plans.pop(n))], self.rounds[n]
+        self.taught.difference_update(gone)
+        for w in range(self.mesh.workers):
+            self.call(w, "forget", gone)
 
-    def one_exchange(self, e: Exchange, pos: int, target: int, dtype: Any, order: Order, here: dict[int, ND]) -> None:
-        """Cut at the senders, join at the receivers."""
-        p = self.mesh.workers
-        self.counters.exchanges += 1
-        if isinstance(e.src, OnDriver):
-            sent = _cut_here(here[pos], e, p)
-            futures = [
-                self.call(w, "join", pos, e, target, dtype, order, [[] for _ in range(p)] + [sent[w]]) for w in range(p)
-            ]
-            self.counters.network_bytes += sum(self.wait(futures))
-            return
-        cut = [self.call(w, "cut", pos, e, None, returns=p + 1) for w in range(p)]
-        if isinstance(e.dst, OnDriver):
-            arrived = self.wait([c[p] for c in cut])
-            here[target], count = _join_here(arrived, e, dtype, order)
-            self.counters.network_bytes += count
-            return
-        futures = [self.call(w, "join", pos, e, target, dtype, order, [cut[v][w] for v in range(p)] + [[]]) for w in range(p)]
-        self.counters.network_bytes += sum(self.wait(futures))
+    def _teach(self, number: int) -> list[Any]:
+        if number in self.taught:
+            return []
+        plan = self.share(replace(self.plans[number], _local={}))  # what this side has worked out stays here
+        futures = [f for w in range(self.mesh.workers) for f in self.call(w, "learn", number, plan)]
+        self.taught.add(number)
+        return futures
+
+    def _run(self, entry: Entry) -> int:
+        """Submit all rounds, then wait; the bytes that crossed. Nothing here waits for a result on the way."""
+        plan, p = self.plans[entry.number], self.mesh.workers
+        futures = self._teach(entry.number)
+        here = {pos: x for pos, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int)}
+        remote = tuple(x if isinstance(x, int) else None for x in entry.leaves)
+        gone, self.dead = self.dead, []
+        begun = False
+        pieces: dict[tuple[int, int], Any] = {}
+        answers: list[Any] = []
+        try:
+            for k, this in enumerate(self.rounds[entry.number]):
+                start = None if k else Start(entry.number, remote, entry.consts, entry.keys, entry.native, tuple(gone))
+                sent = self._scatter(this.scatters, here)
+                cut: dict[tuple[int, int], Any] = {}
+                for w in range(p):
+                    receivers = this.receivers(w, p)
+                    arrived = [*sent[w], *(pieces[v, w] for v in this.senders(w, p))]
+                    got = self.call(w, "advance", k, len(receivers), start, *arrived, returns=1 + len(receivers))
+                    answers.append(got[0])
+                    cut.update(((w, v), f) for v, f in zip(receivers, got[1:], strict=True))
+                pieces, begun = cut, True
+        finally:
+            if not begun:
+                self.dead.extend(gone)
+        self.log.release(gone)
+        results = self.wait([*futures, *answers])[len(futures) :]
+        failures = [r for r in results if isinstance(r, Failure)]
+        if failures:
+            errors = [f.error for f in failures if f.error is not None]
+            raise errors[0] if errors else AssertionError("a plan failed without an error")
+        return sum(results)
+
+    def _scatter(self, moves: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
+        """Per worker: what it gets of the driver's arrays. What several workers get is shared, not sent again."""
+        out: list[list[Any]] = [[] for _ in range(self.mesh.workers)]
+        for move in moves:
+            shared: dict[Any, Any] = {}
+            for w, mine in enumerate(out):
+                boxes = tuple(p.box for p in move.arriving(w))
+                if boxes and boxes not in shared:
+                    shared[boxes] = self.share([here[move.pos][_key(b)] for b in boxes])
+                if boxes:
+                    mine.append(shared[boxes])
+        return out
 
     def gather(self, x: Remote) -> ND:
         """A stored value as an array of the driver's."""
         self._check_open()
-        try:
-            return self._gather(x)
-        except WorkerLost:
-            self.revive()
-            return self._gather(x)
+        return self._surely(lambda: self._gather(x))
 
     def _gather(self, x: Remote) -> ND:
+        self.sweep()
         out: ND = pool.empty(x.shape, x.dtype, x.order)
         (e,) = route(x.layout, OnDriver(), x.shape, self.mesh)
         senders = sorted({p.src_worker for p in e.pieces})
-        got = self.wait([self.call(w, "cut_stored", x.key, e) for w in senders])
-        queues = {w: list(g) for w, g in zip(senders, got, strict=True)}
+        got = self.wait([f for w in senders for f in self.call(w, "cut_stored", x.key, e)])
+        queues: dict[int, list[ND]] = {w: list(g) for w, g in zip(senders, got, strict=True)}
+        count = 0
         for piece in e.pieces:
             data = queues[piece.src_worker].pop(0)
             out[_key(piece.box)] = data
-            if piece.crosses:
-                self.counters.network_bytes += data.nbytes
+            count += data.nbytes if piece.crosses else 0
+        self.counters.network_bytes += count
+        self.counters.predicted_bytes += e.bytes(x.dtype.itemsize)
+        self.counters.exchanges += 1
         return out
 
     # -- freeing, and bringing back -------------------------------------------------------------------------------
 
     def release(self, key: int) -> None:
-        """A Remote is gone (called at any moment: only notes it)."""
+        """A Remote is gone (called at any moment, by whatever thread: only notes it)."""
         self.dead.append(key)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Tell workers what nobody needs any more (a plan that starts does so, too)."""
         if self.dead and not self.closed:
             gone, self.dead = self.dead, []
-            self.live.difference_update(gone)
-            self.wait([self.call(w, "drop", gone) for w in range(self.mesh.workers)])
+            for w in range(self.mesh.workers):
+                self.call(w, "drop", gone)
+            self.log.release(gone)
 
-    def _trim_log(self) -> None:
-        """Keep only what the values still alive were made from."""
-        needed = set(self.live)
-        kept: list[Entry] = []
-        for entry in reversed(self.log):
-            if needed & set(entry.keys):
-                kept.append(entry)
-                needed.update(x for x in entry.leaves if isinstance(x, int))
-        self.log = kept[::-1]
+    def _surely(self, do: Callable[[], T]) -> T:
+        """Do something with workers, and bring them back if they are lost in it."""
+        for _ in range(REVIVALS + 1):
+            try:
+                if self.broken:
+                    self._revive()
+                return do()
+            except WorkerLost as lost:
+                self.broken, why = True, str(lost)
+        raise TilewiseError(
+            message(
+                f"workers were lost {REVIVALS + 1} times in a row; the last time: {why}",
+                cure="Look for what ends them (often memory: use more workers, or smaller arrays)",
+            )
+        )
 
-    def revive(self) -> None:
-        """Replace lost workers and run the log again: plans are deterministic."""
+    def _revive(self) -> None:
+        """Replace lost workers and run the log again (plans are deterministic)."""
         self.restart()
-        for number, plan in self.plans.items():
-            self.wait([self.call(w, "learn", number, plan) for w in range(self.mesh.workers)])
-        before = self.counters.network_bytes
-        for entry in self.log:
-            self._run(entry)
+        self.taught = set()
+        self.log.release(self.dead)
+        self.dead = []
         self.counters.replays += 1
-        self.counters.network_bytes = before  # retries are reported apart
-
-    def restart(self) -> None:
-        """Fresh workers in all places."""
-        raise NotImplementedError
+        for entry, unneeded in self.log.replay():
+            self.counters.replayed_bytes += self._run(entry)
+            self.dead.extend(unneeded)
+        self.broken = False
 
     def _check_open(self) -> None:
         if self.closed:
@@ -235,32 +283,82 @@ class WorkerLost(Exception):
     """A worker died; its blocks are gone."""
 
 
+class Log:
+    """The plans that the values still alive were made by, in order.
+
+    An array that the driver sent may be written to afterwards, so the log has a copy of its own: one, however often the
+    same contents are sent, and only as long as an entry needs it. (The log itself grows with the number of plans behind
+    a live value until there are checkpoints.)
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[Entry, None] = {}
+        self.maker: dict[int, Entry] = {}
+        self.live: set[int] = set()
+        self.copies: weakref.WeakValueDictionary[Any, ND] = weakref.WeakValueDictionary()
+
+    def __iter__(self) -> Any:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def keep(self, x: ND) -> ND:
+        """A private copy of an array."""
+        where = (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype)
+        kept = self.copies.get(where)
+        if kept is None or not _same_bits(kept, x):
+            kept = self.copies[where] = x.copy(order="K")
+        return kept
+
+    def add(self, entry: Entry) -> None:
+        """Note a plan that ran; its results have handles."""
+        self.entries[entry] = None
+        self.live.update(entry.keys)
+        entry.uses = len(entry.keys)
+        for key in entry.keys:
+            self.maker[key] = entry
+        for maker in self._makers(entry):
+            maker.uses += 1
+
+    def release(self, keys: Sequence[int]) -> None:
+        """Handles are gone: forget plans whose results nothing hangs on."""
+        gone = [self.maker[k] for k in keys if k in self.live]
+        self.live.difference_update(keys)
+        while gone:
+            entry = gone.pop()
+            entry.uses -= 1
+            if not entry.uses:
+                gone.extend(self._makers(entry))
+                del self.entries[entry]
+                for key in entry.keys:
+                    del self.maker[key]
+
+    def _makers(self, entry: Entry) -> list[Entry]:
+        return [self.maker[x] for x in entry.leaves if isinstance(x, int)]
+
+    def replay(self) -> list[tuple[Entry, list[int]]]:
+        """Entries in order, with the keys that nobody needs after each."""
+        last: dict[int, Entry] = {}
+        for entry in self.entries:
+            for key in (*entry.keys, *(x for x in entry.leaves if isinstance(x, int))):
+                last[key] = entry
+        ends: dict[Entry, list[int]] = {}
+        for key, entry in last.items():
+            if key not in self.live:
+                ends.setdefault(entry, []).append(key)
+        return [(entry, ends.get(entry, [])) for entry in self.entries]
+
+
+def _same_bits(a: ND, b: ND) -> bool:
+    """Whether two arrays of one shape and dtype hold the same bytes (NaN is NaN, -0 is not 0)."""
+    if a.dtype.hasobject:
+        return False
+    x, y = (v.ravel(order="K").view(np.uint8) for v in (a, b))
+    wide = np.uint64 if x.size % 8 == 0 else np.uint8
+    return bool(np.array_equal(x.view(wide), y.view(wide)))
+
+
 def _key(box: Any) -> tuple[Any, ...]:
     """The index of a box; a view also of an array without axes."""
     return (*(slice(lo, hi) for lo, hi in box), ...)
-
-
-def _cut_here(x: ND, e: Exchange, workers: int) -> list[list[ND]]:
-    out: list[list[ND]] = [[] for _ in range(workers)]
-    for piece in e.pieces:
-        out[piece.dst_worker].append(x[_key(piece.box)])
-    return out
-
-
-def _join_here(arrived: Sequence[list[ND]], e: Exchange, dtype: Any, order: Order) -> tuple[ND, int]:
-    out: ND = pool.empty(e.shape, dtype, order)
-    queues = [list(a) for a in arrived]
-    count = 0
-    reduce = UFUNCS[e.src.op] if isinstance(e.src, Partial) else None
-    begun: set[Any] = set()
-    for piece in e.pieces:
-        data = queues[piece.src_worker].pop(0)
-        count += data.nbytes if piece.crosses else 0
-        view = out[_key(piece.box)]
-        if reduce is not None and piece.box in begun:
-            reduce(view, data, out=view)
-        else:
-            view[...] = data
-            begun.add(piece.box)
-    return out, count
-

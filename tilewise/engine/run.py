@@ -15,12 +15,13 @@ import numpy as np
 from tilewise import events
 from tilewise.compiler import overwritten
 from tilewise.ir.node import Leaf, Length, Node
+from tilewise.ir.order import strides_of
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Kernel
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
-from tilewise.ops.views import Window, explain
+from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
 from tilewise.store import pool
 from tilewise.target import threads
@@ -240,8 +241,14 @@ def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: W
 def owned(base: np.ndarray[Any, Any], node: Node, noted: set[Node]) -> bool:
     """Whether the array is ours to overwrite: made in this run, or a leaf that only this run still knows."""
     if node.value is None or node in noted:
-        return base.flags.writeable and (not isinstance(base.base, np.ndarray) or getattr(node, "margin", 0) > 0)
+        free = not isinstance(base.base, np.ndarray) or getattr(node, "margin", 0) > 0
+        return free and base.flags.writeable and laid_out(base, node)
     return isinstance(node.op, Leaf) and node.op.loose
+
+
+def laid_out(base: np.ndarray[Any, Any], node: Node) -> bool:
+    """Whether the array lies in memory as the node says (NumPy's functions choose orders of their own)."""
+    return same_strides(base, strides_of(base.shape, base.dtype.itemsize, node.order))
 
 
 def run_write(step: Write, nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:

@@ -1,19 +1,22 @@
-"""A worker: owns blocks, runs steps on them, cuts and joins the pieces that cross. In: a plan. Out: blocks in its store.
+"""A worker: owns blocks, runs rounds of plans on them. In: plans, keys, pieces from others. Out: blocks in its store.
 
 The same class runs in one process (virtual) and in actors (Ray). It knows nothing of other workers but the pieces they
-send. `received` counts the bytes of buffers that came from elsewhere.
+send, and counts the bytes of those.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tilewise.engine.rounds import Move, Round, rounds
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import Exchange, Layout, Mesh, Partial, Piece, Shard, held_box, place
+from tilewise.layout import DRIVER, Exchange, Layout, Mesh, OnDriver, Partial, Piece, Shard, held_box, place
 from tilewise.plan.mesh import LocalNode, MeshPlan
 from tilewise.plan.steps import Pass, Step, makes, reads
 from tilewise.store import pool
@@ -22,68 +25,140 @@ ND = np.ndarray[Any, Any]
 Parts = dict[int, ND]  # block -> array; -1 for values held once per worker
 
 
+@dataclass(frozen=True)
+class Start:
+    """What begins a plan on a worker."""
+
+    number: int
+    leaves: tuple[int | None, ...]  # keys in the store; None: still on the driver
+    consts: tuple[Any, ...]
+    keys: tuple[int, ...]  # what its results are to be called
+    native: bool
+    gone: tuple[int, ...]  # keys that nobody needs any more
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Stands where a result or pieces should be. Without an error: somebody else failed."""
+
+    error: Exception | None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A plan as a worker keeps it."""
+
+    plan: MeshPlan
+    rounds: tuple[Round, ...]
+    runners: dict[tuple[int, bool], Runner] = field(default_factory=dict)
+
+
 class Worker:
-    """Blocks by key, and the plans under way."""
+    """Blocks by key, the plans it has learned, and the one under way."""
 
     def __init__(self, index: int, mesh: Mesh) -> None:
         self.index = index
         self.mesh = mesh
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
         self.store: dict[int, Parts] = {}
-        self.plan: MeshPlan | None = None
         self.values: dict[int, Parts] = {}
-        self.runners: dict[int, Runner] = {}
-        self.native = True
-        self.plans: dict[int, MeshPlan] = {}
+        self.plans: dict[int, Learned] = {}
+        self.now: tuple[Start, Learned] | None = None  # None also after a failure: the rest of the plan is skipped
 
     # -- the life of a plan ---------------------------------------------------------------------------------------
 
     def learn(self, number: int, plan: MeshPlan) -> None:
         """Keep a plan under a number."""
-        self.plans[number] = plan
+        self.plans[number] = Learned(plan, rounds(plan))
 
-    def begin(self, number: int, leaves: Sequence[int | None], consts: Sequence[Any], native: bool) -> None:
-        """Start a plan: leaves are keys in the store (None: still on the driver), consts its scalars."""
-        plan = self.plan = self.plans[number]
-        self.native = native
-        self.values = {}
-        for pos, key in zip(plan.leaves, leaves, strict=True):
-            if key is not None:
-                self.values[pos] = dict(self.store[key])
-        for pos, value in zip(plan.consts, consts, strict=True):
-            self.values[pos] = {-1: np.asarray(value)}
-        if getattr(self, "bound", None) is not plan:
-            self.bound = plan
-            self.runners = {}
-
-    def finish(self, keys: Sequence[int]) -> None:
-        """Keep the plan's results under keys, and forget the rest."""
-        assert self.plan is not None
-        for pos, key in zip(self.plan.wanted, keys, strict=True):
-            self.store[key] = self.values[pos]
-        self.values = {}
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let go of plans."""
+        for n in numbers:
+            self.plans.pop(n, None)
 
     def drop(self, keys: Sequence[int]) -> None:
-        """Forget stored values."""
+        """Let go of stored values."""
         for k in keys:
             self.store.pop(k, None)
 
+    def advance(self, index: int, outgoing: int, start: Start | None, *arrived: Any) -> Any:
+        """Do one round of the plan: (bytes that came from elsewhere, pieces for each receiver...).
+
+        `arrived` has a list of pieces per scatter, then per sender. A failure is an answer like others, so that the
+        workers stay in step: whoever meets one skips the rest of the plan, and nothing is stored.
+        """
+        if start is not None:
+            self._begin(start)
+        try:
+            if self.now is None or any(isinstance(a, Failure) for a in arrived):
+                raise _Skipped
+            answer = self._round(self.now[1], index, list(arrived))
+            if index == len(self.now[1].rounds) - 1:
+                self._finish(self.now[1].plan, self.now[0].keys)
+        except Exception as error:
+            self.now, self.values = None, {}
+            skipped = Failure(None)
+            answer = (skipped if isinstance(error, _Skipped) else Failure(_portable(error)), *[skipped] * outgoing)
+        return answer if outgoing else answer[0]
+
+    def _begin(self, start: Start) -> None:
+        self.drop(start.gone)
+        learned = self.plans[start.number]
+        plan = learned.plan
+        self.now, self.values = (start, learned), {}
+        for pos, key in zip(plan.leaves, start.leaves, strict=True):
+            if key is not None:
+                self.values[pos] = dict(self.store[key])
+        for pos, value in zip(plan.consts, start.consts, strict=True):
+            self.values[pos] = {-1: np.asarray(value)}
+
+    def _finish(self, plan: MeshPlan, keys: Sequence[int]) -> None:
+        for pos, key in zip(plan.wanted, keys, strict=True):
+            self.store[key] = self.values[pos]
+        self.now, self.values = None, {}
+
+    def _round(self, learned: Learned, index: int, arrived: list[Any]) -> tuple[Any, ...]:
+        this, p = learned.rounds[index], self.mesh.workers
+        count = 0
+        scattered = {m: arrived.pop(0) for m in this.scatters if m.arriving(self.index)}
+        waiting = {v: list(pieces) for v, pieces in zip(this.senders(self.index, p), arrived, strict=True)}
+        for move in this.joins:
+            count += self._join(move, waiting)
+        for move in this.joins:
+            self._free(move.frees)
+        for act in this.body:
+            if isinstance(act, Move):
+                count += self._join(act, {DRIVER: list(scattered.get(act, []))} if act.scatter else {})
+                self._free(act.frees)
+            else:
+                self._run(learned, act.first, act.last)
+        receivers = this.receivers(self.index, p)
+        return (count, *([piece for m in this.cuts for piece in self._cut(m, v)] for v in receivers))
+
+    def _free(self, positions: Sequence[int]) -> None:
+        for x in positions:
+            self.values.pop(x, None)
+
     # -- stages ---------------------------------------------------------------------------------------------------
 
-    def run(self, first: int, last: int) -> None:
+    def _run(self, learned: Learned, first: int, last: int) -> None:
         """Run steps [first, last) on every block."""
-        plan = self.plan
-        assert plan is not None
+        plan = learned.plan
+        assert self.now is not None
+        native = self.now[0].native
         for i in range(first, last):
             step = plan.steps[i]
-            runner = self.runners.get(i)
+            runner = learned.runners.get((i, native))
             if runner is None:
-                runner = self.runners[i] = Runner([step], compiled if self.native else interpreted)
+                runner = learned.runners[i, native] = Runner([step], compiled if native else interpreted)
             if plan.blockwise(step):
                 self._blocks(plan, step, runner)
             else:
                 self._once(plan, step, runner)
-            for x in step.frees:
-                self.values.pop(x, None)
+            self._free(step.frees)
 
     def _once(self, plan: MeshPlan, step: Step, runner: Runner) -> None:
         block = self.mesh.blocks_of(self.index)[0]
@@ -131,43 +206,33 @@ class Worker:
 
     # -- exchanges ------------------------------------------------------------------------------------------------
 
-    def cut(self, pos: int, exchange: Exchange, now: int | None) -> list[list[ND]]:
-        """For every worker (and the driver, last): the pieces of value `pos` that go there.
+    def _cut(self, move: Move, receiver: int) -> list[ND]:
+        """The pieces of a value that go to another worker."""
+        source = self.values[move.pos]
+        return [_piece(source, move.exchange, self.mesh, p) for p in move.between(self.index, receiver)]
 
-        `now` names the intermediate value of a route of several exchanges.
-        """
-        source = self.values[pos if now is None else now]
-        out: list[list[ND]] = [[] for _ in range(self.mesh.workers + 1)]
-        for piece in exchange.pieces:
-            if piece.src_worker == self.index and piece.dst_worker != self.index:
-                out[piece.dst_worker].append(_piece(source, exchange.src, exchange.shape, self.mesh, piece))
-        return out
-
-    def join(
-        self, pos: int, exchange: Exchange, target: int, dtype: Any, order: Any, arrived: Sequence[list[ND]]
-    ) -> int:
-        """Assemble the blocks of value `target` from pieces here and `arrived` (per worker, the driver last)."""
-        source = self.values.get(pos, {})
-        waiting = {w: list(pieces) for w, pieces in enumerate(arrived)}
-        waiting[-1] = waiting.pop(self.mesh.workers)
-        count = sum(p.nbytes for w, pieces in waiting.items() if place(w) != self.index for p in pieces)
-        mine = [p for p in exchange.pieces if p.dst_worker == self.index]
+    def _join(self, move: Move, waiting: dict[int, list[ND]]) -> int:
+        """Assemble the blocks of a value from pieces here and elsewhere; how many bytes came from elsewhere."""
+        exchange = move.exchange
+        source = {} if move.scatter else self.values.get(move.pos, {})
         halo = self._halo(source, exchange)
         parts: Parts = {} if halo is None else halo
         if halo is None:
             for block in self._targets(exchange.dst):
                 box = held_box(exchange.dst, exchange.shape, self.mesh, block=block) if block >= 0 else None
                 dims = exchange.shape if box is None else tuple(hi - lo for lo, hi in box)
-                parts[block] = pool.empty(dims, dtype, order)
+                parts[block] = pool.empty(dims, move.dtype, move.order)
         reduce = UFUNCS[exchange.src.op] if isinstance(exchange.src, Partial) else None
         begun: set[tuple[Any, ...]] = set()
-        for piece in mine:
-            if piece.src_worker == self.index:
-                data = _piece(source, exchange.src, exchange.shape, self.mesh, piece)
-                if halo is not None:
-                    continue
+        count = 0
+        for piece in move.arriving(self.index):
+            if move.scatter or place(piece.src_worker) != self.index:
+                data = waiting[DRIVER if move.scatter else place(piece.src_worker)].pop(0)
+                count += data.nbytes if piece.crosses else 0
+            elif halo is not None:
+                continue
             else:
-                data = waiting[piece.src_worker].pop(0)
+                data = _piece(source, exchange, self.mesh, piece)
             block = -1 if piece.dst_block is None else piece.dst_block
             view = _window(parts[block], exchange.dst, exchange.shape, self.mesh, block, piece.box)
             if reduce is not None and (block, piece.box) in begun:
@@ -175,11 +240,13 @@ class Worker:
             else:
                 view[...] = data
                 begun.add((block, piece.box))
-        self.values[target] = parts
+        self.values[move.target] = parts
         return count
 
     def _targets(self, layout: Layout) -> list[int]:
-        return list(self.mesh.blocks_of(self.index)) if isinstance(layout, Shard) else [-1]
+        if isinstance(layout, Shard):
+            return list(self.mesh.blocks_of(self.index))
+        return [] if isinstance(layout, OnDriver) and self.index else [-1]
 
     def _halo(self, source: Parts, exchange: Exchange) -> Parts | None:
         """Blocks with room for ghosts around them: the same memory, seen wider."""
@@ -201,18 +268,33 @@ class Worker:
 
     # -- talking to the driver ------------------------------------------------------------------------------------
 
-    def take(self, key: int) -> Parts:
-        """A stored value (for tests and gathering)."""
-        return self.store[key]
+    def stored(self) -> list[int]:
+        """The keys of stored values."""
+        return sorted(self.store)
 
     def cut_stored(self, key: int, exchange: Exchange) -> list[ND]:
         """Pieces of a stored value for the driver."""
         source = self.store[key]
-        mine = [p for p in exchange.pieces if p.src_worker == self.index]
-        return [_piece(source, exchange.src, exchange.shape, self.mesh, p) for p in mine]
+        return [_piece(source, exchange, self.mesh, p) for p in exchange.pieces if p.src_worker == self.index]
 
 
-class _View(Sequence[LocalNode]):  # type: ignore[type-arg]
+class _Skipped(Exception):
+    """Another worker, or an earlier round, has failed."""
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or one that says the same where it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        other = RuntimeError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            other.add_note(note)
+        return other
+
+
+class _View(Sequence[LocalNode]):
     """The plan's nodes as a block sees them, made when asked for."""
 
     def __init__(self, plan: MeshPlan, block: int) -> None:
@@ -240,17 +322,18 @@ def _widened(x: ND, low: int, high: int) -> ND | None:
     return base[offset - low : offset + x.shape[0] + high]
 
 
-def _piece(parts: Parts, layout: Layout, shape: tuple[int, ...], mesh: Mesh, piece: Piece) -> ND:
+def _piece(parts: Parts, exchange: Exchange, mesh: Mesh, piece: Piece) -> ND:
     block = -1 if piece.src_block is None else piece.src_block
-    return _window(parts[block], layout, shape, mesh, block, piece.box)
+    return _window(parts[block], exchange.src, exchange.shape, mesh, block, piece.box)
 
 
 def _window(x: ND, layout: Layout, shape: tuple[int, ...], mesh: Mesh, block: int, box: Any) -> ND:
     """The part of a block that a box in global coordinates names."""
-    if block < 0:
-        return x[(*(slice(lo, hi) for lo, hi in box), ...)]
-    held = held_box(layout, shape, mesh, block=block)
-    return x[(*(slice(lo - a, hi - a) for (lo, hi), (a, _) in zip(box, held, strict=True)), ...)]
+    if block >= 0:
+        held = held_box(layout, shape, mesh, block=block)
+        box = tuple((lo - first, hi - first) for (lo, hi), (first, _) in zip(box, held, strict=True))
+    key: Any = (*(slice(lo, hi) for lo, hi in box), ...)
+    return x[key]
 
 
 def identity(op: str, dtype: Any) -> Any:
@@ -267,4 +350,3 @@ def identity(op: str, dtype: Any) -> Any:
             return np.nan
         return -np.inf if low else np.inf
     return UFUNCS[op].identity
-

@@ -27,18 +27,11 @@ def by_strides(shape: Sequence[Any], strides: Sequence[int]) -> Order:
     n = len(shape)
     if n < 2:
         return None
-    axes = list(range(n))
-    # Insertion sort as NumPy's: an axis moves outward only past axes with a strictly smaller stride.
-    for i in range(1, n):
-        j = i
-        while j > 0:
-            a, b = axes[j - 1], axes[j]
-            if abs(strides[b]) > abs(strides[a]) and shape[b] != 1 and shape[a] != 1:
-                axes[j - 1], axes[j] = b, a
-                j -= 1
-            else:
-                break
-    return normal(axes)
+    long = [a for a in range(n) if shape[a] != 1]
+    axes = sorted(long, key=lambda a: -abs(strides[a]))  # stable, as NumPy's
+    if axes == long:
+        return None
+    return normal([*(a for a in range(n) if shape[a] == 1), *axes])
 
 
 def strides_of(shape: Sequence[int], itemsize: int, order: Order) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ Every NumPy ufunc is a row, plus `where` and `cast`. The laws say under which re
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,12 +40,16 @@ TABLE["clip"] = Scalar("clip", 3, 1, lambda x, lo, hi: np.minimum(np.maximum(x, 
 
 
 def scalar(name: str) -> Scalar:
-    """The row of a scalar function.
+    """The row of a scalar function: NumPy's, or one of SciPy's special functions, whose row is made when first asked for.
 
     >>> scalar("hypot").nin
     2
     """
-    return TABLE[name]
+    found = TABLE.get(name)
+    if found is None:
+        f = getattr(importlib.import_module("scipy.special"), name)
+        found = TABLE.setdefault(name, Scalar(name, f.nin, f.nout, f))
+    return found
 
 
 # An argument of these may stay Partial(op): function -> op -> which arguments may be partial, all together.

@@ -13,6 +13,7 @@ import numpy as np
 from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import broadcast_order
 from tilewise.ir.scalar import Scalar, scalar
+from tilewise.ops.views import Window
 
 
 class Map(Op):
@@ -93,6 +94,14 @@ def cast(node: Node, dtype: np.dtype[Any]) -> Node:
     return intern(map_op("cast", dtype), (node,), node.shape, dtype, node.order)
 
 
+def _seen(node: Node) -> Shape:
+    """The shape as NumPy's iterator sees it: an axis repeated by a view has no say in the memory order."""
+    op = node.op
+    if type(op) is Window and 0 in op.strides:
+        return tuple(1 if s == 0 else d for s, d in zip(op.strides, node.shape, strict=True))
+    return node.shape
+
+
 def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], which: int = 0) -> Node:
     """The node of a scalar function on `args`, by the loop's dtypes (arguments, then results)."""
     shape = args[0].shape
@@ -104,7 +113,7 @@ def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], wh
     inputs = args
     for i, a in enumerate(args):
         if a.order is not None and order is None:
-            order = broadcast_order(len(shape), [(x.shape, x.order) for x in args])
+            order = broadcast_order(len(shape), [(_seen(x), x.order) for x in args])
         if a.dtype is not loop[i] and a.dtype != loop[i]:
             inputs = (*inputs[:i], cast(a, loop[i]), *inputs[i + 1 :])
     return intern(map_op(name, loop[len(args) + which], which), inputs, shape, loop[len(args) + which], order)

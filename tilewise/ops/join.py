@@ -43,7 +43,10 @@ class Copy(Op):
     name = "copy"
 
     def numpy(self, *arrays: Any) -> Any:
-        return arrays[0].copy(order="K")
+        a = arrays[0]
+        if self.order is None or len(self.order) != a.ndim:
+            return a.copy(order="C")
+        return a.transpose(self.order).copy(order="C").transpose(np.argsort(self.order))
 
 
 @dataclass(frozen=True)

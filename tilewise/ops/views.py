@@ -35,7 +35,7 @@ class Window(Op):
     def on(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The view of an array that has the base's shape and order (its memory if it is laid out so, else a copy)."""
         want = strides_of(self.base_shape, self.base_dtype.itemsize, self.base_order)
-        if not _same_strides(base, want):
+        if not same_strides(base, want):
             fresh = np.ndarray(self.base_shape, self.base_dtype, strides=want)
             fresh[...] = base
             base = fresh
@@ -57,7 +57,8 @@ class Window(Op):
         return f"view({', '.join(parts)})"
 
 
-def _same_strides(a: np.ndarray[Any, Any], want: tuple[int, ...]) -> bool:
+def same_strides(a: np.ndarray[Any, Any], want: tuple[int, ...]) -> bool:
+    """Whether an array has these strides where they matter."""
     if a.strides == want:
         return True
     return all(s == w or d == 1 for s, w, d in zip(a.strides, want, a.shape, strict=True)) or a.size == 0

@@ -1,0 +1,130 @@
+"""NumPy functions that NumPy itself writes in terms of others. In: their names. Out: recorders.
+
+`np.diff`, `np.average`, `np.isclose`, `np.linspace` and many more are Python code over simpler functions. Run with those
+simpler functions replaced by ours, the same code records a graph instead of computing: the formula, the dtypes and the
+exceptions are NumPy's by construction. Where it cannot be recorded (a test on values decides what to do, say), the value is
+computed where it is asked for; where the code fails on Arrays, NumPy does it (see dispatch.attempt).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.api import create
+from tilewise.api.dispatch import RECORDERS, implements, public
+from tilewise.api.ufuncs import wrapped
+from tilewise.array import record as rec
+from tilewise.array.handle import Array
+
+# Functions whose NumPy code records as it is.
+NAMES = (
+    "diff average trapezoid gradient cov corrcoef cross kron tril triu tile isclose allclose array_equal array_equiv "
+    "nansum nanprod nanmean nanvar nanstd nan_to_num select ediff1d angle sinc trace vander rot90 "
+    "linspace logspace geomspace append dstack meshgrid ptp diag cumulative_sum cumulative_prod "
+    "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median nanmin nanmax nancumsum nancumprod "
+    "polyval fftshift"
+).split()
+CREATORS = ("linspace", "logspace", "geomspace")  # no operand need be an Array
+
+_MAKERS = {
+    getattr(np, n): getattr(create, n)
+    for n in "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray".split()
+}
+
+
+def ours(value: Any) -> Any:
+    """What stands for a value in NumPy's code: our function for NumPy's, a door to ours for NumPy's modules."""
+    if isinstance(value, np.ufunc):
+        return wrapped(value.__name__) if value.signature is None and getattr(np, value.__name__, None) is value else value
+    if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "numpy":
+        return Door(value)
+    try:
+        made = _MAKERS.get(value)
+    except TypeError:  # not hashable
+        return value
+    if made is not None:
+        return made
+    name = getattr(value, "__name__", "_")
+    if value is np.partition:
+        return _partition
+    if value is np.ndarray:
+        return Array | np.ndarray  # code asks isinstance(x, ndarray)
+    if isinstance(value, types.FunctionType) and name.startswith("_") and value.__module__.startswith("numpy."):
+        return _recorder(value)  # a helper of NumPy's
+    public_name = callable(value) and getattr(np, name, None) is value
+    return public(value) if public_name and not isinstance(value, type) else value
+
+
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Any:
+    """For recomposed code only: sorted is partitioned, whatever kth is."""
+    return public(np.sort)(a, axis)
+
+
+class Door:
+    """A NumPy module seen from recomposed code."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return ours(getattr(self._module, name))
+
+
+def recomposed(func: Any) -> Callable[..., Any]:
+    """NumPy's code of a function, over our functions.
+
+    >>> import tilewise as tw
+    >>> recomposed(np.diff)(tw.array([1, 4, 9]))
+    Array([3, 5])
+    """
+    code = func.__wrapped__ if hasattr(func, "__wrapped__") else func
+    names = {n: ours(v) for n, v in code.__globals__.items() if not n.startswith("__")}
+    names["__builtins__"] = code.__globals__["__builtins__"]
+    ready = types.FunctionType(code.__code__, names, code.__name__, code.__defaults__, code.__closure__)
+    ready.__kwdefaults__ = code.__kwdefaults__
+    return ready
+
+
+def _recorder(func: Any) -> Callable[..., Any]:
+    """As `recomposed`, made when it is first needed."""
+
+    @functools.wraps(func, updated=())
+    def recorder(*args: Any, **kwargs: Any) -> Any:
+        return rec.wrap(_made(func)(*args, **kwargs))
+
+    return recorder
+
+
+_made = functools.cache(recomposed)
+
+for _name in NAMES:
+    _f = getattr(np, _name) if hasattr(np, _name) else getattr(np.fft, _name)
+    if _f not in RECORDERS and isinstance(getattr(_f, "__wrapped__", _f), types.FunctionType):
+        implements(_f)(_recorder(_f))
+
+
+def _creator(func: Any) -> Any:
+    """A function that makes an array: by NumPy if it is small, recorded otherwise."""
+
+    @functools.wraps(func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
+    def maker(start: Any, stop: Any, num: Any = 50, *args: Any, **kwargs: Any) -> Any:
+        arrays = [v for v in (start, stop) if type(v) is Array]
+        small = not isinstance(num, int) or num * 8 < rec.eager_limit()
+        if small and rec.small(arrays):
+            return rec.at_once(func, (start, stop, num, *args), kwargs)
+        return public(func)(start, stop, num, *args, **kwargs) if arrays else _checked(func, start, stop, num, args, kwargs)
+
+    return maker
+
+
+def _checked(func: Any, start: Any, stop: Any, num: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    func(start, stop, min(num, 2), *args, **kwargs)  # NumPy's complaints
+    return RECORDERS[func](start, stop, num, *args, **kwargs)
+
+
+MADE = {n: _creator(getattr(np, n)) for n in CREATORS}

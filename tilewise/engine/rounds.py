@@ -1,0 +1,135 @@
+"""A plan as rounds: what a worker does between two exchanges. In: a plan. Out: rounds, the same for driver and workers.
+
+A round is one call of each worker: it joins the pieces cut in the round before, runs, and cuts the pieces of the next
+exchange. Exchanges that stand together and do not need each other share a round; one that crosses nothing needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.order import Order
+from tilewise.layout import Exchange, OnDriver, Piece, place
+from tilewise.plan.mesh import MeshPlan
+from tilewise.plan.steps import Exchange as ExchangeStep
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps [first, last) of the plan, on every block."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """One exchange: the value at `pos` becomes the value at `target`. A scatter comes from an array of the driver's.
+
+    Elsewhere in a plan worker 0 stands for the driver: they share a place, so that the bytes are the same.
+    """
+
+    exchange: Exchange
+    pos: int
+    target: int
+    dtype: np.dtype[Any]
+    order: Order
+    scatter: bool
+    frees: tuple[int, ...]
+
+    def between(self, sender: int, receiver: int) -> list[Piece]:
+        """The pieces that go from one worker to another (or to itself), in order; not for scatters."""
+        return self._between.get((sender, receiver), [])
+
+    def arriving(self, worker: int) -> list[Piece]:
+        """The pieces that a worker assembles, in order."""
+        return self._arriving.get(worker, [])
+
+    @cached_property
+    def _between(self) -> dict[tuple[int, int], list[Piece]]:
+        return _grouped(self.exchange.pieces, lambda p: (place(p.src_worker), place(p.dst_worker)))
+
+    @cached_property
+    def _arriving(self) -> dict[int, list[Piece]]:
+        return _grouped(self.exchange.pieces, lambda p: place(p.dst_worker))
+
+
+def _grouped(pieces: Iterable[Piece], key: Callable[[Piece], Any]) -> dict[Any, list[Piece]]:
+    out: dict[Any, list[Piece]] = {}
+    for piece in pieces:
+        out.setdefault(key(piece), []).append(piece)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Join, then run, then cut."""
+
+    joins: tuple[Move, ...]
+    body: tuple[Run | Move, ...]
+    cuts: tuple[Move, ...]
+
+    @property
+    def scatters(self) -> tuple[Move, ...]:
+        """What the driver sends with the round."""
+        return tuple(m for m in self.body if isinstance(m, Move) and m.scatter)
+
+    def senders(self, worker: int, workers: int) -> list[int]:
+        """The others that send something to a worker for this round."""
+        return [v for v in range(workers) if v != worker and any(m.between(v, worker) for m in self.joins)]
+
+    def receivers(self, worker: int, workers: int) -> list[int]:
+        """The others to whom a worker sends something at its end."""
+        return [v for v in range(workers) if v != worker and any(m.between(worker, v) for m in self.cuts)]
+
+
+def rounds(plan: MeshPlan) -> tuple[Round, ...]:
+    """Cut a plan at the exchanges that cross."""
+    done: list[Round] = []
+    joins: tuple[Move, ...] = ()
+    body: list[Run | Move] = []
+    cuts: list[Move] = []
+    for act in _actions(plan):
+        crosses = isinstance(act, Move) and not act.scatter and act.exchange.network_elements > 0
+        # A scatter needs nothing from here: it may come before exchanges that are waiting to be cut.
+        free = isinstance(act, Move) and (act.scatter or (crosses and act.pos not in [c.target for c in cuts]))
+        if cuts and not free:
+            done.append(Round(joins, tuple(body), tuple(cuts)))
+            joins, body, cuts = tuple(cuts), [], []
+        if crosses:
+            assert isinstance(act, Move)
+            cuts.append(act)
+        else:
+            body.append(act)
+    if cuts:
+        done.append(Round(joins, tuple(body), tuple(cuts)))
+        joins, body = tuple(cuts), []
+    done.append(Round(joins, tuple(body), ()))
+    return tuple(done)
+
+
+def _actions(plan: MeshPlan) -> list[Run | Move]:
+    out: list[Run | Move] = []
+    between = -1  # positions of values on the way, below all of the plan's own
+    for first, last in plan.stages():
+        step = plan.steps[first]
+        if not isinstance(step, ExchangeStep):
+            out.append(Run(first, last))
+            continue
+        spec, route, pos = plan.specs[step.pos], plan.routes[first], step.input
+        passed: tuple[int, ...] = ()
+        assert route, "an exchange that moves nothing"
+        for e in route:
+            final = e is route[-1]
+            target = step.pos if final else between
+            between -= not final
+            scatter = isinstance(e.src, OnDriver) and pos in plan.leaves
+            frees = (*passed, *step.frees) if final else passed
+            out.append(Move(e, pos, target, spec.dtype, spec.order, scatter, frees))
+            pos, passed = target, (() if final else (target,))
+    return out
