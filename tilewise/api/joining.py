@@ -183,6 +183,7 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
     for bound, worse, best in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
         if type(bound) in (int, float) and bound == bound and d.kind == "f":
             x = where(apply_ufunc(worse, (x, bound)), bound, x)  # as NumPy's loop for one bound: -0.0 stays
+            x._fixed = x.ndim == 0
         elif bound is not None:
             x = apply_ufunc(best, (x, bound))
     return x
@@ -227,7 +228,9 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     index = indices if type(indices) is Array or np.ndim(indices) == 0 else np.asarray(rec.unwrap(indices))
     if getattr(index, "dtype", np.dtype(int)).kind not in "iu":
         return NotImplemented
-    return a[(*(slice(None),) * k, index)]  # type: ignore[index]
+    x = a[(*(slice(None),) * k, index)]  # type: ignore[index]
+    # A new array in C order, unlike what indexing gives.
+    return x if type(x) is not Array or node_of(x).order is None else rec.record(copy_node(node_of(x), None))
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")

@@ -129,6 +129,8 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
     module = types.ModuleType(full, source.__doc__)
     for n in source.__all__:
         setattr(module, n, ours(n, getattr(source, n)) if given is None else given[n])
+    for n in set(given or ()) - set(source.__all__):
+        setattr(module, n, given[n])  # type: ignore[index]
     sys.modules[full] = module
     return module
 

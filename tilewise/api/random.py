@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api.counter import Counter, CounterDraws
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
@@ -23,6 +24,10 @@ class Generator:
     Array([8, 6, 5])
     """
 
+    def __new__(cls, bit_generator: Any = None) -> Generator:
+        """A generator over a Counter is one of ours."""
+        return object.__new__(CounterGenerator if isinstance(bit_generator, Counter) else cls)
+
     def __init__(self, bit_generator: Any) -> None:
         self._numpy = np.random.Generator(bit_generator)
 
@@ -31,7 +36,7 @@ class Generator:
         """The source of bits."""
         return self._numpy.bit_generator
 
-    def spawn(self, n_children: int) -> list[Generator]:
+    def spawn(self, n_children: int) -> list[Any]:
         """Independent generators."""
         return [Generator(g.bit_generator) for g in self._numpy.spawn(n_children)]
 
@@ -57,6 +62,35 @@ class Generator:
         return (Generator, (self._numpy.bit_generator,))
 
 
+class CounterGenerator(CounterDraws, Generator):
+    """A Generator whose numbers depend on the seed and the position only.
+
+    >>> import tilewise as tw
+    >>> tw.random.Generator(tw.random.Counter(1)).random(2).shape
+    (2,)
+    """
+
+    @property
+    def bit_generator(self) -> Any:
+        """The Counter."""
+        return self.source
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """Independent generators."""
+        return [Generator(Counter(s)) for s in self.source.seed_seq.spawn(n_children)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.random.Generator, name):
+            raise AttributeError(f"'Generator' object has no attribute {name!r}")
+        return self._elsewhere(name)
+
+    def __repr__(self) -> str:
+        return f"Generator({self.source!r})"
+
+    def __reduce__(self) -> Any:
+        return (Generator, (self.source,))
+
+
 def _wrapping(method: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
@@ -76,6 +110,8 @@ def default_rng(seed: Any = None) -> Generator:
     """
     if isinstance(seed, Generator):
         return seed
+    if isinstance(seed, Counter):
+        return Generator(seed)
     return Generator(np.random.default_rng(rec.unwrap(seed)).bit_generator)
 
 
@@ -100,9 +136,9 @@ class RandomState(Generator):
         return (RandomState, (self._numpy,))
 
 
-OWN = {"Generator": Generator, "default_rng": default_rng, "shuffle": shuffle, "RandomState": RandomState}
+OWN = {"Counter": Counter, "Generator": Generator, "default_rng": default_rng, "shuffle": shuffle, "RandomState": RandomState}
 NAMES = {
     n: OWN.get(n, f if isinstance(f := getattr(np.random, n), type) else _wrapping(f))
     for n in np.random.__all__
     if hasattr(np.random, n)
-}
+} | {"Counter": Counter}

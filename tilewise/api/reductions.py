@@ -15,6 +15,7 @@ from tilewise.array.handle import Array, node_of
 from tilewise.ir.node import Node
 from tilewise.ops import reduce as ops
 from tilewise.ops.const import const
+from tilewise.ops.create import full
 from tilewise.ops.elementwise import apply, broadcast, cast
 
 NO = np._NoValue
@@ -78,6 +79,11 @@ def reduce_node(
         fill = first if f.identity is None else const(np.asarray(f.identity).astype(acc)[()])
         assert fill is not None
         node = apply("where", (mask, cast(node, acc), fill), (BOOL, acc, acc, acc))
+    if first is not None and f.identity is None and axes:
+        if not node.known:
+            return None  # perhaps of nothing
+        if _may_be_empty(node, axes):
+            return full(ops.reduced_shape(node.shape, axes, keepdims), first)
     out = ops.reduce(node, f.__name__, axes, keepdims, acc)
     if first is not None:
         out = apply(f.__name__, (first, out), (out.dtype, out.dtype, out.dtype))

@@ -23,7 +23,7 @@ from tilewise.ops.join import reshape as reshape_node
 
 def shown(x: Array, nd: ND) -> Array:
     """A handle on x's cell for a view NumPy made of its memory or ghost."""
-    if nd is x._nd:
+    if nd is x._nd or (x._fixed and nd.ndim == 0):
         return x
     return on_cell(x._cell, nd)
 

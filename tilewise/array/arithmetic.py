@@ -237,7 +237,7 @@ def write_now(x: Array, source: Any, casting: str = "unsafe") -> None:
             np.copyto(meta(x), source, casting=casting)  # type: ignore[arg-type]
 
 
-def _fits(given: Any, shape: Any) -> bool:
+def fits(given: Any, shape: Any) -> bool:
     """Whether a value broadcasts to a shape (or may: a mask decides)."""
     try:
         return broadcast([given, shape]) == shape
@@ -251,9 +251,9 @@ def store(x: Array, node: Node) -> None:
     """Record that x's part of its cell becomes `node` (broadcast, cast)."""
     with LOCK:
         shape = meta(x).shape
-        if not _fits(node.shape, shape):
+        if not fits(node.shape, shape):
             extra = len(node.shape) - len(shape)
-            if extra > 0 and node.known and all(d == 1 for d in node.shape[:extra]) and _fits(node.shape[extra:], shape):
+            if extra > 0 and node.known and all(d == 1 for d in node.shape[:extra]) and fits(node.shape[extra:], shape):
                 node = squeeze_leading(node, len(shape))
             else:
                 text = f"could not broadcast input array from shape {_text(node.shape)} into shape {_text(shape)}"

@@ -64,7 +64,8 @@ def pending_cells() -> list[Cell]:
 
 
 def _waiting(c: Cell) -> bool:
-    return c.node is not None and c.node.value is None
+    """Whether a cell must be evaluated (a node may have the value that a failed evaluation got to)."""
+    return c.node is not None and not isinstance(c.node.value, Remote)
 
 
 def evaluate(cells: Iterable[Cell]) -> None:

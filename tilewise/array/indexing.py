@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import assign, check_writable, store
+from tilewise.array.arithmetic import assign, check_writable, fits, store
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import Array, meta, node_of, on_cell, window_of
 from tilewise.config import current
@@ -259,10 +259,14 @@ def _gather_shape(shape: tuple[int, ...], probe: list[Any], index: list[tuple[An
         raise IndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
         ) from None
-    tiny = np.broadcast_to(np.zeros((), bool), shape)
+    dims = list(shape)
+    axis, used = 0, sum(p is not None and p is not Ellipsis for p in probe)
+    for p in probe:
+        if isinstance(p, np.ndarray) and axis < len(dims):
+            dims[axis] = max(dims[axis], 1)  # bounds are not looked at here
+        axis += len(shape) - used if p is Ellipsis else p is not None
+    tiny = np.broadcast_to(np.zeros((), bool), dims)
     full = [np.broadcast_to(p, both) if isinstance(p, np.ndarray) else p for p in probe]
-    if 0 in shape and 0 not in both:
-        return tiny[tuple(full)].shape
     cut = [np.zeros((0, *both[1:]), np.intp) if isinstance(p, np.ndarray) and both else p for p in full]
     if not both or 0 in both:
         return tiny[tuple(full)].shape
@@ -341,6 +345,8 @@ def setitem(self: Array, key: Any, value: Any) -> None:
         r = _show(shown, key)
         if r is None:
             r = _point(shown, key)
+            if type(value) is Array and value.ndim and rec.numeric(shown.dtype):
+                raise ValueError("setting an array element with a sequence.")
         if isinstance(value, list | tuple):
             value = np.asarray(rec.unwrap(value), shown.dtype) if rec.numeric(shown.dtype) else rec.unwrap(value)
         assign(on_cell(cell, r), value)
@@ -433,6 +439,10 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     if not rec.numeric(source.dtype) or (source.dtype.kind == "c" and x.dtype.kind != "c"):
         _put_now(x, key, value)
         return
+    if source.shape == () and type(value) is not Array:
+        one = np.zeros(1, x.dtype)
+        one[[0]] = value  # NumPy's conversion of a number, and its complaint
+        source = const(one[0])
     try:
         _check_put(shown, spec, arrays, source)
     except _Undecided:
@@ -455,10 +465,6 @@ class _Undecided(Exception):
 
 def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> None:
     """Raise NumPy's error now if the value cannot fit, where that can be known now."""
-    if source.shape == ():
-        if any(a.dtype == np.bool_ for a in arrays):
-            raise _Undecided
-        return
     if any(a.dtype == np.bool_ for a in arrays) or not source.known or not all(a.known for a in arrays):
         if len(arrays) == 1 and len(spec) == 1 and not source.known and source.shape[0].mask is arrays[0]:
             return
@@ -468,7 +474,7 @@ def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> 
         for p in spec
     ]
     shape = _gather_shape(shown.shape, probe, [a.shape for a in arrays])
-    if np.broadcast_shapes(source.shape, shape) != shape:
+    if not fits(source.shape, shape):
         raise ValueError(
             f"shape mismatch: value array of shape {str(source.shape).replace(' ', '')} could not be broadcast to "
             f"indexing result of shape {str(shape).replace(' ', '')}"

@@ -87,15 +87,21 @@ class RayCluster(Cluster):
 
     def wait(self, futures: Sequence[Any]) -> list[Any]:
         """Results, once all calls are done."""
-        left = list(futures)
+        wanted = list(futures)
+        while True:
+            try:
+                return list(ray.get(wanted, timeout=BEAT_SECONDS))
+            except lost.GetTimeoutError:
+                self._check_alive()
+            except lost.RayError:
+                break
+        # Something went wrong: see the other calls through, so that nothing is under way when the error is told.
+        left = wanted
         while left:
             _, left = ray.wait(left, num_returns=len(left), timeout=BEAT_SECONDS)
             if left:
                 self._check_alive()
-        try:
-            return list(ray.get(list(futures)))
-        except lost.RayError:
-            raise _most_telling(futures) from None
+        raise _most_telling(wanted) from None
 
     def share(self, value: Any) -> Any:
         """A Ray object for what is large or not an array."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.views import Window, explain, same_strides
+from tilewise.plan.mesh import MARGIN
 from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
 from tilewise.store import pool
 from tilewise.target import threads
@@ -121,12 +123,32 @@ def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
             return
 
 
+# Arrays whose first and last rows are free for ghosts, by id.
+_margined: weakref.WeakValueDictionary[int, np.ndarray[Any, Any]] = weakref.WeakValueDictionary()
+
+
+def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any] | None:
+    """x with rows before and after it from its own margins; None if it has none, or is only a part of what has."""
+    if low == high == 0:
+        return x
+    base = x.base
+    if not isinstance(base, np.ndarray) or _margined.get(id(base)) is not base or base.strides != x.strides:
+        return None
+    first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
+    whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])
+    if not whole or max(low, high) > MARGIN:
+        return None
+    return base[first - low : first + x.shape[0] + high]
+
+
 def fresh(node: Node) -> np.ndarray[Any, Any]:
     """An uninitialised array with the node's type and order (on a mesh: with rows to spare for ghosts)."""
     margin = getattr(node, "margin", 0)
     if margin:
         rows, *rest = node.dims
-        return pool.empty((rows + 2 * margin, *rest), node.dtype, None)[margin:-margin]
+        base = pool.empty((rows + 2 * margin, *rest), node.dtype, None)
+        _margined[id(base)] = base
+        return base[margin:-margin]
     return pool.empty(node.dims, node.dtype, node.order)
 
 
@@ -162,8 +184,14 @@ def _map_tiles(node: Node, op: Map, inputs: list[Any]) -> Any:
         with np.errstate(all="ignore"):
             part(lo, hi)
 
-    threads.parallel_for(quiet, threads.ranges(node.shape[axis]))
+    threads.parallel_for(quiet, _ranges(node.shape[axis]))
     return out
+
+
+def _ranges(n: int) -> list[tuple[int, int]]:
+    """A few parts per thread: threads that are held up hand over the rest."""
+    parts = min(4 * threads.get_threads(), max(n, 1))
+    return [(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
 
 
 def run_pass(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.rounds import Move, Round, rounds
-from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.engine.run import Runner, compiled, interpreted, widened
 from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import DRIVER, Exchange, Layout, Mesh, OnDriver, Partial, Piece, Shard, held_box, place
 from tilewise.plan.mesh import LocalNode, MeshPlan
@@ -260,7 +260,7 @@ class Worker:
             x = source[block]
             low = src.owned(block)[0] - dst.held(block)[0]
             high = dst.held(block)[1] - src.owned(block)[1]
-            wide = _widened(x, low, high)
+            wide = widened(x, low, high)
             if wide is None:
                 return None
             out[block] = wide
@@ -308,20 +308,6 @@ class _View(Sequence[LocalNode]):
         return self.plan.local(pos, self.block)
 
 
-def _widened(x: ND, low: int, high: int) -> ND | None:
-    """x with rows before and after it from its own margins, if it has them."""
-    if low == high == 0:
-        return x
-    base = x.base
-    if not isinstance(base, np.ndarray) or base.ndim != x.ndim or base.shape[1:] != x.shape[1:] or not x.size:
-        return None
-    row = x.strides[0]
-    offset = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // row
-    if offset < low or offset + x.shape[0] + high > base.shape[0] or base.strides != x.strides:
-        return None
-    return base[offset - low : offset + x.shape[0] + high]
-
-
 def _piece(parts: Parts, exchange: Exchange, mesh: Mesh, piece: Piece) -> ND:
     block = -1 if piece.src_block is None else piece.src_block
     return _window(parts[block], exchange.src, exchange.shape, mesh, block, piece.box)
@@ -333,7 +319,7 @@ def _window(x: ND, layout: Layout, shape: tuple[int, ...], mesh: Mesh, block: in
         held = held_box(layout, shape, mesh, block=block)
         box = tuple((lo - first, hi - first) for (lo, hi), (first, _) in zip(box, held, strict=True))
     key: Any = (*(slice(lo, hi) for lo, hi in box), ...)
-    return x[key]
+    return x[key]  # type: ignore[no-any-return]
 
 
 def identity(op: str, dtype: Any) -> Any:

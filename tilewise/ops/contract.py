@@ -31,7 +31,8 @@ class Contract(Op):
         if self.how == "dot":
             return np.dot(*arrays)
         if self.how == "tensordot":
-            return np.tensordot(*arrays, axes=self.axes)
+            assert self.axes is not None
+            return np.tensordot(arrays[0], arrays[1], axes=self.axes)
         return np.einsum(self.letters, *arrays, optimize=len(arrays) > 2)
 
     def label(self) -> str:
@@ -54,7 +55,7 @@ def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
         )
     batch = max(a.ndim - 2, b.ndim - 2, 0)
     outer = LETTERS[:batch]
-    row, col, k = LETTERS[batch : batch + 3]
+    row, col, k = tuple(LETTERS[batch : batch + 3])
     la = outer[batch - max(a.ndim - 2, 0) :] + (row if a.ndim > 1 else "") + k
     lb = outer[batch - max(b.ndim - 2, 0) :] + k + (col if b.ndim > 1 else "")
     lo = outer + (row if a.ndim > 1 else "") + (col if b.ndim > 1 else "")

@@ -89,9 +89,10 @@ def _cuts(
     """Cuts worth trying for a letter: those of the largest operand cut so, else even ones."""
     best: tuple[int, tuple[int, ...]] | None = None
     for term, shape, layout, x in zip(terms, shapes, have, node.inputs, strict=True):
-        if isinstance(layout, Shard) and letter in term and term.index(letter) == layout.axis and shape[layout.axis] == size:
-            if best is None or x.nbytes > best[0]:
-                best = (x.nbytes, layout.cuts)
+        if not isinstance(layout, Shard) or letter not in term or term.index(letter) != layout.axis:
+            continue
+        if shape[layout.axis] == size and (best is None or x.nbytes > best[0]):
+            best = (x.nbytes, layout.cuts)
     return [best[1] if best is not None else even_cuts(size, mesh.total_blocks)]
 
 
@@ -237,8 +238,7 @@ def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tu
 def _(op: Arrange, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
-    for rule in by_letters([term], out, node, have, mesh):
-        yield rule
+    yield from by_letters([term], out, node, have, mesh)
 
 
 @specific.register
@@ -247,7 +247,7 @@ def _(op: Update, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Ru
     base, value = node.inputs
     if found is None:
         return
-    axes, starts = found
+    axes = found[0]
     for axis, n in enumerate(base.shape):
         if n < 2:
             continue

@@ -20,7 +20,7 @@ class Sort(Op):
     name = "sort"
 
     def numpy(self, *arrays: Any) -> Any:
-        return np.sort(arrays[0], axis=self.axis, kind=self.kind)  # type: ignore[call-overload]
+        return np.sort(arrays[0], axis=self.axis, kind=self.kind)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Argsort(Op):
     name = "argsort"
 
     def numpy(self, *arrays: Any) -> Any:
-        return np.argsort(arrays[0], axis=self.axis, kind=self.kind)  # type: ignore[call-overload]
+        return np.argsort(arrays[0], axis=self.axis, kind=self.kind)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

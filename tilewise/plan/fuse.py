@@ -315,9 +315,9 @@ class _Fuser:
         bases = tuple(self.ins[r][0] if r in writes else None for r in g.roots)
         return Pass(kernel, tuple(arrays), sources, tuple(g.roots), tops[0], tuple(order), bases)
 
-    def _halo(self, step: Step) -> bool:
+    def _halo(self, step: Exchange) -> bool:
         """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
-        if not isinstance(step, Exchange) or self.layouts is None:
+        if self.layouts is None:
             return False
         a, b = self.layouts[step.input], self.layouts[step.pos]
         return isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts)
@@ -327,7 +327,7 @@ class _Fuser:
         last: dict[int, int] = {}
         root = list(range(len(self.nodes)))  # a view keeps its base
         for s, step in enumerate(steps):
-            if isinstance(step, View) or self._halo(step):
+            if isinstance(step, View) or (isinstance(step, Exchange) and self._halo(step)):
                 root[step.pos] = root[step.input]
             for x in reads(step):
                 last[x] = s

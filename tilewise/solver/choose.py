@@ -178,7 +178,7 @@ class _Chooser:
             assert isinstance(d, Shard)
             low, high = wide.get((i, d.axis, d.cuts), (0, 0))
             wide[(i, d.axis, d.cuts)] = (max(low, d.ghosts[0]), max(high, d.ghosts[1]))
-        change = {}
+        change: dict[int, tuple[int, Layout]] = {}
         for i, d in halos:
             assert isinstance(d, Shard)
             full = Shard(d.axis, d.cuts, wide[(i, d.axis, d.cuts)])
