@@ -524,11 +524,11 @@ class Generator:
         forms = ["{a} @ {b}", "np.dot({a}, {b})", "np.matmul({a}, {b})", "np.inner({a}, {b}.T)", "np.outer({a}, {b})",
                  "np.tensordot({a}, {b}, 1)"]  # fmt: skip
         na, nb = len(np.shape(self.value(a))), len(np.shape(self.value(b)))
-        if not na or not nb:
+        if not na or not nb or not all(np.isfinite(self.value(t)).all() for t in (a, b)):
             return
         if (na, nb) == (2, 2):
             forms += ["np.einsum('ij,jk->ik', {a}, {b})", "np.einsum('ij,jk->i', {a}, {b})", "np.einsum('ij,jk', {a}, {b})"] * 2
-            forms += ["np.einsum('ij->ji', {a})", "np.einsum('ii->i', {a})", "np.einsum('ij,ij->', {a}, {a})"]
+            forms += ["np.einsum('ij->ji', {a})", "np.einsum('ij,ij->', {a}, {a})"]
         if (na, nb) == (1, 1):
             forms += ["np.einsum('i,j->ij', {a}, {b})", "np.einsum('i,i->', {a}, {b})", "np.vdot({a}, {b})"] * 2
         self.emit(r.choice(forms).format(a=a, b=b), self.fresh(), (a, b))
@@ -610,7 +610,7 @@ class Generator:
         a = self.view(name, 0.4)
         v = np.asarray(self.value(a))
         n = max(v.size, 1)
-        if not isinstance(self.value(a), np.ndarray):
+        if not isinstance(self.value(a), np.ndarray) or not v.ndim:
             return
         form = self.rng.choice((
             "{a}.fill({s})", "{a}.sort()", "np.copyto({a}, {b})", "np.copyto({a}, {b}, where={a} > 0)", "np.put({a}, [0, {k}], {s})",

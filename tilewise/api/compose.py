@@ -14,9 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy._core import _methods  # type: ignore[attr-defined]
 
 from tilewise.api import create
 from tilewise.api.dispatch import RECORDERS, implements, public
+from tilewise.api.reductions import OTHERWISE
 from tilewise.api.ufuncs import wrapped
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
@@ -27,11 +29,11 @@ NAMES = (
     "nansum nanprod nanmean nanvar nanstd nan_to_num select ediff1d angle sinc trace vander rot90 "
     "linspace logspace geomspace append dstack meshgrid ptp diag cumulative_sum cumulative_prod "
     "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median nanmin nanmax nancumsum nancumprod "
-    "polyval fftshift"
+    "polyval block fftshift ifftshift norm vector_norm matrix_norm matrix_power multi_dot"
 ).split()
 CREATORS = ("linspace", "logspace", "geomspace")  # no operand need be an Array
 
-_MAKERS = {
+_STAND_INS: dict[Any, Any] = {
     getattr(np, n): getattr(create, n)
     for n in "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray".split()
 }
@@ -41,28 +43,41 @@ def ours(value: Any) -> Any:
     """What stands for a value in NumPy's code: our function for NumPy's, a door to ours for NumPy's modules."""
     if isinstance(value, np.ufunc):
         return wrapped(value.__name__) if value.signature is None and getattr(np, value.__name__, None) is value else value
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, np.ufunc):
+        return _thawing(getattr(wrapped(value.__self__.__name__), value.__name__))  # umr_sum = np.add.reduce
     if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "numpy":
         return Door(value)
     try:
-        made = _MAKERS.get(value)
+        made = _STAND_INS.get(value)
     except TypeError:  # not hashable
         return value
     if made is not None:
         return made
     name = getattr(value, "__name__", "_")
-    if value is np.partition:
-        return _partition
-    if value is np.ndarray:
-        return Array | np.ndarray  # code asks isinstance(x, ndarray)
     if isinstance(value, types.FunctionType) and name.startswith("_") and value.__module__.startswith("numpy."):
         return _recorder(value)  # a helper of NumPy's
     public_name = callable(value) and getattr(np, name, None) is value
-    return public(value) if public_name and not isinstance(value, type) else value
+    return _thawing(public(value)) if public_name and not isinstance(value, type) else value
+
+
+def _thawing(func: Any) -> Any:
+    """NumPy's code may write into what a reduction gave it, if an axis is left; ours may then be a number."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        if type(result) is Array and result._fixed and not any(result is a for a in args):
+            result._fixed = False
+        return result
+
+    return function
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Any:
     """For recomposed code only: sorted is partitioned, whatever kth is."""
     return public(np.sort)(a, axis)
+
+
+_STAND_INS |= {np.partition: _partition, np.ndarray: Array | np.ndarray}  # code asks isinstance(x, ndarray)
 
 
 class Door:
@@ -95,7 +110,10 @@ def _recorder(func: Any) -> Callable[..., Any]:
 
     @functools.wraps(func, updated=())
     def recorder(*args: Any, **kwargs: Any) -> Any:
-        return rec.wrap(_made(func)(*args, **kwargs))
+        result = rec.wrap(_made(func)(*args, **kwargs))
+        if type(result) is Array and result.ndim == 0 and not any(result is a for a in args):
+            result._fixed = not func.__name__.startswith("_")
+        return result
 
     return recorder
 
@@ -103,9 +121,14 @@ def _recorder(func: Any) -> Callable[..., Any]:
 _made = functools.cache(recomposed)
 
 for _name in NAMES:
-    _f = getattr(np, _name) if hasattr(np, _name) else getattr(np.fft, _name)
+    _f = next(getattr(m, _name) for m in (np, np.fft, np.linalg) if hasattr(m, _name))
     if _f not in RECORDERS and isinstance(getattr(_f, "__wrapped__", _f), types.FunctionType):
         implements(_f)(_recorder(_f))
+
+
+# Means and variances with options that reductions.py leaves: NumPy's own code for them.
+for _f, _code in ((np.mean, _methods._mean), (np.var, _methods._var), (np.std, _methods._std)):
+    OTHERWISE[_f] = _recorder(_code)
 
 
 def _creator(func: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy._core.einsumfunc import _parse_einsum_input as parse_einsum  # type: ignore[attr-defined]
 from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import call, implements, into
@@ -12,7 +13,7 @@ from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
-from tilewise.array.handle import Array, node_of
+from tilewise.array.handle import Array, meta
 from tilewise.config import current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
@@ -25,6 +26,7 @@ def _nodes(*args: Any) -> tuple[Node, ...]:
             a.shape  # noqa: B018  (a product needs the lengths)
     nodes = tuple(rec.as_node(a) for a in args)
     if rec.repeats(nodes):
+        del nodes  # what is held here cannot be updated in place
         forcing.flush()
         nodes = tuple(rec.as_node(a) for a in args)
     return nodes
@@ -131,6 +133,39 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     return binary(np.multiply, x, y)
 
 
+def _gufunc(name: str, record: Any) -> Any:
+    """A product of vectors and matrices in the last axes, over the others; options beside axis are NumPy's."""
+    f = getattr(np, name)
+
+    @implements(f)
+    def recorder(a: Any, b: Any, /, axis: Any = -1) -> Any:
+        x, y = (v if type(v) is Array else rec.record_const(rec.unwrap(v)) for v in (a, b))
+        if axis != -1:
+            x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+        return record(x, y)
+
+    def function(a: Any, b: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if args or set(kwargs) - {"axis"}:
+            return rec.fallback(f, (a, b, *args), kwargs, name) if "out" not in kwargs else into(f, (a, b), kwargs, kwargs["out"])
+        return call(f, (a, b), kwargs)
+
+    function.__name__, function.__doc__ = name, f.__doc__
+    know(f, function)
+    return function
+
+
+def _vecdot(x: Any, y: Any) -> Any:
+    if x.shape[-1] != y.shape[-1]:
+        return NotImplemented  # NumPy's complaint
+    product = binary(np.multiply, x.conj(), y)
+    return product.sum(-1, dtype=product.dtype)
+
+
+vecdot = _gufunc("vecdot", _vecdot)
+matvec = _gufunc("matvec", lambda x, y: matmul(x, y[..., None])[..., 0])
+vecmat = _gufunc("vecmat", lambda x, y: matmul(x.conj()[..., None, :], y)[..., 0, :])
+
+
 def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...], number: bool) -> Any:
     nodes = _nodes(a, b)
     d = _dtype(*nodes)
@@ -161,15 +196,16 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 @implements(np.einsum)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """Sums of products named by letters."""
-    if kwargs or not operands or not isinstance(operands[0], str) or "." in operands[0]:
+    if kwargs or not operands:
         return NotImplemented
-    text = operands[0].replace(" ", "")
     arrays = operands[1:]
-    if "->" not in text:
-        letters = sorted(c for c in set(text) if c.isalpha() and text.count(c) == 1)
-        text += "->" + "".join(letters)
-    ins, result = text.split("->")
+    if isinstance(operands[0], str) and "->" in operands[0] and "." not in operands[0]:
+        ins, result = operands[0].replace(" ", "").split("->")
+    else:  # dots, no result, or numbers for letters: NumPy says what they stand for
+        arrays = arrays if isinstance(operands[0], str) else operands[: len(operands) - len(operands) % 2 : 2]
+        ins, result, _ = parse_einsum([meta(x) if type(x) is Array else x for x in operands])
     terms = ins.split(",")
+    text = f"{ins}->{result}"
     if len(terms) != len(arrays) or not all(len(t) == np.ndim(x) for t, x in zip(terms, arrays, strict=True)):
         return NotImplemented  # NumPy's own complaint
     if len(set(result)) != len(result) or not set(result) <= set(ins):

@@ -283,7 +283,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C",
     """
     _device(device)
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
-    n, m, d = operator.index(N), operator.index(N if M is None else M), np.dtype(dtype)
+    (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), np.dtype(dtype)
     if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
         return from_buffer(np.eye(n, m, k, d, order))  # type: ignore[call-overload]
     return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[no-any-return,index,attr-defined]

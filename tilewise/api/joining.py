@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from tilewise.api.reductions import node_for
 from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import apply_ufunc
+from tilewise.array.arithmetic import apply_ufunc, assign
 from tilewise.array.handle import Array, meta, node_of
 from tilewise.ir.node import Node
-from tilewise.ir.order import fortran
+from tilewise.ir.order import by_strides, fortran, same_order
 from tilewise.ops import sort as sorts
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.join import concat
@@ -59,7 +60,8 @@ def concatenate(
                     "all the input array dimensions except for the concatenation axis must match exactly, but along "
                     f"dimension {i}, the array at index 0 has size {a} and the array at index {k} has size {b}"
                 )
-    common = np.result_type(*(p.dtype for p in parts))
+    given = arrays if isinstance(arrays, list | tuple) else parts  # Python's own numbers are weak
+    common = np.result_type(*(g if type(g) in (int, float, complex) else p.dtype for g, p in zip(given, parts, strict=True)))
     d = np.dtype(dtype) if dtype is not None else common
     if not rec.numeric(d) or not np.can_cast(common, d, casting):  # type: ignore[arg-type]
         return NotImplemented
@@ -109,36 +111,52 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         lead = (slice(None),) * k
         if s:
             x = concatenate([x[(*lead, slice(n - s, None))], x[(*lead, slice(0, n - s))]], k)  # type: ignore[index]
-    return x.copy() if x is a else x  # type: ignore[attr-defined]
+    if x is a:
+        return x.copy(order="K")  # type: ignore[attr-defined]
+    node, want = node_of(x), by_strides(a.shape, a.strides)
+    return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
 
 
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Constant borders (other modes are NumPy's)."""
-    if mode != "constant" or type(array) is not Array or isinstance(pad_width, dict):
-        return NotImplemented
-    value = rec.unwrap(kwargs.get("constant_values", 0))
-    if np.ndim(value) or set(kwargs) - {"constant_values"}:
+    """Borders: constant ones, and those that repeat elements of the array (other modes are NumPy's)."""
+    if type(array) is not Array or isinstance(pad_width, dict) or (kwargs and mode != "constant") or array.ndim == 0:
         return NotImplemented
     widths = np.broadcast_to(np.asarray(rec.unwrap(pad_width)), (array.ndim, 2))
-    if widths.dtype.kind not in "iu":
-        raise TypeError("`pad_width` must be of integral type.")
-    if (widths < 0).any():
-        raise ValueError("index can't contain negative values")
+    if widths.dtype.kind not in "iu" or (widths < 0).any() or set(kwargs) - {"constant_values"}:
+        return NotImplemented  # NumPy's complaint
     x = array
-    fill = np.asarray(value).astype(array.dtype)
-    for axis, (before, after) in enumerate(widths.tolist()):
-        parts: list[Any] = [x]
-        if before:
-            parts.insert(0, np.full((*x.shape[:axis], before, *x.shape[axis + 1 :]), fill))
-        if after:
-            parts.append(np.full((*x.shape[:axis], after, *x.shape[axis + 1 :]), fill))
-        if len(parts) > 1:
-            x = concatenate(parts, axis)
+    if mode == "constant":
+        fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), (array.ndim, 2)).astype(x.dtype)
+        for axis, (sides, values) in enumerate(zip(widths.tolist(), fills, strict=True)):
+            ends = [np.full((*x.shape[:axis], n, *x.shape[axis + 1 :]), v) for n, v in zip(sides, values, strict=True)]
+            parts = [p for p in (ends[0], x, ends[1]) if p is x or p.shape[axis]]
+            x = concatenate(parts, axis) if len(parts) > 1 else x
+    elif mode in ("edge", "reflect", "symmetric", "wrap"):
+        for axis, sides in enumerate(widths.tolist()):
+            if any(sides):
+                x = take(x, np.pad(np.arange(x.shape[axis]), sides, mode), axis)
+    else:
+        return NotImplemented
     if x is array:
         return x.copy(order="A")  # type: ignore[attr-defined]
     node, want = node_of(x), fortran(x.ndim) if meta(array).flags.fnc else None
-    return x if node.order == want else rec.record(copy_node(node, want))
+    return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
+
+
+@implements(np.round, np.around)
+def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Rounded to decimals, as NumPy does: scaled, rounded to even, scaled back."""
+    decimals = operator.index(decimals)
+    if type(a) is not Array or a.dtype.kind not in "iuf" or (a.dtype.kind != "f" and decimals < 0):
+        return NotImplemented
+    if a.dtype.kind != "f":
+        return a.copy()  # type: ignore[attr-defined]
+    if decimals == 0:
+        return apply_ufunc(np.rint, (a,))
+    there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    scale = 10.0 ** abs(decimals)
+    return apply_ufunc(back, (apply_ufunc(np.rint, (apply_ufunc(there, (a, scale)),)), scale))
 
 
 @implements(np.where)
@@ -155,6 +173,7 @@ def where(condition: Any, *xy: Any) -> Any:
             v.shape  # noqa: B018
     nodes = _where_nodes(condition, values, d)
     if rec.repeats(nodes):
+        del nodes  # what is held here cannot be updated in place
         forcing.flush()
         nodes = _where_nodes(condition, values, d)
     node = apply("where", nodes, (BOOL, d, d, d))
@@ -180,8 +199,9 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
     if not rec.numeric(d) or d.kind == "c":
         return NotImplemented
     x = a
+    numbers = type(low) in (int, float) and type(high) in (int, float)
     for bound, worse, best in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
-        if type(bound) in (int, float) and bound == bound and d.kind == "f":
+        if numbers and bound == bound and d.kind == "f":
             x = where(apply_ufunc(worse, (x, bound)), bound, x)  # as NumPy's loop for one bound: -0.0 stays
             x._fixed = x.ndim == 0
         elif bound is not None:
@@ -202,6 +222,11 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
             return NotImplemented
     elif not np.can_cast(src.dtype if type(src) is Array else np.asarray(src).dtype, dst.dtype, casting):  # type: ignore[arg-type]
         return NotImplemented
+    if where is not True and np.ndim(src) > dst.ndim:
+        return NotImplemented
+    if where is True:
+        assign(dst, src)  # a value may have more axes of length one
+        return None
     general(np.positive, (src,), {"out": dst, "where": where, "casting": casting})
     return None
 

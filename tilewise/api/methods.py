@@ -170,6 +170,8 @@ def rounded(self: Array, ndigits: Any = None) -> Any:
 def view(self: Array, dtype: Any = None, type: Any = None) -> Array:  # noqa: A002
     """Another handle on the same memory, or the memory seen as another dtype."""
     nd = meta(self)
+    if self._fixed and dtype is None:
+        return self
     return views.on_cell(self._cell, nd.view() if dtype is None else nd.view(dtype))
 
 

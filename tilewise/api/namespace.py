@@ -22,7 +22,7 @@ OWN: dict[str, Any] = {
     ).split()
 } | compose.MADE
 
-OWN["matmul"] = contract.matmul
+OWN |= {n: getattr(contract, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
 
 
 class vectorize(np.vectorize):  # noqa: N801 (NumPy's name for it)

@@ -39,6 +39,7 @@ def node_for(x: Any) -> Node:
         return rec.as_node(x)
     node = node_of(x)
     if rec.repeats((node,)):
+        del node  # what is held here cannot be updated in place
         forcing.flush()
         node = node_of(x)
     return node
@@ -257,11 +258,26 @@ def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) ->
 @implements(np.mean)
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO, *, where: Any = NO) -> Any:
     """Arithmetic mean."""
-    if where is not NO and where is not True:
-        return NotImplemented
+    keep = keepdims is not NO and bool(keepdims)
     node = node_for(a)
-    found = _mean_node(node, axes_of(axis, node.ndim), dtype, keepdims is not NO and bool(keepdims))
-    return NotImplemented if found is None else rec.record(found, fixed=found.shape == ())
+    if node.ndim == 0 and axis is not None:
+        normalize_axis_tuple(axis, 0, "axis")  # unlike a sum's, an axis of a number is refused
+    found = None
+    if where is NO or where is True:
+        found = _mean_node(node, axes_of(axis, node.ndim), dtype, keep)
+    if found is None:
+        return _number(OTHERWISE[np.mean](a, axis, dtype, None, keep, where=True if where is NO else where))
+    return rec.record(found, fixed=found.shape == ())
+
+
+OTHERWISE: dict[Any, Any] = {}  # NumPy's code over our functions, for options without a short cut here (api/compose.py)
+
+
+def _number(x: Any) -> Any:
+    """A result of no axes is a number."""
+    if type(x) is Array and x.ndim == 0:
+        x._fixed = True
+    return x
 
 
 def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: tuple[Any, ...]) -> Node | None:
@@ -293,7 +309,17 @@ def var(
 ) -> Any:  # fmt: skip
     """Variance."""
     node = _var_node(a, axis, dtype, ddof, keepdims, (where, mean, correction))
-    return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
+    if node is None:
+        return _spread(np.var, a, axis, dtype, ddof, keepdims, where, mean, correction)
+    return rec.record(node, fixed=node.shape == ())
+
+
+def _spread(f: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Any:
+    if correction is not NO and ddof != 0:
+        return NotImplemented  # NumPy's complaint
+    ddof = ddof if correction is NO else correction
+    more = {k: v for k, v in (("where", where), ("mean", mean)) if v is not NO}
+    return _number(OTHERWISE[f](a, axis, dtype, None, ddof, keepdims is not NO and bool(keepdims), **more))
 
 
 @implements(np.std)
@@ -304,7 +330,7 @@ def std(
     """Standard deviation."""
     node = _var_node(a, axis, dtype, ddof, keepdims, (where, mean, correction))
     if node is None:
-        return NotImplemented
+        return _spread(np.std, a, axis, dtype, ddof, keepdims, where, mean, correction)
     root = apply("sqrt", (node,), (node.dtype, node.dtype))
     return rec.record(root, fixed=root.shape == ())
 

@@ -106,6 +106,7 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
 def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc call with any of NumPy's options."""
     ins, outs = args[: f.nin], list(args[f.nin :])
+    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
     given = kwargs.pop("out", None)
     if len(ins) < f.nin or len(outs) > f.nout or (outs and given is not None):
         return f(*rec.unwrap(args), **rec.unwrap(kwargs), out=rec.unwrap(given))  # NumPy's own complaint

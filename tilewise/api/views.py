@@ -33,8 +33,8 @@ def _view(func: Any) -> Any:
 
     @functools.wraps(func)
     def recorder(a: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(a) is not Array:
-            return NotImplemented
+        if type(a) is not Array or (a.ndim == 0 and func is np.flip):
+            return NotImplemented  # flip reads an array without axes, which a ghost must not be
         made = func(meta(a), *rec.unwrap(args), **rec.unwrap(kwargs))
         if isinstance(made, list | tuple):
             return type(made)(shown(a, m) for m in made)

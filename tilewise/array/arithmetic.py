@@ -17,6 +17,7 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, same_window, window_of
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
+from tilewise.ir.order import same_order
 from tilewise.ops.const import const
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, UnknownLength, apply, broadcast, cast, map_op
@@ -65,7 +66,7 @@ def ufunc_node(
         loop = loop_of(ufunc, tuple([_kind(a) for a in args]))
     else:
         kinds = tuple(_kind(a) for a in args)
-        wanted = None if dtype is None else (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+        wanted = (None,) * ufunc.nin + (None if dtype is None else np.dtype(dtype),) * ufunc.nout
         loop = ufunc.resolve_dtypes((*kinds, *([None] * ufunc.nout)), signature=wanted, casting=casting)
         if not rec.numeric(*loop):
             raise CannotRecord
@@ -73,6 +74,7 @@ def ufunc_node(
         raise CannotRecord  # NumPy refuses it, at the call
     nodes = _operands(args, loop)
     if rec.repeats(nodes):
+        del nodes  # what is held here cannot be updated in place
         forcing.flush()
         nodes = _operands(args, loop)
     try:
@@ -155,6 +157,7 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         loop, op = found
         x, y = nodes = _operands((a, b), loop)
         if (x.trail or y.trail) and rec.repeats(nodes):
+            del x, y, nodes  # what is held here cannot be updated in place
             forcing.flush()
             x, y = nodes = _operands((a, b), loop)
         plain = x.order is None and y.order is None and x.dtype is loop[0] and y.dtype is loop[1]
@@ -200,6 +203,8 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     check_writable(x)
     if type(value) is Array and value._cell is x._cell and same_window(x, value):
         return  # what `x[k] += v` ends with: the view has been written already
+    if type(value) is Array and value._fixed and x.dtype.kind in "iu" and value.dtype.kind in "fc":
+        value = forcing.force(value)[()]  # NumPy refuses numbers that are no integers: NaN, infinity
     target = rec.known(x)
     is_array = type(value) is Array
     source = rec.known(value) if is_array else value
@@ -211,6 +216,8 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     if not rec.numeric(x.dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
+    if is_array:
+        value.shape  # noqa: B018  (what is written must fit now: no error may be left for later)
     rec.settle(x)
     if not rec.numeric(value.dtype if is_array else np.asarray(value).dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
@@ -219,7 +226,7 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     if node.dtype != x.dtype and node.dtype.kind == "c" and x.dtype.kind not in "c":
         write_now(x, forcing.force(value) if is_array else value, casting)  # NumPy warns about the imaginary part
         return
-    if not is_array and type(value) in _WEAK:
+    if not is_array and (type(value) in _WEAK or isinstance(value, np.generic)):
         one = np.zeros((), x.dtype)
         one[...] = value  # NumPy's conversion of a number, and its complaint
         node = const(one[()])
@@ -263,7 +270,7 @@ def store(x: Array, node: Node) -> None:
         window = window_of(x)
         if window is None and node.shape == shape and shape != ():
             base_order = cell.read().order
-            if node.value is not None or node.order != base_order:
+            if node.value is not None or not same_order(shape, node.order, base_order):
                 node = copy(node, base_order)
             new = node
         elif window is None and node.shape == ():
@@ -313,6 +320,9 @@ def update(x: Array, ufunc: np.ufunc, args: tuple[Any, ...], casting: str = "sam
     """x[...] = ufunc(*args), with the ufunc's casting rule for its output."""
     if not meta(x).flags.writeable:
         raise ValueError("output array is read-only")
+    for a in args:
+        if type(a) is Array:
+            a.shape  # noqa: B018  (what is written must fit now: no error may be left for later)
     rec.settle(x)
     try:
         _check_cast(ufunc, args, x.dtype, casting)

@@ -15,9 +15,12 @@ import numpy as np
 
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides, strides_of
+from tilewise.store import pool
+from tilewise.target import threads
 
 ND = np.ndarray[Any, Any]
 
+COPY_BYTES = 1 << 20  # below, one core copies as fast
 LOCK = threading.RLock()  # guards every change of a cell's state, and evaluation
 
 
@@ -83,7 +86,7 @@ class Cell:
         with LOCK:
             assert self.buf is not None
             if not self.free_to_write():
-                self.become(self.buf.copy(order="K"))
+                self.become(private_copy(self.buf))
             return self.buf
 
     def become(self, buf: ND) -> None:
@@ -134,6 +137,15 @@ def ghost(node: Node) -> ND:
     """An array with the node's type, and nothing behind it."""
     strides = strides_of(node.shape, node.dtype.itemsize, node.order)
     return np.asarray(_Nowhere(node.shape, node.dtype, strides))
+
+
+def private_copy(nd: ND) -> ND:
+    """A writable copy in the same order of axes; large ones by all cores, into memory that has been used before."""
+    if nd.nbytes < COPY_BYTES or nd.dtype.hasobject:
+        return nd.copy(order="K")
+    out = pool.empty(nd.shape, nd.dtype, by_strides(nd.shape, nd.strides))
+    threads.parallel_copy(out, nd)
+    return out
 
 
 def root(nd: ND) -> ND:

@@ -10,9 +10,10 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import LOCK, ND, address
+from tilewise.array.cell import LOCK, ND, address, private_copy
 from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
 from tilewise.ir.node import Node, freeze, thaw
+from tilewise.ops.join import copy as copy_node
 
 
 class _Export:
@@ -58,7 +59,7 @@ def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return forcing.fetch(self).astype(dtype)
     if copy:
-        return forcing.fetch(self).copy(order="K")
+        return private_copy(forcing.fetch(self))
     return export(self)
 
 
@@ -69,7 +70,7 @@ def compute(self: Array) -> ND:
     >>> (tw.arange(4) * 2).compute()
     array([0, 2, 4, 6])
     """
-    return forcing.fetch(self).copy(order="K")
+    return private_copy(forcing.fetch(self))
 
 
 def item(self: Array, *args: Any) -> Any:
@@ -157,14 +158,16 @@ def _rebuild_pending(frozen: Any, fixed: bool) -> Array:
 def reduce(self: Array) -> Any:
     """Pickle: known arrays as data, pending ones as their graph."""
     if self._cell.node is None:
-        return (_rebuild_known, (meta(self).copy(order="K"), self._fixed))
+        return (_rebuild_known, (meta(self).copy(order="A"), self._fixed))
     node: Node = node_of(self)
+    if node.known and not meta(self).flags.forc:
+        node = copy_node(node, None)  # as NumPy's pickles: C or Fortran order
     return (_rebuild_pending, (freeze([node]), self._fixed))
 
 
 def deepcopy(self: Array, memo: Any = None) -> Array:
     """An independent array with the same value."""
-    return self if self._fixed else from_buffer(forcing.fetch(self).copy(order="K"))
+    return self if self._fixed else from_buffer(private_copy(forcing.fetch(self)))
 
 
 for _name, _method in {

@@ -60,7 +60,13 @@ class Array:
 
     @shape.setter
     def shape(self, new: Any) -> None:
-        nd = np.reshape(meta(self), new, copy=False)
+        try:
+            nd = np.reshape(meta(self), new, copy=False)
+        except ValueError as error:
+            if "copy" not in str(error):
+                raise
+            text = "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            raise AttributeError(text) from None
         self._nd = nd
 
     @property
@@ -196,7 +202,7 @@ def refresh(x: Array) -> ND:
         gen = cell.gen
         base = cell.meta()
         nd = x._nd
-        if nd is None or (_whole(nd) and nd.shape == base.shape):
+        if nd is None or (_whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype):
             fresh = base
         else:
             fresh = strided(base, address(nd) - address(root(nd)), nd.shape, nd.strides, nd.dtype)
@@ -219,7 +225,7 @@ def node_of(x: Array) -> Node:
         return cell.read()
     nd = x._nd if x._gen == cell.gen else refresh(x)
     base = cell.read()
-    if _whole(nd) and nd.shape == base.shape:
+    if _whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype:
         return base
     return view(base, address(nd) - address(root(nd)), nd.shape, nd.strides, nd.dtype)
 
@@ -228,7 +234,7 @@ def window_of(x: Array) -> Window | None:
     """The window of x onto its cell; None if it is the whole cell."""
     nd = meta(x)
     base = x._cell.read()
-    if _whole(nd) and nd.shape == base.shape:
+    if _whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype:
         return None
     offset = address(nd) - address(root(nd))
     return Window(offset, nd.shape, nd.strides, nd.dtype, base.shape, base.order, base.dtype)

@@ -345,8 +345,9 @@ def setitem(self: Array, key: Any, value: Any) -> None:
         r = _show(shown, key)
         if r is None:
             r = _point(shown, key)
-            if type(value) is Array and value.ndim and rec.numeric(shown.dtype):
-                raise ValueError("setting an array element with a sequence.")
+            if type(value) is Array and value.ndim and rec.numeric(shown.dtype) and shown.dtype.kind != "b":
+                error = TypeError if shown.dtype.kind == "c" else ValueError
+                raise error("setting an array element with a sequence.")
         if isinstance(value, list | tuple):
             value = np.asarray(rec.unwrap(value), shown.dtype) if rec.numeric(shown.dtype) else rec.unwrap(value)
         assign(on_cell(cell, r), value)
@@ -466,8 +467,9 @@ class _Undecided(Exception):
 def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> None:
     """Raise NumPy's error now if the value cannot fit, where that can be known now."""
     if any(a.dtype == np.bool_ for a in arrays) or not source.known or not all(a.known for a in arrays):
-        if len(arrays) == 1 and len(spec) == 1 and not source.known and source.shape[0].mask is arrays[0]:
-            return
+        if len(arrays) == 1 == len(spec) and not source.known and getattr(source.shape[0], "mask", None) is arrays[0]:
+            if source.shape[1:] == shown.shape[arrays[0].ndim :]:
+                return
         raise _Undecided
     probe = [
         slice(*p[1:]) if isinstance(p, tuple) and p[0] == "s" else np.zeros((1,) * arrays[p[1]].ndim, np.intp) if isinstance(p, tuple) else p
@@ -475,7 +477,4 @@ def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> 
     ]
     shape = _gather_shape(shown.shape, probe, [a.shape for a in arrays])
     if not fits(source.shape, shape):
-        raise ValueError(
-            f"shape mismatch: value array of shape {str(source.shape).replace(' ', '')} could not be broadcast to "
-            f"indexing result of shape {str(shape).replace(' ', '')}"
-        )
+        raise _Undecided  # NumPy complains, or finds that nothing is written

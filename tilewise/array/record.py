@@ -107,6 +107,7 @@ def settle(x: Array) -> None:
     """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node."""
     node = x._cell.node
     if node is not None and repeats((node,)):
+        del node  # what is held here cannot be updated in place
         forcing.flush()
 
 

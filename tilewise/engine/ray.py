@@ -229,7 +229,7 @@ def _connect(address: str | None) -> Connection:
 
 def start(object_store_memory: int | None = None) -> Connection:
     """A Ray on this machine, for this process: on loopback, without dashboard, leaving no file behind."""
-    folder = tempfile.mkdtemp(prefix="tilewise-", dir=_short_temporary())
+    folder = tempfile.mkdtemp(prefix="tilewise-", dir=_short_temporary())  # ours alone; Ray opens its own to everyone
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     _set_token()
     try:
@@ -244,7 +244,7 @@ def start(object_store_memory: int | None = None) -> Connection:
                 logging_level=logging.ERROR,
                 namespace=NAMESPACE,
                 _node_ip_address="127.0.0.1",
-                _temp_dir=folder,
+                _temp_dir=os.path.join(folder, "ray"),
             )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -65,38 +65,69 @@ class Runner:
         for step, kernel in self.steps:
             began = time.perf_counter() if events.listeners else 0.0
             try:
-                match step:
-                    case Pass():
-                        assert kernel is not None
-                        run_pass(step, kernel, nodes, values, noted)
-                    case View():
-                        values[step.pos] = nodes[step.pos].op.numpy(values[step.input])
-                    case Call():
-                        values[step.pos] = call(nodes[step.pos], [values[x] for x in step.inputs])
-                    case Write():
-                        run_write(step, nodes, values, noted)
-                    case _:
-                        raise AssertionError(f"{type(step).__name__} is not for one worker")
+                if self.bases and overwritten(step):
+                    with to_the_end():
+                        run_step(step, kernel, nodes, values, noted)
+                        _keep_progress(step, nodes, values, noted)
+                else:
+                    run_step(step, kernel, nodes, values, noted)
+                    if noted:
+                        _keep_progress(step, nodes, values, noted)
             except Exception as error:
                 note_site(error, nodes, step)
                 raise
             if events.listeners:
                 report(step, nodes, values, began)
-            if self.bases:
-                _keep_progress(step, nodes, values, noted)
             for x in step.frees if free else ():
                 values[x] = None
         for n in noted:
             n.value = None
 
 
+def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:
+    """One step, by its kind."""
+    match step:
+        case Pass():
+            run_pass(step, kernel, nodes, values, noted)
+        case View():
+            values[step.pos] = nodes[step.pos].op.numpy(values[step.input])
+        case Call():
+            values[step.pos] = call(nodes[step.pos], [values[x] for x in step.inputs])
+        case Write():
+            run_write(step, nodes, values, noted)
+        case _:
+            raise AssertionError(f"{type(step).__name__} is not for one worker")
+
+
+@contextmanager
+def to_the_end() -> Iterator[None]:
+    """Ctrl-C waits until the block has ended: what overwrites a buffer must also note that it did."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed: list[tuple[Any, ...]] = []
+    signal.signal(signal.SIGINT, lambda *args: pressed.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            before(*pressed[0])
+
+
 def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
-    over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in overwritten(step))  # type: ignore[attr-defined]
+    bases = overwritten(step)
+    over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in bases)  # type: ignore[attr-defined]
     if over or noted:
         for n, v in zip(nodes, values, strict=True):
             if isinstance(v, np.ndarray) and n.value is None:
                 n.value = v
                 noted.add(n)
+        for b in bases:  # its value is gone, and whoever else has the node computes it again
+            if nodes[b] in noted:
+                noted.discard(nodes[b])
+                nodes[b].value = None
 
 
 def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> None:
@@ -216,9 +247,21 @@ def run_pass(
             targets.append((pos, buffer))
             outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
-    kernel(nodes[step.space].dims, inputs, params, outs)
+    dims = nodes[step.space].dims
+    if 0 in dims:
+        _check_empty(step.kernel, dims)
+    kernel(dims, inputs, params, outs)
     for pos, out in targets:
         values[pos] = out
+
+
+def _check_empty(kernel: Kernel, dims: tuple[int, ...]) -> None:
+    """Raise NumPy's error where the least or greatest of nothing is asked for."""
+    gone = any(d == 0 for d, r in zip(dims, kernel.reduced, strict=True) if r)
+    left = all(d > 0 for d, r in zip(dims, kernel.reduced, strict=True) if not r)
+    for out in kernel.outputs:
+        if out.reduce in ("minimum", "maximum") and gone and left:
+            raise ValueError(f"zero-size array to reduction operation {out.reduce} which has no identity")
 
 
 def _kept(out: np.ndarray[Any, Any], node: Node, step: Pass, k: int) -> np.ndarray[Any, Any]:

@@ -45,6 +45,14 @@ def strides_of(shape: Sequence[int], itemsize: int, order: Order) -> tuple[int, 
     return tuple(out)
 
 
+def same_order(shape: Sequence[Any], a: Order, b: Order) -> bool:
+    """Whether two orders are the same memory (where an axis of length one stands does not matter)."""
+    if a == b:
+        return True
+    n = range(len(shape))
+    return [i for i in a or n if shape[i] != 1] == [i for i in b or n if shape[i] != 1]
+
+
 def broadcast_order(ndim: int, operands: Sequence[tuple[Sequence[Any], Order]]) -> Order:
     """The order of an elementwise result, from the shapes and orders of its operands.
 

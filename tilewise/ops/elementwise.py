@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, Shape, intern
-from tilewise.ir.order import broadcast_order
+from tilewise.ir.order import Order, broadcast_order
 from tilewise.ir.scalar import Scalar, scalar
 from tilewise.ops.views import Window
 
@@ -100,6 +100,11 @@ def _seen(node: Node) -> Shape:
     if type(op) is Window and 0 in op.strides:
         return tuple(1 if s == 0 else d for s, d in zip(op.strides, node.shape, strict=True))
     return node.shape
+
+
+def walked(node: Node) -> Order:
+    """The memory order NumPy gives a result that is made by walking over one operand."""
+    return node.order and broadcast_order(node.ndim, [(_seen(node), node.order)])
 
 
 def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], which: int = 0) -> Node:

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, Shape, intern
 from tilewise.ir.order import Order, normal
 from tilewise.ir.scalar import UFUNCS
-from tilewise.ops.elementwise import cast
+from tilewise.ops.elementwise import cast, walked
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,6 @@ class Reduce(Op):
         return self
 
     def numpy(self, *arrays: Any) -> Any:
-        if not self.axes:  # NumPy's reduce over no axis: the array itself
-            return arrays[0].copy()
         return UFUNCS[self.fn].reduce(arrays[0], axis=self.axes, keepdims=self.keepdims, dtype=self.dtype)
 
     def label(self) -> str:
@@ -93,12 +91,11 @@ def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
 
 def reduced_order(node: Node, axes: tuple[int, ...], keepdims: bool) -> Order:
     """NumPy keeps the operand's order among the axes that stay."""
-    if node.order is None:
-        return None
-    if keepdims:
-        return normal(node.order)
+    order = walked(node)
+    if order is None or keepdims:
+        return order
     left = [a for a in range(node.ndim) if a not in axes]
-    return normal([left.index(a) for a in node.order if a in left])
+    return normal([left.index(a) for a in order if a in left])
 
 
 def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Node:
@@ -116,7 +113,7 @@ def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np
 
 def scan(node: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:
     """Running reduction along an axis."""
-    return intern(Scan(fn, axis, dtype), (cast(node, dtype),), node.shape, dtype, node.order)
+    return intern(Scan(fn, axis, dtype), (cast(node, dtype),), node.shape, dtype, walked(node))
 
 
 def segments(node: Node, starts: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:

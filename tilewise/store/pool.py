@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tilewise.ir.order import Order, strides_of
-
 from tilewise.ir.order import strides_of
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

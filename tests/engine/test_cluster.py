@@ -1,0 +1,516 @@
+"""One source on every engine: local, virtual clusters, Ray actors. Values are NumPy's, counted bytes as predicted.
+
+Ray is started once for this file, with little memory; actors once per number of workers.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+from tilewise.array.session import Session
+from tilewise.engine.cluster import REVIVALS, Cluster, Log, WorkerLost
+from tilewise.engine.rounds import rounds
+from tilewise.engine.virtual import Virtual
+from tilewise.errors import SessionClosedError, TilewiseError
+from tilewise.layout import Mesh
+
+STORE_BYTES = 256 << 20
+ENGINES = [("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtual", 7), ("ray", 2), ("ray", 4)]
+
+
+@pytest.fixture(scope="module")
+def ray_here() -> Iterator[Any]:
+    """A Ray that the sessions of this file join."""
+    engine = pytest.importorskip("tilewise.engine.ray")
+    connection = engine.start(object_store_memory=STORE_BYTES)
+    yield engine
+    connection.end()
+
+
+def opened(engine: str, workers: int, request: pytest.FixtureRequest) -> Session:
+    if engine == "ray":
+        request.getfixturevalue("ray_here")
+    return tw.session(engine=engine, workers=workers)
+
+
+@pytest.fixture(scope="module", params=ENGINES, ids=lambda p: f"{p[0]}{p[1]}")
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with opened(*request.param, request) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=[("virtual", 3), ("ray", 3)], ids=lambda p: f"{p[0]}{p[1]}")
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster whose current session is the test's."""
+    with opened(*request.param, request) as made:
+        assert made.cluster is not None
+        yield made.cluster
+
+
+@pytest.fixture(autouse=True)
+def everything_recorded(same_settings_after_each_test: None) -> None:
+    tw.config(eager_bytes=0, fallback="silent")
+
+
+# -- programs: np is NumPy or Tilewise --------------------------------------------------------------------------------
+
+
+def data(*shape: int) -> Any:
+    return numpy.random.default_rng(7).standard_normal(shape)
+
+
+def jacobi(np: Any, steps: int = 6) -> Any:
+    a, b = np.array(data(37, 23)), np.array(data(37, 23))
+    for _ in range(steps):
+        b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+        a[1:-1, 1:-1] = 0.2 * (b[1:-1, 1:-1] + b[:-2, 1:-1] + b[2:, 1:-1] + b[1:-1, :-2] + b[1:-1, 2:])
+    return a, b
+
+
+def kmeans(np: Any) -> Any:
+    points = np.array(data(120, 3))
+    centres = points[:4] + 0.0
+    eye = np.eye(4)
+    for _ in range(4):
+        distance = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
+        member = eye[np.argmin(distance, axis=1)]
+        centres = member.T @ points / np.maximum(member.sum(0), 1)[:, None]
+    return centres, member.sum(0).astype(int)
+
+
+def conjugate_gradient(np: Any) -> Any:
+    m = np.array(data(40, 40))
+    a = m.T @ m + 40 * np.eye(40)
+    b = np.array(data(40))
+    x = np.zeros(40)
+    r = b - a @ x
+    p = r
+    rr = r @ r
+    for _ in range(12):
+        ap = a @ p
+        step = rr / (p @ ap)
+        x = x + step * p
+        r = r - step * ap
+        rr, old = r @ r, rr
+        p = r + rr / old * p
+    return x, float(rr) < 1e-8
+
+
+def standardise(np: Any) -> Any:
+    x = np.array(data(150, 5))
+    z = (x - x.mean(0)) / x.std(0)
+    return z, z.T @ z
+
+
+def chain(np: Any) -> Any:
+    return np.array(data(30, 20)) @ np.array(data(20, 45)) @ np.array(data(45, 8)) @ np.array(data(8, 11))
+
+
+def ordered(np: Any) -> Any:
+    x = np.array(data(200))
+    y = np.sort(x * 2)
+    return y, y[::7].sum(), np.sort(np.array(data(9, 30)), axis=1)
+
+
+def whole_numbers(np: Any) -> Any:
+    x = np.arange(1000).reshape(50, 20)
+    return (x * x).sum(0), x[::3, ::-1].T, (x % 7).max(1), np.cumsum(x[:, 0]), x.T @ x
+
+
+def views(np: Any) -> Any:
+    x = np.arange(120.0).reshape(12, 10)
+    y = x[2:]
+    y[::2] *= -1
+    x.T[3] = 5
+    return x, y, np.concatenate([x[:3], y[-4:]]), x.reshape(6, 20).sum(1)
+
+
+PROGRAMS: list[Callable[[Any], Any]] = [
+    jacobi, kmeans, conjugate_gradient, standardise, chain, ordered, whole_numbers, views,
+]  # fmt: skip
+STAYING = (whole_numbers,)  # may move nothing
+
+
+def flat(answer: Any) -> list[Any]:
+    return [numpy.asarray(x) for x in (answer if isinstance(answer, tuple) else (answer,))]
+
+
+def same(got: Any, want: Any) -> None:
+    for g, w in zip(flat(got), flat(want), strict=True):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        if w.dtype.kind == "f":
+            numpy.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9)
+        else:
+            numpy.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_equal_to_numpy_and_as_many_bytes_as_predicted(session: Session, program: Callable[[Any], Any]) -> None:
+    counters = session.cluster.counters if session.cluster is not None else None
+    before = counters.network_bytes if counters is not None else 0
+    got = program(tw)
+    same(got, program(numpy))
+    if counters is not None:
+        assert counters.network_bytes == counters.predicted_bytes
+        if program not in STAYING:
+            assert (counters.network_bytes > before) == (session.workers > 1)
+        assert counters.replays == 0
+
+
+def test_any_choice_of_layouts(session: Session) -> None:
+    for seed in range(3 if session.engine == "ray" else 8):
+        with tw.config(layout_seed=seed):
+            same(standardise(tw), standardise(numpy))
+            same(jacobi(tw, 1), jacobi(numpy, 1))
+    if session.cluster is not None:
+        assert session.cluster.counters.network_bytes == session.cluster.counters.predicted_bytes
+
+
+# -- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def stored(cluster: Cluster) -> list[list[int]]:
+    gc.collect()
+    cluster.sweep()
+    return cluster.wait([f for w in range(cluster.mesh.workers) for f in cluster.call(w, "stored")])
+
+
+def test_a_loop_ships_its_plan_once(cluster: Cluster) -> None:
+    x = tw.arange(900.0).reshape(30, 30)
+    tw.evaluate(x)
+    known = set()
+    for _ in range(5):
+        x = x * 0.5 + 1.0
+        tw.evaluate(x)
+        known.add(len(cluster.plans))
+    assert len(known) <= 2 and cluster.taught == set(cluster.plans)
+
+
+def test_dropped_values_are_freed_on_workers(cluster: Cluster) -> None:
+    before = stored(cluster)
+    x = tw.arange(100.0) + 1
+    y = x * 2
+    tw.evaluate(x, y)
+    assert all(len(now) == len(then) + 2 for now, then in zip(stored(cluster), before, strict=True))
+    del x
+    assert all(len(now) == len(then) + 1 for now, then in zip(stored(cluster), before, strict=True))
+    del y
+    assert stored(cluster) == before
+    assert not cluster.log
+
+
+def test_an_error_that_depends_on_data_names_the_line_and_loses_nothing(cluster: Cluster) -> None:
+    before = stored(cluster)
+    x = tw.asarray(data(12, 4)) + 1.0
+    tw.evaluate(x)
+    index = tw.arange(12) + 5  # some are out of range, which only the workers find out
+    bad = x[index] * 2
+    with pytest.raises(IndexError) as caught:
+        bad.compute()
+    assert type(caught.value) is IndexError
+    assert any("recorded at" in note and __file__ in note for note in caught.value.__notes__)
+    same(x, data(12, 4) + 1.0)
+    same(index, numpy.arange(12) + 5)
+    same((x * 2).sum(0), ((data(12, 4) + 1.0) * 2).sum(0))
+    del bad, index, x, caught
+    assert stored(cluster) == before
+
+
+def test_two_exchanges_that_stand_together_share_a_round(cluster: Cluster) -> None:
+    u, v = tw.asarray(data(60, 4)) * 1.0, tw.asarray(data(60, 4)) + 1.0
+    tw.evaluate(u, v)
+    w = u[1:] - u[:-1] + v[1:] * v[:-1]
+    tw.evaluate(w)
+    a = data(60, 4)
+    same(w, a[1:] - a[:-1] + (a + 1)[1:] * (a + 1)[:-1])
+    plan = list(cluster.plans.values())[-1]
+    crossing = sum(e.network_elements > 0 for r in plan.routes for e in r)
+    assert len(rounds(plan)) <= crossing + 1
+
+
+def test_an_interrupt_leaves_workers_in_order(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = stored(cluster)
+    x = tw.asarray(data(50, 50)) * 1.0
+    tw.evaluate(x)
+    real, calls = cluster.wait, []
+
+    def interrupted(futures: Any) -> Any:
+        if not calls:
+            calls.append(1)
+            raise KeyboardInterrupt
+        return real(futures)
+
+    y = x @ x + x.sum(0)
+    monkeypatch.setattr(cluster, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tw.evaluate(y)
+    a = data(50, 50)
+    same(y, a @ a + a.sum(0))
+    del x, y
+    assert stored(cluster) == before
+
+
+def test_an_array_written_after_it_was_sent_does_not_change_what_was_made_of_it(cluster: Cluster) -> None:
+    source = tw.asarray(data(40))
+    y = source + 1
+    tw.evaluate(y)
+    source[:] = 0
+    cluster.broken = True  # as if a worker had been lost
+    before = cluster.counters.replays
+    same(y, data(40) + 1)
+    assert cluster.counters.replays == before + 1 or not cluster.mortal
+
+
+def test_closed_sessions(request: pytest.FixtureRequest) -> None:
+    for engine in ("virtual", "ray"):
+        with opened(engine, 2, request):
+            x = tw.arange(10.0) * 2
+            y = x + 1
+            tw.evaluate(x, y)
+            z = y.compute()
+        assert float(numpy.asarray(z).sum()) == 100.0
+        with pytest.raises(SessionClosedError, match="compute"):
+            x.compute()
+        with pytest.raises(SessionClosedError), tw.session(engine="virtual", workers=2):
+            (x + 1).compute()
+
+
+# -- lost workers -----------------------------------------------------------------------------------------------------
+
+
+class Mortal(Virtual):
+    """A virtual cluster that loses a worker at given calls."""
+
+    mortal = True
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.calls, self.fatal = 0, set[int]()
+        super().__init__(mesh)
+
+    def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> list[Any]:
+        self.calls += 1
+        if self.calls in self.fatal:
+            self.workers[worker].reset()  # what it held is gone
+            raise WorkerLost("a test ended it")
+        return super().call(worker, method, *args, returns=returns)
+
+
+@pytest.fixture
+def mortal() -> Iterator[Mortal]:
+    with tw.session(engine="virtual", workers=3) as made:
+        made.cluster = Mortal(Mesh(3))
+        yield made.cluster
+
+
+def test_a_worker_may_be_lost_at_any_call(mortal: Mortal) -> None:
+    want = jacobi(numpy, 2), conjugate_gradient(numpy)
+    same(jacobi(tw, 2), want[0])  # teaches the plans
+    mortal.calls, mortal.counters.predicted_bytes = 0, 0
+    same(jacobi(tw, 2), want[0])
+    count, predicted = mortal.calls, mortal.counters.predicted_bytes
+    for fatal in range(1, count + 1):
+        mortal.calls, mortal.fatal = 0, {fatal}
+        before, again = mortal.counters.network_bytes, mortal.counters.replays
+        same(jacobi(tw, 2), want[0])
+        assert mortal.counters.network_bytes - before == predicted
+        assert mortal.counters.replays == again + 1
+    mortal.calls, mortal.fatal = 0, {20, 40, 41, 150}
+    same(conjugate_gradient(tw), want[1])
+    gc.collect()
+    mortal.sweep()
+    assert not mortal.log and not mortal.log.maker and not any(w.stored() for w in mortal.workers)
+
+
+def test_a_plan_that_workers_do_not_survive_is_given_up(mortal: Mortal) -> None:
+    x = tw.arange(30.0) + 1
+    tw.evaluate(x)
+    mortal.fatal = set(range(mortal.calls + 1, mortal.calls + 1000))
+    with pytest.raises(TilewiseError, match=f"lost {REVIVALS + 1} times in a row"):
+        (x * 2).compute()
+    mortal.fatal = set()
+    same(x, numpy.arange(30.0) + 1)
+
+
+def test_a_long_loop_needs_no_more_memory_to_replay(mortal: Mortal) -> None:
+    x = tw.asarray(data(64))
+    for _ in range(50):
+        x = x * 0.5 + 1.0
+        tw.evaluate(x)
+    most = 0
+    real = mortal.call
+
+    def watching(*args: Any, **options: Any) -> Any:
+        nonlocal most
+        most = max(most, *(len(w.stored()) for w in mortal.workers))
+        return real(*args, **options)
+
+    mortal.call = watching  # type: ignore[method-assign]
+    mortal.broken = True
+    (x + 0).compute()
+    assert mortal.counters.replays == 1 and most <= 3
+
+
+def test_the_log_keeps_one_copy_of_what_is_sent_again() -> None:
+    log, x = Log(), data(1000)
+    first = log.keep(x)
+    assert first is not x and log.keep(x) is first
+    x[0] = -x[0]
+    second = log.keep(x)
+    assert second is not first and second[0] == x[0] != first[0]
+    del first, second
+    assert not log.copies
+
+
+@pytest.fixture
+def actors(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with opened("ray", 3, request) as made:
+        yield made.cluster
+
+
+def end(actor: Any) -> None:
+    """End an actor's process from inside."""
+    actor.__ray_call__.remote(lambda worker: os._exit(1))
+
+
+def test_actors_that_die_between_plans(actors: Any, ray_here: Any) -> None:
+    def dying(np: Any, at: dict[int, list[tuple[str, int]]]) -> Any:
+        x = np.array(data(41, 13))
+        kept = x * 3
+        for step in range(8):
+            for how, w in at.get(step, []) if np is tw else []:
+                end(actors.actors[w]) if how == "exit" else ray_here.ray.kill(actors.actors[w], no_restart=True)
+            x[1:-1] = 0.5 * (x[:-2] + x[2:]) - x.mean(0)
+            if np is tw:
+                tw.evaluate(x)
+        return x, kept
+
+    at = {2: [("kill", 1)], 4: [("exit", 0)], 6: [("kill", 0), ("exit", 1), ("kill", 2)]}
+    same(dying(tw, at), dying(numpy, {}))
+    assert actors.counters.replays == 3
+    assert actors.counters.network_bytes == actors.counters.predicted_bytes
+    assert actors.counters.replayed_bytes > 0
+    y = tw.arange(100.0) * 2
+    tw.evaluate(y)
+    ray_here.ray.kill(actors.actors[0], no_restart=True)
+    same(y, numpy.arange(100.0) * 2)  # lost before it was gathered
+    assert actors.counters.replays == 4
+
+
+def test_an_actor_that_dies_in_the_middle_of_a_plan(actors: Any, ray_here: Any) -> None:
+    x = tw.asarray(data(600, 600))
+    y = x * 1.0
+    tw.evaluate(y)
+    victim = actors.actors[1]
+    killer = threading.Timer(0.1, lambda: ray_here.ray.kill(victim, no_restart=True))
+    for _ in range(12):
+        y = y @ x / 25.0
+    killer.start()
+    got = y.compute()
+    killer.join()
+    want = data(600, 600)
+    for _ in range(12):
+        want = want @ data(600, 600) / 25.0
+    numpy.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8 * abs(want).max())
+    (y + 1).compute()
+    assert actors.counters.replays == 1
+    assert actors.counters.network_bytes == actors.counters.predicted_bytes
+
+
+def test_a_real_interrupt(actors: Any) -> None:
+    x = tw.asarray(data(1500, 1500)) * 1.0
+    tw.evaluate(x)
+    y = x @ x
+    for _ in range(10):
+        y = y @ x
+    timer = threading.Timer(0.15, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        tw.evaluate(y)
+        time.sleep(1.0)
+    assert time.perf_counter() - began < 10.0
+    same(x.sum(0), data(1500, 1500).sum(0))
+    assert actors.counters.replays == 0
+
+
+def test_threads_of_actors_fit_the_cores(actors: Any, ray_here: Any) -> None:
+    seen = ray_here.ray.get(
+        [
+            a.__ray_call__.remote(lambda w: (os.environ["OPENBLAS_NUM_THREADS"], os.environ["OMP_NUM_THREADS"]))
+            for a in actors.actors
+        ]
+    )
+    assert set(seen) == {(str(actors.threads),) * 2}
+    assert actors.threads == 1 or actors.threads * 3 <= (os.cpu_count() or 1)
+
+
+# -- the door to Ray --------------------------------------------------------------------------------------------------
+
+
+def python(code: str, **env: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **env},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_importing_tilewise_does_not_load_ray() -> None:
+    assert python("import sys, tilewise; print('ray' in sys.modules)") == "False\n"
+
+
+def test_without_ray_the_cure_is_named() -> None:
+    code = """
+import sys
+sys.modules["ray"] = None
+import tilewise as tw
+try:
+    tw.session(engine="ray")
+except tw.TilewiseError as error:
+    print(error)
+"""
+    assert "pip install tilewise[ray]" in python(code)
+
+
+def test_a_ray_of_our_own_is_private_and_leaves_nothing(tmp_path: Any) -> None:
+    pytest.importorskip("ray")
+    code = """
+import os, stat, tilewise as tw
+with tw.session(engine="ray", workers=1) as s:
+    import ray
+    print(float((tw.arange(1e3) * 2).sum()), ray.is_initialized())
+    folder = s.cluster.connection.folder
+    print(ray.get_runtime_context().gcs_address.split(":")[0], oct(os.stat(folder).st_mode & 0o777))
+print(ray.is_initialized(), os.path.exists(folder), os.listdir(os.environ["HOME"]))
+"""
+    clean = "import os\nfor v in ('RAY_AUTH_TOKEN', 'RAY_AUTH_MODE'):\n    os.environ.pop(v, None)"
+    said = python(clean + code, HOME=str(tmp_path))
+    assert said.splitlines() == ["999000.0 True", "127.0.0.1 0o700", "False False []"]
+
+
+def test_no_cluster_at_an_address() -> None:
+    pytest.importorskip("ray")
+    code = """
+import tilewise as tw
+try:
+    tw.session(engine="ray", address="127.0.0.1:1")
+except tw.TilewiseError as error:
+    print(error)
+"""
+    assert "no Ray cluster at '127.0.0.1:1'" in python(code)
