@@ -1,7 +1,7 @@
 """Runs a line of code with NumPy and with Tilewise in its place, and compares everything a user can see.
 
-A row is text: statements separated by `;`, the last one an expression. The names in it are `np` (NumPy or Tilewise), `nd`
-(real NumPy, in both runs) and the operands asked for, each made anew by the code in `OPERANDS`. In the Tilewise run, operands are Arrays.
+A row is text: statements separated by `;`, the last one an expression. The names in it are `np` (NumPy or Tilewise),
+`nd` (real NumPy, in both runs) and operands, each made anew by the code in `OPERANDS`. Families of rows are in rows/.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ import ast
 import functools
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy
 
 import tilewise
 
-MODES: dict[str, dict[str, Any]] = {"default": {"fallback": "warn"}, "recorded": {"eager_bytes": 0, "fallback": "silent"}}
+MODES: dict[str, dict[str, Any]] = {
+    "default": {"fallback": "warn"},
+    "recorded": {"eager_bytes": 0, "fallback": "silent"},
+}
 
 OPERANDS: dict[str, str] = {
     "s": "np.array(3.5)",
@@ -59,7 +63,13 @@ OPERANDS: dict[str, str] = {
     "p": "nd.arange(6.0)",
 }
 
+ROWS = Path(__file__).parent / "rows"
 LATE = ("negative integer powers", "is out of bounds for axis", "Singular matrix", "not positive definite")
+
+
+def rows(family: str) -> list[str]:
+    """The rows of a family: the lines of its file."""
+    return [line for line in (ROWS / f"{family}.txt").read_text().splitlines() if line]
 
 
 @functools.cache
@@ -161,7 +171,9 @@ def _values(expected: Any, got: Any, ulps: int) -> str | None:
         eps = float(numpy.finfo(expected.dtype).eps)
         size = float(numpy.nanmax(numpy.abs(expected[numpy.isfinite(expected)]), initial=0.0))
         with numpy.errstate(all="ignore"):
-            same = numpy.allclose(expected, got, rtol=ulps * eps, atol=ulps * eps * size if ulps > 16 else 0, equal_nan=True)
+            same = numpy.allclose(
+                expected, got, rtol=ulps * eps, atol=ulps * eps * size if ulps > 16 else 0, equal_nan=True
+            )
     return None if same else f"{got!r} is not {expected!r}"
 
 

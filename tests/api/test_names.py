@@ -12,25 +12,28 @@ import tilewise as tw
 NOT_OURS = {"core", "test", "testing"}  # removed from NumPy's interface, or its own tests
 
 STANDARD = """
-e inf nan pi newaxis asarray arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like tril triu zeros zeros_like
-astype can_cast finfo iinfo isdtype result_type bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
-abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip
-conj copysign cos cosh divide equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2
-log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow real reciprocal
-remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc take take_along_axis matmul matrix_transpose tensordot vecdot
-broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims repeat reshape roll squeeze stack tile unstack
-argmax argmin count_nonzero nonzero searchsorted where unique_all unique_counts unique_inverse unique_values isin argsort sort
-cumulative_prod cumulative_sum max mean min prod std sum var all any diff __array_namespace_info__
+e inf nan pi newaxis asarray arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like
+tril triu zeros zeros_like astype can_cast finfo iinfo isdtype result_type bool int8 int16 int32 int64 uint8 uint16
+uint32 uint64 float32 float64 complex64 complex128 abs acos acosh add asin asinh atan atan2 atanh bitwise_and
+bitwise_left_shift bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide
+equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal log log1p
+log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply negative nextafter
+not_equal positive pow real reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc take
+take_along_axis matmul matrix_transpose tensordot vecdot broadcast_arrays broadcast_to concat expand_dims flip
+moveaxis permute_dims repeat reshape roll squeeze stack tile unstack argmax argmin count_nonzero nonzero searchsorted
+where unique_all unique_counts unique_inverse unique_values isin argsort sort cumulative_prod cumulative_sum max mean
+min prod std sum var all any diff __array_namespace_info__
 """.split()
 LINALG = """
-cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals
-tensordot trace vecdot vector_norm
+cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose
+outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
 """.split()
 FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift".split()
 METHODS = """
-abs add and array_namespace bool complex dlpack dlpack_device eq float floordiv ge getitem gt index int invert le lshift lt matmul mod mul ne neg or pos pow
-rshift setitem sub truediv xor iadd isub imul itruediv ifloordiv ipow imatmul imod iand ior ixor ilshift irshift radd rsub rmul rtruediv rfloordiv rpow
-rmatmul rmod rand ror rxor rlshift rrshift
+abs add and array_namespace bool complex dlpack dlpack_device eq float floordiv ge getitem gt index int invert le
+lshift lt matmul mod mul ne neg or pos pow rshift setitem sub truediv xor iadd isub imul itruediv ifloordiv ipow
+imatmul imod iand ior ixor ilshift irshift radd rsub rmul rtruediv rfloordiv rpow rmatmul rmod rand ror rxor rlshift
+rrshift
 """.split()
 
 
@@ -44,8 +47,16 @@ def test_every_numpy_name_is_there() -> None:
 
 
 def test_every_attribute_of_ndarrays_is_there() -> None:
-    # An interface to the memory would go round what keeps buffers safe (docs/semantics.md, 2): __array__ and DLPack are the ways out.
-    left_out = {"__array_interface__", "__array_struct__", "__array_finalize__", "__array_wrap__", "__buffer__", "__class_getitem__"}
+    # An interface to the memory would go round what keeps buffers safe (docs/semantics.md, 2): the ways out are
+    # __array__ and DLPack.
+    left_out = {
+        "__array_interface__",
+        "__array_struct__",
+        "__array_finalize__",
+        "__array_wrap__",
+        "__buffer__",
+        "__class_getitem__",
+    }
     left_out |= {"setfield", "__setstate__"}
     assert {n for n in dir(numpy.ndarray) if not hasattr(tw.Array, n)} - left_out == set()
 
@@ -85,7 +96,11 @@ def test_with_array_api_names_of_numpys_signatures() -> None:
     for call in (
         lambda: tw.sum(x, axis=0, dtype=tw.float64, keepdims=True),
         lambda: tw.std(x, axis=1, correction=1.0, keepdims=True),
-        lambda: tw.sort(x, axis=1, descending=False, stable=True) if "descending" in inspect.signature(numpy.sort).parameters else x,
+        lambda: (
+            tw.sort(x, axis=1, descending=False, stable=True)
+            if "descending" in inspect.signature(numpy.sort).parameters
+            else x
+        ),
         lambda: tw.cumulative_sum(x, axis=0, include_initial=True),
         lambda: tw.reshape(x, (3, 2), copy=True),
         lambda: tw.asarray(x, dtype=tw.float32, copy=True, device="cpu"),

@@ -34,6 +34,7 @@ ENGINES = [("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtu
 def ray_here() -> Iterator[Any]:
     """A Ray that the sessions of this file join."""
     engine = pytest.importorskip("tilewise.engine.ray")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     connection = engine.start(object_store_memory=STORE_BYTES)
     yield engine
     connection.end()
@@ -267,24 +268,24 @@ def test_an_array_written_after_it_was_sent_does_not_change_what_was_made_of_it(
     y = source + 1
     tw.evaluate(y)
     source[:] = 0
-    cluster.broken = True  # as if a worker had been lost
+    cluster.broken = cluster.mortal  # as if a worker had been lost
     before = cluster.counters.replays
     same(y, data(40) + 1)
-    assert cluster.counters.replays == before + 1 or not cluster.mortal
+    assert cluster.counters.replays == before + cluster.mortal
 
 
-def test_closed_sessions(request: pytest.FixtureRequest) -> None:
-    for engine in ("virtual", "ray"):
-        with opened(engine, 2, request):
-            x = tw.arange(10.0) * 2
-            y = x + 1
-            tw.evaluate(x, y)
-            z = y.compute()
-        assert float(numpy.asarray(z).sum()) == 100.0
-        with pytest.raises(SessionClosedError, match="compute"):
-            x.compute()
-        with pytest.raises(SessionClosedError), tw.session(engine="virtual", workers=2):
-            (x + 1).compute()
+@pytest.mark.parametrize(("engine", "workers"), [("virtual", 2), ("ray", 1)])
+def test_closed_sessions(engine: str, workers: int, request: pytest.FixtureRequest) -> None:
+    with opened(engine, workers, request):
+        x = tw.arange(10.0) * 2
+        y = x + 1
+        tw.evaluate(x, y)
+        z = y.compute()
+    assert float(numpy.asarray(z).sum()) == 100.0
+    with pytest.raises(SessionClosedError, match="compute"):
+        x.compute()
+    with pytest.raises(SessionClosedError), tw.session(engine="virtual", workers=2):
+        (x + 1).compute()
 
 
 # -- lost workers -----------------------------------------------------------------------------------------------------
@@ -326,7 +327,7 @@ def test_a_worker_may_be_lost_at_any_call(mortal: Mortal) -> None:
         same(jacobi(tw, 2), want[0])
         assert mortal.counters.network_bytes - before == predicted
         assert mortal.counters.replays == again + 1
-    mortal.calls, mortal.fatal = 0, {20, 40, 41, 150}
+    mortal.calls, mortal.fatal = 0, {20, 61}
     same(conjugate_gradient(tw), want[1])
     gc.collect()
     mortal.sweep()
@@ -373,10 +374,7 @@ def test_the_log_keeps_one_copy_of_what_is_sent_again() -> None:
     assert not log.copies
 
 
-@pytest.fixture
-def actors(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with opened("ray", 3, request) as made:
-        yield made.cluster
+on_actors = pytest.mark.parametrize("cluster", [("ray", 3)], ids=["ray3"], indirect=True)
 
 
 def end(actor: Any) -> None:
@@ -384,35 +382,38 @@ def end(actor: Any) -> None:
     actor.__ray_call__.remote(lambda worker: os._exit(1))
 
 
-def test_actors_that_die_between_plans(actors: Any, ray_here: Any) -> None:
+@on_actors
+def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
     def dying(np: Any, at: dict[int, list[tuple[str, int]]]) -> Any:
-        x = np.array(data(41, 13))
+        x = np.array(data(41, 13)) * 1.0
         kept = x * 3
         for step in range(8):
             for how, w in at.get(step, []) if np is tw else []:
-                end(actors.actors[w]) if how == "exit" else ray_here.ray.kill(actors.actors[w], no_restart=True)
+                end(cluster.actors[w]) if how == "exit" else ray_here.ray.kill(cluster.actors[w], no_restart=True)
             x[1:-1] = 0.5 * (x[:-2] + x[2:]) - x.mean(0)
             if np is tw:
                 tw.evaluate(x)
         return x, kept
 
-    at = {2: [("kill", 1)], 4: [("exit", 0)], 6: [("kill", 0), ("exit", 1), ("kill", 2)]}
+    at = {2: [("kill", 1)], 4: [("exit", 0)], 6: [("kill", 0), ("exit", 1)]}
+    before = cluster.counters.replays
     same(dying(tw, at), dying(numpy, {}))
-    assert actors.counters.replays == 3
-    assert actors.counters.network_bytes == actors.counters.predicted_bytes
-    assert actors.counters.replayed_bytes > 0
+    assert cluster.counters.replays == before + 3
+    assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
+    assert cluster.counters.replayed_bytes > 0
     y = tw.arange(100.0) * 2
     tw.evaluate(y)
-    ray_here.ray.kill(actors.actors[0], no_restart=True)
+    ray_here.ray.kill(cluster.actors[0], no_restart=True)
     same(y, numpy.arange(100.0) * 2)  # lost before it was gathered
-    assert actors.counters.replays == 4
+    assert cluster.counters.replays == before + 4
 
 
-def test_an_actor_that_dies_in_the_middle_of_a_plan(actors: Any, ray_here: Any) -> None:
+@on_actors
+def test_an_actor_that_dies_in_the_middle_of_a_plan(cluster: Any, ray_here: Any) -> None:
     x = tw.asarray(data(600, 600))
     y = x * 1.0
     tw.evaluate(y)
-    victim = actors.actors[1]
+    victim, before = cluster.actors[1], cluster.counters.replays
     killer = threading.Timer(0.1, lambda: ray_here.ray.kill(victim, no_restart=True))
     for _ in range(12):
         y = y @ x / 25.0
@@ -424,13 +425,15 @@ def test_an_actor_that_dies_in_the_middle_of_a_plan(actors: Any, ray_here: Any) 
         want = want @ data(600, 600) / 25.0
     numpy.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8 * abs(want).max())
     (y + 1).compute()
-    assert actors.counters.replays == 1
-    assert actors.counters.network_bytes == actors.counters.predicted_bytes
+    assert cluster.counters.replays == before + 1
+    assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
 
 
-def test_a_real_interrupt(actors: Any) -> None:
+@on_actors
+def test_a_real_interrupt(cluster: Any) -> None:
     x = tw.asarray(data(1500, 1500)) * 1.0
     tw.evaluate(x)
+    before = cluster.counters.replays
     y = x @ x
     for _ in range(10):
         y = y @ x
@@ -442,18 +445,19 @@ def test_a_real_interrupt(actors: Any) -> None:
         time.sleep(1.0)
     assert time.perf_counter() - began < 10.0
     same(x.sum(0), data(1500, 1500).sum(0))
-    assert actors.counters.replays == 0
+    assert cluster.counters.replays == before
 
 
-def test_threads_of_actors_fit_the_cores(actors: Any, ray_here: Any) -> None:
+@on_actors
+def test_threads_of_actors_fit_the_cores(cluster: Any, ray_here: Any) -> None:
     seen = ray_here.ray.get(
         [
             a.__ray_call__.remote(lambda w: (os.environ["OPENBLAS_NUM_THREADS"], os.environ["OMP_NUM_THREADS"]))
-            for a in actors.actors
+            for a in cluster.actors
         ]
     )
-    assert set(seen) == {(str(actors.threads),) * 2}
-    assert actors.threads == 1 or actors.threads * 3 <= (os.cpu_count() or 1)
+    assert set(seen) == {(str(cluster.threads),) * 2}
+    assert cluster.threads == 1 or cluster.threads * 3 <= (os.cpu_count() or 1)
 
 
 # -- the door to Ray --------------------------------------------------------------------------------------------------
@@ -507,10 +511,13 @@ print(ray.is_initialized(), os.path.exists(folder), os.listdir(os.environ["HOME"
 def test_no_cluster_at_an_address() -> None:
     pytest.importorskip("ray")
     code = """
-import tilewise as tw
+import ray, tilewise as tw
+def init(*args, **options):
+    raise ConnectionError("nobody answers")
+ray.init = init
 try:
-    tw.session(engine="ray", address="127.0.0.1:1")
+    tw.session(engine="ray", address="auto")
 except tw.TilewiseError as error:
     print(error)
 """
-    assert "no Ray cluster at '127.0.0.1:1'" in python(code)
+    assert "no Ray cluster at 'auto': nobody answers" in python(code)

@@ -258,7 +258,7 @@ class Generator:
                     try:
                         with quiet():
                             self.code.run(self.made, line, self.names)
-                    except NameError:
+                    except (NameError, MemoryError):
                         raise StopIteration from None
                     except Exception:
                         pass
@@ -269,6 +269,8 @@ class Generator:
                         saved[k][...] = v
                 break
             turns += 1
+            if any(isinstance(v, np.ndarray) and v.size > 20_000 for v in self.names.values()):
+                wanted = 0  # it grows
         if body:
             self.lines.append(Loop(turns, body) if turns > 1 else body[0])
             if turns == 1:

@@ -251,8 +251,8 @@ def _family(expected: type[BaseException]) -> tuple[type[BaseException], ...]:
     """NumPy's own subclasses count as what they derive from."""
     if expected.__module__.startswith("numpy"):
         return (expected, *[b for b in expected.__mro__ if b in (ValueError, TypeError, IndexError)])
-    if expected in (ValueError, IndexError):
-        return (ValueError, IndexError)  # which of two mistakes in one index is found first is not promised
+    if expected in (ValueError, IndexError, OverflowError):
+        return (ValueError, IndexError, OverflowError)  # which of two mistakes is found first is not promised
     return (expected,)
 
 

@@ -1,9 +1,9 @@
 """NumPy functions that NumPy itself writes in terms of others. In: their names. Out: recorders.
 
-`np.diff`, `np.average`, `np.isclose`, `np.linspace` and many more are Python code over simpler functions. Run with those
-simpler functions replaced by ours, the same code records a graph instead of computing: the formula, the dtypes and the
-exceptions are NumPy's by construction. Where it cannot be recorded (a test on values decides what to do, say), the value is
-computed where it is asked for; where the code fails on Arrays, NumPy does it (see dispatch.attempt).
+`np.diff`, `np.average`, `np.isclose`, `np.linspace` and many more are Python code over simpler functions. Run with
+those simpler functions replaced by ours, the same code records a graph instead of computing: the formula, the dtypes
+and the exceptions are NumPy's by construction. Where a test on values decides what to do, those values are computed;
+where the code fails on Arrays, NumPy does it (see dispatch.attempt).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy._core import _methods  # type: ignore[attr-defined]
+from numpy._core import _methods
 
 from tilewise.api import create
 from tilewise.api.dispatch import RECORDERS, implements, public
@@ -28,7 +28,8 @@ NAMES = (
     "diff average trapezoid gradient cov corrcoef cross kron tril triu tile isclose allclose array_equal array_equiv "
     "nansum nanprod nanmean nanvar nanstd nan_to_num select ediff1d angle sinc trace vander rot90 "
     "linspace logspace geomspace append dstack meshgrid ptp diag cumulative_sum cumulative_prod "
-    "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median nanmin nanmax nancumsum nancumprod "
+    "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median "
+    "nanmin nanmax nancumsum nancumprod "
     "polyval block fftshift ifftshift norm vector_norm matrix_norm matrix_power multi_dot"
 ).split()
 CREATORS = ("linspace", "logspace", "geomspace")  # no operand need be an Array
@@ -42,9 +43,12 @@ _STAND_INS: dict[Any, Any] = {
 def ours(value: Any) -> Any:
     """What stands for a value in NumPy's code: our function for NumPy's, a door to ours for NumPy's modules."""
     if isinstance(value, np.ufunc):
-        return wrapped(value.__name__) if value.signature is None and getattr(np, value.__name__, None) is value else value
+        return (
+            wrapped(value.__name__) if value.signature is None and getattr(np, value.__name__, None) is value else value  # type: ignore[union-attr]
+        )
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, np.ufunc):
-        return _thawing(getattr(wrapped(value.__self__.__name__), value.__name__))  # umr_sum = np.add.reduce
+        ufunc: Any = value.__self__
+        return _thawing(getattr(wrapped(ufunc.__name__), value.__name__))  # umr_sum = np.add.reduce
     if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "numpy":
         return Door(value)
     try:
@@ -127,8 +131,8 @@ for _name in NAMES:
 
 
 # Means and variances with options that reductions.py leaves: NumPy's own code for them.
-for _f, _code in ((np.mean, _methods._mean), (np.var, _methods._var), (np.std, _methods._std)):
-    OTHERWISE[_f] = _recorder(_code)
+for _f in (np.mean, np.var, np.std):
+    OTHERWISE[_f] = _recorder(getattr(_methods, f"_{_f.__name__}"))
 
 
 def _creator(func: Any) -> Any:
@@ -140,7 +144,11 @@ def _creator(func: Any) -> Any:
         small = not isinstance(num, int) or num * 8 < rec.eager_limit()
         if small and rec.small(arrays):
             return rec.at_once(func, (start, stop, num, *args), kwargs)
-        return public(func)(start, stop, num, *args, **kwargs) if arrays else _checked(func, start, stop, num, args, kwargs)
+        return (
+            public(func)(start, stop, num, *args, **kwargs)
+            if arrays
+            else _checked(func, start, stop, num, args, kwargs)
+        )
 
     return maker
 

@@ -19,7 +19,7 @@ from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
 
 
-def _nodes(*args: Any) -> tuple[Node, ...]:
+def _nodes(*args: Any) -> Any:
     """The operands' nodes, with every length known, after a flush if the program repeats here."""
     for a in args:
         if type(a) is Array:
@@ -46,7 +46,7 @@ def _recorded(node: Node) -> Array:
 def _matmul(a: Any, b: Any) -> Any:
     nodes = _nodes(a, b)
     d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.matmul(*nodes, d))
+    return NotImplemented if d is None else _recorded(ops.matmul(*nodes, d))  # type: ignore[call-arg]
 
 
 def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
@@ -83,7 +83,7 @@ def _numbers(a: Array, b: Any) -> bool:
     return a._fixed and not isinstance(b, np.ndarray) and (type(b) is not Array or b._fixed) and np.ndim(b) == 0
 
 
-Array.__matmul__ = _matmul_operator  # type: ignore[attr-defined]
+Array.__matmul__ = _matmul_operator  # type: ignore[operator]
 Array.__rmatmul__ = lambda self, other: NotImplemented if _numbers(self, other) else matmul(other, self)  # type: ignore[attr-defined]
 
 
@@ -106,7 +106,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
         return binary(np.multiply, a, b)
     nodes = _nodes(a, b)
     d = _dtype(*nodes)
-    return NotImplemented if d is None else _recorded(ops.dot(*nodes, d))
+    return NotImplemented if d is None else _recorded(ops.dot(*nodes, d))  # type: ignore[call-arg]
 
 
 @implements(np.inner)
@@ -120,16 +120,16 @@ def inner(a: Any, b: Any, /) -> Any:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """Dot product of all elements, the first conjugated."""
-    x = a.reshape(-1) if type(a) is Array else np.ravel(a)
-    y = b.reshape(-1) if type(b) is Array else np.ravel(b)
+    x = a.reshape(-1) if type(a) is Array else np.ravel(a)  # type: ignore[attr-defined]
+    y = b.reshape(-1) if type(b) is Array else np.ravel(b)  # type: ignore[attr-defined]
     return dot(x.conj(), y)
 
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of two vectors."""
-    x = a.reshape(-1, 1) if type(a) is Array else np.reshape(a, (-1, 1))
-    y = b.reshape(1, -1) if type(b) is Array else np.reshape(b, (1, -1))
+    x = a.reshape(-1, 1) if type(a) is Array else np.reshape(a, (-1, 1))  # type: ignore[attr-defined]
+    y = b.reshape(1, -1) if type(b) is Array else np.reshape(b, (1, -1))  # type: ignore[attr-defined]
     return binary(np.multiply, x, y)
 
 
@@ -141,15 +141,19 @@ def _gufunc(name: str, record: Any) -> Any:
     def recorder(a: Any, b: Any, /, axis: Any = -1) -> Any:
         x, y = (v if type(v) is Array else rec.record_const(rec.unwrap(v)) for v in (a, b))
         if axis != -1:
-            x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+            x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)  # type: ignore[type-var]
         return record(x, y)
 
     def function(a: Any, b: Any, /, *args: Any, **kwargs: Any) -> Any:
         if args or set(kwargs) - {"axis"}:
-            return rec.fallback(f, (a, b, *args), kwargs, name) if "out" not in kwargs else into(f, (a, b), kwargs, kwargs["out"])
+            return (
+                rec.fallback(f, (a, b, *args), kwargs, name)
+                if "out" not in kwargs
+                else into(f, (a, b), kwargs, kwargs["out"])
+            )
         return call(f, (a, b), kwargs)
 
-    function.__name__, function.__doc__ = name, f.__doc__
+    function.__name__, function.__doc__ = name, f"NumPy's {name}: products of vectors in the last axes."
     know(f, function)
     return function
 
@@ -171,7 +175,7 @@ def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...], nu
     d = _dtype(*nodes)
     if d is None:
         return NotImplemented
-    node = ops.tensordot(*nodes, (left, right), d)
+    node = ops.tensordot(*nodes, (left, right), d)  # type: ignore[call-arg]
     return rec.record(node, fixed=number and node.shape == ())
 
 
@@ -212,7 +216,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         return NotImplemented
     nodes = _nodes(*arrays)
     d = _dtype(*nodes)
-    if d is None or any(len(set(t)) != len(t) for t in terms) and len(arrays) == 1 and set(terms[0]) == set(result):
+    if d is None or (any(len(set(t)) != len(t) for t in terms) and len(arrays) == 1 and set(terms[0]) == set(result)):
         return NotImplemented  # a diagonal is a view
     if len(arrays) == 1 and set(terms[0]) == set(result):
         return NotImplemented  # a transpose is a view

@@ -1,7 +1,7 @@
 """Random numbers that depend on the seed and the position only. In: a seed. Out: recorded Arrays.
 
-`Generator(Counter(seed))` draws like NumPy's Generator. Its numbers are not those of NumPy's generators, but they are the same
-for every engine, layout and number of workers, and a large draw is recorded, not made, until someone needs it.
+`Generator(Counter(seed))` draws like NumPy's Generator. Its numbers are not those of NumPy's generators, but they are
+the same for every engine, layout and number of workers, and a large draw is recorded, not made, until it is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import _shape as shape_of
+from tilewise.api.dispatch import call
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import assign
 from tilewise.array.handle import Array, from_buffer
@@ -79,7 +80,9 @@ class CounterDraws:
         """Normal with mean 0 and standard deviation 1."""
         return self._into(out, "normal", size, _float(dtype))
 
-    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None) -> Any:
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
+    ) -> Any:
         """Exponential with mean 1."""
         return self._into(out, "exponential", size, _float(dtype))
 
@@ -113,13 +116,17 @@ class CounterDraws:
             raise ValueError("scale < 0")
         return self._draw("exponential", _size(size, scale)) * scale
 
-    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False) -> Any:
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
         """Whole numbers in [low, high), or [low, high] with endpoint."""
         low, high = (0, low) if high is None else (low, high)
         low, high, d = rec.unwrap(low), rec.unwrap(high), np.dtype(dtype)
         if d.kind not in "iub":
             raise TypeError(f"Unsupported dtype {d!r} for integers")
-        np.random.default_rng(0).integers(low, high, 0 if np.ndim(low) == np.ndim(high) == 0 else None, d, endpoint)  # complaints
+        np.random.default_rng(0).integers(
+            low, high, 1 if np.ndim(low) == np.ndim(high) == 0 else None, d, endpoint
+        )  # complaints
         if np.ndim(low) or np.ndim(high):
             return self._between(np.asarray(low), np.asarray(high), size, d, endpoint)
         first = operator.index(low)
@@ -144,19 +151,21 @@ class CounterDraws:
         order = np.argsort(rec.unwrap(self._draw("uniform", n)), kind="stable")
         if number:
             return from_buffer(order)
-        return np.take(x if type(x) is Array else from_buffer(np.array(x)), order, axis=axis)
+        return call(np.take, (_array(x), order), {"axis": axis})
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """The rows of an array in random order, in place."""
         x[...] = self.permutation(x, axis) if type(x) is Array else rec.unwrap(self.permutation(x, axis))
 
-    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True) -> Any:
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    ) -> Any:
         """Rows of an array (or numbers below a), drawn at random."""
         n = operator.index(a) if np.ndim(a) == 0 else np.shape(a)[axis]
         if p is not None or not replace or n <= 0:
             return self._elsewhere("choice")(a, size, replace, p, axis, shuffle)
         at = self.integers(0, n, size)
-        return at if np.ndim(a) == 0 else np.take(a if type(a) is Array else from_buffer(np.array(a)), at, axis=axis)
+        return at if np.ndim(a) == 0 else call(np.take, (_array(a), at), {"axis": axis})
 
     def _elsewhere(self, name: str) -> Any:
         """NumPy's method, on a generator made from the key and the position."""
@@ -171,11 +180,15 @@ class CounterDraws:
         return call
 
 
+def _array(x: Any) -> Array:
+    return x if type(x) is Array else from_buffer(np.array(x))
+
+
 def _float(dtype: Any) -> np.dtype[Any]:
     d = np.dtype(dtype)
     if d not in (np.float64, np.float32):
         raise TypeError(f"Unsupported dtype {d!r} for random")
-    return d
+    return d  # type: ignore[no-any-return]
 
 
 def _size(size: Any, *parameters: Any) -> Any:

@@ -45,11 +45,13 @@ def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
         return from_buffer(np.zeros(dims, dtype))
     if nbytes < rec.eager_limit() or not rec.numeric(dtype) or not dims:
         if order in ("C", None):
-            return from_buffer(np.zeros(dims, dtype) if type(value) is int and value == 0 else np.full(dims, value, dtype))
+            return from_buffer(
+                np.zeros(dims, dtype) if type(value) is int and value == 0 else np.full(dims, value, dtype)
+            )
         out = np.empty(dims, dtype) if dtype.hasobject else pool.empty(dims, dtype, _perm(order, len(dims)))
         out[...] = value
         return from_buffer(out)
-    scalar = const(np.asarray(value).astype(dtype)[()])
+    scalar = const(np.asarray(value).astype(dtype)[()])  # type: ignore[arg-type]
     return rec.record(full_node(dims, scalar, _perm(order, len(dims))))
 
 
@@ -61,7 +63,7 @@ def _perm(order: Any, ndim: int) -> Order:
             raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
     if order in ("C", "K", "A", None):
         return None
-    return fortran(ndim) if order == "F" else order  # type: ignore[no-any-return]
+    return fortran(ndim) if order == "F" else order
 
 
 def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
@@ -86,7 +88,9 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     return _filled(shape, 1, np.dtype(float if dtype is None else dtype), order)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Array:
     """One value everywhere.
 
     >>> import tilewise as tw
@@ -147,7 +151,14 @@ empty_like = _like(empty)
 
 
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """One value, in another array's shape and dtype.
 
@@ -176,7 +187,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     plain = tuple(p[()] if isinstance(p, np.ndarray) and p.ndim == 0 else p for p in plain)
     bounds = rec.unwrap(bounds)
     if len(plain) == 4 and dtype is None:
-        *plain, dtype = plain  # type: ignore[assignment]
+        *plain, dtype = plain
     if bounds or len(plain) not in (1, 2, 3):
         return from_buffer(np.arange(*plain, dtype=dtype, **bounds))
     start, stop, step = (0, plain[0], 1) if len(plain) == 1 else (*plain, 1) if len(plain) == 2 else plain
@@ -193,7 +204,14 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
 
 
 def array(
-    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", subok: bool = False, ndmin: int = 0, like: Any = None
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
 ) -> Array:
     """An array from data; always a copy of what it is given, unless that is an Array and copy is not asked for.
 
@@ -214,9 +232,9 @@ def array(
         while x.ndim < ndmin:
             x = x[None]  # type: ignore[index]
         return x
-    if isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0:
-        if dtype is None or np.dtype(dtype) == object.dtype:
-            return _snapshot(object, order, ndmin)
+    large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0
+    if large and (dtype is None or np.dtype(dtype) == object.dtype):
+        return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     return from_buffer(np.array(rec.unwrap(object), dtype, copy=True, order=order, ndmin=ndmin))  # type: ignore[call-overload]
@@ -237,7 +255,9 @@ def _snapshot(nd: Any, order: str, ndmin: int) -> Array:
     return x
 
 
-def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Array:
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Array:
     """The Array itself, or a snapshot of other data (later changes of that data are not seen).
 
     >>> import tilewise as tw
@@ -256,7 +276,9 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     return array(a, dtype, order=order or "K")
 
 
-def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Array:
+def asanyarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
+) -> Array:
     """As asarray."""
     return asarray(a, dtype, order, device=device, copy=copy)
 
@@ -264,16 +286,18 @@ def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = No
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """In C order, with at least one axis."""
     x = asarray(a, dtype, "C")
-    return x if x.ndim else x[None]  # type: ignore[index,no-any-return]
+    return x if x.ndim else x[None]  # type: ignore[index]
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """In Fortran order, with at least one axis."""
     x = asarray(a, dtype, "F")
-    return x if x.ndim else x[None]  # type: ignore[index,no-any-return]
+    return x if x.ndim else x[None]  # type: ignore[index]
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None) -> Array:  # noqa: N803
+def eye(
+    N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
+) -> Array:
     """Ones on a diagonal, zeros elsewhere.
 
     >>> import tilewise as tw
@@ -286,7 +310,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: str = "C",
     (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), np.dtype(dtype)
     if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
         return from_buffer(np.eye(n, m, k, d, order))  # type: ignore[call-overload]
-    return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[no-any-return,index,attr-defined]
+    return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[index,no-any-return]
 
 
 def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Array:
@@ -300,7 +324,7 @@ def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Array:
     return eye(n, dtype=float if dtype is None else dtype)
 
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Array:  # noqa: N803
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = None) -> Array:
     """Ones on and below a diagonal.
 
     >>> import tilewise as tw
@@ -311,9 +335,13 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
     d = np.dtype(dtype)
     shape = N, N if M is None else M
-    if not all(isinstance(v, int) for v in (*shape, k)) or math.prod(shape) * d.itemsize < rec.eager_limit() or not rec.numeric(d):
+    if (
+        not all(isinstance(v, int) for v in (*shape, k))
+        or math.prod(shape) * d.itemsize < rec.eager_limit()
+        or not rec.numeric(d)
+    ):
         return from_buffer(np.tri(N, M, k, d))
-    return (arange(shape[0])[:, None] + k >= arange(shape[1])).astype(d)  # type: ignore[no-any-return,index,attr-defined]
+    return (arange(shape[0])[:, None] + k >= arange(shape[1])).astype(d)  # type: ignore[index,no-any-return]
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Array:

@@ -27,11 +27,16 @@ MUTATORS: dict[Any, int] = {}  # NumPy functions that write into an argument -> 
 # NumPy functions that only call the method of this name, with the same arguments: the detour is saved.
 METHODS: dict[Any, Callable[..., Any]] = {
     getattr(np, n): getattr(np.ndarray, n)
-    for n in "sum prod max min mean any all argmax argmin cumsum cumprod std var take repeat transpose swapaxes nonzero".split()
+    for n in (
+        "sum prod max min mean any all argmax argmin cumsum cumprod std var take repeat transpose swapaxes nonzero"
+    ).split()
 }
 # NumPy functions that ask for the values in any case: nothing to warn about.
 QUIET: set[Any] = {
-    getattr(np, n) for n in "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory".split()
+    getattr(np, n)
+    for n in (
+        "array_repr array_str array2string save savez savez_compressed savetxt shares_memory may_share_memory"
+    ).split()
 }
 PUBLIC: dict[Any, Callable[..., Any]] = {}  # NumPy's function -> our public one
 
@@ -86,7 +91,9 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return rec.fallback(func, args, kwargs)
 
 
-def attempt(recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
+def attempt(
+    recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
+) -> Any:
     """What a recorder gives. Where it cannot, NumPy does it; where it finds a mistake, NumPy says what is wrong."""
     try:
         result = recorder(*args, **kwargs)
@@ -129,7 +136,12 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
     rec.find_arrays(args, arrays)
     rec.find_arrays(kwargs.values(), arrays)
     recorder = RECORDERS.get(func)
-    if recorder is not None and not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays) and meta(out).flags.writeable:
+    if (
+        recorder is not None
+        and not rec.small(arrays)
+        and all(rec.numeric(x.dtype) for x in arrays)
+        and meta(out).flags.writeable
+    ):
         try:
             result = recorder(*args, **kwargs)
         except (TilewiseError, AssertionError):

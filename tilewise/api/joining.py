@@ -61,7 +61,9 @@ def concatenate(
                     f"dimension {i}, the array at index 0 has size {a} and the array at index {k} has size {b}"
                 )
     given = arrays if isinstance(arrays, list | tuple) else parts  # Python's own numbers are weak
-    common = np.result_type(*(g if type(g) in (int, float, complex) else p.dtype for g, p in zip(given, parts, strict=True)))
+    common = np.result_type(
+        *(g if type(g) in (int, float, complex) else p.dtype for g, p in zip(given, parts, strict=True))
+    )
     d = np.dtype(dtype) if dtype is not None else common
     if not rec.numeric(d) or not np.can_cast(common, d, casting):  # type: ignore[arg-type]
         return NotImplemented
@@ -127,7 +129,9 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         return NotImplemented  # NumPy's complaint
     x = array
     if mode == "constant":
-        fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), (array.ndim, 2)).astype(x.dtype)
+        fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), (array.ndim, 2)).astype(
+            x.dtype
+        )
         for axis, (sides, values) in enumerate(zip(widths.tolist(), fills, strict=True)):
             ends = [np.full((*x.shape[:axis], n, *x.shape[axis + 1 :]), v) for n, v in zip(sides, values, strict=True)]
             parts = [p for p in (ends[0], x, ends[1]) if p is x or p.shape[axis]]
@@ -148,7 +152,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Rounded to decimals, as NumPy does: scaled, rounded to even, scaled back."""
     decimals = operator.index(decimals)
-    if type(a) is not Array or a.dtype.kind not in "iuf" or (a.dtype.kind != "f" and decimals < 0):
+    if type(a) is not Array or a.dtype.kind not in "iuf" or (a.dtype.kind != "f" and decimals < 0) or a.ndim == 0:
         return NotImplemented
     if a.dtype.kind != "f":
         return a.copy()  # type: ignore[attr-defined]
@@ -186,8 +190,8 @@ def _where_nodes(condition: Any, values: list[Any], d: np.dtype[Any]) -> tuple[N
 
 
 @implements(np.clip)
-def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *, min: Any = np._NoValue,  # noqa: A002
-         max: Any = np._NoValue, **kwargs: Any) -> Any:  # fmt: skip  # noqa: A002
+def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = None, *, min: Any = np._NoValue,
+         max: Any = np._NoValue, **kwargs: Any) -> Any:  # fmt: skip
     """Elements limited to a range."""
     no = np._NoValue
     low = min if a_min is no else a_min
@@ -198,7 +202,7 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
     d = np.result_type(*(v.dtype if hasattr(v, "dtype") else v for v in (a, low, high) if v is not None))
     if not rec.numeric(d) or d.kind == "c":
         return NotImplemented
-    x = a
+    x = a if type(a) is not Array or a.dtype == d else a.astype(d)  # type: ignore[attr-defined]
     numbers = type(low) in (int, float) and type(high) in (int, float)
     for bound, worse, best in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
         if numbers and bound == bound and d.kind == "f":
@@ -214,9 +218,16 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     """dst[where] = src."""
     arrays: list[Array] = []
     rec.find_arrays((dst, src, where), arrays)
-    if type(dst) is not Array or rec.small(arrays) or dst.dtype == BOOL or not all(rec.numeric(x.dtype) for x in arrays):
+    if (
+        type(dst) is not Array
+        or rec.small(arrays)
+        or dst.dtype == BOOL
+        or not all(rec.numeric(x.dtype) for x in arrays)
+    ):
         return NotImplemented
-    if type(src) is not Array and (np.ndim(src) == 0 or np.asarray(src).dtype == BOOL) or getattr(src, "dtype", None) == BOOL:
+    if (type(src) is not Array and (np.ndim(src) == 0 or np.asarray(src).dtype == BOOL)) or getattr(
+        src, "dtype", None
+    ) == BOOL:
         src = np.asarray(rec.unwrap(src))
         if src.dtype == BOOL or not np.can_cast(src.dtype, dst.dtype, casting):  # type: ignore[arg-type]
             return NotImplemented
@@ -286,9 +297,19 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Counts, or sums of weights, by key. The largest key is computed now: it decides the length."""
-    if type(x) is not Array or x.ndim != 1 or minlength < 0 or x.dtype.kind not in "iub" or x.dtype == np.uint64 or x.size == 0:
+    if (
+        type(x) is not Array
+        or x.ndim != 1
+        or minlength < 0
+        or x.dtype.kind not in "iub"
+        or x.dtype == np.uint64
+        or x.size == 0
+    ):
         return NotImplemented
-    if weights is not None and (np.shape(weights) != x.shape or not rec.numeric(np.asarray(weights).dtype if type(weights) is not Array else weights.dtype)):
+    if weights is not None and (
+        np.shape(weights) != x.shape
+        or not rec.numeric(np.asarray(weights).dtype if type(weights) is not Array else weights.dtype)
+    ):
         return NotImplemented
     keys = forcing.force(x)
     if keys.min() < 0:

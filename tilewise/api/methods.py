@@ -17,13 +17,12 @@ from tilewise.config import current
 from tilewise.ops.elementwise import cast
 from tilewise.ops.join import copy as copy_node
 
-
 _SIMPLE = frozenset((int, float, bool, type(None)))
 
 
 def _simple(values: Any) -> bool:
     """Whether arguments are plain numbers (axes, options), so that nothing hides in them."""
-    for v in values:
+    for v in values:  # noqa: SIM110 (a generator costs more)
         if type(v) not in _SIMPLE and (type(v) is not tuple or not _simple(v)):
             return False
     return True
@@ -56,14 +55,21 @@ for _name in (
 def transpose(self: Array, *axes: Any) -> Array:
     """Axes permuted (a view)."""
     if not axes:
-        return views.on_cell(self._cell, meta(self).T)
+        return views.on_cell(self._cell, meta(self).T)  # type: ignore[attr-defined]
     return views.shown(self, meta(self).transpose(*rec.unwrap(axes)))
 
 
 def reshape(self: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
     """The same elements in another shape."""
     cell = self._cell
-    if cell.node is None and self._gen == cell.gen and not self._fixed and order == "C" and copy is None and _simple(shape):
+    if (
+        cell.node is None
+        and self._gen == cell.gen
+        and not self._fixed
+        and order == "C"
+        and copy is None
+        and _simple(shape)
+    ):
         nd: Any = self._nd
         made = nd.reshape(*shape) if nd.nbytes < current().eager_bytes else None
         if made is not None:
@@ -89,7 +95,14 @@ def astype(
 ) -> Array:
     """The same values in another dtype."""
     cell = self._cell
-    if cell.node is None and self._gen == cell.gen and not self._fixed and order == "K" and casting == "unsafe" and copy:
+    if (
+        cell.node is None
+        and self._gen == cell.gen
+        and not self._fixed
+        and order == "K"
+        and casting == "unsafe"
+        and copy
+    ):
         nd = self._nd
         if nd.nbytes < current().eager_bytes:
             return from_buffer(nd.astype(dtype))
@@ -97,13 +110,11 @@ def astype(
     if d == self.dtype and not copy and order == "K":
         return self  # type: ignore[no-any-return]
     if not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]
-        raise TypeError(
-            f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'"
-        )
+        raise TypeError(f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'")
     complex_lost = self.dtype.kind == "c" and d.kind not in "cb"
     if rec.small((self,)) or not rec.numeric(self.dtype, d) or complex_lost or order != "K":
         nd = forcing.force(self).astype(d, order=order, copy=True)  # type: ignore[call-overload]
-        return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])  # type: ignore[no-any-return]
+        return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])
     node = node_of(self)
     return rec.record(cast(node, d) if d != node.dtype else copy_node(node, node.order), fixed=self._fixed)
 
@@ -120,7 +131,14 @@ def fill(self: Array, value: Any) -> None:
 
 def sort(self: Array, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     """Sort in place."""
-    assign(self, call(np.sort, (self, axis), {k: v for k, v in (("kind", kind), ("order", order), ("stable", stable)) if v is not None}))
+    assign(
+        self,
+        call(
+            np.sort,
+            (self, axis),
+            {k: v for k, v in (("kind", kind), ("order", order), ("stable", stable)) if v is not None},
+        ),
+    )
 
 
 def _in_place(name: str) -> Any:
@@ -164,22 +182,22 @@ def rounded(self: Array, ndigits: Any = None) -> Any:
     """round(x) of a number."""
     if not self._fixed:
         raise TypeError("type Array doesn't define __round__ method")
-    return rec.wrap(round(forcing.force(self)[()], ndigits))
+    return rec.wrap(round(forcing.force(self)[()], ndigits))  # type: ignore[call-overload]
 
 
-def view(self: Array, dtype: Any = None, type: Any = None) -> Array:  # noqa: A002
+def view(self: Array, dtype: Any = None, type: Any = None) -> Array:
     """Another handle on the same memory, or the memory seen as another dtype."""
     nd = meta(self)
     if self._fixed and dtype is None:
         return self
-    return views.on_cell(self._cell, nd.view() if dtype is None else nd.view(dtype))
+    return views.on_cell(self._cell, nd.view() if dtype is None else nd.view(dtype))  # type: ignore[attr-defined]
 
 
 def conjugate(self: Array, *args: Any, **kwargs: Any) -> Any:
     """Complex conjugate."""
     if self.dtype.kind != "c" and not args and not kwargs:
         return self
-    return np.conjugate(self, *args, **kwargs)
+    return np.conjugate(self, *args, **kwargs)  # type: ignore[call-overload]
 
 
 def real(self: Array) -> Array:
@@ -257,16 +275,18 @@ def setflags(self: Array, write: Any = None, align: Any = None, uic: Any = None)
 
 
 for _name, _method in {
-    "transpose": transpose, "reshape": reshape, "copy": copy, "astype": astype, "fill": fill, "sort": sort, "view": view,
-    "conj": conjugate, "conjugate": conjugate, "resize": resize, "flatten": views.flatten, "setflags": setflags,
+    "transpose": transpose, "reshape": reshape, "copy": copy, "astype": astype, "fill": fill, "sort": sort,
+    "view": view, "conj": conjugate, "conjugate": conjugate, "resize": resize, "flatten": views.flatten,
+    "setflags": setflags,
     "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
     "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": _now("byteswap"),
-    "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"), "dumps": _now("dumps"),
-    "getfield": _now("getfield"), "compress": compress, "__delitem__": delete, "__round__": rounded,
+    "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"),
+    "dumps": _now("dumps"), "getfield": _now("getfield"), "compress": compress, "__delitem__": delete,
+    "__round__": rounded,
 }.items():  # fmt: skip
     setattr(Array, _name, _method)
 
-# One property each, no __getattr__: a class that has one loses CPython's quick reading of slots (3.11: four times slower).
+# One property each, no __getattr__: a class that has one loses CPython's quick reading of slots (four times slower).
 for _kind in (np.float64, np.int64, np.bool_, np.complex128, np.longdouble):
     for _name in dir(_kind):
         if not _name.startswith("_") and not hasattr(np.ndarray, _name) and not hasattr(Array, _name):
@@ -277,7 +297,13 @@ Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: igno
 Array.real = property(real, _set(real))  # type: ignore[attr-defined]
 Array.imag = property(imag, _set(imag))  # type: ignore[attr-defined]
 Array.flat = property(lambda self: Flat(self), lambda self, v: Flat(self).__setitem__(slice(None), v))  # type: ignore[attr-defined]
-Array.base = property(lambda self: None if meta(self).base is None or meta(self) is self._cell.meta() else views.on_cell(self._cell, self._cell.meta()))  # type: ignore[attr-defined]
+Array.base = property(  # type: ignore[attr-defined]
+    lambda self: (
+        None
+        if meta(self).base is None or meta(self) is self._cell.meta()
+        else views.on_cell(self._cell, self._cell.meta())  # type: ignore[attr-defined]
+    )
+)
 Array.data = property(lambda self: np.asarray(self).data)  # type: ignore[attr-defined]
 Array.ctypes = property(lambda self: np.asarray(self).ctypes)  # type: ignore[attr-defined]
 
@@ -303,7 +329,11 @@ class Flat:
         return self.x.size
 
     def __getitem__(self, key: Any) -> Any:
-        return rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)]) if not isinstance(key, int) else forcing.force(self.x).flat[key]
+        return (
+            rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)])
+            if not isinstance(key, int)
+            else forcing.force(self.x).flat[key]
+        )
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):

@@ -13,7 +13,15 @@ from tilewise.api.dispatch import call
 from tilewise.api.ufuncs import special_ufunc
 
 WRAPPED = {"char": "numpy.char", "strings": "numpy.strings", "rec": "numpy.rec", "emath": "numpy.lib.scimath"}
-PLAIN = ("ma", "polynomial", "dtypes", "exceptions", "typing", "ctypeslib", "f2py")  # NumPy's own; they take Arrays as data
+PLAIN = (
+    "ma",
+    "polynomial",
+    "dtypes",
+    "exceptions",
+    "typing",
+    "ctypeslib",
+    "f2py",
+)  # NumPy's own; they take Arrays as data
 NAMES = (*WRAPPED, *PLAIN, "special")
 
 

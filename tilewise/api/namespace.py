@@ -1,4 +1,4 @@
-"""Every NumPy name. In: the functions of the families. Out: a namespace: ours, NumPy's constants and types, or fallbacks."""
+"""Every NumPy name. In: the functions of the families. Out: a namespace: ours, NumPy's constants, or fallbacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OWN: dict[str, Any] = {
 OWN |= {n: getattr(contract, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
 
 
-class vectorize(np.vectorize):  # noqa: N801 (NumPy's name for it)
+class vectorize(np.vectorize):
     """NumPy's vectorize, with Arrays for results.
 
     >>> import tilewise as tw
@@ -34,7 +34,7 @@ class vectorize(np.vectorize):  # noqa: N801 (NumPy's name for it)
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.pyfunc is np._NoValue:  # used as a decorator with options
+        if getattr(self, "pyfunc", None) is np._NoValue:  # used as a decorator with options
             return super().__call__(*args, **kwargs)
         return rec.fallback(super().__call__, args, kwargs, "vectorize")
 
@@ -83,7 +83,7 @@ def ours(name: str, value: Any) -> Any:
 
 def fill_namespace(names: dict[str, Any]) -> None:
     """Add every NumPy name (`array` also hides the subpackage of that name)."""
-    lazy = getattr(np, "__numpy_submodules__", set())  # asking for one would load it
+    lazy: set[str] = getattr(np, "__numpy_submodules__", set())  # asking for one would load it
     for name in dir(np):
         if name in lazy:
             continue

@@ -1,6 +1,7 @@
 """Random numbers, NumPy's exact streams. In: NumPy's calls. Out: Arrays.
 
-`default_rng`, `Generator` and the legacy functions give the numbers NumPy gives: an unmodified program computes the same.
+`default_rng`, `Generator` and the legacy functions give the numbers NumPy gives: an unmodified program computes the
+same. `Generator(Counter(seed))` gives numbers that depend on the position only (counter.py).
 """
 
 from __future__ import annotations
@@ -136,7 +137,13 @@ class RandomState(Generator):
         return (RandomState, (self._numpy,))
 
 
-OWN = {"Counter": Counter, "Generator": Generator, "default_rng": default_rng, "shuffle": shuffle, "RandomState": RandomState}
+OWN = {
+    "Counter": Counter,
+    "Generator": Generator,
+    "default_rng": default_rng,
+    "shuffle": shuffle,
+    "RandomState": RandomState,
+}
 NAMES = {
     n: OWN.get(n, f if isinstance(f := getattr(np.random, n), type) else _wrapping(f))
     for n in np.random.__all__

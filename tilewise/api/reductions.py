@@ -27,7 +27,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     if type(axis) is Array:
-        axis = int(axis)
+        axis = int(axis)  # type: ignore[call-overload]
     if ndim == 0 and axis in (0, -1):
         return ()  # as NumPy's reductions of numbers
     return tuple(sorted(normalize_axis_tuple(axis, ndim, "axis")))
@@ -77,7 +77,7 @@ def reduce_node(
         mask = cast(rec.as_node(where), BOOL)
         if not node.known or not mask.known or broadcast([mask.shape, node.shape]) != node.shape:
             return None
-        fill = first if f.identity is None else const(np.asarray(f.identity).astype(acc)[()])
+        fill = first if f.identity is None else const(np.asarray(f.identity).astype(acc)[()])  # type: ignore[arg-type]
         assert fill is not None
         node = apply("where", (mask, cast(node, acc), fill), (BOOL, acc, acc, acc))
     if first is not None and f.identity is None and axes:
@@ -97,11 +97,11 @@ def _first(initial: Any, acc: np.dtype[Any]) -> Node | None:
     if acc.kind not in plain and getattr(initial, "dtype", None) != acc:
         return None
     value = np.array(rec.unwrap(initial), acc)  # NumPy's OverflowError
-    return const(value[()]) if value.ndim == 0 else None
+    return const(value[()]) if value.ndim == 0 else None  # type: ignore[arg-type]
 
 
 def _may_be_empty(node: Node, axes: tuple[int, ...]) -> bool:
-    return any(node.shape[a] == 0 for a in axes if isinstance(node.shape[a], int)) or node.size == 0 and node.known
+    return any(node.shape[a] == 0 for a in axes if isinstance(node.shape[a], int)) or (node.size == 0 and node.known)
 
 
 _REDUCIBLE = {
@@ -191,10 +191,22 @@ def segment_ufunc(f: np.ufunc, array: Any, indices: Any, axis: Any, dtype: Any, 
 
 def _simple(f: np.ufunc) -> Any:
     def recorder(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = NO,
+        initial: Any = NO,
+        where: Any = NO,
     ) -> Any:
         node = reduce_node(
-            node_for(a), f, axis, dtype, bool(keepdims) if keepdims is not NO else False, initial, True if where is NO else where
+            node_for(a),
+            f,
+            axis,
+            dtype,
+            bool(keepdims) if keepdims is not NO else False,
+            initial,
+            True if where is NO else where,
         )
         return NotImplemented if node is None else rec.record(node, fixed=node.shape == ())
 
@@ -202,7 +214,9 @@ def _simple(f: np.ufunc) -> Any:
 
 
 def _without_dtype(f: np.ufunc) -> Any:
-    def recorder(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO) -> Any:
+    def recorder(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO, initial: Any = NO, where: Any = NO
+    ) -> Any:
         return _simple(f)(a, axis, None, out, keepdims, initial, where)
 
     return recorder
@@ -230,7 +244,9 @@ implements(np.all)(_logical(np.logical_and))
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Elements that are not zero."""
-    node = ops.reduce(cast(cast(node_for(a), BOOL), np.dtype(np.intp)), "add", axes_of(axis, a.ndim), keepdims, np.dtype(np.intp))
+    node = ops.reduce(
+        cast(cast(node_for(a), BOOL), np.dtype(np.intp)), "add", axes_of(axis, a.ndim), keepdims, np.dtype(np.intp)
+    )
     return rec.record(node, fixed=node.shape == ())
 
 
@@ -314,7 +330,9 @@ def var(
     return rec.record(node, fixed=node.shape == ())
 
 
-def _spread(f: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any) -> Any:
+def _spread(
+    f: Any, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, mean: Any, correction: Any
+) -> Any:
     if correction is not NO and ddof != 0:
         return NotImplemented  # NumPy's complaint
     ddof = ddof if correction is NO else correction

@@ -14,8 +14,8 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import loop_of
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, window_of
-from tilewise.array.indexing import _gather_shape as selected_shape
 from tilewise.array.indexing import _check_bounds as check_bounds
+from tilewise.array.indexing import _gather_shape as selected_shape
 from tilewise.array.indexing import _index_node as index_node
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
@@ -60,8 +60,8 @@ def _index_nodes(x: Array, parts: tuple[Any, ...]) -> list[Node] | None:
         if not isinstance(k, Array | np.ndarray | list) or axis >= shown.ndim:
             return None
         node = index_node(k)
-        if node is not None and isinstance(node.value, np.ndarray):
-            check_bounds(node.value, shown, axis)
+        # Computed now if it is pending: a write that fails must leave x as it is.
+        check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
         if node is None or not node.known or node.dtype.kind not in "iu":
             return None
         nodes.append(node)

@@ -44,9 +44,7 @@ session = Session
 profile = Profile
 
 
-def explain(
-    *arrays: Array, workers: int | None = None, mesh: Any = None, blocks: int | None = None
-) -> Plan:
+def explain(*arrays: Array, workers: int | None = None, mesh: Any = None, blocks: int | None = None) -> Plan:
     """What evaluating arrays would do, and cost. Nothing is run.
 
     Without options it is the plan that the current session would run; `workers` asks for another size.
@@ -70,7 +68,15 @@ def explain(
         return Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted)
     at = {n: i for i, n in enumerate(nodes)}
     specs = [
-        Spec(n.op, () if n.value is not None else tuple(at[x] for x in n.inputs), _most(n), n.dtype, n.order, n.site, n.value is not None)
+        Spec(
+            n.op,
+            () if n.value is not None else tuple(at[x] for x in n.inputs),
+            _most(n),
+            n.dtype,
+            n.order,
+            n.site,
+            n.value is not None,
+        )
         for n in nodes
     ]
     return Plan(plan.steps, specs, Mesh(1), None, None, wanted)

@@ -13,7 +13,6 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
     CannotRecord,
-    apply_ufunc,
     binary,
     store,
     ufunc_node,
@@ -28,7 +27,7 @@ from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, broadcast, cast
 
 
-class ufunc:  # noqa: N801 (NumPy's name for it)
+class ufunc:
     """An elementwise function with NumPy's options.
 
     >>> import tilewise as tw
@@ -68,8 +67,16 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
             return rec.at_once(f, args, {})
         return general(f, args, kwargs)
 
-    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
-               initial: Any = np._NoValue, where: Any = True) -> Any:
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Any:
         """Reduce axes with this function."""
         return reduce_ufunc(self.numpy, array, axis, dtype, out, keepdims, initial, where)
 
@@ -82,9 +89,14 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
         x, y = (v if type(v) is Array and not v._fixed else np.asarray(rec.unwrap(v)) for v in (a, b))
         arrays: list[Array] = [v for v in (x, y) if type(v) is Array]
         rec.find_arrays(kwargs.values(), arrays)
-        if not arrays or self.numpy.nin != 2 or self.numpy.nout != 1 or (rec.small(arrays, x.size * y.size * 8) and "out" not in kwargs):
+        if (
+            not arrays
+            or self.numpy.nin != 2
+            or self.numpy.nout != 1
+            or (rec.small(arrays, x.size * y.size * 8) and "out" not in kwargs)
+        ):
             return rec.at_once(self.numpy.outer, (a, b), kwargs)
-        return self(x[(..., *([None] * y.ndim))], y, **kwargs)
+        return self(x[(..., *([None] * y.ndim))], y, **kwargs)  # type: ignore[index]
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Unbuffered in-place operation at index arrays (repeated indices count each time)."""
@@ -94,8 +106,7 @@ class ufunc:  # noqa: N801 (NumPy's name for it)
             with LOCK:
                 plain = rec.unwrap((indices,) if b is None else (indices, b))
                 forcing.force(a)
-                if meta(a).flags.writeable:
-                    a._cell.own()
+                a._cell.own()  # also where writing is forbidden: NumPy's `at` does not look
                 self.numpy.at(meta(a)[()] if a._fixed else meta(a), *plain)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -118,18 +129,18 @@ def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     arrays: list[Array] = []
     rec.find_arrays((*ins, *outs, kwargs.get("where")), arrays)
     recordable = len(outs) == f.nout and all(o is None or (type(o) is Array and not o._fixed) for o in outs)
-    if recordable and arrays and not rec.small(arrays) and not set(kwargs) - {"dtype", "where", "casting", "subok"}:
-        if all(rec.numeric(x.dtype) for x in arrays) and not strict_errors():
-            try:
-                return _record(f, ins, outs, **kwargs)
-            except (CannotRecord, TypeError, ValueError, OverflowError):
-                pass  # NumPy does it, or says what is wrong
+    recordable = recordable and not set(kwargs) - {"dtype", "where", "casting", "subok"} and not strict_errors()
+    if recordable and arrays and not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays):
+        try:
+            return _record(f, ins, outs, **kwargs)
+        except (CannotRecord, TypeError, ValueError, OverflowError):
+            pass  # NumPy does it, or says what is wrong
     return _now(f, ins, outs, kwargs)
 
 
 def _record(
-    f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], dtype: Any = None, where: Any = True, casting: Any = "same_kind",
-    subok: bool = True,
+    f: np.ufunc, ins: tuple[Any, ...], outs: list[Any], dtype: Any = None, where: Any = True,
+    casting: Any = "same_kind", subok: bool = True,
 ) -> Any:  # fmt: skip
     for o in outs:
         if o is not None:
@@ -197,7 +208,7 @@ def wrapped(name: str) -> ufunc:
     """Our ufunc object for a NumPy ufunc's name."""
     found = _wrapped.get(name)
     if found is None:
-        found = _wrapped.setdefault(name, ufunc(getattr(np, name) if hasattr(np, name) else scalar(name).call))
+        found = _wrapped.setdefault(name, ufunc(getattr(np, name) if hasattr(np, name) else scalar(name).call))  # type: ignore[arg-type]
     return found
 
 
@@ -213,7 +224,9 @@ def _from_scipy(f: np.ufunc) -> bool:
     return module is not None and f.signature is None and getattr(module, f.__name__, None) is f
 
 
-_BINARY = {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None and (f.nin, f.nout) == (2, 1)}
+_BINARY = {
+    f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None and (f.nin, f.nout) == (2, 1)
+}
 
 
 def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:

@@ -23,9 +23,11 @@ from tilewise.ops.join import reshape as reshape_node
 
 def shown(x: Array, nd: ND) -> Array:
     """A handle on x's cell for a view NumPy made of its memory or ghost."""
-    if nd is x._nd or (x._fixed and nd.ndim == 0):
+    if nd is x._nd or (x._fixed and nd.ndim == 0 and nd.dtype == x.dtype):
         return x
-    return on_cell(x._cell, nd)
+    y = on_cell(x._cell, nd)
+    y._fixed = x._fixed and nd.ndim == 0  # the real part of a number is one
+    return y
 
 
 def _view(func: Any) -> Any:
@@ -60,10 +62,12 @@ def _on_metadata(func: Any) -> Any:
     return recorder
 
 
-for _f in (
-    np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size, np.isfortran,
-):  # fmt: skip
-    implements(_f, view=True)(_on_metadata(_f))
+_metadata: tuple[Any, ...] = (
+    np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj, np.shape, np.ndim, np.size,
+    np.isfortran,
+)  # fmt: skip
+for _m in _metadata:
+    implements(_m, view=True)(_on_metadata(_m))
 implements(np.isscalar, view=True)(lambda element: False)
 implements(np.iterable, view=True)(lambda y: y.ndim > 0)
 
@@ -164,7 +168,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 def flatten(self: Array, order: str = "C") -> Array:
     """A copy in one axis."""
     x = ravel(self, order)
-    return copy_of(x) if root(meta(x)) is root(meta(self)) or x._cell is self._cell else x  # type: ignore[no-any-return]
+    return copy_of(x) if root(meta(x)) is root(meta(self)) or x._cell is self._cell else x
 
 
 def copy_of(x: Array, order: str = "C") -> Array:

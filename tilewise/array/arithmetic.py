@@ -17,11 +17,13 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, same_window, window_of
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
+from tilewise.ir.order import by_strides
 from tilewise.ir.order import same_order
 from tilewise.ops.const import const
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, UnknownLength, apply, broadcast, cast, map_op
 from tilewise.ops.index import Update
+from tilewise.store import pool
 from tilewise.ops.join import broadcast_view, copy, squeeze_leading
 
 _WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
@@ -135,6 +137,8 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     x, y = _at_hand(a, type(a)), _at_hand(b, type(b))
     if x is not None and y is not None:
         if little(x, y, rec.eager_limit()):
+            if type(x) is ND and x.nbytes >= pool.POOLED_AT_BYTES:
+                return from_buffer(pooled(ufunc, x, y))
             op = ufunc if type(x) is ND or type(y) is ND else _PLAIN.get(ufunc, ufunc)
             r = op(x, y)
             return from_buffer(r) if type(r) is ND else rec.wrap(r)
@@ -142,6 +146,24 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         if little(1 if x is None else x, 1 if y is None else y, rec.eager_limit()):
             return rec.at_once(ufunc, (a, b), {})
     return apply_ufunc(ufunc, (a, b))
+
+
+def pooled(ufunc: np.ufunc, *args: Any) -> Any:
+    """ufunc(*args) into pooled memory: fresh pages would cost more than the work (docs/design/0003-at-once.md)."""
+    shape = None
+    for x in args:
+        if type(x) is ND:
+            if not x.flags.c_contiguous and by_strides(x.shape, x.strides) is not None:
+                return ufunc(*args)
+            if shape is not None and shape != x.shape:
+                return ufunc(*args)
+            shape = x.shape
+    try:
+        loop = loop_of(ufunc, tuple([_kind(x) for x in args]))
+    except (CannotRecord, TypeError):
+        return ufunc(*args)
+    assert shape is not None
+    return ufunc(*args, out=pool.empty(shape, loop[-1]))
 
 
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
@@ -406,6 +428,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if t is str or t is bytes:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
+                if a.nbytes >= pool.POOLED_AT_BYTES:
+                    return from_buffer(pooled(ufunc, a, b))
                 r = op(a[()] if self._fixed else a, b)
                 return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
             if settings.engine is None and (t is Array or t in _NUMBERS):
@@ -474,7 +498,7 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
     nd = _at_hand(x, t)
     if nd is not None:
         if t is not Array or nd.nbytes < rec.eager_limit():
-            r = ufunc(nd)
+            r = pooled(ufunc, nd) if type(nd) is ND and nd.nbytes >= pool.POOLED_AT_BYTES else ufunc(nd)
             return from_buffer(r) if type(r) is ND else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})

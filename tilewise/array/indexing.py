@@ -57,6 +57,20 @@ def plain_part(k: Any) -> Any:
     return k
 
 
+def _index_at_hand(nd: Any, key: Array) -> Any:
+    """A mask or index array for a selection that is done at once: known, and little is touched; else None."""
+    cell = key._cell
+    if cell.node is not None or key._gen != cell.gen:
+        return None
+    index: Any = key._nd
+    limit = current().eager_bytes
+    if index.ndim == 0 or nd.ndim == 0 or nd.nbytes >= limit or index.nbytes >= limit:
+        return None
+    if index.dtype.kind != "b" and index.size * (nd.nbytes // (nd.shape[0] or 1)) >= limit:
+        return None
+    return index
+
+
 def getitem(self: Array, key: Any) -> Any:
     """self[key]."""
     cell = self._cell
@@ -79,6 +93,10 @@ def getitem(self: Array, key: Any) -> Any:
                 return x
             if type(r) is not _VOID or self._fixed:
                 return r
+        elif t is Array and not self._fixed:
+            index = _index_at_hand(self._nd, key)
+            if index is not None:
+                return rec.wrap(self._nd[index])  # type: ignore[index]
     key = plain_key(key)
     if is_basic(key):
         shown = meta(self)
@@ -338,6 +356,12 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 if nd.nbytes < limit or nd[key].nbytes < limit:
                     nd[key] = v
                     return
+        elif t is Array:
+            index = _index_at_hand(self._nd, key)
+            v = rec.known(value) if type(value) is Array else value if np.isscalar(value) else None
+            if index is not None and v is not None and cell.free_to_write():
+                self._nd[index] = v  # type: ignore[index]
+                return
     check_writable(self)
     key = plain_key(key)
     if is_basic(key):

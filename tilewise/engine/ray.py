@@ -215,6 +215,8 @@ class Connection:
 def _connect(address: str | None) -> Connection:
     if ray.is_initialized():
         return next((c.connection for c in _open), None) or Connection(ours=False)
+    # Errors are told by `wait`, once; Ray would also print one for each piece that a lost worker did not send.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     if address is None:
         return start()
     try:

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import importlib
+import signal
+import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.mesh import MARGIN
+from tilewise.plan.fuse import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
 from tilewise.store import pool
 from tilewise.target import threads
@@ -62,17 +66,18 @@ class Runner:
         fails, the graph can still be evaluated from there.
         """
         noted: set[Node] = set()
+        keeping = False
         for step, kernel in self.steps:
             began = time.perf_counter() if events.listeners else 0.0
             try:
                 if self.bases and overwritten(step):
                     with to_the_end():
                         run_step(step, kernel, nodes, values, noted)
-                        _keep_progress(step, nodes, values, noted)
+                        keeping = _keep_progress(step, nodes, values, noted, keeping)
                 else:
                     run_step(step, kernel, nodes, values, noted)
-                    if noted:
-                        _keep_progress(step, nodes, values, noted)
+                    if keeping:
+                        _keep_progress(step, nodes, values, noted, keeping)
             except Exception as error:
                 note_site(error, nodes, step)
                 raise
@@ -116,18 +121,21 @@ def to_the_end() -> Iterator[None]:
             before(*pressed[0])
 
 
-def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
+def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node], keeping: bool) -> bool:
+    """Note what the step made (all values so far, if it is the first that overwrites a leaf). Whether notes are kept."""
     bases = overwritten(step)
     over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in bases)  # type: ignore[attr-defined]
-    if over or noted:
-        for n, v in zip(nodes, values, strict=True):
-            if isinstance(v, np.ndarray) and n.value is None:
-                n.value = v
-                noted.add(n)
-        for b in bases:  # its value is gone, and whoever else has the node computes it again
-            if nodes[b] in noted:
-                noted.discard(nodes[b])
-                nodes[b].value = None
+    if not over and not keeping:
+        return False
+    for x in makes(step) if keeping else range(len(nodes)):
+        if isinstance(values[x], np.ndarray) and nodes[x].value is None:
+            nodes[x].value = values[x]
+            noted.add(nodes[x])
+    for b in bases:  # its value is gone, and whoever else has the node computes it again
+        if nodes[b] in noted:
+            noted.discard(nodes[b])
+            nodes[b].value = None
+    return True
 
 
 def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> None:
@@ -194,7 +202,10 @@ def call(node: Node, inputs: list[Any]) -> Any:
         length = node.shape[0]
         assert isinstance(length, Length)
         length.value = result.shape[0]
-    return np.asarray(result)
+    made = np.asarray(result)
+    if made.base is not None and type(op) not in ALIASES and any(np.may_share_memory(made, x) for x in inputs):
+        return made.copy(order="K")  # an update of the input must not be seen
+    return made
 
 
 def _map_tiles(node: Node, op: Map, inputs: list[Any]) -> Any:

@@ -84,6 +84,25 @@ def broadcast_order(ndim: int, operands: Sequence[tuple[Sequence[Any], Order]]) 
     return normal(axes)
 
 
+def joined_order(ndim: int, operands: Sequence[tuple[Sequence[Any], Order]]) -> Order:
+    """The order of a concatenation: NumPy sorts the axes by all strides, slowest first; for conflicts C order wins."""
+    if ndim < 2 or all(order is None for _, order in operands):
+        return None
+    ranks = [[-1 if shape[a] == 1 else list(order or range(ndim)).index(a) for a in range(ndim)] for shape, order in operands]
+    axes = list(range(ndim))
+    for i in range(1, ndim):
+        here, axis = i, axes[i]
+        for j in range(i - 1, -1, -1):
+            swap, sure = _compare(axes[j], axis, ranks)
+            if not sure:
+                continue
+            if not swap:
+                break
+            here = j
+        axes.insert(here, axes.pop(i))
+    return normal(axes)
+
+
 def _compare(slow: int, fast: int, ranks: Sequence[Sequence[int]]) -> tuple[bool, bool]:
     """Whether `slow` should become faster than `fast`, and whether any operand has a say."""
     swap, sure = False, False

@@ -28,7 +28,7 @@ class Scalar:
 
 
 def _ufuncs() -> dict[str, np.ufunc]:
-    found = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc)}  # not dir(np): getattr would load f2py and more
+    found = {n: f for n, f in vars(np).items() if isinstance(f, np.ufunc)}  # dir(np) would load f2py and more
     return {f.__name__: f for f in found.values() if f.signature is None}
 
 
@@ -40,7 +40,7 @@ TABLE["clip"] = Scalar("clip", 3, 1, lambda x, lo, hi: np.minimum(np.maximum(x, 
 
 
 def scalar(name: str) -> Scalar:
-    """The row of a scalar function: NumPy's, or one of SciPy's special functions, whose row is made when first asked for.
+    """The row of a scalar function: NumPy's, or one of SciPy's special functions (made when first asked for).
 
     >>> scalar("hypot").nin
     2

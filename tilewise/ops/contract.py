@@ -5,12 +5,14 @@ The letters say what a mesh may cut; NumPy's own matmul, dot, tensordot and eins
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.order import Order, by_strides, strides_of
 from tilewise.ops.elementwise import cast
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -111,7 +113,20 @@ def einsum(letters: str, operands: tuple[Node, ...], dtype: np.dtype[Any]) -> No
                     )
                 sizes[letter] = max(sizes[letter], d)
     shape = tuple(sizes[c] for c in out)
-    return intern(Contract(letters, "einsum"), tuple(cast(x, dtype) for x in operands), shape, dtype)
+    order = None
+    if len(shape) > 1:
+        order = _small_order(letters, tuple((tuple(min(d, 2) for d in x.shape), x.order) for x in operands))
+    return intern(Contract(letters, "einsum"), tuple(cast(x, dtype) for x in operands), shape, dtype, order)
+
+
+@functools.lru_cache(maxsize=256)
+def _small_order(letters: str, kinds: tuple[tuple[tuple[int, ...], Order], ...]) -> Order:
+    """The memory order einsum gives its result, shown by NumPy on axes of at most two elements."""
+    operands = [np.ndarray(s, np.float64, strides=strides_of(s, 8, o)) for s, o in kinds]
+    for a in operands:
+        a[...] = 1.0
+    made = Contract(letters, "einsum").numpy(*operands)
+    return by_strides(made.shape, made.strides)
 
 
 def _text(shape: tuple[int, ...]) -> str:

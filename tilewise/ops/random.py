@@ -1,8 +1,8 @@
 """Random numbers by position. In: a key and where in its stream to begin. Out: a node; no element depends on another.
 
-Element i of a draw is a function of (key, begin + i) alone, so any piece of an array can be made anywhere, in any order:
-on one core, on many workers, or again after a failure. The function is the finaliser of SplitMix64 (Steele, Lea and Flood,
-"Fast splittable pseudorandom number generators", 2014) twice, each time with another half of a 128-bit key.
+Element i of a draw is a function of (key, begin + i) alone, so any piece of an array can be made anywhere, in any
+order: on one core, on many workers, or again after a failure. The function is the finaliser of SplitMix64 (Steele, Lea
+and Flood, "Fast splittable pseudorandom number generators", 2014) twice, each time with another half of a 128-bit key.
 """
 
 from __future__ import annotations

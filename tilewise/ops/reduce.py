@@ -1,4 +1,4 @@
-"""Reductions, scans and positions of extremes along axes. In: a node and axes. Out: a node with fewer (or equal) axes."""
+"""Reductions, scans, segments, positions of extremes. In: a node and axes. Out: a node with fewer (or equal) axes."""
 
 from __future__ import annotations
 

@@ -22,9 +22,12 @@ from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.const import Const
 from tilewise.ops.move import Move
+from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+
+ALIASES = (Reshape, Broadcast)  # their NumPy functions give views where they can
 
 MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
 MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
@@ -77,6 +80,7 @@ class _Fuser:
         self.space = self._spaces()
         self.root_of_write = self._absorb(fusion)
         self.stored = self._stored()
+        self.cut: set[int] = set()  # stored because the body would grow too long
         self.need, self.done = self._levels()
         self._store_shared()
 
@@ -141,14 +145,35 @@ class _Fuser:
     def _levels(self) -> tuple[list[int], list[int]]:
         need = [0] * len(self.nodes)
         done = [0] * len(self.nodes)
+        body = [0] * len(self.nodes)  # instructions to compute a node from what is stored; an upper bound
+        absorbed = set(self.root_of_write.values())
         for i, n in enumerate(self.nodes):
             value = self.root_of_write.get(i)
+            body[i] = int(self.map[i])
             for x in self.ins[i]:
-                inlined = self.map[x] and (self._inside(i, x) or x == value)
+                inlined = self.map[x] and x not in self.cut and (self._inside(i, x) or x == value)
                 need[i] = max(need[i], need[x] if inlined else done[x])
+                body[i] += body[x] if inlined else 0
+            if body[i] > MAX_BODY and self.map[i]:
+                body[i] = self._body(i)
+                if body[i] > MAX_BODY and i not in absorbed:
+                    self.cut.add(i)
+                    self.stored[i] = True
             free = _closed(n) or type(n.op) in (Window, Cut, Arrange) or self._only_constant(i)
             done[i] = need[i] + (0 if free else 1)
         return need, done
+
+    def _body(self, top: int) -> int:
+        """Instructions to compute a node from what is stored, counted up to the limit."""
+        seen = {top}
+        stack = [top]
+        while stack and len(seen) <= MAX_BODY:
+            k = stack.pop()
+            for x in self.ins[k]:
+                if x not in seen and self.map[x] and x not in self.cut and self._same(k, x):
+                    seen.add(x)
+                    stack.append(x)
+        return len(seen)
 
     def _store_shared(self) -> None:
         """Values that passes of different levels would compute again: store them where that costs less."""
@@ -329,20 +354,24 @@ class _Fuser:
         for s, step in enumerate(steps):
             if isinstance(step, View) or (isinstance(step, Exchange) and self._halo(step)):
                 root[step.pos] = root[step.input]
+            elif isinstance(step, Call) and type(self.nodes[step.pos].op) in ALIASES:
+                root[step.pos] = root[step.inputs[0]]
             for x in reads(step):
                 last[x] = s
                 last[root[x]] = s
+        kept = {root[x] for x, wanted in enumerate(self.wanted) if wanted}  # also by views that are wanted
         out: list[Step] = []
         made = {x for step in steps for x in makes(step)}
         for s, step in enumerate(steps):
             dead = {x for y in reads(step) for x in (y, root[y]) if last[x] == s and not self.wanted[x]}
             dead |= {x for x in makes(step) if x not in last and not self.wanted[x]}
+            dead -= kept
             frees = tuple(sorted(x for x in dead if x in made or self.nodes[x].value is not None))
             if isinstance(step, Write):
-                step = replace(step, last_use=last[step.base] == s and not self.wanted[step.base])
+                step = replace(step, last_use=last[step.base] == s and root[step.base] not in kept)
             elif isinstance(step, Pass) and any(w is not None for w in step.writes):
                 once = [w for w in step.writes if step.writes.count(w) == 1]  # two updates of one base: two buffers
-                uses = tuple(w in once and w is not None and last[w] == s and not self.wanted[w] for w in step.writes)
+                uses = tuple(w in once and w is not None and last[w] == s and root[w] not in kept for w in step.writes)
                 step = replace(step, last_uses=uses)
             out.append(replace(step, frees=frees))
         return out

@@ -37,7 +37,10 @@ class _Block:
         slack = HUGE_PAGE if size >= HUGE_PAGE else 0
         if hasattr(mmap, "MAP_ANONYMOUS"):
             # Private, so that a forked child has its own copy.
-            memory = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            try:
+                memory = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            except OSError as error:
+                raise MemoryError(f"unable to allocate {size:,} bytes") from error
             if slack and hasattr(mmap, "MADV_HUGEPAGE"):
                 memory.madvise(mmap.MADV_HUGEPAGE)
             self.memory: Array = np.frombuffer(memory, np.uint8)

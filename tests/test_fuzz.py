@@ -1,0 +1,47 @@
+"""A fixed sample of random programs (`make fuzz` runs many more), and the fuzzer's own parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.__main__ import check, minimal
+from tests.fuzz.generate import generate
+from tests.fuzz.program import Line, Loop, compare, lines_of, model, source
+from tests.fuzz.settings import Fault, context
+
+CASES = 240
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_programs(part: int) -> None:
+    for case in range(part, CASES, PARTS):
+        bad = check(case, native=1 / 48, without="workers")
+        if bad is not None:
+            name, program, setting, found = bad
+            small, found = minimal(program, setting, found, seconds=10)
+            pytest.fail(f"case {case}: {found}\n{source(small, name)}")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(200))
+def test_many_random_programs(part: int) -> None:
+    for case in range(1_000_000 + part * 100, 1_000_000 + part * 100 + 100):
+        assert check(case) is None
+
+
+def test_a_seed_is_a_program() -> None:
+    assert generate(7) == generate(7)
+    assert any(isinstance(part, Loop) for seed in range(20) for part in generate(seed))
+
+
+def test_a_difference_is_found_and_made_small() -> None:
+    wrong = Line("np.zeros(3) + (1.0 if np.__name__ == 'numpy' else 2.0)", "v9")
+    program = (*generate(3), wrong)
+    setting = context()
+    found = compare(program, model(program), setting, Fault)
+    assert found is not None
+    assert found.kind == "values"
+    small, _ = minimal(program, setting, found)
+    assert [line.target for line in lines_of(small)] == ["v9"]
+    assert "v9 = np.zeros(3)" in source(small, "default")

@@ -1,0 +1,111 @@
+"""A loop plans and compiles in its first turns only: scalars, slice bounds and buffers are no part of a plan's key.
+
+(The scalars 0, 1, -1 and 2 are: the compiler simplifies with them. These loops avoid them.)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise import compiler
+from tilewise.target import llvm
+
+TURNS = 12
+Loop = Callable[[Any, int, Any], Any]
+
+
+def scale(np: Any, k: int, x: Any) -> Any:
+    return x * (0.905 + k / 100) + (0.3 + k / 7.1)
+
+
+def three(np: Any, k: int, x: Any) -> Any:
+    y = x * (1.5 + k)
+    z = y - x / (2.5 + k)
+    return z * 0.25 + y * 0.1
+
+
+def shrinking(np: Any, k: int, A: Any) -> Any:
+    """The updates of an LU factorisation."""
+    A[k + 1 :, k] /= A[k, k]
+    A[k + 1 :, k + 1 :] -= A[k + 1 :, k : k + 1] * A[k : k + 1, k + 1 :]
+    return A
+
+
+def window(np: Any, k: int, x: Any) -> Any:
+    """A window that slides."""
+    x[k : k + 8] = x[k + 1 : k + 9] * 0.5 + 0.25
+    return x
+
+
+def alternate(np: Any, k: int, pair: Any) -> Any:
+    """Two arrays that take turns."""
+    A, B = pair
+    B[1:-1, 1:-1] = 0.25 * (A[1:-1, :-2] + A[1:-1, 2:] + A[:-2, 1:-1] + A[2:, 1:-1])
+    return B, A
+
+
+def masked(np: Any, k: int, x: Any) -> Any:
+    x[x > 3.0 + k / 10] = 0.5 + k
+    return np.where(x < 0.3 + k / 50, x * 1.1, x)
+
+
+def reduced(np: Any, k: int, x: Any) -> Any:
+    return x / (x.sum() + (3.5 + k)) + x.max() * (0.3 + k)
+
+
+def rows(np: Any, k: int, A: Any) -> Any:
+    A[k] = A[k + 1] * (0.2 + k) + A[k]
+    return A
+
+
+def matrix(n: int = 40) -> Any:
+    return np.random.default_rng(0).random((n, n)) + n * np.eye(n)
+
+
+def vector(n: int = 100) -> Any:
+    return np.random.default_rng(1).random(n) * 5
+
+
+LOOPS: list[tuple[Loop, Callable[[], Any]]] = [
+    (scale, vector),
+    (three, vector),
+    (shrinking, matrix),
+    (window, vector),
+    (alternate, lambda: (matrix(), matrix())),
+    (masked, vector),
+    (reduced, vector),
+    (rows, matrix),
+]
+
+
+def plain(value: Any) -> Any:
+    return [np.array(v) for v in value] if isinstance(value, tuple) else [np.array(value)]
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["flushed", "forced"])
+@pytest.mark.parametrize(("turn", "start"), LOOPS, ids=[loop.__name__ for loop, _ in LOOPS])
+def test_a_loop_plans_and_compiles_in_its_first_turns_only(turn: Loop, start: Callable[[], Any], forced: bool) -> None:
+    counts = []
+    with tw.config(eager_bytes=0, fallback="silent"):
+        made = start()
+        state: Any = tuple(tw.array(a) for a in made) if isinstance(made, tuple) else tw.array(made)
+        expected = tuple(a.copy() for a in made) if isinstance(made, tuple) else made.copy()
+        for k in range(TURNS):
+            state = turn(tw, k, state)
+            expected = turn(np, k, expected)
+            if forced:
+                tw.evaluate(*(state if isinstance(state, tuple) else (state,)))
+            counts.append((compiler.planned_count, llvm.compiled_count()))
+        # Without a force, a turn is evaluated when the next one repeats it; arrays that alternate do so every other turn.
+        second = 1 if forced else 2 if turn is not alternate else 4
+        assert len(set(counts[second:])) == 1, counts
+        for got, want in zip(plain(state), plain(expected), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_reading_slots_of_an_array_stays_quick() -> None:
+    """CPython reads slots of a class with __getattr__ four times slower: every small operation would feel it."""
+    assert not {"__getattr__", "__getattribute__", "__setattr__"} & set(vars(tw.Array))
