@@ -24,8 +24,9 @@ lint: $(DEV)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# The property tests, each with many new random examples (minutes).
+# Random programs, and the property tests, each with many new random examples (half an hour).
 fuzz: $(DEV)
+	$(BIN)/python -m tests.fuzz --cases 20000 --seed $$(date +%s)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
 
 # The same and the tests marked `soak` (long).

@@ -286,7 +286,8 @@ class Machine(RuleBasedStateMachine):
 def _machine(**options: Any) -> Any:
     made = type("Machine", (Machine,), {"options": options})
     case = made.TestCase
-    case.settings = settings(stateful_step_count=25)
+    most = min(settings.default.max_examples, 400)  # of some 25 steps each: enough for an hour of `make soak`
+    case.settings = settings(stateful_step_count=25, max_examples=most)
     return case
 
 

@@ -50,7 +50,7 @@ class Settings:
         None  # "numpy": every node at once by its NumPy meaning. Engines are chosen by the session.
     )
     fallback: Fallback = "warn"  # What happens when a function is handed to NumPy.
-    progress: bool = False  # Show a progress line during long evaluations.
+    progress: bool = True  # Evaluations over a second show a line, if standard error is a terminal.
     cache_dir: Path = field(default_factory=default_cache_dir)  # Compiled code and calibrations.
     fusion: bool = True  # Operators between two communications become one pass.
     native: bool = True  # Passes become machine code; otherwise NumPy runs them tile by tile.

@@ -22,6 +22,18 @@ class Event:
     where: str = ""
 
 
+class Activity:
+    """The evaluation under way: when it began (0: none is), and how far it is."""
+
+    __slots__ = ("began", "done", "total")
+
+    def __init__(self) -> None:
+        self.began = 0.0
+        self.done = 0
+        self.total = 0
+
+
+activity = Activity()
 listeners: list[Callable[[Event], None]] = []
 
 

@@ -59,8 +59,9 @@ def _index_nodes(x: Array, parts: tuple[Any, ...]) -> list[Node] | None:
     for axis, k in enumerate(parts):
         if not isinstance(k, Array | np.ndarray | list) or axis >= shown.ndim:
             return None
+        if type(k) is Array:
+            forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
         node = index_node(k)
-        # Computed now if it is pending: a write that fails must leave x as it is.
         check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
         if node is None or not node.known or node.dtype.kind not in "iu":
             return None

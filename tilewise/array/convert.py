@@ -12,7 +12,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, address, private_copy
 from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
-from tilewise.ir.node import Node, freeze, thaw
+from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
 
 
@@ -160,6 +160,8 @@ def reduce(self: Array) -> Any:
     if self._cell.node is None:
         return (_rebuild_known, (meta(self).copy(order="A"), self._fixed))
     node: Node = node_of(self)
+    if any(n.value is not None and not isinstance(n.value, np.ndarray) for n in walk([node])):
+        return (_rebuild_known, (forcing.fetch(self).copy(order="A"), self._fixed))  # it lies on workers
     if node.known and not meta(self).flags.forc:
         node = copy_node(node, None)  # as NumPy's pickles: C or Fortran order
     return (_rebuild_pending, (freeze([node]), self._fixed))

@@ -17,11 +17,11 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
-from tilewise.array.session import cluster_here
+from tilewise.array.session import cluster_here, current_session
 from tilewise.config import Settings, current
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted
-from tilewise.errors import TilewiseError, message
+from tilewise.errors import MemoryBudgetError, TilewiseError, message
 from tilewise.ir.node import Leaf, Length, Node, intern, known_leaf, walk
 from tilewise.ir.order import strides_of
 from tilewise.ops.const import Const
@@ -29,7 +29,9 @@ from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
 from tilewise.layout import Layout, Mesh, OnDriver
+from tilewise.observe.progress import watch
 from tilewise.plan.fuse import fuse
+from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan
 from tilewise.store import pool
 
@@ -83,11 +85,24 @@ def evaluate(cells: Iterable[Cell]) -> None:
                 if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP):
                     chosen[id(c)] = c
         outputs = list(chosen.values())
-        cluster, stays = cluster_here(settings.blocks)
-        if cluster is not None and settings.engine != "numpy" and not settings.compare:
-            _run_mesh(nodes, outputs, settings, cluster, stays)
+        if settings.progress and not events.activity.began:
+            watch()
+            events.activity.began = time.perf_counter()
+            try:
+                _evaluate(nodes, at, outputs, settings)
+            finally:
+                events.activity.began = 0.0
         else:
-            _commit(outputs, at, _run(nodes, at, outputs, settings))
+            _evaluate(nodes, at, outputs, settings)
+
+
+def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], settings: Settings) -> None:
+    """Run nodes on the engine of the session, and give outputs their values."""
+    cluster, stays = cluster_here(settings.blocks)
+    if cluster is not None and settings.engine != "numpy" and not settings.compare:
+        _run_mesh(nodes, outputs, settings, cluster, stays)
+    else:
+        _commit(outputs, at, _run(nodes, at, outputs, settings))
 
 
 def _run(nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings) -> list[Any]:
@@ -124,6 +139,7 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
     if _resolve_masks(nodes):
         nodes = walk([c.node for c in outputs if c.node is not None])
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
+    check_budget(plan)
     before, began = cluster.counters.network_bytes, time.perf_counter()
     results = cluster.run(plan, leaves, consts, settings.native)
     if events.listeners:
@@ -135,6 +151,21 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             c.place(known_leaf(remote, remote.order))
         else:
             c.become(gathered(remote))
+
+
+def check_budget(plan: MeshPlan) -> None:
+    """Refuse a plan that needs more memory per worker than the session allows."""
+    session = current_session()
+    if session is None or session.memory is None:
+        return
+    need = peak_bytes(plan.steps, plan.specs, plan.layouts, plan.mesh, plan.wanted)
+    if need > session.memory:
+        raise MemoryBudgetError(
+            message(
+                f"a worker would need {need:,} bytes and may use {session.memory:,}",
+                cure="Use more workers, evaluate in smaller parts, or raise memory=",
+            )
+        )
 
 
 def plan_mesh(

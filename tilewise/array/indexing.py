@@ -451,6 +451,8 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
             axis += 1
         else:
             mask = _is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
+            if type(k) is Array and not mask:
+                forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
             node = rec.as_node(k) if mask else _index_node(k)
             if node is None or (mask and node.shape == ()):
                 _put_now(x, key, value)
@@ -473,7 +475,9 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     except _Undecided:
         _put_now(x, key, value)
         return
-    for k, axis in bounds:  # computed now if they are pending: a write that fails must leave x as it is
+    if bounds and 0 in np.broadcast_shapes(*(a.dims for a in arrays)):
+        bounds = []  # NumPy does not look at indices that select nothing
+    for k, axis in bounds:
         _check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
     with LOCK:
         window = window_of(x)

@@ -66,8 +66,10 @@ class Runner:
         fails, the graph can still be evaluated from there.
         """
         noted: set[Node] = set()
+        events.activity.total = len(self.steps)
         keeping = False
-        for step, kernel in self.steps:
+        for k, (step, kernel) in enumerate(self.steps):
+            events.activity.done = k
             began = time.perf_counter() if events.listeners else 0.0
             try:
                 if self.bases and overwritten(step):

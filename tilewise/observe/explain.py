@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.cost.model import FIXED, exchange_seconds
-from tilewise.layout import Layout, Mesh, OnDriver, Replicate, Shard, describe, held_box, route
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, route
+from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes
 
@@ -79,7 +80,15 @@ class Plan:
     bound: float | None = None
     certificate: Any = None
 
-    def __init__(self, steps: Sequence[Step], specs: Sequence[Spec], mesh: Mesh, layouts: Sequence[Layout] | None, plan: MeshPlan | None, results: Sequence[int]) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        specs: Sequence[Spec],
+        mesh: Mesh,
+        layouts: Sequence[Layout] | None,
+        plan: MeshPlan | None,
+        results: Sequence[int],
+    ) -> None:
         self.mesh = mesh
         self._specs = specs
         self._layouts = layouts
@@ -102,7 +111,7 @@ class Plan:
             for pos in results:
                 for e in route(layouts[pos], OnDriver(), specs[pos].shape, mesh):
                     self._exchange(specs[pos], e)
-        self.memory_bytes = _peak(steps, specs, layouts, mesh, results)
+        self.memory_bytes = peak_bytes(steps, specs, layouts, mesh, results)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -150,7 +159,7 @@ class Plan:
         return StepRow(kind, (first.op.label(),), first.shape, str(first.dtype), layout, read, written, _where(first.site))
 
     def _bytes(self, pos: int) -> int:
-        return _held(pos, self._specs, self._layouts, self.mesh)
+        return held_bytes(self._specs[pos], None if self._layouts is None else self._layouts[pos], self.mesh)
 
     def __str__(self) -> str:
         passes = sum(len(s.passes) for s in self.stages)
@@ -190,40 +199,3 @@ def _value(spec: Spec) -> str:
 
 def _where(site: tuple[str, int] | None) -> str:
     return "" if site is None else f"{site[0].rsplit('/', 1)[-1]}:{site[1]}"
-
-
-def _held(pos: int, specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh) -> int:
-    """Bytes of a value on the worker that holds most of it."""
-    spec = specs[pos]
-    n = spec.dtype.itemsize
-    for d in spec.shape:
-        n *= d
-    layout = None if layouts is None else layouts[pos]
-    if isinstance(layout, Shard):
-        most = 0
-        for w in range(mesh.workers):
-            size = spec.dtype.itemsize
-            for lo, hi in held_box(layout, spec.shape, mesh, worker=w):
-                size *= hi - lo
-            most = max(most, size)
-        return most
-    return 0 if isinstance(layout, OnDriver) else n
-
-
-def _peak(steps: Sequence[Step], specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh, results: Sequence[int]) -> int:
-    """The most bytes a worker holds at once: inputs, what is alive, what is being made."""
-    alive = {i for i, s in enumerate(specs) if s.leaf}
-    now = sum(_held(i, specs, layouts, mesh) for i in alive)
-    most = now
-    for step in steps:
-        if not isinstance(step, View):
-            for m in makes(step):
-                if m not in alive:
-                    alive.add(m)
-                    now += _held(m, specs, layouts, mesh)
-        most = max(most, now)
-        for x in step.frees:
-            if x in alive and x not in results and not specs[x].leaf:
-                alive.discard(x)
-                now -= _held(x, specs, layouts, mesh)
-    return most

@@ -1,0 +1,44 @@
+"""Progress: evaluations over a second say so. In: what engines note in `events.activity`. Out: a line on the terminal.
+
+A thread looks every half second; it is started by the first evaluation, only if standard error is a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from tilewise import events
+
+AFTER_SECONDS = 1.0
+EVERY_SECONDS = 0.5
+
+_watcher: threading.Thread | None = None
+
+
+def watch() -> None:
+    """Start watching, once."""
+    global _watcher
+    if (_watcher is None or not _watcher.is_alive()) and sys.stderr is not None and sys.stderr.isatty():
+        _watcher = threading.Thread(target=_look, name="tilewise progress", daemon=True)
+        _watcher.start()
+
+
+def line(now: float) -> str | None:
+    """What to show now, if anything."""
+    activity = events.activity
+    if not activity.began or now - activity.began < AFTER_SECONDS:
+        return None
+    return f"tilewise: step {activity.done + 1} of {activity.total}, {now - activity.began:.1f} s"
+
+
+def _look() -> None:
+    shown = 0
+    while True:
+        time.sleep(EVERY_SECONDS)
+        text = line(time.perf_counter())
+        if text is not None or shown:
+            sys.stderr.write("\r" + (text or "").ljust(shown) + ("" if text else "\r"))
+            sys.stderr.flush()
+            shown = len(text) if text else 0
