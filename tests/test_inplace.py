@@ -1,4 +1,4 @@
-"""Updates in place: they happen where promised, never where anyone could tell, and a failure half-way changes nothing."""
+"""Updates in place: they happen where promised, never where anyone could tell; a failure half-way changes nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -234,10 +234,8 @@ def test_ctrl_c_changes_nothing(recorded: None, after: int) -> None:
     with tw.config(flush=False):
         results = _program(x, tw)
         with interrupted(after):
-            try:
+            with suppress(KeyboardInterrupt):
                 x.compute()
-            except KeyboardInterrupt:
-                pass
         for y, e in zip([x, *results], [want, *expected], strict=True):
             assert np.array_equal(y.compute(), e)
 

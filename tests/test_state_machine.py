@@ -113,7 +113,11 @@ class Machine(RuleBasedStateMachine):
         key = chosen.draw(hnp.basic_indices(p.nd.shape, allow_newaxis=True, max_dims=4))
         return self.apply(lambda m, a: a[key], p)
 
-    @rule(target=arrays, p=arrays, kind=st.sampled_from(["T", "reshape", "ravel", "diagonal", "real", "imag", "swap", "view", "pair"]))
+    @rule(
+        target=arrays,
+        p=arrays,
+        kind=st.sampled_from(["T", "reshape", "ravel", "diagonal", "real", "imag", "swap", "view", "pair"]),
+    )
     def view(self, p: Pair, kind: str) -> Any:
         forms: dict[str, Callable[[Any], Any]] = {
             "T": lambda a: a.T,
@@ -192,7 +196,13 @@ class Machine(RuleBasedStateMachine):
         ]
         return self.apply(forms[kind], p, q, thread=thread)
 
-    @rule(target=arrays, p=arrays, axis=st.integers(-1, 2), keep=st.booleans(), name=st.sampled_from(["sum", "max", "any", "cumsum", "argmin"]))
+    @rule(
+        target=arrays,
+        p=arrays,
+        axis=st.integers(-1, 2),
+        keep=st.booleans(),
+        name=st.sampled_from(["sum", "max", "any", "cumsum", "argmin"]),
+    )
     def reduce(self, p: Pair, axis: int, keep: bool, name: str) -> Any:
         if p.nd.dtype.kind == "c":
             return multiple()
@@ -201,7 +211,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=arrays, p=arrays, q=arrays)
     def product(self, p: Pair, q: Pair) -> Any:
-        if max(float(np.abs(np.nan_to_num(a.nd)).max(initial=0)) for a in (p, q)) > 1000 or "float16" in (p.nd.dtype, q.nd.dtype):
+        if max(float(np.abs(np.nan_to_num(a.nd)).max(initial=0)) for a in (p, q)) > 1000 or "float16" in (
+            p.nd.dtype,
+            q.nd.dtype,
+        ):
             return multiple()
         return self.apply(lambda m, a, b: m.matmul(a, b), p, q)
 

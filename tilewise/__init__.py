@@ -8,11 +8,10 @@ Array(1.875)
 
 from __future__ import annotations
 
-from typing import Any
-
+from tilewise import testing
 from tilewise.api.namespace import fill_namespace
-from tilewise.array.handle import Array
 from tilewise.api.tools import compute, evaluate, explain, profile, session
+from tilewise.array.handle import Array
 from tilewise.config import config
 from tilewise.errors import FallbackError, FallbackWarning, LayoutError, PerformanceWarning, TilewiseError
 

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --cases 20000 --seed 0`: random programs against NumPy; prints a minimal one for each failure."""
+"""`python -m tests.fuzz --cases 20000 --seed 0`: random programs against NumPy; each failure is made small and printed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def minimal(program: Program, setting: Setting, found: Difference, seconds: floa
     return small, difference(small, setting) or found
 
 
-def check(case: int, native: float = 0.125, only: str = "", without: str = "-") -> tuple[str, Program, Setting, Difference] | None:
+def check(
+    case: int, native: float = 0.125, only: str = "", without: str = "-"
+) -> tuple[str, Program, Setting, Difference] | None:
     """Run one case under its settings."""
     program = generate(case)
     trace = model(program)

@@ -205,7 +205,11 @@ class Generator:
                 if ok.size and (ok != np.rint(ok)).any():
                     return False
                 most = float(np.abs(ok).max()) if ok.size else 1.0
-                bound *= float(np.prod(np.maximum(np.abs(ok), 1))) if power else max(most, 1.0) * (2 if v.dtype.kind == "c" else 1)
+                bound *= (
+                    float(np.prod(np.maximum(np.abs(ok), 1)))
+                    if power
+                    else max(most, 1.0) * (2 if v.dtype.kind == "c" else 1)
+                )
             bound *= max(v.size, 1) if not power else 1
         return bound < limit
 
@@ -385,7 +389,9 @@ class Generator:
         elif kind < 0.75:
             self.emit(f"{name}[{key}] {self.rng.choice(('+', '-', '*', '/', '//', '%'))}= {value}")
         else:
-            self.emit(f"{name} {self.rng.choice(('+', '-', '*', '-', '+', '%', '/', '&', '|'))}= {self.operand(v.shape)}")
+            self.emit(
+                f"{name} {self.rng.choice(('+', '-', '*', '-', '+', '%', '/', '&', '|'))}= {self.operand(v.shape)}"
+            )
 
     def mask(self) -> None:
         """Masks: symbolic lengths."""
@@ -395,7 +401,11 @@ class Generator:
         a = self.view(name, 0.3)
         shape = np.shape(self.value(a))
         found = self.masks(shape)
-        m = self.rng.choice(found) if found and self.chance(0.5) else f"({a} {self.rng.choice(('>', '<', '=='))} {self.rng.choice('01-'[:2])})"
+        m = (
+            self.rng.choice(found)
+            if found and self.chance(0.5)
+            else f"({a} {self.rng.choice(('>', '<', '=='))} {self.rng.choice('01-'[:2])})"
+        )
         if self.chance(0.2):
             m = f"({a} > 0)[:, 0]" if len(shape) == 2 else f"({a} > 0)"
         b = self.operand(shape, numbers=False)
@@ -422,7 +432,9 @@ class Generator:
 
     def index(self, n: int) -> str:
         r = self.rng
-        found = self.variables(lambda v: isinstance(v, np.ndarray) and v.dtype.kind in "iu" and v.ndim in (1, 2) and v.size < 40)
+        found = self.variables(
+            lambda v: isinstance(v, np.ndarray) and v.dtype.kind in "iu" and v.ndim in (1, 2) and v.size < 40
+        )
         if found and self.chance(0.4):
             name = r.choice(found)
             return name if self.chance(0.15) or not n else f"{name} % {n}"
@@ -463,7 +475,9 @@ class Generator:
         a = self.view(name, 0.4)
         v = np.asarray(self.value(a))
         r = self.rng
-        f = r.choices("sum prod max min any all mean argmax argmin count_nonzero ptp".split(), (8, 1, 4, 4, 2, 2, 2, 2, 1, 1, 1))[0]
+        f = r.choices(
+            "sum prod max min any all mean argmax argmin count_nonzero ptp".split(), (8, 1, 4, 4, 2, 2, 2, 2, 1, 1, 1)
+        )[0]
         options = ""
         if self.chance(0.8):
             options += f", axis={self.axis(v.ndim, not f.startswith('arg'))}"
@@ -503,7 +517,9 @@ class Generator:
         if name := self.array():
             a = self.view(name, 0.4)
             v = np.asarray(self.value(a))
-            f = self.rng.choice(("np.cumsum", "np.cumsum", "np.add.accumulate", "np.maximum.accumulate", "np.cumprod", "np.diff"))
+            f = self.rng.choice(
+                ("np.cumsum", "np.cumsum", "np.add.accumulate", "np.maximum.accumulate", "np.cumprod", "np.diff")
+            )
             if f == "np.diff":
                 self.emit(f"np.diff({a})", self.fresh())
                 return
@@ -529,7 +545,11 @@ class Generator:
         if not na or not nb or not all(np.isfinite(self.value(t)).all() for t in (a, b)):
             return
         if (na, nb) == (2, 2):
-            forms += ["np.einsum('ij,jk->ik', {a}, {b})", "np.einsum('ij,jk->i', {a}, {b})", "np.einsum('ij,jk', {a}, {b})"] * 2
+            forms += [
+                "np.einsum('ij,jk->ik', {a}, {b})",
+                "np.einsum('ij,jk->i', {a}, {b})",
+                "np.einsum('ij,jk', {a}, {b})",
+            ] * 2
             forms += ["np.einsum('ij->ji', {a})", "np.einsum('ij,ij->', {a}, {a})"]
         if (na, nb) == (1, 1):
             forms += ["np.einsum('i,j->ij', {a}, {b})", "np.einsum('i,i->', {a}, {b})", "np.vdot({a}, {b})"] * 2
@@ -546,11 +566,16 @@ class Generator:
         axis = self.axis(v.ndim, False)
         x = "0" if axis == "None" else axis
         form = r.choice((
-            "np.concatenate([{a}, {b}], axis={axis})", "np.concatenate([{a}, {a}], axis={x})", "np.stack([{a}, {b}], axis={x})",
-            "np.vstack([{a}, {b}])", "np.hstack([{a}, {a}])", "np.column_stack([{a}, {a}])", "np.roll({a}, {k}, axis={axis})",
-            "np.roll({a}, {k})", "np.pad({a}, 1)", "np.pad({a}, {k} % 3, constant_values=2)", "np.repeat({a}, 2, axis={axis})",
-            "np.tile({a}, 2)", "np.flip({a}, axis={axis})", "np.broadcast_to({a}, (2, *{a}.shape))", "np.expand_dims({a}, {x})",
-            "np.squeeze({a})", "np.moveaxis({a}, 0, -1)", "np.split({a}, 2)[0]", "np.concatenate([{a}, {b}], dtype='float32')",
+            "np.concatenate([{a}, {b}], axis={axis})", "np.concatenate([{a}, {a}], axis={x})",
+            "np.stack([{a}, {b}], axis={x})",
+            "np.vstack([{a}, {b}])", "np.hstack([{a}, {a}])", "np.column_stack([{a}, {a}])",
+            "np.roll({a}, {k}, axis={axis})",
+            "np.roll({a}, {k})", "np.pad({a}, 1)", "np.pad({a}, {k} % 3, constant_values=2)",
+            "np.repeat({a}, 2, axis={axis})",
+            "np.tile({a}, 2)", "np.flip({a}, axis={axis})", "np.broadcast_to({a}, (2, *{a}.shape))",
+            "np.expand_dims({a}, {x})",
+            "np.squeeze({a})", "np.moveaxis({a}, 0, -1)", "np.split({a}, 2)[0]",
+            "np.concatenate([{a}, {b}], dtype='float32')",
             "np.atleast_2d({a})", "np.rot90({a})", "np.append({a}, {b})", "np.tril({a})", "np.block([{a}, {a}])",
         ))  # fmt: skip
         self.emit(form.format(a=a, b=b, axis=axis, x=x, k=r.randint(-5, 5)), self.fresh())
@@ -564,11 +589,15 @@ class Generator:
         b, c = self.operand(v.shape), self.operand(v.shape)
         x = self.axis(v.ndim, False)
         form = self.rng.choice((
-            "np.where({b}, {a}, {c})", "np.where({a}, {b}, 0)", "np.clip({a}, -1, 2)", "np.clip({a}, {b}, None)", "{a}.clip(0, 3)",
-            "np.clip({a}, 0.5, {c})", "np.sort({a}, axis={x})", "np.argsort({a}, axis={x}, kind='stable')", "np.bincount(np.abs({a}).ravel())",
-            "np.bincount({a}, minlength=4)", "np.searchsorted(np.sort({a}.ravel()), {b})", "np.unique({a})", "np.count_nonzero({a})",
+            "np.where({b}, {a}, {c})", "np.where({a}, {b}, 0)", "np.clip({a}, -1, 2)", "np.clip({a}, {b}, None)",
+            "{a}.clip(0, 3)",
+            "np.clip({a}, 0.5, {c})", "np.sort({a}, axis={x})", "np.argsort({a}, axis={x}, kind='stable')",
+            "np.bincount(np.abs({a}).ravel())",
+            "np.bincount({a}, minlength=4)", "np.searchsorted(np.sort({a}.ravel()), {b})", "np.unique({a})",
+            "np.count_nonzero({a})",
             "np.select([{a} > 0, {a} < 0], [{b}, {c}])", "np.isin({a}, [1, 2])", "np.round({a})", "np.nan_to_num({a})",
-            "np.array_equal({a}, {a})", "np.allclose({a}, {a})", "np.triu({a})", "np.diag({a})", "np.trace({a})", "np.interp(1.5, [0, 3], [0, 3])",
+            "np.array_equal({a}, {a})", "np.allclose({a}, {a})", "np.triu({a})", "np.diag({a})", "np.trace({a})",
+            "np.interp(1.5, [0, 3], [0, 3])",
             "np.divmod({a}, 3)", "np.modf({a})", "divmod({a}, 2)[1]",
         ))  # fmt: skip
         self.emit(form.format(a=a, b=b, c=c, x=x), self.fresh(), (a,) if "trace" in form else ())
@@ -578,16 +607,25 @@ class Generator:
             a = self.view(name, 0.3)
             dtype = self.rng.choice(DTYPES)
             v = np.asarray(self.value(a))
-            if v.dtype.kind in "fc" and np.dtype(dtype).kind in "iu" and not (np.isfinite(v).all() and (np.abs(v) < 100).all()):
+            if (
+                v.dtype.kind in "fc"
+                and np.dtype(dtype).kind in "iu"
+                and not (np.isfinite(v).all() and (np.abs(v) < 100).all())
+            ):
                 return
             if v.dtype.kind == "f" and np.dtype(dtype).kind == "u" and v.size and (v < 0).any():
                 return
-            self.emit(f"{a}.astype('{dtype}'{self.rng.choice(('', '', ', copy=False', ', order=' + repr('F')))})", self.fresh())
+            self.emit(
+                f"{a}.astype('{dtype}'{self.rng.choice(('', '', ', copy=False', ', order=' + repr('F')))})",
+                self.fresh(),
+            )
 
     def shrinking(self) -> None:
         """Keeps numbers small, so that more sums are exact."""
         if name := self.array(lambda v: v.dtype.kind in "fiu"):
-            form = self.rng.choice(("{a} % 5", "np.sign({a})", "np.clip(np.nan_to_num(np.rint({a})), -4, 4)", "np.remainder({a}, 3)"))
+            form = self.rng.choice(
+                ("{a} % 5", "np.sign({a})", "np.clip(np.nan_to_num(np.rint({a})), -4, 4)", "np.remainder({a}, 3)")
+            )
             self.emit(form.format(a=name), name if self.chance(0.5) else self.fresh())
 
     def rough(self) -> None:
@@ -599,9 +637,12 @@ class Generator:
             f = self.rng.choice(ROUGH)
             x = self.axis(v.ndim, False)
             form = self.rng.choice((
-                "np.{f}({a})", "np.{f}({a}) * 0.5 + {a}", "np.{f}({a}).sum(axis={x})", "({a} / 3).sum(axis={x})", "({a} * 0.1).mean(axis={x})",
-                "np.var({a}, axis={x})", "np.std({a} / 7, axis={x})", "np.cumsum({a} / 3)", "np.{f}(np.abs({a}) + 1).max(axis={x})",
-                "np.average({a}, axis={x})", "np.linalg.norm(({a} / 3).ravel())", "np.{f}({a}) + np.{f}({a}[..., ::-1])",
+                "np.{f}({a})", "np.{f}({a}) * 0.5 + {a}", "np.{f}({a}).sum(axis={x})", "({a} / 3).sum(axis={x})",
+                "({a} * 0.1).mean(axis={x})",
+                "np.var({a}, axis={x})", "np.std({a} / 7, axis={x})", "np.cumsum({a} / 3)",
+                "np.{f}(np.abs({a}) + 1).max(axis={x})",
+                "np.average({a}, axis={x})", "np.linalg.norm(({a} / 3).ravel())",
+                "np.{f}({a}) + np.{f}({a}[..., ::-1])",
             ))  # fmt: skip
             self.emit(form.format(f=f, a=a, x=x), self.fresh(rough=True))
 
@@ -615,9 +656,11 @@ class Generator:
         if not isinstance(self.value(a), np.ndarray) or not v.ndim:
             return
         form = self.rng.choice((
-            "{a}.fill({s})", "{a}.sort()", "np.copyto({a}, {b})", "np.copyto({a}, {b}, where={a} > 0)", "np.put({a}, [0, {k}], {s})",
+            "{a}.fill({s})", "{a}.sort()", "np.copyto({a}, {b})", "np.copyto({a}, {b}, where={a} > 0)",
+            "np.put({a}, [0, {k}], {s})",
             "np.putmask({a}, {a} > 0, {s})", "np.place({a}, {a} > 1, [1, 2])", "{a}.flat[{k}] = {s}", "{a}.flat = {s}",
-            "np.add.at({a}, [0, 0], 1)", "np.fill_diagonal({a}, {s})", "{a}.real = {s}", "{a}.imag = {s}", "{a}.partition(0)",
+            "np.add.at({a}, [0, 0], 1)", "np.fill_diagonal({a}, {s})", "{a}.real = {s}", "{a}.imag = {s}",
+            "{a}.partition(0)",
         ))  # fmt: skip
         if "partition" in form:
             return
@@ -632,7 +675,8 @@ class Generator:
         where = ", ".join(str(self.rng.randrange(-d, d)) for d in v.shape)
         point = f"{name}[{where}]" if where else f"{name}[()]"
         form = self.rng.choice(
-            ("{p}", "float({p})", "{p} + 1", "{p} * {p}", "int({p} > 0)", "{n}.item({k})", "{n}.max()", "len({n})", "{n}.tolist()",
+            ("{p}", "float({p})", "{p} + 1", "{p} * {p}", "int({p} > 0)", "{n}.item({k})", "{n}.max()", "len({n})",
+             "{n}.tolist()",
              "str({n}.shape)", "{n}.flat[{k}]", "bool({p})")
         )  # fmt: skip
         rough = form in ("{n}.tolist()",)
@@ -642,12 +686,17 @@ class Generator:
 
     def look(self) -> None:
         if name := self.pick():
-            self.emit(self.rng.choice((f"keep({name})", f"keep({self.view(name)})", f"peek({name})", f"repr({name})", f"{name}.shape")))
+            self.emit(
+                self.rng.choice(
+                    (f"keep({name})", f"keep({self.view(name)})", f"peek({name})", f"repr({name})", f"{name}.shape")
+                )
+            )
 
     def duplicate(self) -> None:
         if name := self.pick():
             form = self.rng.choice(
-                ("{a}.copy()", "np.copy({a})", "np.array({a})", "pickled({a})", "deep({a})", "np.asarray({a})", "{a}.copy(order='K')",
+                ("{a}.copy()", "np.copy({a})", "np.array({a})", "pickled({a})", "deep({a})", "np.asarray({a})",
+                 "{a}.copy(order='K')",
                  "np.ascontiguousarray({a})", "np.array({a}, order='F')", "{a}.flatten()", "{a}.view()")
             )  # fmt: skip
             self.emit(form.format(a=self.view(name, 0.4)), self.fresh())
@@ -658,8 +707,10 @@ class Generator:
 
 
 KINDS = (
-    ("create", 5), ("binary", 12), ("nested", 6), ("unary", 4), ("ufunc", 3), ("ufunc_out", 4), ("alias", 8), ("assign", 14),
-    ("mask", 9), ("fancy", 8), ("reduce", 10), ("centre", 2), ("scan", 2), ("product", 4), ("join", 5), ("select", 5), ("cast", 3),
+    ("create", 5), ("binary", 12), ("nested", 6), ("unary", 4), ("ufunc", 3), ("ufunc_out", 4), ("alias", 8),
+     ("assign", 14),
+    ("mask", 9), ("fancy", 8), ("reduce", 10), ("centre", 2), ("scan", 2), ("product", 4), ("join", 5), ("select",
+     5), ("cast", 3),
     ("shrinking", 4), ("rough", 3), ("method", 4), ("number", 3), ("look", 6), ("duplicate", 3), ("drop", 3),
 )  # fmt: skip
 

@@ -183,7 +183,9 @@ def quiet() -> Iterator[None]:
 Setting = Callable[[], AbstractContextManager[Any]]
 
 
-def compare(program: Program, trace: Trace, setting: Setting, retry: type[Exception] | None = None) -> Difference | None:
+def compare(
+    program: Program, trace: Trace, setting: Setting, retry: type[Exception] | None = None
+) -> Difference | None:
     """Run with Tilewise under a setting; the first difference from what NumPy did.
 
     A step that raises `retry` (an injected fault) is taken again: a failed evaluation must have changed nothing.
@@ -238,10 +240,15 @@ def _step(
         scratch = Line(line.text, "_result" if line.target else None)
         _again(lambda: code.run(number + 10_000, scratch, names), retry)
         result = names.pop("_result", None)
-        _again(lambda: [r.compute() for r in (result if isinstance(result, tuple) else [result]) if type(r) is Array], retry)
+        _again(
+            lambda: [r.compute() for r in (result if isinstance(result, tuple) else [result]) if type(r) is Array],
+            retry,
+        )
     except Exception as error:
         if expected is None or not isinstance(error, _family(expected)):
-            return Difference(f"raises {type(error).__name__}", where, f"{_told(error)}; NumPy: {expected and expected.__name__}")
+            return Difference(
+                f"raises {type(error).__name__}", where, f"{_told(error)}; NumPy: {expected and expected.__name__}"
+            )
         names.pop("_result", None)
         return None
     return Difference(f"misses {expected.__name__}", where, "NumPy raises, Tilewise does not")

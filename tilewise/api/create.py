@@ -126,12 +126,18 @@ def _like(maker: Any) -> Any:
     def like(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Array:
-        """As the function without `_like`, with another array's shape and dtype."""
         x = a if type(a) is Array else rec.record_const(a)
         d = x.dtype if dtype is None else np.dtype(dtype)
         dims = x.shape if shape is None else _shape(shape)
         return maker(dims, d, _order_like(x, dims, order))  # type: ignore[no-any-return]
 
+    like.__name__ = f"{maker.__name__}_like"
+    like.__doc__ = f"""As `{maker.__name__}`, with another array's shape, dtype and memory order.
+
+    >>> import tilewise as tw
+    >>> tw.{maker.__name__}_like(tw.arange(3, dtype="int8")).dtype
+    dtype('int8')
+    """
     return like
 
 
@@ -279,18 +285,33 @@ def asarray(
 def asanyarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Array:
-    """As asarray."""
+    """As asarray.
+
+    >>> import tilewise as tw
+    >>> tw.asanyarray([1, 2])
+    Array([1, 2])
+    """
     return asarray(a, dtype, order, device=device, copy=copy)
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """In C order, with at least one axis."""
+    """In C order, with at least one axis.
+
+    >>> import tilewise as tw
+    >>> tw.ascontiguousarray(tw.ones((2, 3)).T).flags.c_contiguous
+    True
+    """
     x = asarray(a, dtype, "C")
     return x if x.ndim else x[None]  # type: ignore[index]
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """In Fortran order, with at least one axis."""
+    """In Fortran order, with at least one axis.
+
+    >>> import tilewise as tw
+    >>> tw.asfortranarray(tw.ones((2, 3))).flags.f_contiguous
+    True
+    """
     x = asarray(a, dtype, "F")
     return x if x.ndim else x[None]  # type: ignore[index]
 

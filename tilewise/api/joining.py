@@ -155,7 +155,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     if type(a) is not Array or a.dtype.kind not in "iuf" or (a.dtype.kind != "f" and decimals < 0) or a.ndim == 0:
         return NotImplemented
     if a.dtype.kind != "f":
-        return a.copy()  # type: ignore[attr-defined]
+        return a.copy(order="K")  # type: ignore[attr-defined]
     if decimals == 0:
         return apply_ufunc(np.rint, (a,))
     there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)

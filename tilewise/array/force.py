@@ -20,7 +20,7 @@ from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.session import cluster_here, current_session
 from tilewise.config import Settings, current
 from tilewise.engine.cluster import Cluster, Remote
-from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, TilewiseError, message
 from tilewise.ir.node import Leaf, Length, Node, intern, known_leaf, walk
 from tilewise.ir.order import strides_of
@@ -102,29 +102,36 @@ def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], setti
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
-        _commit(outputs, at, _run(nodes, at, outputs, settings))
+        values, noted = _run(nodes, at, outputs, settings)
+        with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
+            for n in noted:
+                n.value = None
+            _commit(outputs, at, values)
 
 
-def _run(nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings) -> list[Any]:
+def _run(
+    nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings
+) -> tuple[list[Any], set[Node]]:
+    """The values of all nodes, and the nodes on which they are noted."""
     wanted = sorted({at[c.node] for c in outputs if c.node is not None})
     values = [n.value if type(n.value) is np.ndarray else _given(n) for n in nodes]
     if settings.engine == "numpy":
-        return reference(nodes, values)
+        return reference(nodes, values), set()
     plan = compiler.prepare(nodes, wanted, settings)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
-        return compare(nodes, values, settings)
+        return compare(nodes, values, settings), set()
     if plan.bases:
         _loosen(nodes, plan.bases, outputs)
     try:
-        plan.bound.run(nodes, values)
+        noted = plan.bound.run(nodes, values)
     finally:
         for b in plan.bases:
             op = nodes[b].op
             if isinstance(op, Leaf):
                 op.loose = False
-    return values
+    return values, noted
 
 
 def _given(n: Node) -> Any:

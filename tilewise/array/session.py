@@ -43,7 +43,7 @@ class Session:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
         count = worker_count(engine, workers, mesh)
         self.engine = engine
-        self.memory = None if memory is None else parse_bytes(memory)
+        self.memory = _budget(memory)
         self.mesh = Mesh(count, current().blocks)
         self.cluster: Cluster | None = None
         self._token: Token[Session | None] | None = None
@@ -76,6 +76,14 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<session {self.engine}, {self.workers} worker{'s' if self.workers > 1 else ''}>"
+
+
+def _budget(memory: Any) -> int | None:
+    """Bytes per worker from what the user gave."""
+    try:
+        return None if memory is None else parse_bytes(memory)
+    except (TypeError, ValueError):
+        raise ConfigError(message("memory is a number of bytes", got=repr(memory), cure='Write memory="4GiB"')) from None
 
 
 def worker_count(engine: str, workers: int | None, mesh: Any) -> int:

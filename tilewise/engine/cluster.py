@@ -168,8 +168,7 @@ class Cluster:
         futures = self._teach(entry.number)
         here = {pos: x for pos, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int)}
         remote = tuple(x if isinstance(x, int) else None for x in entry.leaves)
-        gone, self.dead = self.dead, []
-        begun = False
+        gone, begun = self._take_dead(), False
         pieces: dict[tuple[int, int], Any] = {}
         answers: list[Any] = []
         try:
@@ -187,7 +186,6 @@ class Cluster:
         finally:
             if not begun:
                 self.dead.extend(gone)
-        self.log.release(gone)
         results = self.wait([*futures, *answers])[len(futures) :]
         failures = [r for r in results if isinstance(r, Failure)]
         if failures:
@@ -238,11 +236,20 @@ class Cluster:
 
     def sweep(self) -> None:
         """Tell workers what nobody needs any more (a plan that starts does so, too)."""
-        if self.dead and not self.closed:
-            gone, self.dead = self.dead, []
+        if self.closed or not self.dead:
+            return
+        gone = self._take_dead()
+        try:
             for w in range(self.mesh.workers):
                 self.call(w, "drop", gone)
-            self.log.release(gone)
+        except BaseException:
+            self.dead.extend(gone)  # dropping twice does no harm
+            raise
+
+    def _take_dead(self) -> list[int]:
+        gone, self.dead = self.dead, []
+        self.log.release(gone)
+        return gone
 
     def _surely(self, do: Callable[[], T]) -> T:
         """Do something with workers, and bring them back if they are lost in it."""
@@ -264,8 +271,7 @@ class Cluster:
         """Replace lost workers and run the log again (plans are deterministic)."""
         self.restart()
         self.taught = set()
-        self.log.release(self.dead)
-        self.dead = []
+        self._take_dead()
         self.counters.replays += 1
         for entry, unneeded in self.log.replay():
             self.counters.replayed_bytes += self._run(entry)

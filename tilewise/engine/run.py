@@ -59,11 +59,11 @@ class Runner:
         self.steps = [(s, kernels(s.kernel) if isinstance(s, Pass) else None) for s in steps]
         self.bases = tuple(b for s in steps for b in overwritten(s))  # what may be overwritten
 
-    def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> None:
+    def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
 
-        Once a leaf is overwritten, every value so far is noted on its node (and un-noted at the end): if a later step
-        fails, the graph can still be evaluated from there.
+        Once a leaf is overwritten, every value so far is noted on its node: if a later step fails, the graph can still
+        be evaluated from there. Gives the nodes with notes; the caller takes these back when it has the results.
         """
         noted: set[Node] = set()
         events.activity.total = len(self.steps)
@@ -87,8 +87,7 @@ class Runner:
                 report(step, nodes, values, began)
             for x in step.frees if free else ():
                 values[x] = None
-        for n in noted:
-            n.value = None
+        return noted
 
 
 def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:

@@ -1,0 +1,114 @@
+"""Sessions, budgets, switches for honesty."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.array.session import current_session
+from tilewise.errors import MemoryBudgetError, SessionClosedError
+from tilewise.observe import progress
+
+
+def test_sessions_nest_and_end() -> None:
+    assert current_session() is None
+    with tw.session(engine="virtual", workers=2) as outer:
+        assert current_session() is outer
+        with tw.session(engine="virtual", workers=3) as inner:
+            assert current_session() is inner
+        assert current_session() is outer
+    assert current_session() is None
+
+
+def test_a_session_belongs_to_its_thread() -> None:
+    seen = []
+    with tw.session(engine="virtual", workers=2):
+        thread = threading.Thread(target=lambda: seen.append(current_session()))
+        thread.start()
+        thread.join()
+    assert seen == [None]
+
+
+def test_what_outlives_a_session_says_so() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=2):
+        x = tw.evaluate(tw.arange(10.0) * 2)
+        known = x.compute()
+    assert known.tolist() == (np.arange(10.0) * 2).tolist()
+    with pytest.raises(SessionClosedError, match="compute"):
+        x.compute()
+
+
+def test_arrays_move_between_sessions() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=2):
+        x = tw.evaluate(tw.arange(10.0) * 2)
+        with tw.session(engine="virtual", workers=3):
+            assert (x + 1).compute().tolist() == (np.arange(10.0) * 2 + 1).tolist()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": "spark"},
+        {"engine": "virtual", "workers": 0},
+        {"engine": "virtual", "workers": -2},
+        {"engine": "virtual", "workers": 2.5},
+        {"engine": "local", "workers": 4},
+        {"engine": "virtual", "mesh": (2, 2)},
+        {"engine": "virtual", "mesh": (0,)},
+        {"engine": "virtual", "workers": 2, "mesh": (3,)},
+        {"engine": "virtual", "memory": "much"},
+        {"engine": "virtual", "checkpoint": "/nowhere"},
+    ],
+)
+def test_bad_options_are_refused_before_anything_starts(options: dict[str, object]) -> None:
+    with pytest.raises(tw.TilewiseError):
+        tw.session(**options)
+    assert current_session() is None
+
+
+def test_a_budget_is_kept_before_anything_runs() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=2, memory="1MiB"):
+        big = tw.ones((1000, 1000)) + 1
+        with pytest.raises(MemoryBudgetError, match="more workers"):
+            big.compute()
+        assert float(tw.ones(100).sum()) == 100.0
+
+
+def test_compare_names_the_node_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilewise.ir import scalar
+
+    with tw.config(eager_bytes=0), tw.testing.compare():
+        assert float((tw.arange(4.0) * 3).sum()) == 18.0
+    wrong = scalar.Scalar("square", 1, 1, lambda a: a * a + 1)
+    x = tw.arange(5.0)
+    with tw.config(eager_bytes=0, native=False):
+        y = x**2
+        monkeypatch.setattr(y._cell.node.op, "fn", wrong)
+        with tw.testing.compare(), tw.config(native=True), pytest.raises(tw.TilewiseError, match="differs from NumPy"):
+            y.compute()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("workers", [2, 3, 7])
+def test_no_layout_changes_a_result(seed: int, workers: int) -> None:
+    def program(np):
+        x = np.arange(84.0).reshape(12, 7)
+        y = (x - x.mean(axis=0)) @ x.T
+        y[2:9, ::3] *= 2
+        z = np.concatenate([y, y[:, ::-1][:3]], axis=0)
+        return z, z.max(axis=1) + x.sum(), np.cumsum(z, axis=1), np.sort(z, axis=0)
+
+    want = program(np)
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=workers), tw.testing.random_layouts(seed):
+        got = tw.compute(*program(tw))
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+def test_progress_speaks_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress.events.activity, "began", 100.0)
+    assert progress.line(100.4) is None
+    assert "step" in (progress.line(102.0) or "")
+    monkeypatch.setattr(progress.events.activity, "began", 0.0)
+    assert progress.line(102.0) is None
