@@ -233,9 +233,8 @@ def test_ctrl_c_changes_nothing(recorded: None, after: int) -> None:
     x = made()
     with tw.config(flush=False):
         results = _program(x, tw)
-        with interrupted(after):
-            with suppress(KeyboardInterrupt):
-                x.compute()
+        with interrupted(after), suppress(KeyboardInterrupt):
+            x.compute()
         for y, e in zip([x, *results], [want, *expected], strict=True):
             assert np.array_equal(y.compute(), e)
 

@@ -23,6 +23,7 @@ from tilewise.array.session import Session
 from tilewise.engine.cluster import REVIVALS, Cluster, Log, WorkerLost
 from tilewise.engine.rounds import rounds
 from tilewise.engine.virtual import Virtual
+from tilewise.engine.worker import portable
 from tilewise.errors import SessionClosedError, TilewiseError
 from tilewise.layout import Mesh
 
@@ -227,6 +228,17 @@ def test_an_error_that_depends_on_data_names_the_line_and_loses_nothing(cluster:
     same((x * 2).sum(0), ((data(12, 4) + 1.0) * 2).sum(0))
     del bad, index, x, caught
     assert stored(cluster) == before
+
+
+def test_an_error_that_cannot_be_sent_is_told_in_words() -> None:
+    class Local(Exception):
+        pass
+
+    error = Local("too deep")
+    error.add_note("in sum, recorded at a.py:3")
+    sent = portable(error)
+    assert str(sent) == "Local: too deep" and sent.__notes__ == error.__notes__
+    assert portable(missing := MemoryError("no room")) is missing
 
 
 def test_two_exchanges_that_stand_together_share_a_round(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --cases 20000 --seed 0`: random programs against NumPy; each failure is made small and printed."""
+"""`python -m tests.fuzz --cases 20000 --seed 0`: random programs against NumPy; prints each failure, made small."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ BINARY = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<", "<=", "==", "
 BINARY_WEIGHTS = (9, 9, 9, 4, 1, 2, 1, 1, 1, 1, 2, 1, 2, 1, 2, 1, 0.3)
 TWO = "maximum minimum fmax fmin add subtract multiply divide arctan2 copysign logical_and logical_or hypot".split()
 ONE = (
-    "negative absolute square sqrt floor ceil trunc rint sign isnan isinf isfinite logical_not positive conjugate signbit "
-    "reciprocal invert fabs spacing"
+    "negative absolute square sqrt floor ceil trunc rint sign isnan isinf isfinite logical_not positive conjugate "
+    "signbit reciprocal invert fabs spacing"
 ).split()
 ROUGH = "exp log sin cos tanh log1p expm1 sqrt cbrt arctan exp2 log2".split()
 LIMITS = {"float16": 2.0**10, "float32": 2.0**23, "float64": 2.0**52, "complex64": 2.0**23, "complex128": 2.0**52}

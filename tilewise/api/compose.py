@@ -29,8 +29,10 @@ NAMES = (
     "nansum nanprod nanmean nanvar nanstd nan_to_num select ediff1d angle sinc trace vander rot90 "
     "linspace logspace geomspace append dstack meshgrid ptp diag cumulative_sum cumulative_prod "
     "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median "
-    "nanmin nanmax nancumsum nancumprod "
-    "polyval block fftshift ifftshift norm vector_norm matrix_norm matrix_power multi_dot"
+    "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval piecewise insert delete "
+    "extract block fft.fftshift fft.ifftshift "
+    "linalg.norm linalg.vector_norm linalg.matrix_norm linalg.matrix_power linalg.multi_dot linalg.cross linalg.outer "
+    "linalg.vecdot"
 ).split()
 CREATORS = ("linspace", "logspace", "geomspace")  # no operand need be an Array
 
@@ -124,8 +126,9 @@ def _recorder(func: Any) -> Callable[..., Any]:
 
 _made = functools.cache(recomposed)
 
+_f: Any
 for _name in NAMES:
-    _f = next(getattr(m, _name) for m in (np, np.fft, np.linalg) if hasattr(m, _name))
+    _f = functools.reduce(getattr, _name.split("."), np)
     if _f not in RECORDERS and isinstance(getattr(_f, "__wrapped__", _f), types.FunctionType):
         implements(_f)(_recorder(_f))
 

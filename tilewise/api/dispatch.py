@@ -80,6 +80,8 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
     if func in QUIET:
         return rec.at_once(func, args, kwargs)
+    if rec.turned(arrays):
+        return call(func, args, kwargs)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:
         if func in VIEWS or (not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays)):

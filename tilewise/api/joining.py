@@ -185,8 +185,7 @@ def where(condition: Any, *xy: Any) -> Any:
 
 
 def _where_nodes(condition: Any, values: list[Any], d: np.dtype[Any]) -> tuple[Node, ...]:
-    test = cast(rec.as_node(condition), BOOL)
-    return (test, *(cast(rec.as_node(v if hasattr(v, "dtype") else np.asarray(v, d)), d) for v in values))
+    return (rec.as_node(condition), *(rec.as_node(v if hasattr(v, "dtype") else np.asarray(v, d)) for v in values))
 
 
 @implements(np.clip)

@@ -59,7 +59,11 @@ def explain(*arrays: Array, workers: int | None = None, mesh: Any = None, blocks
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise TypeError("explain takes one or more Arrays")
     settings = current()
-    shape = Mesh(worker_count("virtual", workers, mesh), blocks or settings.blocks) if workers is not None or mesh is not None else None
+    shape = (
+        Mesh(worker_count("virtual", workers, mesh), blocks or settings.blocks)
+        if workers is not None or mesh is not None
+        else None
+    )
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh

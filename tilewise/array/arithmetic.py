@@ -17,14 +17,13 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, same_window, window_of
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
-from tilewise.ir.order import by_strides
-from tilewise.ir.order import same_order
+from tilewise.ir.order import by_strides, same_order
 from tilewise.ops.const import const
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, UnknownLength, apply, broadcast, cast, map_op
 from tilewise.ops.index import Update
-from tilewise.store import pool
 from tilewise.ops.join import broadcast_view, copy, squeeze_leading
+from tilewise.store import pool
 
 _WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
 _loops: dict[tuple[Any, ...], tuple[np.dtype[Any], ...]] = {}
@@ -168,6 +167,8 @@ def pooled(ufunc: np.ufunc, *args: Any) -> Any:
 
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
+    if rec.turned((a, b)):
+        return binary(ufunc, a, b)
     if _strict_errors():
         return rec.at_once(ufunc, (a, b), {})
     kinds = (ufunc, _kind(a), _kind(b))
@@ -178,10 +179,6 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
         x, y = nodes = _operands((a, b), loop)
-        if (x.trail or y.trail) and rec.repeats(nodes):
-            del x, y, nodes  # what is held here cannot be updated in place
-            forcing.flush()
-            x, y = nodes = _operands((a, b), loop)
         plain = x.order is None and y.order is None and x.dtype is loop[0] and y.dtype is loop[1]
         if plain and (x.shape == y.shape or not y.shape):
             node = intern(op, nodes, x.shape, loop[2])
@@ -197,6 +194,8 @@ _pairs: dict[tuple[Any, ...], tuple[tuple[np.dtype[Any], ...], Map]] = {}
 
 def apply_ufunc(ufunc: np.ufunc, args: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record a ufunc (a tuple of Arrays for several results); hands over to NumPy what cannot be recorded."""
+    if dtype is None and ufunc.nout == 1 and len(args) < 3 and rec.turned(args):
+        return unary(ufunc, *args) if len(args) == 1 else binary(ufunc, *args)
     if _strict_errors():
         return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})
     try:
@@ -240,7 +239,9 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
         return
     if is_array:
         value.shape  # noqa: B018  (what is written must fit now: no error may be left for later)
-    rec.settle(x)
+    if rec.settle(x):
+        assign(x, value, casting)
+        return
     if not rec.numeric(value.dtype if is_array else np.asarray(value).dtype):
         write_now(x, forcing.force(value) if is_array else value, casting)
         return
@@ -249,9 +250,9 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
         write_now(x, forcing.force(value) if is_array else value, casting)  # NumPy warns about the imaginary part
         return
     if not is_array and (type(value) in _WEAK or isinstance(value, np.generic)):
-        one = np.zeros((), x.dtype)
-        one[...] = value  # NumPy's conversion of a number, and its complaint
-        node = const(one[()])
+        one = np.zeros(1, x.dtype)
+        one[0, ...] = value  # NumPy's conversion of a number, and its complaint
+        node = const(one[0])
     store(x, node)
 
 
@@ -269,7 +270,7 @@ def write_now(x: Array, source: Any, casting: str = "unsafe") -> None:
 def fits(given: Any, shape: Any) -> bool:
     """Whether a value broadcasts to a shape (or may: a mask decides)."""
     try:
-        return broadcast([given, shape]) == shape
+        return bool(broadcast([given, shape]) == shape)
     except ValueError:
         return False
     except UnknownLength:
@@ -328,6 +329,8 @@ def inplace(ufunc: np.ufunc, x: Array, other: Any) -> Array:
                 nd = meta(x)
                 ufunc(nd, other_nd, out=nd)
             return x
+    if rec.settle(x):
+        return inplace(ufunc, x, other)
     update(x, ufunc, (x, other))
     return x
 

@@ -24,12 +24,12 @@ from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, TilewiseError, message
 from tilewise.ir.node import Leaf, Length, Node, intern, known_leaf, walk
 from tilewise.ir.order import strides_of
+from tilewise.layout import Layout, Mesh, OnDriver
+from tilewise.observe.progress import watch
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
-from tilewise.layout import Layout, Mesh, OnDriver
-from tilewise.observe.progress import watch
 from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan

@@ -225,8 +225,9 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
             node = _index_node(k)
             if node is None or not node.known:
                 return None
-            if type(k) is not Array or (nd := rec.known(k)) is not None:
-                _check_bounds(np.asarray(k) if type(k) is not Array else nd, shown, axis)
+            found = rec.known(k) if type(k) is Array else np.asarray(k)
+            if found is not None:
+                _check_bounds(found, shown, axis)
             spec.append(("a", len(arrays)))
             arrays.append(node)
             shapes.append(node.shape)
@@ -259,7 +260,7 @@ def _gather_order(base: Node, probe: list[Any], arrays: list[Node]) -> Order:
 @functools.lru_cache(maxsize=1024)
 def _small_order(key: tuple[Any, ...], kinds: tuple[tuple[tuple[int, ...], Order], ...]) -> Order:
     """The same for axes of at most two elements: NumPy shows it."""
-    base, *index = [np.ndarray(s, np.int8 if i == 0 else np.intp, strides=strides_of(s, 1 if i == 0 else 8, o)) for i, (s, o) in enumerate(kinds)]
+    base, *index = [np.ndarray(s, np.intp, strides=strides_of(s, np.intp().itemsize, o)) for s, o in kinds]
     for a in index:
         a[...] = 0
     rest = iter(index)
@@ -287,7 +288,7 @@ def _gather_shape(shape: tuple[int, ...], probe: list[Any], index: list[tuple[An
     full = [np.broadcast_to(p, both) if isinstance(p, np.ndarray) else p for p in probe]
     cut = [np.zeros((0, *both[1:]), np.intp) if isinstance(p, np.ndarray) and both else p for p in full]
     if not both or 0 in both:
-        return tiny[tuple(full)].shape
+        return tuple(tiny[tuple(full)].shape)
     # An empty leading index axis costs nothing; put its true length back.
     marked = tiny[tuple(cut)].shape
     at = _index_position(probe, len(shape))
@@ -400,7 +401,9 @@ def put(x: Array, key: Any, value: Any) -> None:
     if now or not rec.numeric(x.dtype):
         _put_now(x, key, value)
         return
-    rec.settle(x)
+    if rec.settle(x):
+        put(x, key, value)
+        return
     if _is_mask(key) and _fill_where(x, key, value):
         return
     _put_recorded(x, key, value)

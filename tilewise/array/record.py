@@ -103,12 +103,37 @@ def repeats(nodes: Sequence[Node]) -> bool:
     return bit is not None and bool(trail & bit) and current().flush
 
 
-def settle(x: Array) -> None:
-    """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node."""
+def settle(x: Array) -> bool:
+    """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node.
+
+    True if it flushed: much may be known now, and little enough to be done at once.
+    """
     node = x._cell.node
-    if node is not None and repeats((node,)):
-        del node  # what is held here cannot be updated in place
+    again = node is not None and repeats((node,))
+    del node  # what is held here cannot be updated in place
+    if again:
         forcing.flush()
+    return again
+
+
+def turned(args: Sequence[Any]) -> bool:
+    """Flush if the program repeats here (a loop has turned). True if it did: decide again what to do at once."""
+    trail = 0
+    node = None
+    for a in args:
+        if type(a) is Array:
+            node = a._cell.node
+            if node is not None:
+                trail |= node.trail
+    if not trail:
+        return False
+    del node  # what is held here cannot be updated in place
+    frame = user_frame(2)
+    bit = _sites.get((id(frame.f_code), frame.f_lasti))
+    if bit is None or not trail & bit or not current().flush:
+        return False
+    forcing.flush()
+    return True
 
 
 # -- operands ------------------------------------------------------------------------------------------------------

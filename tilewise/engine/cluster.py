@@ -186,7 +186,12 @@ class Cluster:
         finally:
             if not begun:
                 self.dead.extend(gone)
-        results = self.wait([*futures, *answers])[len(futures) :]
+        try:
+            results = self.wait([*futures, *answers])[len(futures) :]
+        except BaseException:
+            if futures:
+                self.taught.discard(entry.number)  # perhaps somebody did not get it
+            raise
         failures = [r for r in results if isinstance(r, Failure)]
         if failures:
             errors = [f.error for f in failures if f.error is not None]

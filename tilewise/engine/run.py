@@ -26,8 +26,8 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.views import Window, explain, same_strides
-from tilewise.plan.mesh import MARGIN
 from tilewise.plan.fuse import ALIASES
+from tilewise.plan.mesh import MARGIN
 from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
 from tilewise.store import pool
 from tilewise.target import threads
@@ -123,7 +123,7 @@ def to_the_end() -> Iterator[None]:
 
 
 def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node], keeping: bool) -> bool:
-    """Note what the step made (all values so far, if it is the first that overwrites a leaf). Whether notes are kept."""
+    """Note what the step made (all so far, if it is the first that overwrites a leaf). Whether notes are kept now."""
     bases = overwritten(step)
     over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in bases)  # type: ignore[attr-defined]
     if not over and not keeping:

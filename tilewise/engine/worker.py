@@ -101,7 +101,7 @@ class Worker:
         except Exception as error:
             self.now, self.values = None, {}
             skipped = Failure(None)
-            answer = (skipped if isinstance(error, _Skipped) else Failure(_portable(error)), *[skipped] * outgoing)
+            answer = (skipped if isinstance(error, _Skipped) else Failure(portable(error)), *[skipped] * outgoing)
         return answer if outgoing else answer[0]
 
     def _begin(self, start: Start) -> None:
@@ -282,7 +282,7 @@ class _Skipped(Exception):
     """Another worker, or an earlier round, has failed."""
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """The error, or one that says the same where it cannot be sent."""
     try:
         pickle.loads(pickle.dumps(error))

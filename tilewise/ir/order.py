@@ -88,7 +88,8 @@ def joined_order(ndim: int, operands: Sequence[tuple[Sequence[Any], Order]]) -> 
     """The order of a concatenation: NumPy sorts the axes by all strides, slowest first; for conflicts C order wins."""
     if ndim < 2 or all(order is None for _, order in operands):
         return None
-    ranks = [[-1 if shape[a] == 1 else list(order or range(ndim)).index(a) for a in range(ndim)] for shape, order in operands]
+    places = [(shape, tuple(order or range(ndim))) for shape, order in operands]
+    ranks = [[-1 if shape[a] == 1 else order.index(a) for a in range(ndim)] for shape, order in places]
     axes = list(range(ndim))
     for i in range(1, ndim):
         here, axis = i, axes[i]

@@ -17,7 +17,7 @@ from tilewise.ir.node import Node, Op, intern
 
 GOLDEN = 0x9E3779B97F4A7C15  # SplitMix64's step, 2^64 / golden ratio
 SECOND = 0xD1B54A32D192ED03  # an odd constant for the second number of a pair (Box-Muller)
-BLOCK = 1 << 14  # elements made at a time: a few arrays of this length stay in the L2 cache
+BLOCK = 1 << 15  # elements made at a time: a few arrays of this length stay in the L2 cache
 MASK = (1 << 64) - 1
 LOW = np.uint64(0xFFFFFFFF)
 

@@ -16,13 +16,13 @@ from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.layout import Shard
+from tilewise.ops.const import Const
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
-from tilewise.ops.const import Const
-from tilewise.ops.move import Move
 from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.move import Move
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
