@@ -520,7 +520,7 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
             return rec.wrap(nd**other)
     if type(other) in (int, float) and other in _POWERS:
         kind = self.dtype.kind
-        if kind in "fc" or (kind in "iu" and other in (1, 2) and type(other) is int):
+        if kind in "fc" or (type(other) is int and (other == 2 or (other == 1 and kind in "iu"))):
             return apply_ufunc(_POWERS[other], (self,))
     return binary(np.power, self, other)
 

@@ -205,6 +205,7 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
     shown = meta(x)
     spec: list[Any] = []
     arrays: list[Node] = []
+    bounds: list[tuple[ND | None, int]] = []  # index arrays that are known, and the axes they index
     shapes: list[tuple[Any, ...]] = []
     probe: list[Any] = []
     axis = 0
@@ -225,9 +226,7 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
             node = _index_node(k)
             if node is None or not node.known:
                 return None
-            found = rec.known(k) if type(k) is Array else np.asarray(k)
-            if found is not None:
-                _check_bounds(found, shown, axis)
+            bounds.append((rec.known(k) if type(k) is Array else np.asarray(k), axis))
             spec.append(("a", len(arrays)))
             arrays.append(node)
             shapes.append(node.shape)
@@ -236,6 +235,10 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
     if axis > shown.ndim:
         raise IndexError(f"too many indices for array: array is {shown.ndim}-dimensional, but {axis} were indexed")
     shape = _gather_shape(shown.shape, probe, shapes)
+    if 0 not in np.broadcast_shapes(*shapes):  # NumPy does not look at indices that select nothing
+        for found, axis in bounds:
+            if found is not None:
+                _check_bounds(found, shown, axis)
     base = node_of(x)
     order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
     node = intern(Gather(tuple(spec)), (base, *arrays), shape, x.dtype, order)

@@ -186,13 +186,13 @@ def find_arrays(args: Any, out: list[Array]) -> None:
 
 
 def small(arrays: Sequence[Array], extra: int = 0) -> bool:
-    """Whether the arrays are all known and touch few bytes."""
+    """Whether the arrays are all known and each has few bytes (docs/design/0003-at-once.md)."""
     touched = extra
     for x in arrays:
         nd = known(x)
         if nd is None:
             return False
-        touched += nd.nbytes
+        touched = max(touched, nd.nbytes)
     return touched < eager_limit()
 
 
@@ -224,7 +224,7 @@ _HUGE = sys.maxsize // 4  # more bytes than any limit, also if several are added
 
 
 def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: list[Any]) -> int:
-    """One walk over arguments: NumPy's view of each goes to `plain`. Returns the bytes of the Arrays among them.
+    """One walk over arguments: NumPy's view of each goes to `plain`. Returns the bytes of the largest (a list: of all).
 
     If one is pending, the answer is huge and `plain` is not complete. Numbers become NumPy's scalars, as they would be
     in NumPy.
@@ -241,17 +241,18 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
             nd = a._nd
             if a._gen != cell.gen or nd is None:
                 nd = meta(a)
-            touched += nd.nbytes
+            if nd.nbytes > touched:
+                touched = nd.nbytes
             plain.append(nd[()] if a._fixed else nd)
         elif t in _ATOMS:
             plain.append(a)
         elif t is list or t is tuple:
             inner: list[Any] = []
-            touched += look(a, inner, arrays, foreign)
+            touched = max(touched, look(a, inner, arrays, foreign) * len(a))
             plain.append(inner if t is list else tuple(inner))
         elif t is dict:
             inner = []
-            touched += look(a.values(), inner, arrays, foreign)
+            touched = max(touched, look(a.values(), inner, arrays, foreign) * len(a))
             plain.append(dict(zip(a, inner, strict=False)))
         else:
             if isinstance(a, np.ndarray):

@@ -52,7 +52,7 @@ class Session:
         if engine == "virtual":
             self.cluster = Virtual(self.mesh)
         elif engine == "ray":
-            self.cluster = importlib.import_module("tilewise.engine.ray").RayCluster(self.mesh, address)
+            self.cluster = importlib.import_module("tilewise.engine.ray").RayCluster(self.mesh, address, threads)
         self._before = _current.get()
         _current.set(self)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engine.sorting import Shuffle
 from tilewise.ir.order import Order
-from tilewise.layout import Exchange, OnDriver, Piece, place
+from tilewise.layout import Exchange, OnDriver, Piece, Shard, place
 from tilewise.plan.mesh import MeshPlan
 from tilewise.plan.steps import Exchange as ExchangeStep
 
@@ -59,6 +60,9 @@ class Move:
         return _grouped(self.exchange.pieces, lambda p: place(p.dst_worker))
 
 
+Act = Run | Move | Shuffle
+
+
 def _grouped(pieces: Iterable[Piece], key: Callable[[Piece], Any]) -> dict[Any, list[Piece]]:
     out: dict[Any, list[Piece]] = {}
     for piece in pieces:
@@ -70,9 +74,9 @@ def _grouped(pieces: Iterable[Piece], key: Callable[[Piece], Any]) -> dict[Any, 
 class Round:
     """Join, then run, then cut."""
 
-    joins: tuple[Move, ...]
-    body: tuple[Run | Move, ...]
-    cuts: tuple[Move, ...]
+    joins: tuple[Move | Shuffle, ...]
+    body: tuple[Act, ...]
+    cuts: tuple[Move | Shuffle, ...]
 
     @property
     def scatters(self) -> tuple[Move, ...]:
@@ -91,18 +95,20 @@ class Round:
 def rounds(plan: MeshPlan) -> tuple[Round, ...]:
     """Cut a plan at the exchanges that cross."""
     done: list[Round] = []
-    joins: tuple[Move, ...] = ()
-    body: list[Run | Move] = []
-    cuts: list[Move] = []
+    joins: tuple[Move | Shuffle, ...] = ()
+    body: list[Act] = []
+    cuts: list[Move | Shuffle] = []
     for act in _actions(plan):
-        crosses = isinstance(act, Move) and not act.scatter and act.exchange.network_elements > 0
+        crosses = isinstance(act, Shuffle) or (
+            isinstance(act, Move) and not act.scatter and act.exchange.network_elements > 0
+        )
         # A scatter needs nothing from here: it may come before exchanges that are waiting to be cut.
-        free = isinstance(act, Move) and (act.scatter or (crosses and act.pos not in [c.target for c in cuts]))
+        free = not isinstance(act, Run) and (act.scatter or (crosses and act.pos not in [c.target for c in cuts]))
         if cuts and not free:
             done.append(Round(joins, tuple(body), tuple(cuts)))
             joins, body, cuts = tuple(cuts), [], []
         if crosses:
-            assert isinstance(act, Move)
+            assert not isinstance(act, Run)
             cuts.append(act)
         else:
             body.append(act)
@@ -113,13 +119,17 @@ def rounds(plan: MeshPlan) -> tuple[Round, ...]:
     return tuple(done)
 
 
-def _actions(plan: MeshPlan) -> list[Run | Move]:
-    out: list[Run | Move] = []
+def _actions(plan: MeshPlan) -> list[Act]:
+    out: list[Act] = []
     between = -1  # positions of values on the way, below all of the plan's own
     for first, last in plan.stages():
         step = plan.steps[first]
         if not isinstance(step, ExchangeStep):
             out.append(Run(first, last))
+            continue
+        if plan.sorts(step):
+            out.extend(_sort(plan, step, between))
+            between -= 3
             continue
         spec, route, pos = plan.specs[step.pos], plan.routes[first], step.input
         passed: tuple[int, ...] = ()
@@ -133,3 +143,12 @@ def _actions(plan: MeshPlan) -> list[Run | Move]:
             out.append(Move(e, pos, target, spec.dtype, spec.order, scatter, frees))
             pos, passed = target, (() if final else (target,))
     return out
+
+
+def _sort(plan: MeshPlan, step: ExchangeStep, between: int) -> list[Shuffle]:
+    """The four exchanges of a sample sort."""
+    dst = plan.layouts[step.pos]
+    assert isinstance(dst, Shard)
+    places = (step.input, between, between - 1, between - 2, step.pos)
+    frees = (step.frees, *((p,) for p in places[1:4]))
+    return [Shuffle(k, places[k], places[k + 1], dst, plan.mesh, frees[k]) for k in range(4)]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.rounds import Move, Round, rounds
+from tilewise.engine.sorting import Shuffle
 from tilewise.engine.run import Runner, compiled, interpreted, widened
 from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import DRIVER, Exchange, Layout, Mesh, OnDriver, Partial, Piece, Shard, held_box, place
@@ -206,13 +207,19 @@ class Worker:
 
     # -- exchanges ------------------------------------------------------------------------------------------------
 
-    def _cut(self, move: Move, receiver: int) -> list[ND]:
+    def _cut(self, move: Move | Shuffle, receiver: int) -> list[ND]:
         """The pieces of a value that go to another worker."""
         source = self.values[move.pos]
+        if isinstance(move, Shuffle):
+            return [move.cut(self.index, receiver, source)]
         return [_piece(source, move.exchange, self.mesh, p) for p in move.between(self.index, receiver)]
 
-    def _join(self, move: Move, waiting: dict[int, list[ND]]) -> int:
+    def _join(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> int:
         """Assemble the blocks of a value from pieces here and elsewhere; how many bytes came from elsewhere."""
+        if isinstance(move, Shuffle):
+            arrived = {w: waiting[w].pop(0) for w in range(self.mesh.workers) if w != self.index}
+            self.values[move.target] = move.join(self.index, self.values[move.pos], arrived)
+            return sum(piece.nbytes for piece in arrived.values())
         exchange = move.exchange
         source = {} if move.scatter else self.values.get(move.pos, {})
         halo = self._halo(source, exchange)

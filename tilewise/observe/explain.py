@@ -103,6 +103,8 @@ class Plan:
                 assert plan is not None
                 for e in plan.routes[k]:
                     self._exchange(specs[step.pos], e)
+                if plan.sorts(step):
+                    self._sort(specs[step.pos], plan.step_bytes(k))
             else:
                 run.append(self._row(step))
         if run:
@@ -139,6 +141,11 @@ class Plan:
             ExchangeRow(str(e.kind), _value(spec), describe(e.src), describe(e.dst), moved, _where(spec.site))
         )
         self.seconds += exchange_seconds(moved, self.mesh, FIXED)
+
+    def _sort(self, spec: Spec, most: int) -> None:
+        row = ExchangeRow("sample sort", _value(spec), "sorted blocks", "sorted", most, _where(spec.site), bound=True)
+        self.parts.append(row)
+        self.seconds += exchange_seconds(most, self.mesh, FIXED)
 
     def _row(self, step: Step) -> StepRow:
         specs = self._specs

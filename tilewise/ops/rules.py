@@ -133,8 +133,17 @@ def _(op: Contract, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[
     yield from by_letters(ins.split(","), out, node, have, mesh, "add")
 
 
+@specific.register
+def _(op: Sort, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif node.ndim == 1 and mesh.workers > 1:
+            # A sample sort: each block is sorted, then ranges change places (solver/choose.py, engine/sorting.py).
+            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)))
+
+
 @specific.register(Scan)
-@specific.register(Sort)
 @specific.register(Argsort)
 def _(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]

@@ -231,7 +231,7 @@ class _Fuser:
                 units.append(((self.need[i], 0, i), View(i, self.ins[i][0])))
             elif isinstance(op, WriteOp):
                 units.append(((self.need[i], 2, i), Write(i, self.ins[i][0], self.ins[i][1:], False)))
-            elif type(op) is Move:
+            elif isinstance(op, Move):
                 units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0])))
             else:
                 units.append(((self.need[i], 1, i), Call(i, self.ins[i])))

@@ -20,6 +20,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.move import Regroup
 from tilewise.ops.views import Axis, Cut, Window, explain
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
 
@@ -75,7 +76,7 @@ class MeshPlan:
     specs: tuple[Spec, ...]
     layouts: tuple[Layout, ...]
     steps: tuple[Step, ...]
-    routes: tuple[tuple[Move, ...], ...]  # per step; () for steps that are no exchange
+    routes: tuple[tuple[Move, ...], ...]  # per step; () for steps that are no exchange, and for sorts
     leaves: tuple[int, ...]
     wanted: tuple[int, ...]
     consts: tuple[int, ...]
@@ -84,7 +85,19 @@ class MeshPlan:
     @property
     def network_bytes(self) -> int:
         """Bytes that cross between workers, summed; exact for oblivious exchanges, a bound for sorts."""
-        return sum(e.bytes(self.specs[_pos(s)].dtype.itemsize) for s, r in zip(self.steps, self.routes, strict=True) for e in r)
+        return sum(self.step_bytes(i) for i in range(len(self.steps)))
+
+    def step_bytes(self, index: int) -> int:
+        """Bytes that cross in one step."""
+        step = self.steps[index]
+        spec = self.specs[_pos(step)]
+        if self.sorts(step):
+            return sort_bound(spec.shape[0], spec.dtype.itemsize, self.mesh)
+        return sum(e.bytes(spec.dtype.itemsize) for e in self.routes[index])
+
+    def sorts(self, step: Step) -> bool:
+        """Whether a step is an exchange whose contents depend on data."""
+        return isinstance(step, Exchange) and isinstance(self.specs[step.pos].op, Regroup)
 
     def stages(self) -> list[tuple[int, int]]:
         """Ranges of steps between exchanges."""
@@ -118,6 +131,16 @@ class MeshPlan:
         return found
 
 
+SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
+
+
+def sort_bound(length: int, itemsize: int, mesh: Mesh) -> int:
+    """The most bytes a sample sort moves between workers: samples, counts, elements twice (engine/sorting.py)."""
+    p = mesh.workers
+    samples = min(SORT_SAMPLES * p, length) * itemsize
+    return 0 if p == 1 else p * (p - 1) * (samples + 8) + 2 * length * itemsize
+
+
 def _pos(step: Step) -> int:
     return step.outs[0] if isinstance(step, Pass) else step.pos
 
@@ -137,7 +160,10 @@ def build(
         for n in nodes
     )
     routes = tuple(
-        route(layouts[s.input], layouts[s.pos], nodes[s.pos].dims, mesh) if isinstance(s, Exchange) else () for s in steps
+        route(layouts[s.input], layouts[s.pos], nodes[s.pos].dims, mesh)
+        if isinstance(s, Exchange) and type(nodes[s.pos].op) is not Regroup
+        else ()
+        for s in steps
     )
     consts = tuple(i for i, n in enumerate(nodes) if type(n.op) is Const)
     return MeshPlan(mesh, specs, layouts, tuple(steps), routes, leaves, wanted, consts)

@@ -14,8 +14,9 @@ from tilewise.cost.model import Machine, exchange_seconds, work_seconds
 from tilewise.ir.node import Node, intern, known_leaf
 from tilewise.layout import Layout, Mesh, OnDriver, Partial, Replicate, Shard, even_shard, route
 from tilewise.ops.const import Const
-from tilewise.ops.move import Move
+from tilewise.ops.move import Move, Regroup
 from tilewise.ops.rules import Rule, rules
+from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
 
@@ -50,6 +51,13 @@ def choose(
 ) -> Placed:
     """Layouts for a graph. With a seed, arbitrary valid ones (to test that no choice changes a result)."""
     return _Chooser(nodes, leaves, mesh, machine, None if seed is None else random.Random(seed)).run(wanted)
+
+
+def _is_halo(src: Layout, dst: Layout) -> bool:
+    """Whether a move only adds ghosts."""
+    if not (isinstance(src, Shard) and isinstance(dst, Shard)):
+        return False
+    return (src.axis, src.cuts, src.ghosts) == (dst.axis, dst.cuts, (0, 0)) and dst.ghosts != (0, 0)
 
 
 class _Chooser:
@@ -117,10 +125,21 @@ class _Chooser:
         else:
             rule = min(found, key=lambda r: self._seconds(n, ins, r))
         inputs = [self._move(i, layout) for i, layout in zip(ins, rule.ins, strict=True)]
+        if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
+            return self._sort(n, inputs[0], rule.out)
         node = intern(n.op, tuple(self.nodes[i] for i in inputs), n.shape, n.dtype, n.order)
         if node.site is None:
             node.site = n.site
         return self._add(node, rule.out)
+
+    def _sort(self, n: Node, i: int, out: Shard) -> int:
+        """Sort every block, then let blocks exchange ranges."""
+        blocks = intern(n.op, (self.nodes[i],), n.shape, n.dtype, n.order)
+        blocks.site = blocks.site or n.site
+        self._add(blocks, self.layouts[i])
+        whole = intern(Regroup(self.layouts[i], out), (blocks,), n.shape, n.dtype, n.order)
+        whole.site = n.site
+        return self._add(whole, out)
 
     def _seconds(self, n: Node, ins: list[int], rule: Rule) -> float:
         total = work_seconds(n, rule, self.mesh, self.machine)
@@ -170,10 +189,7 @@ class _Chooser:
     def _widen_halos(self) -> None:
         """Cuts of one base with different ghosts share one halo: as wide as the widest."""
         wide: dict[tuple[int, int, tuple[int, ...]], tuple[int, int]] = {}
-        halos = [
-            (i, d) for (i, d) in self.moved if isinstance(d, Shard) and isinstance(s := self.layouts[i], Shard)
-            and s.axis == d.axis and s.cuts == d.cuts
-        ]  # fmt: skip
+        halos = [(i, d) for i, d in self.moved if _is_halo(self.layouts[i], d)]
         for i, d in halos:
             assert isinstance(d, Shard)
             low, high = wide.get((i, d.axis, d.cuts), (0, 0))
