@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -20,13 +21,14 @@ import pytest
 
 import tilewise as tw
 from tilewise.array.session import Session
-from tilewise.engine.cluster import REVIVALS, Cluster, Log, WorkerLost
+from tilewise.engine.cluster import REVIVALS, Cluster, Counters, Log, WorkerLost
 from tilewise.engine.rounds import rounds
 from tilewise.engine.virtual import Virtual
 from tilewise.engine.worker import portable
 from tilewise.errors import SessionClosedError, TilewiseError
 from tilewise.layout import Mesh
 
+pytestmark = pytest.mark.xdist_group("ray")  # Ray is started once, in one of the processes that test
 STORE_BYTES = 256 << 20
 ENGINES = [("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtual", 7), ("ray", 2), ("ray", 4)]
 
@@ -145,6 +147,14 @@ PROGRAMS: list[Callable[[Any], Any]] = [
 STAYING = (whole_numbers,)  # may move nothing
 
 
+def as_predicted(now: Counters, before: Counters) -> bool:
+    """Whether what moved since is what plans said: exactly, but for sorts, which have a bound."""
+    moved = now.network_bytes - before.network_bytes
+    more = moved - (now.predicted_bytes - before.predicted_bytes)
+    bounded = now.bounded_bytes - before.bounded_bytes
+    return more == 0 if not bounded else 0 < more <= bounded
+
+
 def flat(answer: Any) -> list[Any]:
     return [numpy.asarray(x) for x in (answer if isinstance(answer, tuple) else (answer,))]
 
@@ -161,23 +171,24 @@ def same(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_equal_to_numpy_and_as_many_bytes_as_predicted(session: Session, program: Callable[[Any], Any]) -> None:
     counters = session.cluster.counters if session.cluster is not None else None
-    before = counters.network_bytes if counters is not None else 0
+    before = replace(counters) if counters is not None else Counters()
     got = program(tw)
     same(got, program(numpy))
     if counters is not None:
-        assert counters.network_bytes == counters.predicted_bytes
+        assert as_predicted(counters, before)
         if program not in STAYING:
-            assert (counters.network_bytes > before) == (session.workers > 1)
+            assert (counters.network_bytes > before.network_bytes) == (session.workers > 1)
         assert counters.replays == 0
 
 
 def test_any_choice_of_layouts(session: Session) -> None:
+    before = replace(session.cluster.counters) if session.cluster is not None else Counters()
     for seed in range(3 if session.engine == "ray" else 8):
         with tw.config(layout_seed=seed):
             same(standardise(tw), standardise(numpy))
             same(jacobi(tw, 1), jacobi(numpy, 1))
     if session.cluster is not None:
-        assert session.cluster.counters.network_bytes == session.cluster.counters.predicted_bytes
+        assert as_predicted(session.cluster.counters, before)
 
 
 # -- clusters ---------------------------------------------------------------------------------------------------------

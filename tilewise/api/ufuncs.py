@@ -24,7 +24,7 @@ from tilewise.array.handle import Array, meta, node_of
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import scalar
 from tilewise.ops.const import const
-from tilewise.ops.elementwise import apply, broadcast, cast
+from tilewise.ops.elementwise import UnknownLength, apply, broadcast, cast
 
 
 class ufunc:
@@ -133,7 +133,7 @@ def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if recordable and arrays and not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays):
         try:
             return _record(f, ins, outs, **kwargs)
-        except (CannotRecord, TypeError, ValueError, OverflowError):
+        except (CannotRecord, UnknownLength, TypeError, ValueError, OverflowError):
             pass  # NumPy does it, or says what is wrong
     return _now(f, ins, outs, kwargs)
 

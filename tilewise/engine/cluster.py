@@ -34,7 +34,8 @@ class Counters:
     """What an engine has moved so far. What was moved again because a worker was lost is counted apart."""
 
     network_bytes: int = 0  # counted where they arrive
-    predicted_bytes: int = 0  # what the plans said
+    predicted_bytes: int = 0  # what the plans said of exchanges that do not depend on data
+    bounded_bytes: int = 0  # the most they said of those that do
     exchanges: int = 0
     replays: int = 0
     replayed_bytes: int = 0
@@ -125,7 +126,8 @@ class Cluster:
         except BaseException:
             self.dead.extend(keys)  # some workers may have come to the end
             raise
-        self.counters.predicted_bytes += plan.network_bytes
+        self.counters.predicted_bytes += plan.network_bytes - plan.bounded_bytes
+        self.counters.bounded_bytes += plan.bounded_bytes
         self.counters.exchanges += sum(len(r) for r in plan.routes)
         if self.mortal:
             self.log.add(entry)

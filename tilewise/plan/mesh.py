@@ -87,6 +87,11 @@ class MeshPlan:
         """Bytes that cross between workers, summed; exact for oblivious exchanges, a bound for sorts."""
         return sum(self.step_bytes(i) for i in range(len(self.steps)))
 
+    @property
+    def bounded_bytes(self) -> int:
+        """The part of `network_bytes` that is only a bound."""
+        return sum(self.step_bytes(i) for i, s in enumerate(self.steps) if self.sorts(s))
+
     def step_bytes(self, index: int) -> int:
         """Bytes that cross in one step."""
         step = self.steps[index]
