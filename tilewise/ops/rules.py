@@ -20,6 +20,7 @@ from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Gather, Update
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
+from tilewise.ops.random import Random
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.sort import Argsort, Bincount, Sort
 from tilewise.ops.views import Arrange, Cut, explain
@@ -200,6 +201,12 @@ def _(op: Full, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule
 def _(op: Arange, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
     if op.length >= 2:
         yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))
+
+
+@specific.register
+def _(op: Random, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    if op.shape and op.shape[0] >= 2:
+        yield Rule((), Shard(0, even_cuts(op.shape[0], mesh.total_blocks)))
 
 
 # -- by cuts -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ an operator adapted to where the block lies.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Regroup
+from tilewise.ops.random import Random
 from tilewise.ops.views import Axis, Cut, Window, explain
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
 
@@ -218,6 +220,13 @@ def _(op: Arange, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -
     layout = plan.layouts[pos]
     begin = layout.held(block)[0] if isinstance(layout, Shard) else 0
     return Arange(op.first, op.second, dims[0], op.dtype, begin)
+
+
+@adapt.register
+def _(op: Random, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    layout = plan.layouts[pos]
+    first = layout.held(block)[0] if isinstance(layout, Shard) else 0
+    return replace(op, begin=op.begin + first * math.prod(dims[1:]), shape=dims)
 
 
 @adapt.register
