@@ -193,6 +193,8 @@ class Generator(Chooser):
             return
         shape = np.shape(self.value(f"{name}[{key}]")) if self.good(f"{name}[{key}]") else ()
         value = self.operand(shape)
+        if value.startswith("v") and (".imag" in value or ".real" in value):
+            value = f"({value} + 0)"  # NumPy 2.4 reads parts of complex numbers after it has overwritten them
         kind = self.rng.random()
         if kind < 0.4:
             self.emit(f"{name}[{key}] = {value}")

@@ -74,7 +74,9 @@ def reduce_node(
     if where is not True:
         if first is None and none:
             return None
-        mask = cast(rec.as_node(where), BOOL)
+        mask = rec.as_node(where)
+        if mask.dtype != BOOL:
+            return None  # NumPy's complaint
         if not node.known or not mask.known or broadcast([mask.shape, node.shape]) != node.shape:
             return None
         fill = first if f.identity is None else const(np.asarray(f.identity).astype(acc)[()])  # type: ignore[arg-type]

@@ -518,7 +518,7 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         nd = _at_hand(self, Array)
         if nd is not None and nd.nbytes < rec.eager_limit():
             return rec.wrap(nd**other)
-    if type(other) in (int, float) and other in _POWERS:
+    if type(other) in (int, float) and other in _POWERS and not self._fixed:  # numbers: (-inf) ** 0.5 is inf
         kind = self.dtype.kind
         if kind in "fc" or (type(other) is int and (other == 2 or (other == 1 and kind in "iu"))):
             return apply_ufunc(_POWERS[other], (self,))

@@ -90,14 +90,14 @@ class Cell:
             return self.buf
 
     def become(self, buf: ND) -> None:
-        """Take a new buffer as the value."""
+        """Take a new buffer as the value. The node goes last: interrupted before, the cell is pending as it was."""
         with LOCK:
-            self.buf = buf
-            self.node = None
+            self.gen += 1
             self.ghost = None
             self.leaf = None
             self.exports = None
-            self.gen += 1
+            self.buf = buf
+            self.node = None
 
     def place(self, node: Node) -> None:
         """Take a leaf whose value an engine holds: known, but not here."""

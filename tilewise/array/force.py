@@ -103,6 +103,9 @@ def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], setti
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
         values, noted = _run(nodes, at, outputs, settings)
+        if len(outputs) == 1 and not noted:
+            _commit(outputs, at, values)
+            return
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
                 n.value = None
