@@ -170,8 +170,9 @@ class Worker:
     def _blocks(self, plan: MeshPlan, step: Step, runner: Runner) -> None:
         sums: dict[int, ND] = {}
         for block in self.mesh.blocks_of(self.index):
-            empty = self._empty(plan, step, block)
-            for pos, value in ({} if empty else self._step(plan, step, runner, block, block)).items():
+            nothing = self._empty(plan, step, block)
+            made = self._nothing(plan, step, block) if nothing else self._step(plan, step, runner, block, block)
+            for pos, value in made.items():
                 layout = plan.layouts[pos]
                 if isinstance(layout, Partial):
                     sums[pos] = UFUNCS[layout.op](sums[pos], value) if pos in sums else value
@@ -194,6 +195,11 @@ class Worker:
         return any(
             isinstance(lay := plan.layouts[p], Shard) and lay.owned(block)[0] == lay.owned(block)[1] for p in seen
         )
+
+    def _nothing(self, plan: MeshPlan, step: Step, block: int) -> dict[int, ND]:
+        """What a block without elements stores (it has no part in reductions)."""
+        stored = {p: plan.local(p, block) for p in makes(step) if not isinstance(plan.layouts[p], Partial)}
+        return {p: pool.empty(n.dims, n.dtype, n.order) for p, n in stored.items()}
 
     def _step(self, plan: MeshPlan, step: Step, runner: Runner, block: int, at: int) -> dict[int, ND]:
         """Run one step for one block (at = -1: for the worker)."""
