@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewise.config import Settings
-from tilewise.cost.model import FIXED
+from tilewise.cost.model import FIXED, Machine
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.const import Const
@@ -89,7 +89,12 @@ def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) ->
 
 
 def prepare_mesh(
-    nodes: Sequence[Node], wanted: Sequence[int], leaves: dict[Node, Layout], mesh: Mesh, settings: Settings
+    nodes: Sequence[Node],
+    wanted: Sequence[int],
+    leaves: dict[Node, Layout],
+    mesh: Mesh,
+    settings: Settings,
+    machine: Machine = FIXED,
 ) -> MeshPlan:
     """The plan for a graph on a mesh."""
     global planned_count
@@ -103,13 +108,15 @@ def prepare_mesh(
             parts.append((n.op.signature, n.dtype))
         else:
             parts.append((n.op, n.shape, *[at[x] for x in n.inputs]))
-    key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed)
+    key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed, machine)
     plan = _mesh_plans.get(key)
     if plan is None:
         planned_count += 1
-        placed = choose(nodes, wanted, leaves, mesh, FIXED, settings.layout_seed)
-        steps = fuse(placed.nodes, _flags(placed.nodes, placed.wanted), settings.fusion, placed.layouts)
-        plan = build(placed.nodes, placed.layouts, steps, mesh, placed.leaves, placed.wanted)
+        placed = choose(nodes, wanted, leaves, mesh, machine, settings.layout_seed)
+        ends = (*placed.wanted, *(pos for _, pos in placed.landed))
+        steps = fuse(placed.nodes, _flags(placed.nodes, ends), settings.fusion, placed.layouts)
+        homes = tuple(leaf for leaf, _ in placed.landed)
+        plan = build(placed.nodes, placed.layouts, steps, mesh, placed.leaves, ends, homes)
         _remember(_mesh_plans, key, plan)
     return plan
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from tilewise.config import config
+
+
+def __getattr__(name: str) -> Any:
+    """`np.testing.assert_allclose` and the like are NumPy's."""
+    return getattr(importlib.import_module("numpy.testing"), name)
 
 
 def random_layouts(seed: int) -> Any:

@@ -12,12 +12,14 @@ from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
+    BACKWARD,
     CannotRecord,
     binary,
     store,
     ufunc_node,
     unary,
 )
+from tilewise.array.arithmetic import _NUMBERS as NUMBERS
 from tilewise.array.arithmetic import _strict_errors as strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of
@@ -232,7 +234,10 @@ _BINARY = {
 def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NEP 13: NumPy's own ufuncs on Arrays."""
     if not kwargs and method == "__call__" and len(inputs) == 2 and f in _BINARY:
-        return binary(f, *inputs)
+        a, b = inputs
+        if b is self and type(a) in NUMBERS and f in BACKWARD:  # a NumPy scalar's operator does not ask for ours
+            return BACKWARD[f](self, a)
+        return binary(f, a, b)
     if f.signature is not None or (getattr(np, f.__name__, None) is not f and not _from_scipy(f)):
         return _gufunc(f, method, inputs, kwargs)
     ours = wrapped(f.__name__)

@@ -14,10 +14,11 @@ import numpy as np
 from tilewise.api.dispatch import implements
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import ND, root
+from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import Array, meta, node_of, on_cell
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.join import copy as copy_node
+from tilewise.ops.views import strided
 from tilewise.ops.join import reshape as reshape_node
 
 
@@ -109,7 +110,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
     except ValueError as error:
         if copy is False or "copy" not in str(error):
             raise
-    target = np.broadcast_to(np.zeros((), bool), nd.shape).reshape(shape).shape if nd.size < 0 else _target(nd, shape)
+    target = _target(nd, shape)
     if rec.small((a,)):
         return rec.at_once(np.reshape, (a, target), {"order": order, "copy": copy})
     return rec.record(reshape_node(node_of(a), target, order))
@@ -127,6 +128,33 @@ def _target(nd: ND, shape: Any) -> tuple[int, ...]:
     elif unknown or rest != nd.size:
         raise ValueError(f"cannot reshape array of size {nd.size} into shape {str(dims).replace(' ', '')}")
     return dims
+
+
+@implements(np.lib.stride_tricks.as_strided, view=True)
+def as_strided(
+    x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> Any:  # fmt: skip
+    """A window with given strides onto x's memory; NumPy's own may leave the memory, this one raises ValueError."""
+    if type(x) is not Array:
+        return NotImplemented
+    nd, base = meta(x), x._cell.meta()
+    dims = nd.shape if shape is None else tuple(rec.unwrap(shape))
+    steps = nd.strides if strides is None else tuple(rec.unwrap(strides))
+    view = strided(base, address(nd) - address(base), dims, steps, nd.dtype)
+    if not writeable:
+        view.flags.writeable = False
+    return on_cell(x._cell, view)
+
+
+@implements(np.lib.stride_tricks.sliding_window_view, view=True)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """Windows that slide along axes."""
+    if type(x) is not Array:
+        return NotImplemented
+    seen = np.lib.stride_tricks.sliding_window_view(meta(x), rec.unwrap(window_shape), axis=axis)
+    return as_strided(x, seen.shape, seen.strides, writeable=writeable)
 
 
 @implements(np.ravel, view=True)

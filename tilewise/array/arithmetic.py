@@ -17,13 +17,12 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, same_window, window_of
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
-from tilewise.ir.order import by_strides, same_order
+from tilewise.ir.order import same_order
 from tilewise.ops.const import const
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, UnknownLength, apply, broadcast, cast, map_op
 from tilewise.ops.index import Update
 from tilewise.ops.join import broadcast_view, copy, squeeze_leading
-from tilewise.store import pool
 
 _WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
 _loops: dict[tuple[Any, ...], tuple[np.dtype[Any], ...]] = {}
@@ -136,33 +135,24 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     x, y = _at_hand(a, type(a)), _at_hand(b, type(b))
     if x is not None and y is not None:
         if little(x, y, rec.eager_limit()):
-            if type(x) is ND and x.nbytes >= pool.POOLED_AT_BYTES:
-                return from_buffer(pooled(ufunc, x, y))
             op = ufunc if type(x) is ND or type(y) is ND else _PLAIN.get(ufunc, ufunc)
             r = op(x, y)
             return from_buffer(r) if type(r) is ND else rec.wrap(r)
     elif (x is not None or type(a) is not Array) and (y is not None or type(b) is not Array):  # lists, other types
         if little(1 if x is None else x, 1 if y is None else y, rec.eager_limit()):
             return rec.at_once(ufunc, (a, b), {})
+    if ufunc is np.power and type(a) is Array and not a._fixed and a.dtype.kind in "fc":
+        e = _exponent(b)
+        if e is not None:
+            return apply_ufunc(_POWERS[e], (a,))
     return apply_ufunc(ufunc, (a, b))
 
 
-def pooled(ufunc: np.ufunc, *args: Any) -> Any:
-    """ufunc(*args) into pooled memory: fresh pages would cost more than the work (docs/design/0003-at-once.md)."""
-    shape = None
-    for x in args:
-        if type(x) is ND:
-            if not x.flags.c_contiguous and by_strides(x.shape, x.strides) is not None:
-                return ufunc(*args)
-            if shape is not None and shape != x.shape:
-                return ufunc(*args)
-            shape = x.shape
-    try:
-        loop = loop_of(ufunc, tuple([_kind(x) for x in args]))
-    except (CannotRecord, TypeError):
-        return ufunc(*args)
-    assert shape is not None
-    return ufunc(*args, out=pool.empty(shape, loop[-1]))
+def _exponent(b: Any) -> Any:
+    """A number for which NumPy's power has a function of its own, or None."""
+    if type(b) in (int, float) or (isinstance(b, np.floating | np.integer) and b.dtype.itemsize <= 8):
+        return b if b in _POWERS else None
+    return None
 
 
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
@@ -431,8 +421,6 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if t is str or t is bytes:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
-                if a.nbytes >= pool.POOLED_AT_BYTES:
-                    return from_buffer(pooled(ufunc, a, b))
                 r = op(a[()] if self._fixed else a, b)
                 return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
             if settings.engine is None and (t is Array or t in _NUMBERS):
@@ -441,6 +429,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
             return pair(ufunc, self, other)
         if _foreign(other):
             return NotImplemented
+        if ufunc is np.multiply and t in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
+            return other * int(forcing.fetch(self))  # n * [0] repeats the list
         if t is str or t is bytes:
             return rec.at_once(op, (self, other), {})
         return binary(ufunc, self, other)
@@ -469,6 +459,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
             if a.nbytes < current().eager_bytes:
                 r = op(other, a[()] if self._fixed else a)
                 return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+        if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
+            return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)
 
     return method
@@ -501,13 +493,14 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
     nd = _at_hand(x, t)
     if nd is not None:
         if t is not Array or nd.nbytes < rec.eager_limit():
-            r = pooled(ufunc, nd) if type(nd) is ND and nd.nbytes >= pool.POOLED_AT_BYTES else ufunc(nd)
+            r = ufunc(nd)
             return from_buffer(r) if type(r) is ND else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))
 
 
+_SEQUENCES = (list, tuple, str, bytes, bytearray)
 _POWERS = {1: np.positive, 2: np.square, -1: np.reciprocal, 0.5: np.sqrt}  # as ndarray.__pow__ does for these exponents
 
 
@@ -549,10 +542,13 @@ _COMPARE = {
     "ne": np.not_equal,
 }
 
+BACKWARD: dict[np.ufunc, Callable[[Array, Any], Any]] = {}  # what `number op array` ends in (api/ufuncs.py)
+
 for _name, _ufunc in _BINARY.items():
     _plain = getattr(operator, f"__{_name}__")
     setattr(Array, f"__{_name}__", _forward(_ufunc, _plain))
-    setattr(Array, f"__r{_name}__", _backward(_ufunc, _plain))
+    BACKWARD[_ufunc] = _backward(_ufunc, _plain)
+    setattr(Array, f"__r{_name}__", BACKWARD[_ufunc])
     setattr(Array, f"__i{_name}__", _assigning(_ufunc, getattr(operator, f"__i{_name}__")))
 for _name, _ufunc in _COMPARE.items():
     setattr(Array, f"__{_name}__", _forward(_ufunc, getattr(operator, f"__{_name}__")))

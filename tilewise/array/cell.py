@@ -24,6 +24,16 @@ COPY_BYTES = 1 << 20  # below, one core copies as fast
 LOCK = threading.RLock()  # guards every change of a cell's state, and evaluation
 
 
+class Outside(list[Any]):
+    """What there is of a buffer outside its cell: weak references to exports, and copies that workers hold (`homes`)."""
+
+    __slots__ = ("homes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.homes: dict[int, Any] = {}  # id of a cluster -> the copy there
+
+
 class Cell:
     """A mutable value: a buffer, or the node that will become one."""
 
@@ -35,8 +45,8 @@ class Cell:
         self.gen = 0
         self.ghost: ND | None = None
         self.leaf: Any = None  # weak reference to the leaf node of the current buffer: alive means recorded readers
-        self.exports: list[Any] | None = None  # weak references to what was handed out of the buffer
-        self.owner = owner  # the session whose engine holds a placed value
+        self.exports: Outside | None = None  # what was handed out of the buffer, or copied to workers
+        self.owner = owner  # the session in which it became pending
 
     def meta(self) -> ND:
         """An array with the cell's shape, strides and dtype: the buffer, or a ghost."""
@@ -61,7 +71,7 @@ class Cell:
                     assert self.node is not None
                     return self.node
                 if self.exports is None:
-                    self.exports = []
+                    self.exports = Outside()
                 order = None if buf.flags.c_contiguous else by_strides(buf.shape, buf.strides)
                 found = known_leaf(buf, order, self.exports)
                 self.leaf = weakref.ref(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import LOCK, ND, address, private_copy
+from tilewise.array.cell import LOCK, ND, Outside, address, private_copy
 from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
@@ -46,7 +47,7 @@ def export(x: Array) -> ND:
         cell = x._cell
         holder = _Export(nd)
         if cell.exports is None:
-            cell.exports = []
+            cell.exports = Outside()
         cell.exports[:] = [e for e in cell.exports if e() is not None]
         cell.exports.append(weakref.ref(holder))
         return np.asarray(holder)
@@ -70,7 +71,37 @@ def compute(self: Array) -> ND:
     >>> (tw.arange(4) * 2).compute()
     array([0, 2, 4, 6])
     """
-    return private_copy(forcing.fetch(self))
+    temporary = sys.getrefcount(self) <= _TEMPORARY  # nobody has the array but the expression that asks
+    nd = forcing.fetch(self)
+    cell = self._cell
+    if temporary and nd is cell.buf and sys.getrefcount(cell) <= _ALONE and cell.free_to_write() and not self._fixed:
+        return nd  # its own buffer, which nobody else will see
+    return private_copy(nd)
+
+
+class _Probe:
+    """Measures how many references a method sees to an object that only the expression has, and to one with a name."""
+
+    __slots__ = ()
+
+    def count(self) -> int:
+        return sys.getrefcount(self)
+
+
+_named = _Probe()
+# Where the two counts are equal (interpreters that borrow references), nothing is known to be temporary.
+_TEMPORARY = _Probe().count() if _Probe().count() < _named.count() else 0
+_ALONE = 3  # the handle, the local name, getrefcount's argument
+
+
+def raw(self: Array) -> bytes:
+    """bytes(x): the elements' memory, as NumPy gives it."""
+    return forcing.fetch(self).tobytes()
+
+
+def buffer(self: Array, flags: int) -> memoryview:
+    """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
+    return memoryview(export(self))
 
 
 def item(self: Array, *args: Any) -> Any:
@@ -176,6 +207,8 @@ for _name, _method in {
     "__array__": to_array,
     "compute": compute,
     "item": item,
+    "__bytes__": raw,
+    "__buffer__": buffer,
     "__bool__": number(bool),
     "__int__": number(int),
     "__float__": number(float),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.session import cluster_here, current_session
 from tilewise.config import Settings, current
+from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, TilewiseError, message
@@ -57,6 +59,7 @@ def register(cell: Cell) -> None:
     entry = _Pending(cell, _forget)
     entry.key = id(cell)
     PENDING[entry.key] = entry
+    cell.owner = current_session()
 
 
 def pending_cells() -> list[Cell]:
@@ -155,7 +158,12 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
     if events.listeners:
         moved = cluster.counters.network_bytes - before
         events.emit(events.Event("exchange", "plan on workers", began, time.perf_counter(), moved))
-    for c, remote in zip(outputs, results, strict=True):
+    given = [n for n in nodes if n.value is not None]
+    for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
+        outside = getattr(given[leaf].op, "exports", None)
+        if outside is not None and stays:
+            outside.homes[id(cluster)] = remote  # as long as the cell keeps this buffer
+    for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
         if stays:
             c.place(known_leaf(remote, remote.order))
@@ -187,13 +195,21 @@ def plan_mesh(
     leaves: list[Any] = []
     for n in nodes:
         if n.value is not None:
-            foreign = isinstance(n.value, Remote) and n.value.cluster is not cluster
-            value = gathered(n.value) if foreign else n.value
+            value = _nearest(n, cluster)
             where[n] = value.layout if isinstance(value, Remote) else OnDriver()
             leaves.append(value)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings)
     return plan, leaves, consts
+
+
+def _nearest(n: Node, cluster: Cluster) -> Any:
+    """A leaf's value for a cluster: what it holds already, or an array of the driver's."""
+    if isinstance(n.value, Remote):
+        return n.value if n.value.cluster is cluster else gathered(n.value)
+    outside = getattr(n.op, "exports", None)
+    home = None if outside is None else outside.homes.get(id(cluster))
+    return n.value if home is None or home.cluster is not cluster else home
 
 
 def _resolve_masks(nodes: Sequence[Node]) -> bool:
@@ -349,25 +365,43 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     return out
 
 
-def plan_of(arrays: Sequence[Array], mesh: Mesh | None) -> tuple[Any, list[Node], list[int]]:
+def plan_of(
+    arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED
+) -> tuple[Any, list[Node], list[int]]:
     """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
     with LOCK:
         settings = current()
         roots = list(dict.fromkeys(node_of(x) for x in arrays))
         nodes = walk(roots)
         at = {n: i for i, n in enumerate(nodes)}
-        kept = [c.node for c in pending_cells() if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP)]
-        roots = list(dict.fromkeys([*roots, *kept]))
+        kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
+        roots = list(dict.fromkeys([*roots, *(n for n in kept if n is not None)]))
         if mesh is None:
             wanted = sorted(at[r] for r in roots)
             return compiler.prepare(nodes, wanted, settings), nodes, wanted
+        cluster, _ = cluster_here(settings.blocks)
         where: dict[Node, Layout] = {}
         for n in nodes:
             if n.value is not None:
-                here = isinstance(n.value, Remote) and n.value.cluster.mesh == mesh and not n.value.cluster.closed
-                where[n] = n.value.layout if here else OnDriver()
-        plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings)
+                here = cluster is not None and cluster.mesh == mesh
+                value = n.value if cluster is None or not here else _nearest(n, cluster)
+                where[n] = value.layout if here and isinstance(value, Remote) else OnDriver()
+        with _longest(nodes):
+            plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine)
         return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]
+
+
+@contextmanager
+def _longest(nodes: Sequence[Node]) -> Iterator[None]:
+    """Lengths that masks will decide stand at the most they can be."""
+    unknown = [d for n in nodes for d in n.shape if type(d) is Length and d.value is None]
+    for d in unknown:
+        d.value = d.mask.size
+    try:
+        yield
+    finally:
+        for d in unknown:
+            d.value = None
 
 
 def force(x: Array) -> ND:
@@ -394,9 +428,24 @@ def fetch(x: Array) -> ND:
         return fetch_cell(cell) if whole else fetch_node(node_of(x))
 
 
+_sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error
+
+
 def flush() -> None:
-    """Evaluate everything that is pending and still has a handle."""
-    evaluate(pending_cells())
+    """Evaluate everything of this session that is pending and still has a handle.
+
+    What cannot be evaluated stays pending: its error belongs to whoever asks for it, not to the line that turns.
+    """
+    session = current_session()
+    cells = [c for c in pending_cells() if c.owner is session and c not in _sick]
+    try:
+        evaluate(cells)
+    except Exception:
+        for c in cells:
+            try:
+                evaluate([c])
+            except Exception:
+                _sick.add(c)
 
 
 def _resolve(x: Array) -> None:

@@ -46,9 +46,11 @@ class Array:
     ) -> Array:
         """Uninitialised memory, as `numpy.ndarray(shape, dtype)`."""
         nd: ND = np.ndarray(shape, dtype, buffer, offset, strides, order)
-        if buffer is not None:
-            nd = nd.copy(order="K")
-        return from_buffer(nd)
+        if buffer is None:
+            return from_buffer(nd)
+        snapshot = nd.copy(order="K")
+        snapshot.flags.writeable = False  # a write could not reach the memory it was made from
+        return from_buffer(snapshot)
 
     # -- metadata: never computes, except where a mask decides a length --------------------------------------------
 

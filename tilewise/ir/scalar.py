@@ -60,7 +60,6 @@ LAWS: dict[str, dict[str, str]] = {
     "negative": {"add": "together"},
     "positive": {"add": "together", "multiply": "together", "minimum": "together", "maximum": "together"},
     "multiply": {"add": "one", "multiply": "together"},
-    "divide": {"add": "first"},
     "minimum": {"minimum": "together"},
     "maximum": {"maximum": "together"},
     "logical_or": {"logical_or": "together"},

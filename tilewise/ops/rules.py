@@ -111,9 +111,7 @@ def _(op: Map, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]
         p = Partial(over)
         if how == "together" and all(x.shape == node.shape for x in node.inputs):
             yield Rule((p,) * len(node.inputs), p)
-        elif how == "first":
-            yield Rule((p, WHOLE), p)
-        elif how == "one":
+        elif how == "one" and node.dtype.kind in "iu":  # of floats, a part that is zero times inf is not zero
             yield Rule((p, WHOLE), p)
             yield Rule((WHOLE, p), p)
 

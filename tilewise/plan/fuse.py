@@ -38,13 +38,17 @@ def native_map(node: Node) -> bool:
     op = node.op
     if type(op) is not Map or not node.shape:
         return False
+    if not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
+        return False  # bytes in the other order have the same names
     return supports(op.fn.name, tuple(x.dtype.name for x in node.inputs), node.dtype.name)
 
 
 def native_reduce(node: Node) -> bool:
     """Whether a node can end a kernel as an accumulator."""
     op = node.op
-    return type(op) is Reduce and bool(op.axes) and supports_reduce(op.fn, op.dtype.name)
+    if type(op) is not Reduce or not op.axes or not (op.dtype.isnative and node.inputs[0].dtype.isnative):
+        return False
+    return supports_reduce(op.fn, op.dtype.name)
 
 
 def fuse(nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None = None) -> list[Step]:

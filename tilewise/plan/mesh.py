@@ -80,7 +80,8 @@ class MeshPlan:
     steps: tuple[Step, ...]
     routes: tuple[tuple[Move, ...], ...]  # per step; () for steps that are no exchange, and for sorts
     leaves: tuple[int, ...]
-    wanted: tuple[int, ...]
+    wanted: tuple[int, ...]  # results, then the inputs' copies named in `homes`
+    homes: tuple[int, ...]  # which leaf each of the last `wanted` is a copy of: it stays for later plans
     consts: tuple[int, ...]
     _local: dict[tuple[int, int], LocalNode] = field(default_factory=dict, compare=False, repr=False)
 
@@ -159,6 +160,7 @@ def build(
     mesh: Mesh,
     leaves: tuple[int, ...],
     wanted: tuple[int, ...],
+    homes: tuple[int, ...] = (),
 ) -> MeshPlan:
     """Assemble a plan from fused steps."""
     at = {n: i for i, n in enumerate(nodes)}
@@ -173,7 +175,7 @@ def build(
         for s in steps
     )
     consts = tuple(i for i, n in enumerate(nodes) if type(n.op) is Const)
-    return MeshPlan(mesh, specs, layouts, tuple(steps), routes, leaves, wanted, consts)
+    return MeshPlan(mesh, specs, layouts, tuple(steps), routes, leaves, wanted, homes, consts)
 
 
 MARGIN = 2  # rows kept free around a block that is cut along its slowest axis: most stencils reach no further

@@ -39,6 +39,7 @@ class Placed:
     layouts: tuple[Layout, ...]
     leaves: tuple[int, ...]  # positions of the leaves, in the order they were given
     wanted: tuple[int, ...]
+    landed: tuple[tuple[int, int], ...]  # (which leaf, position) of inputs' first copies on the workers
 
 
 def choose(
@@ -93,10 +94,11 @@ class _Chooser:
             else:
                 self.new[n] = self._place(n, [self._nearest(self.new[x]) for x in n.inputs])
         self._widen_halos()
-        self.landed = {}
+        homes, self.landed = self.landed, {}
         ends = tuple(self._settled(self.new[self.given[w]]) for w in wanted)
         leaves = tuple(self.new[n] for n in self.given if n in self.leaves)
-        return Placed(tuple(self.nodes), tuple(self.layouts), leaves, ends)
+        landed = tuple((leaves.index(i), m) for i, m in homes.items() if self.nodes[i].ndim)
+        return Placed(tuple(self.nodes), tuple(self.layouts), leaves, ends, landed)
 
     def _add(self, node: Node, layout: Layout) -> int:
         self.nodes.append(node)
@@ -232,3 +234,4 @@ class _Chooser:
         self.new = {n: index[to[k]] for n, k in self.new.items()}
         moved = {(index[to[i]], index[to[m]]) for (i, _), m in self.moved.items()}
         self.moved = {(i, self.layouts[m]): m for i, m in moved}
+        self.landed = {index[to[i]]: index[to[m]] for i, m in self.landed.items()}

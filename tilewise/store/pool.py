@@ -157,6 +157,16 @@ def _rung(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
+def keep_heap() -> None:
+    """Let the C library keep what NumPy frees: at-once results then land on pages that have been used before.
+
+    glibc hands arrays beyond a threshold back to the system one by one, and raises the threshold (to 32 MiB at most)
+    when it sees such an array freed. One that nobody touches costs nothing.
+    """
+    np.empty(31 * MIB, np.uint8)
+
+
+keep_heap()
 _pool = Pool()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.after_fork)
