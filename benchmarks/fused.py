@@ -1,10 +1,10 @@
-"""Fused programs against NumPy, Numba and JAX, with the memory's bandwidth and peak memory beside. Out: a table and JSON.
+"""Fused programs against NumPy, Numba and JAX, with bandwidth and peak memory beside. Out: a table and JSON.
 
     python -m benchmarks.fused [--sizes 1000000,20000000] [--repeat 7] [--only numpy,numba,jax] [--no-memory]
 
-The same NumPy source runs under NumPy and Tilewise. All systems run in one process, turn by turn, so that ratios are of the
-same minutes. Each time is the best of the turns; inputs are known arrays, results are evaluated inside the timing. Peak
-memory is that of a fresh process with the inputs made, above what it had then.
+The same NumPy source runs under NumPy and Tilewise. All systems run in one process, turn by turn, so that ratios are
+of the same minutes. Each time is the best of the turns; inputs are known arrays, results are evaluated inside the
+timing. Peak memory is that of a fresh process with the inputs made, above what it had then.
 """
 
 from __future__ import annotations
@@ -186,7 +186,11 @@ def main() -> None:
     peers = {peer: makers[peer]() for peer in options.only.split(",")}
     mine = tilewise_programs()
     rows = []
-    print(f"{'program':<14} {'n':>10} {'tilewise':>9} " + " ".join(f"{p:>9}" for p in peers) + "  best/ours    GB/s  copy GB/s")
+    print(
+        f"{'program':<14} {'n':>10} {'tilewise':>9} "
+        + " ".join(f"{p:>9}" for p in peers)
+        + "  best/ours    GB/s  copy GB/s"
+    )
     for n in map(int, options.sizes.split(",")):
         target, source = np.empty(n), np.ones(n)
         copy = turns({"copy": lambda a: threads.parallel_copy(target, a)}, (source,), options.repeat)["copy"]  # noqa: B023
@@ -197,7 +201,9 @@ def main() -> None:
             ours = times["tilewise"]
             ratio = min(t for p, t in times.items() if p != "tilewise") / ours
             rate, limit = streams * 8 * n / ours / 1e6, 16 * n / copy / 1e6
-            rows.append({"program": name, "n": n, "ms": times, "best_peer_over_ours": ratio, "GB/s": rate, "copy GB/s": limit})
+            rows.append(
+                {"program": name, "n": n, "ms": times, "best_peer_over_ours": ratio, "GB/s": rate, "copy GB/s": limit}
+            )
             shown = " ".join(f"{times[p]:>9.2f}" for p in peers)
             print(f"{name:<14} {n:>10} {ours:>9.2f} {shown} {ratio:>10.2f} {rate:>7.1f} {limit:>10.1f}", flush=True)
     if not options.no_memory:

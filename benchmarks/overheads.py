@@ -2,9 +2,9 @@
 
     python -m benchmarks.overheads [--rounds 60] [--output benchmarks/results/overheads.json]
 
-The systems take turns within one process, each time is the least of many rounds, so that a busy machine slows all alike.
-Goals are absolute (µs) where the work is fixed. A row's "plan" part is the whole evaluation, from the force to the result,
-without the recording of its operators.
+The systems take turns within one process, each time is the least of many rounds, so that a busy machine slows all
+alike. Goals are absolute (µs) where the work is fixed. A row's "plan" part is the whole evaluation, from the force to
+the result, without the recording of its operators.
 """
 
 from __future__ import annotations
@@ -162,14 +162,22 @@ def measure(rounds: int) -> list[dict[str, Any]]:
     hit = min(plan_hit() for _ in range(5))
     found.append({"name": "plan-cache hit, ten operators", "goal_us": 60.0, "us": {"tilewise": hit * 1e6}})
     plain, ours = import_seconds()
-    found.append({"name": "import (beyond NumPy's)", "goal_us": 300_000.0, "us": {"tilewise": (ours - plain) * 1e6, "numpy": plain * 1e6}})
+    found.append(
+        {
+            "name": "import (beyond NumPy's)",
+            "goal_us": 300_000.0,
+            "us": {"tilewise": (ours - plain) * 1e6, "numpy": plain * 1e6},
+        }
+    )
     return found
 
 
 def line(row: dict[str, Any]) -> str:
     us = row["us"]
     cells = "".join(f"{us[n]:>12,.2f}" if n in us else " " * 12 for n in ("numpy", "tilewise", "jax"))
-    ratio = f"{us['tilewise'] / us['numpy']:>8.2f}" if "numpy" in us and not row["name"].startswith("import") else " " * 8
+    ratio = (
+        f"{us['tilewise'] / us['numpy']:>8.2f}" if "numpy" in us and not row["name"].startswith("import") else " " * 8
+    )
     goal = ""
     if row["goal_us"] is not None:
         goal = f"{row['goal_us']:>12,.1f}  {'met' if us['tilewise'] <= row['goal_us'] else 'MISSED'}"
@@ -186,7 +194,12 @@ def main() -> int:
     print(f"{'µs':<32}{'numpy':>12}{'tilewise':>12}{'jax':>12}{'ratio':>8}{'goal':>12}")
     for row in rows:
         print(line(row))
-    machine = {"python": platform.python_version(), "numpy": np.__version__, "cpus": os.cpu_count(), "machine": platform.platform()}
+    machine = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cpus": os.cpu_count(),
+        "machine": platform.platform(),
+    }
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
     print(f"written: {options.output}")

@@ -99,7 +99,7 @@ def test_a_loop_plans_and_compiles_in_its_first_turns_only(turn: Loop, start: Ca
             if forced:
                 tw.evaluate(*(state if isinstance(state, tuple) else (state,)))
             counts.append((compiler.planned_count, llvm.compiled_count()))
-        # Without a force, a turn is evaluated when the next one repeats it; arrays that alternate do so every other turn.
+        # Without a force, a turn is evaluated when the next repeats it; arrays that alternate do so every other turn.
         second = 1 if forced else 2 if turn is not alternate else 4
         assert len(set(counts[second:])) == 1, counts
         for got, want in zip(plain(state), plain(expected), strict=True):

@@ -8,6 +8,8 @@ Array(1.875)
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from tilewise import testing
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, explain, profile, session
@@ -15,10 +17,33 @@ from tilewise.array.handle import Array
 from tilewise.config import config
 from tilewise.errors import FallbackError, FallbackWarning, LayoutError, PerformanceWarning, TilewiseError
 
+if TYPE_CHECKING:  # NumPy's names are added below, where a type checker cannot see them.
+
+    def __getattr__(name: str) -> Any: ...
+
+
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
 ndarray = Array
 
+__all__ = [
+    "Array",
+    "FallbackError",
+    "FallbackWarning",
+    "LayoutError",
+    "PerformanceWarning",
+    "TilewiseError",
+    "compute",
+    "config",
+    "evaluate",
+    "explain",
+    "ndarray",
+    "profile",
+    "session",
+    "testing",
+]
+
 fill_namespace(globals())
+__all__ += [n for n in globals() if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace")]
 del fill_namespace

@@ -1,7 +1,7 @@
 """From a graph to a plan, made once per structure. In: nodes, which are wanted, where leaves lie. Out: plans.
 
-The key of a plan for one worker leaves out everything that only changes numbers: sizes, offsets, scalar values, which buffers.
-On a mesh, layouts depend on sizes and offsets, so the key has them; scalars are still left out.
+The key of a plan for one worker leaves out everything that only changes numbers: sizes, offsets, scalar values, which
+buffers. On a mesh, layouts depend on sizes and offsets, so the key has them; scalars are still left out.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
-from tilewise.array.handle import Array, meta
+from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.config import current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
@@ -73,8 +73,9 @@ def _matmul_operator(self: Array, other: Any) -> Any:
         if c.node is None and other._gen == c.gen:
             a: Any = self._nd
             b: Any = other._nd
-            if a.nbytes + b.nbytes < current().eager_bytes:
-                return rec.wrap(a @ b)
+            if a.nbytes + b.nbytes < current().eager_bytes or rec.slight(a, b):
+                r = a @ b
+                return from_buffer(r) if type(r) is np.ndarray else rec.wrap(r)
     return NotImplemented if _numbers(self, other) else matmul(self, other)
 
 

@@ -189,6 +189,8 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     Array([2, 5, 8])
     """
     _device(device)
+    if len(args) == 1 and type(args[0]) is int and dtype is None and not bounds and args[0] * 8 < rec.eager_limit():
+        return from_buffer(np.arange(args[0]))  # most calls of most programs
     plain = rec.unwrap(args)
     plain = tuple(p[()] if isinstance(p, np.ndarray) and p.ndim == 0 else p for p in plain)
     bounds = rec.unwrap(bounds)

@@ -31,6 +31,7 @@ METHODS: dict[Any, Callable[..., Any]] = {
         "sum prod max min mean any all argmax argmin cumsum cumprod std var take repeat transpose swapaxes nonzero"
     ).split()
 }
+PRODUCTS: set[Any] = {np.dot, np.matmul}  # of a matrix and a vector: at once (record.slight)
 # NumPy functions that ask for the values in any case: nothing to warn about.
 QUIET: set[Any] = {
     getattr(np, n)
@@ -69,6 +70,8 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             quick = METHODS.get(func)
             if quick is not None and plain and type(plain[0]) is np.ndarray:
                 return rec.wrap(quick(*plain), arrays, foreign)
+            return rec.wrap(func(*plain), arrays, foreign)
+        if func in PRODUCTS and len(plain) == 2 == len(args) and rec.slight(*plain):
             return rec.wrap(func(*plain), arrays, foreign)
     else:
         out = kwargs.get("out")

@@ -18,7 +18,7 @@ from tilewise.array.handle import Array, meta, node_of
 from tilewise.ir.node import Node
 from tilewise.ir.order import by_strides, fortran, same_order
 from tilewise.ops import sort as sorts
-from tilewise.ops.elementwise import apply, cast
+from tilewise.ops.elementwise import apply
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
 

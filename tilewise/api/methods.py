@@ -308,6 +308,15 @@ Array.data = property(lambda self: np.asarray(self).data)  # type: ignore[attr-d
 Array.ctypes = property(lambda self: np.asarray(self).ctypes)  # type: ignore[attr-defined]
 
 
+def layout(self: Array) -> Any:
+    """How the array lies on the workers of its session; None while it is pending, or if it is here."""
+    node = self._cell.node
+    return getattr(node.value, "layout", None) if node is not None else None
+
+
+Array.layout = property(layout)  # type: ignore[attr-defined]
+
+
 class Flat:
     """x.flat: all elements in C order, readable, writable, iterable."""
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND
+from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array
-from tilewise.array.session import Session, cluster_here, worker_count
+from tilewise.array.session import Session, byte_budget, cluster_here, worker_count
 from tilewise.config import current
-from tilewise.ir.node import Length, Node
+from tilewise.cost.model import FIXED, Machine
+from tilewise.errors import ConfigError, message
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.profile import Profile
-from tilewise.plan.mesh import MeshPlan, Spec
+from tilewise.plan.mesh import MeshPlan
 
 
 def evaluate(*arrays: Array) -> Any:
@@ -44,10 +48,19 @@ session = Session
 profile = Profile
 
 
-def explain(*arrays: Array, workers: int | None = None, mesh: Any = None, blocks: int | None = None) -> Plan:
+def explain(
+    *arrays: Array,
+    workers: int | None = None,
+    mesh: Any = None,
+    network: Any = None,
+    memory: Any = None,
+    objective: str = "time",
+) -> Plan:
     """What evaluating arrays would do, and cost. Nothing is run.
 
-    Without options it is the plan that the current session would run; `workers` asks for another size.
+    Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
+    rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
+    `objective="bytes"` chooses layouts by the bytes that move alone.
 
     >>> import tilewise as tw
     >>> with tw.config(eager_bytes=0):
@@ -59,33 +72,47 @@ def explain(*arrays: Array, workers: int | None = None, mesh: Any = None, blocks
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise TypeError("explain takes one or more Arrays")
     settings = current()
-    shape = (
-        Mesh(worker_count("virtual", workers, mesh), blocks or settings.blocks)
-        if workers is not None or mesh is not None
-        else None
-    )
+    machine = machine_for(network, objective)
+    budget = byte_budget(memory)
+    asked = workers is not None or mesh is not None
+    shape = Mesh(worker_count("virtual", workers, mesh), settings.blocks) if asked else None
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
-    plan, nodes, wanted = forcing.plan_of(arrays, shape)
+    plan, nodes, wanted = forcing.plan_of(arrays, shape, machine)
     if isinstance(plan, MeshPlan):
-        return Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted)
-    at = {n: i for i, n in enumerate(nodes)}
-    specs = [
-        Spec(
-            n.op,
-            () if n.value is not None else tuple(at[x] for x in n.inputs),
-            _most(n),
-            n.dtype,
-            n.order,
-            n.site,
-            n.value is not None,
-        )
-        for n in nodes
-    ]
-    return Plan(plan.steps, specs, Mesh(1), None, None, wanted)
+        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine)
+    else:
+        shown = Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine)
+    if budget is not None:
+        within(shown.memory_bytes, budget)
+    return shown
 
 
-def _most(n: Node) -> tuple[int, ...]:
-    """The shape, with the largest value of lengths that masks decide."""
-    return tuple((d.value if d.value is not None else d.mask.size) if isinstance(d, Length) else d for d in n.shape)
+def machine_for(network: Any, objective: str) -> Machine:
+    """The machine that a plan is made for."""
+    if objective not in ("time", "bytes"):
+        raise ConfigError(message(f"no objective {objective!r}", cure='Use objective="time" or objective="bytes"'))
+    machine = FIXED if network is None else replace(FIXED, network_rate=parse_rate(network))
+    if objective == "bytes":
+        machine = replace(machine, memory_rate=math.inf, flop_rate=math.inf, latency=0.0)
+    return machine
+
+
+def parse_rate(network: Any) -> float:
+    """Bytes per second from "10Gbit" or a number of bytes.
+
+    >>> parse_rate("10Gbit")
+    1250000000.0
+    """
+    text = str(network).strip().lower().removesuffix("/s")
+    for unit, factor in (("gbit", 1e9 / 8), ("mbit", 1e6 / 8), ("gb", 1e9), ("mb", 1e6), ("", 1.0)):
+        if text.endswith(unit):
+            try:
+                rate = float(text.removesuffix(unit)) * factor
+            except ValueError:
+                break
+            if rate > 0:
+                return rate
+            break
+    raise ConfigError(message("network is a rate", got=repr(network), cure='Write network="10Gbit"'))

@@ -11,6 +11,7 @@ from tilewise.api.reductions import reduce_ufunc, scan_ufunc, segment_ufunc
 from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import _NUMBERS as NUMBERS
 from tilewise.array.arithmetic import (
     BACKWARD,
     CannotRecord,
@@ -19,7 +20,6 @@ from tilewise.array.arithmetic import (
     ufunc_node,
     unary,
 )
-from tilewise.array.arithmetic import _NUMBERS as NUMBERS
 from tilewise.array.arithmetic import _strict_errors as strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of

@@ -18,8 +18,8 @@ from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import Array, meta, node_of, on_cell
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.join import copy as copy_node
-from tilewise.ops.views import strided
 from tilewise.ops.join import reshape as reshape_node
+from tilewise.ops.views import strided
 
 
 def shown(x: Array, nd: ND) -> Array:

@@ -494,7 +494,9 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
     if nd is not None:
         if t is not Array or nd.nbytes < rec.eager_limit():
             r = ufunc(nd)
-            return from_buffer(r) if type(r) is ND else rec.wrap(r)
+            if type(r) is ND:
+                return from_buffer(r)
+            return from_buffer(asarray(r), True) if type(r) in _NUMBERS else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))

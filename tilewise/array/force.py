@@ -34,7 +34,7 @@ from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
 from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
-from tilewise.plan.mesh import MeshPlan
+from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.store import pool
 
 PENDING: dict[int, weakref.ref[Cell]] = {}  # every pending cell, by id
@@ -128,6 +128,9 @@ def _run(
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
         return compare(nodes, values, settings), set()
+    session = current_session()
+    if session is not None and session.memory is not None:
+        within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
     if plan.bases:
         _loosen(nodes, plan.bases, outputs)
     try:
@@ -174,16 +177,34 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
 def check_budget(plan: MeshPlan) -> None:
     """Refuse a plan that needs more memory per worker than the session allows."""
     session = current_session()
-    if session is None or session.memory is None:
-        return
-    need = peak_bytes(plan.steps, plan.specs, plan.layouts, plan.mesh, plan.wanted)
-    if need > session.memory:
+    if session is not None and session.memory is not None:
+        need = peak_bytes(plan.steps, plan.specs, plan.layouts, plan.mesh, plan.wanted)
+        within(need, session.memory)
+
+
+def within(need: int, allowed: int) -> None:
+    """Raise if a plan needs more than is allowed."""
+    if need > allowed:
         raise MemoryBudgetError(
             message(
-                f"a worker would need {need:,} bytes and may use {session.memory:,}",
+                f"a worker would need {need:,} bytes and may use {allowed:,}",
                 cure="Use more workers, evaluate in smaller parts, or raise memory=",
             )
         )
+
+
+def specs_of(nodes: Sequence[Node]) -> list[Spec]:
+    """The types of a graph's nodes; lengths that masks decide at the most they can be."""
+    at = {n: i for i, n in enumerate(nodes)}
+    out = []
+    for n in nodes:
+        inputs = () if n.value is not None else tuple(at[x] for x in n.inputs)
+        out.append(Spec(n.op, inputs, _most(n), n.dtype, n.order, n.site, n.value is not None))
+    return out
+
+
+def _most(n: Node) -> tuple[int, ...]:
+    return tuple((d.mask.size if d.value is None else d.value) if isinstance(d, Length) else d for d in n.shape)
 
 
 def plan_mesh(

@@ -71,6 +71,31 @@ def _index_at_hand(nd: Any, key: Array) -> Any:
     return index
 
 
+def _indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
+    """The same for a tuple with masks or index arrays in it."""
+    parts = []
+    most = 0
+    for k in key:
+        if type(k) is Array:
+            cell = k._cell
+            if cell.node is not None or k._gen != cell.gen:
+                return None
+            index: Any = k._nd
+            if index.ndim == 0 or index.dtype.kind not in "biu":
+                return None
+            if index.size > most:
+                most = index.size
+            parts.append(index)
+        elif type(k) in _BASIC_TYPES:
+            parts.append(k)
+        else:
+            return None
+    limit = current().eager_bytes
+    if nd.ndim == 0 or nd.nbytes >= limit or most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit:
+        return None
+    return tuple(parts)
+
+
 def getitem(self: Array, key: Any) -> Any:
     """self[key]."""
     cell = self._cell
@@ -95,6 +120,10 @@ def getitem(self: Array, key: Any) -> Any:
                 return r
         elif t is Array and not self._fixed:
             index = _index_at_hand(self._nd, key)
+            if index is not None:
+                return rec.wrap(self._nd[index])  # type: ignore[index]
+        elif t is tuple and not self._fixed:
+            index = _indices_at_hand(self._nd, key)
             if index is not None:
                 return rec.wrap(self._nd[index])  # type: ignore[index]
     key = plain_key(key)
@@ -158,12 +187,12 @@ def select(x: Array, key: Any) -> Any:
     """x[key] with index arrays or masks."""
     arrays: list[Array] = [x]
     rec.find_arrays(key if type(key) is tuple else (key,), arrays)
-    if not rec.numeric(x.dtype) or all(rec.known(a) is not None for a in arrays) and _touches_little(x, key):
+    if not rec.numeric(x.dtype) or (all(rec.known(a) is not None for a in arrays) and _touches_little(x, key)):
         return _select_now(x, key)
     if _is_mask(key):
         return _select_mask(x, key)
     parts = key if type(key) is tuple else (key,)
-    if any(_is_mask(k) or isinstance(k, list) and np.asarray(rec.unwrap(k)).dtype == np.bool_ for k in parts):
+    if any(_is_mask(k) or (isinstance(k, list) and np.asarray(rec.unwrap(k)).dtype == np.bool_) for k in parts):
         return _select_now(x, key)
     try:
         recorded = _gather(x, parts)

@@ -20,6 +20,7 @@ from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, root
 from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
 from tilewise.ir.node import Node, known_leaf
@@ -194,6 +195,20 @@ def small(arrays: Sequence[Array], extra: int = 0) -> bool:
             return False
         touched = max(touched, nd.nbytes)
     return touched < eager_limit()
+
+
+def slight(a: Any, b: Any) -> bool:
+    """Whether a product of known ndarrays is a matrix times a vector, here, with a small result.
+
+    Such a product is one call of BLAS, recorded or not; recorded, it would make all that follows pending.
+    """
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or a.ndim + b.ndim not in (2, 3) or 0 in (a.ndim, b.ndim):
+        return False
+    settings = current()
+    inner = a.shape[0] if a.ndim == 1 else b.shape[0]
+    if settings.engine is not None or max(a.nbytes, b.nbytes) >= settings.eager_bytes * max(inner, 1):
+        return False
+    return cluster_here(settings.blocks)[0] is None
 
 
 def numeric(*dtypes: np.dtype[Any]) -> bool:

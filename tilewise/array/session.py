@@ -43,11 +43,13 @@ class Session:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
         count = worker_count(engine, workers, mesh)
         self.engine = engine
-        self.memory = _budget(memory)
+        self.memory = byte_budget(memory)
         self.mesh = Mesh(count, current().blocks)
         self.cluster: Cluster | None = None
         self._token: Token[Session | None] | None = None
         if threads is not None:
+            if not isinstance(threads, int) or threads < 1:
+                raise ConfigError(message("a session needs at least one thread", got=f"threads={threads!r}"))
             thread_pool.set_threads(threads)
         if engine == "virtual":
             self.cluster = Virtual(self.mesh)
@@ -78,7 +80,7 @@ class Session:
         return f"<session {self.engine}, {self.workers} worker{'s' if self.workers > 1 else ''}>"
 
 
-def _budget(memory: Any) -> int | None:
+def byte_budget(memory: Any) -> int | None:
     """Bytes per worker from what the user gave."""
     try:
         return None if memory is None else parse_bytes(memory)

@@ -171,14 +171,15 @@ def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any
     """x with rows before and after it from its own margins; None if it has none, or is only a part of what has."""
     if low == high == 0:
         return x
-    base = x.base
-    if not isinstance(base, np.ndarray) or _margined.get(id(base)) is not base or base.strides != x.strides:
+    base: Any = x.base
+    if base is None or _margined.get(id(base)) is not base or base.strides != x.strides:
         return None
     first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
     whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])
     if not whole or max(low, high) > MARGIN:
         return None
-    return base[first - low : first + x.shape[0] + high]
+    wide: np.ndarray[Any, Any] = base[first - low : first + x.shape[0] + high]
+    return wide
 
 
 def fresh(node: Node) -> np.ndarray[Any, Any]:
@@ -237,9 +238,7 @@ def _ranges(n: int) -> list[tuple[int, int]]:
     return [(n * i // parts, n * (i + 1) // parts) for i in range(parts)]
 
 
-def run_pass(
-    step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], values: Values, noted: set[Node]
-) -> None:
+def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
     """Allocate what the pass makes, then run its kernel."""
     outs: list[Any] = []
     targets: list[tuple[int, Any]] = []
@@ -280,7 +279,7 @@ def _kept(out: np.ndarray[Any, Any], node: Node, step: Pass, k: int) -> np.ndarr
     """The output as the kernel wants it: reductions without the axes they keep with length one."""
     if step.kernel.outputs[k].reduce is None or node.ndim != len(step.kernel.reduced):
         return out
-    return out[(*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis)]  # type: ignore[no-any-return]
+    return out[(*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis)]
 
 
 def _target(base: Any, node: Node, ours: bool, window: Window, inputs: list[Any]) -> np.ndarray[Any, Any]:

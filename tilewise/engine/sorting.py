@@ -1,8 +1,8 @@
 """Sample sort: blocks that are sorted each become one sorted array. In: sorted blocks. Out: evenly cut sorted blocks.
 
-Four exchanges whose contents depend on data: samples of every worker to all (each then knows the same splitters), elements to
-the worker whose range they fall in, how many each then has, and a last recut to the cuts the plan promised. Their bytes are
-bounded before (plan/mesh.py) and counted as they arrive.
+Four exchanges whose contents depend on data: samples of every worker to all (each then knows the same splitters),
+elements to the worker whose range they fall in, how many each then has, and a last recut to the cuts the plan promised.
+Their bytes are bounded before (plan/mesh.py) and counted as they arrive.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class Shuffle:
         """What worker `index` has afterwards, from its own part and what came from each other worker."""
         if self.stage == 0:
             source = {0: merged(source)}
-        every = [
-            self.cut(index, index, source) if w == index else arrived[w] for w in range(self.mesh.workers)
-        ]
+        every = [self.cut(index, index, source) if w == index else arrived[w] for w in range(self.mesh.workers)]
         if self.stage == 0:
             return {0: source[0], 1: splitters(every, self.mesh.workers)}
         if self.stage == 1:
@@ -71,7 +69,9 @@ class Shuffle:
     def _recut(self, sender: int, receiver: int, source: dict[int, ND]) -> ND:
         """The run of the sender's elements that the receiver's blocks take."""
         start = int(source[1][:sender].sum())
-        boxes = [p.box[0] for p in self._exchange(source[1]).pieces if (p.src_worker, p.dst_worker) == (sender, receiver)]
+        boxes = [
+            p.box[0] for p in self._exchange(source[1]).pieces if (p.src_worker, p.dst_worker) == (sender, receiver)
+        ]
         return source[0][min(boxes)[0] - start : max(boxes)[1] - start] if boxes else source[0][:0]
 
     def _assemble(self, index: int, run: ND) -> dict[int, ND]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.rounds import Move, Round, rounds
-from tilewise.engine.sorting import Shuffle
+from tilewise.engine.rounds import Move, Round, Run, rounds
 from tilewise.engine.run import Runner, compiled, interpreted, widened
+from tilewise.engine.sorting import Shuffle
 from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import DRIVER, Exchange, Layout, Mesh, OnDriver, Partial, Piece, Shard, held_box, place
 from tilewise.plan.mesh import LocalNode, MeshPlan
@@ -135,6 +135,7 @@ class Worker:
                 count += self._join(act, {DRIVER: list(scattered.get(act, []))} if act.scatter else {})
                 self._free(act.frees)
             else:
+                assert isinstance(act, Run), "a shuffle always crosses"
                 self._run(learned, act.first, act.last)
         receivers = this.receivers(self.index, p)
         return (count, *([piece for m in this.cuts for piece in self._cut(m, v)] for v in receivers))

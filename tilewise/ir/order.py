@@ -1,4 +1,4 @@
-"""Memory order: which axis is slowest and which fastest, as NumPy would keep it. In: shapes, strides. Out: permutations.
+"""Memory order: which axis is slowest, which fastest, as NumPy would keep it. In: shapes, strides. Out: permutations.
 
 An order is a permutation of the axes from slowest to fastest; None stands for C order.
 """

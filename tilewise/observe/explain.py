@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.cost.model import FIXED, exchange_seconds
+from tilewise.cost.model import FIXED, Machine, exchange_seconds
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, route
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
 MIB = 1 << 20
 
@@ -50,7 +50,8 @@ class ExchangeRow:
 
     def __str__(self) -> str:
         most = "at most " if self.bound else ""
-        return f"  {self.kind:<18} {self.value:<28} {self.source} -> {self.target:<24} {most}{self.bytes:,} bytes  {self.where}"
+        way = f"{self.source} -> {self.target}"
+        return f"  {self.kind:<18} {self.value:<26} {way:<54} {most + format(self.bytes, ','):>14} bytes  {self.where}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ class Plan:
         layouts: Sequence[Layout] | None,
         plan: MeshPlan | None,
         results: Sequence[int],
+        machine: Machine = FIXED,
     ) -> None:
+        self._machine = machine
         self.mesh = mesh
         self._specs = specs
         self._layouts = layouts
@@ -133,19 +136,22 @@ class Plan:
     @property
     def layouts(self) -> tuple[tuple[str, Layout], ...]:
         """Operator and layout of every node."""
-        return tuple((s.op.label(), lay) for s, lay in zip(self._specs, self._layouts or [Replicate()] * len(self._specs), strict=True))
+        return tuple(
+            (s.op.label(), lay)
+            for s, lay in zip(self._specs, self._layouts or [Replicate()] * len(self._specs), strict=True)
+        )
 
     def _exchange(self, spec: Spec, e: Any) -> None:
         moved = e.bytes(spec.dtype.itemsize)
         self.parts.append(
             ExchangeRow(str(e.kind), _value(spec), describe(e.src), describe(e.dst), moved, _where(spec.site))
         )
-        self.seconds += exchange_seconds(moved, self.mesh, FIXED)
+        self.seconds += exchange_seconds(moved, self.mesh, self._machine)
 
     def _sort(self, spec: Spec, most: int) -> None:
         row = ExchangeRow("sample sort", _value(spec), "sorted blocks", "sorted", most, _where(spec.site), bound=True)
         self.parts.append(row)
-        self.seconds += exchange_seconds(most, self.mesh, FIXED)
+        self.seconds += exchange_seconds(most, self.mesh, self._machine)
 
     def _row(self, step: Step) -> StepRow:
         specs = self._specs
@@ -155,15 +161,18 @@ class Plan:
         if isinstance(step, Pass):
             ops = tuple(specs[m].op.label() for m in (*step.members, *(o for o in made if o not in step.members)))
             read, written = sum(self._bytes(x) for x in step.inputs), sum(self._bytes(x) for x in made)
-            self.seconds += (read + written) / FIXED.memory_rate
+            self.seconds += (read + written) / self._machine.memory_rate
             space = specs[step.space]
-            return StepRow("pass", ops, space.shape, str(space.dtype), layout, read, written, _where(first.site), step.kernel)
+            return StepRow(
+                "pass", ops, space.shape, str(space.dtype), layout, read, written, _where(first.site), step.kernel
+            )
         kind = {View: "view", Call: "numpy", Write: "write"}[type(step)]
-        inputs = (step.input,) if isinstance(step, View) else step.inputs if isinstance(step, Call) else (step.base, *step.inputs)  # type: ignore[union-attr]
-        read = 0 if kind == "view" else sum(self._bytes(x) for x in inputs)
+        read = 0 if kind == "view" else sum(self._bytes(x) for x in reads(step))
         written = 0 if kind == "view" else sum(self._bytes(x) for x in made)
-        self.seconds += (read + written) / FIXED.memory_rate
-        return StepRow(kind, (first.op.label(),), first.shape, str(first.dtype), layout, read, written, _where(first.site))
+        self.seconds += (read + written) / self._machine.memory_rate
+        return StepRow(
+            kind, (first.op.label(),), first.shape, str(first.dtype), layout, read, written, _where(first.site)
+        )
 
     def _bytes(self, pos: int) -> int:
         return held_bytes(self._specs[pos], None if self._layouts is None else self._layouts[pos], self.mesh)
@@ -174,7 +183,8 @@ class Plan:
         if self.mesh.blocks > 1:
             who += f" of {self.mesh.blocks} blocks"
         lines = [
-            f"Plan for {who}: {len(self.stages)} stages, {passes} passes, {len(self.exchanges)} exchanges",
+            f"Plan for {who}: {_count(len(self.stages), 'stage')}, {_count(passes, 'pass')}, "
+            f"{_count(len(self.exchanges), 'exchange')}",
             f"{self.network_bytes:,} bytes cross between workers, peak {self.memory_bytes / MIB:,.2f} MiB per worker, "
             f"predicted {self.seconds * 1e3:,.3f} ms",
         ]
@@ -197,6 +207,11 @@ class Plan:
         """For notebooks: the same table."""
         text = str(self).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return f"<pre>{text}</pre>"
+
+
+def _count(n: int, what: str) -> str:
+    many = what + ("es" if what.endswith("s") else "s")
+    return f"{n} {what if n == 1 else many}"
 
 
 def _value(spec: Spec) -> str:

@@ -78,7 +78,8 @@ class Profile:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.seconds * 1e3:,.1f} ms, {self.network_bytes:,} bytes between workers, {len(self.fallbacks)} fallbacks",
+            f"{self.seconds * 1e3:,.1f} ms, {self.network_bytes:,} bytes between workers, "
+            f"{len(self.fallbacks)} fallbacks",
             f"{'calls':>6} {'ms':>10} {'GB/s':>7}  what",
         ]
         for r in self.kernels:

@@ -8,7 +8,6 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 
-
 # Kept in the plan's key, because the compiler simplifies with them; every other scalar is an argument of the kernel.
 _SHARP = frozenset((0, 1, -1, 2))
 

@@ -1,8 +1,8 @@
 """What a mesh may do with an operator. In: a node, where its operands lie. Out: rules: layouts of operands and result.
 
-Most rules follow from index letters (DESIGN, the one idea): cutting a letter shards the operands that have it, replicates
-the others, and shards the result, or makes it partial if the letter is reduced. Cuts are inherited from the largest operand
-that is already cut along the letter, so that nothing moves that need not.
+Most rules follow from index letters (DESIGN, the one idea): cutting a letter shards the operands that have it,
+replicates the others, and shards the result, or makes it partial if the letter is reduced. Cuts are inherited from the
+largest operand that is already cut along the letter, so that nothing moves that need not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tilewise.ops.views import Arrange, Cut, explain
 
 WHOLE = Replicate()
 ASSOCIATIVE = frozenset(
-    "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
+    "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor "
+    "bitwise_and bitwise_or bitwise_xor".split()
 )
 
 

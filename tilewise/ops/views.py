@@ -146,6 +146,12 @@ class Cut(Op):
     def numpy(self, *arrays: Any) -> Any:
         return arrays[0][self.key()]
 
+    def label(self) -> str:
+        parts = []
+        for start, step, length in zip(self.starts, self.steps, self.lengths, strict=True):
+            parts.append(f"{start}:{start + step * length}" + ("" if step == 1 else f":{step}"))
+        return f"cut [{', '.join(parts)}]"
+
     def key(self) -> tuple[slice, ...]:
         """The index."""
         out = []
@@ -162,6 +168,9 @@ class Arrange(Op):
     axes: tuple[int | None, ...]
     lengths: tuple[int, ...]  # of new axes, where `axes` is None; of no meaning elsewhere
     name = "arrange"
+
+    def label(self) -> str:
+        return f"arrange ({', '.join('new' if a is None else str(a) for a in self.axes)})"
 
     def numpy(self, *arrays: Any) -> Any:
         x = arrays[0]
@@ -200,7 +209,8 @@ def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ..
         and shape == base.shape
         and dtype == base.dtype
         and all(
-            s == w or d == 1 for s, w, d in zip(strides, strides_of(shape, dtype.itemsize, base.order), shape, strict=True)
+            s == w or d == 1
+            for s, w, d in zip(strides, strides_of(shape, dtype.itemsize, base.order), shape, strict=True)
         )
     ):
         return base

@@ -51,7 +51,9 @@ def native_reduce(node: Node) -> bool:
     return supports_reduce(op.fn, op.dtype.name)
 
 
-def fuse(nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None = None) -> list[Step]:
+def fuse(
+    nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None = None
+) -> list[Step]:
     """Steps that compute every wanted node."""
     return _Fuser(nodes, wanted, fusion, layouts).steps()
 

@@ -1,7 +1,7 @@
 """Plans for several workers. In: a placed graph. Out: stages of steps and exchanges with exact bytes, ready to ship.
 
-Every worker runs the same steps on its own blocks. `local(pos, block)` is a node as one block sees it: its own sizes, and
-an operator adapted to where the block lies.
+Every worker runs the same steps on its own blocks. `local(pos, block)` is a node as one block sees it: its own sizes,
+and an operator adapted to where the block lies.
 """
 
 from __future__ import annotations
@@ -165,7 +165,15 @@ def build(
     """Assemble a plan from fused steps."""
     at = {n: i for i, n in enumerate(nodes)}
     specs = tuple(
-        Spec(n.op, () if n.value is not None else tuple(at[x] for x in n.inputs), n.dims, n.dtype, n.order, n.site, n.value is not None)
+        Spec(
+            n.op,
+            () if n.value is not None else tuple(at[x] for x in n.inputs),
+            n.dims,
+            n.dtype,
+            n.order,
+            n.site,
+            n.value is not None,
+        )
         for n in nodes
     )
     routes = tuple(

@@ -19,7 +19,6 @@ from tilewise.ops.rules import Rule, rules
 from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
-
 INNER_AXIS = 1.25  # pieces cut along a fast axis are many short runs of memory
 
 
