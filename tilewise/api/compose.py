@@ -118,7 +118,7 @@ def _recorder(func: Any) -> Callable[..., Any]:
     def recorder(*args: Any, **kwargs: Any) -> Any:
         result = rec.wrap(_made(func)(*args, **kwargs))
         if type(result) is Array and result.ndim == 0 and not any(result is a for a in args):
-            result._fixed = not func.__name__.startswith("_")
+            result._fixed = func is not np.select and not func.__name__.startswith("_")  # select gives 0-d arrays
         return result
 
     return recorder

@@ -227,6 +227,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if (type(src) is not Array and (np.ndim(src) == 0 or np.asarray(src).dtype == BOOL)) or getattr(
         src, "dtype", None
     ) == BOOL:
+        if type(src) is int and dst.dtype.kind in "iu":
+            np.array(src, dst.dtype)  # NumPy's OverflowError, if it does not fit
         src = np.asarray(rec.unwrap(src))
         if src.dtype == BOOL or not np.can_cast(src.dtype, dst.dtype, casting):  # type: ignore[arg-type]
             return NotImplemented

@@ -172,7 +172,7 @@ def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any
     if low == high == 0:
         return x
     base: Any = x.base
-    if base is None or _margined.get(id(base)) is not base or base.strides != x.strides:
+    if base is None or _margined.get(id(base)) is not x.base or base.strides != x.strides:
         return None
     first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
     whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])
