@@ -12,6 +12,7 @@ from tilewise.api.dispatch import call, implements, into
 from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import _NUMBERS as NUMBERS
 from tilewise.array.arithmetic import binary
 from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.config import current
@@ -75,7 +76,9 @@ def _matmul_operator(self: Array, other: Any) -> Any:
             b: Any = other._nd
             if a.nbytes + b.nbytes < current().eager_bytes or rec.slight(a, b):
                 r = a @ b
-                return from_buffer(r) if type(r) is np.ndarray else rec.wrap(r)
+                if type(r) is np.ndarray:
+                    return from_buffer(r)
+                return from_buffer(np.asarray(r), True) if type(r) in NUMBERS else rec.wrap(r)
     return NotImplemented if _numbers(self, other) else matmul(self, other)
 
 

@@ -384,7 +384,9 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     >>> tw.frombuffer(b"abc", dtype="uint8")
     Array([97, 98, 99], dtype=uint8)
     """
-    return array(np.frombuffer(buffer, dtype, count, offset))
+    nd = np.frombuffer(buffer, dtype, count, offset).copy()
+    nd.flags.writeable = False  # a write could not reach the buffer
+    return from_buffer(nd)
 
 
 def _device(device: Any) -> None:

@@ -17,7 +17,8 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import assign, check_writable
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, meta
+from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.config import current
 from tilewise.errors import TilewiseError
 
 Recorder = Callable[..., Any]
@@ -57,6 +58,16 @@ def implements(*functions: Any, view: bool = False) -> Callable[[Recorder], Reco
 
 def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
+    if func in PRODUCTS and len(args) == 2 and not kwargs:
+        x, y = args
+        if type(x) is Array and type(y) is Array and not x._fixed and not y._fixed:
+            c, d = x._cell, y._cell
+            if c.node is None and d.node is None and x._gen == c.gen and y._gen == d.gen:
+                a: Any = x._nd
+                b: Any = y._nd
+                if a.nbytes + b.nbytes < current().eager_bytes:
+                    r = func(a, b)
+                    return from_buffer(r) if type(r) is np.ndarray and r.base is None else rec.wrap(r, (x, y))
     if func in MUTATORS:
         return mutate(func, MUTATORS[func], args, kwargs)
     if len(args) > 1 and len(args) > (at := out_at(func)) and args[at] is not None:

@@ -233,11 +233,14 @@ _BINARY = {
 
 def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NEP 13: NumPy's own ufuncs on Arrays."""
-    if not kwargs and method == "__call__" and len(inputs) == 2 and f in _BINARY:
+    if not kwargs and method == "__call__" and len(inputs) == 2:
         a, b = inputs
-        if b is self and type(a) in NUMBERS and f in BACKWARD:  # a NumPy scalar's operator does not ask for ours
-            return BACKWARD[f](self, a)
-        return binary(f, a, b)
+        if b is self and type(a) in NUMBERS:  # a NumPy scalar's operator does not ask for ours
+            operator = BACKWARD.get(f)
+            if operator is not None:
+                return operator(self, a)
+        if f in _BINARY:
+            return binary(f, a, b)
     if f.signature is not None or (getattr(np, f.__name__, None) is not f and not _from_scipy(f)):
         return _gufunc(f, method, inputs, kwargs)
     ours = wrapped(f.__name__)

@@ -65,10 +65,10 @@ def register(cell: Cell) -> None:
 def pending_cells() -> list[Cell]:
     """All cells that must still be computed."""
     found = [ref() for ref in list(PENDING.values())]
-    return [c for c in found if c is not None and _waiting(c)]
+    return [c for c in found if c is not None and waiting(c)]
 
 
-def _waiting(c: Cell) -> bool:
+def waiting(c: Cell) -> bool:
     """Whether a cell must be evaluated (a node may have the value that a failed evaluation got to)."""
     return c.node is not None and not isinstance(c.node.value, Remote)
 
@@ -76,7 +76,7 @@ def _waiting(c: Cell) -> bool:
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        targets = [c for c in cells if _waiting(c)]
+        targets = [c for c in cells if waiting(c)]
         if not targets:
             return
         settings = current()

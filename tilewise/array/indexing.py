@@ -380,9 +380,13 @@ def setitem(self: Array, key: Any, value: Any) -> None:
             v = value
             t = type(v)
             if t is Array:
-                v = rec.known(value)
-                if value._fixed and v is not None:
-                    v = v[()]  # NumPy's conversion of a number, and its complaint
+                c = value._cell
+                if c.node is not None:
+                    v = None
+                else:
+                    v = value._nd if value._gen == c.gen else meta(value)
+                    if value._fixed:
+                        v = v[()]  # NumPy's conversion of a number, and its complaint
             elif t is list or t is tuple:  # may hold Arrays
                 v = None
             if v is not None and ((cell.leaf is None and cell.exports is None) or cell.free_to_write()):

@@ -107,14 +107,15 @@ def repeats(nodes: Sequence[Node]) -> bool:
 def settle(x: Array) -> bool:
     """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node.
 
-    True if it flushed: much may be known now, and little enough to be done at once.
+    True if x is known since: much may be, and little enough to be done at once.
     """
     node = x._cell.node
     again = node is not None and repeats((node,))
     del node  # what is held here cannot be updated in place
-    if again:
-        forcing.flush()
-    return again
+    if not again:
+        return False
+    forcing.flush()
+    return not forcing.waiting(x._cell)
 
 
 def turned(args: Sequence[Any]) -> bool:
@@ -134,7 +135,7 @@ def turned(args: Sequence[Any]) -> bool:
     if bit is None or not trail & bit or not current().flush:
         return False
     forcing.flush()
-    return True
+    return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
 
 
 # -- operands ------------------------------------------------------------------------------------------------------
@@ -262,6 +263,12 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
         elif t in _ATOMS:
             plain.append(a)
         elif t is list or t is tuple:
+            for v in a:
+                if type(v) not in _ATOMS:
+                    break
+            else:  # axes, shapes
+                plain.append(a)
+                continue
             inner: list[Any] = []
             touched = max(touched, look(a, inner, arrays, foreign) * len(a))
             plain.append(inner if t is list else tuple(inner))

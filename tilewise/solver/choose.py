@@ -78,6 +78,7 @@ class _Chooser:
         self.layouts: list[Layout] = []
         self.new: dict[Node, int] = {}  # given node -> position of its value
         self.moved: dict[tuple[int, Layout], int] = {}
+        self.at: dict[Node, int] = {}
         self.landed: dict[int, int] = {}  # leaf on the driver -> its first copy on the workers
         self.pins: list[Node] = []  # keeps rebuilt nodes alive: equal structure must stay one node
 
@@ -100,6 +101,11 @@ class _Chooser:
         return Placed(tuple(self.nodes), tuple(self.layouts), leaves, ends, landed)
 
     def _add(self, node: Node, layout: Layout) -> int:
+        """A node's position. Views that turn out to be the same make their users the same: each node stands once."""
+        known = self.at.get(node)
+        if known is not None:
+            return known
+        self.at[node] = len(self.nodes)
         self.nodes.append(node)
         self.layouts.append(layout)
         return len(self.nodes) - 1
@@ -229,6 +235,7 @@ class _Chooser:
         index = {k: new for new, k in enumerate(keep)}
         self.pins = self.nodes
         self.nodes = [fresh[k] for k in keep]
+        self.at = {n: i for i, n in enumerate(self.nodes)}
         self.layouts = [self.layouts[k] for k in keep]
         self.new = {n: index[to[k]] for n, k in self.new.items()}
         moved = {(index[to[i]], index[to[m]]) for (i, _), m in self.moved.items()}
