@@ -12,8 +12,7 @@ from tilewise.api.dispatch import call, implements, into
 from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import _NUMBERS as NUMBERS
-from tilewise.array.arithmetic import binary
+from tilewise.array.arithmetic import NUMBERS, binary
 from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.config import current
 from tilewise.ir.node import Node

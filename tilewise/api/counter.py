@@ -15,8 +15,8 @@ import numpy as np
 from tilewise.api.create import _shape as shape_of
 from tilewise.api.dispatch import call
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import assign
 from tilewise.array.handle import Array, from_buffer
+from tilewise.array.writing import assign
 from tilewise.ops.random import Random, bits, draw, scaled
 
 ELSEWHERE = 1 << 32  # positions set aside for a draw that NumPy makes

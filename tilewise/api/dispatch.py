@@ -15,9 +15,9 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import assign, check_writable
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.writing import assign, check_writable
 from tilewise.config import current
 from tilewise.errors import TilewiseError
 

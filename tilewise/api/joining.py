@@ -13,8 +13,9 @@ from tilewise.api.reductions import node_for
 from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import apply_ufunc, assign
+from tilewise.array.arithmetic import apply_ufunc
 from tilewise.array.handle import Array, meta, node_of
+from tilewise.array.writing import assign
 from tilewise.ir.node import Node
 from tilewise.ir.order import by_strides, fortran, same_order
 from tilewise.ops import sort as sorts

@@ -11,8 +11,8 @@ from tilewise.api import create, views
 from tilewise.api.dispatch import call, implements, mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import assign
 from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.array.writing import assign
 from tilewise.config import current
 from tilewise.ops.elementwise import cast
 from tilewise.ops.join import copy as copy_node

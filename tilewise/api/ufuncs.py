@@ -11,18 +11,11 @@ from tilewise.api.reductions import reduce_ufunc, scan_ufunc, segment_ufunc
 from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import _NUMBERS as NUMBERS
-from tilewise.array.arithmetic import (
-    BACKWARD,
-    CannotRecord,
-    binary,
-    store,
-    ufunc_node,
-    unary,
-)
-from tilewise.array.arithmetic import _strict_errors as strict_errors
+from tilewise.array.arithmetic import NUMBERS, CannotRecord, binary, strict_errors, ufunc_node, unary
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of
+from tilewise.array.operators import BACKWARD
+from tilewise.array.writing import store
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import scalar
 from tilewise.ops.const import const

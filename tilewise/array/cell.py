@@ -25,7 +25,7 @@ LOCK = threading.RLock()  # guards every change of a cell's state, and evaluatio
 
 
 class Outside(list[Any]):
-    """What there is of a buffer outside its cell: weak references to exports, and copies that workers hold (`homes`)."""
+    """What there is of a buffer outside its cell: weak references to exports, copies that workers hold (`homes`)."""
 
     __slots__ = ("homes",)
 
@@ -75,7 +75,7 @@ class Cell:
                 order = None if buf.flags.c_contiguous else by_strides(buf.shape, buf.strides)
                 found = known_leaf(buf, order, self.exports)
                 self.leaf = weakref.ref(found)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def free_to_write(self) -> bool:
         """Whether the buffer may be written at once: nobody else reads it."""

@@ -101,7 +101,8 @@ def raw(self: Array) -> bytes:
 
 def buffer(self: Array, flags: int) -> memoryview:
     """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
-    return memoryview(export(self))
+    shown: Any = export(self)
+    return memoryview(shown)
 
 
 def item(self: Array, *args: Any) -> Any:
@@ -137,7 +138,7 @@ def _rows(self: Array) -> Iterator[Any]:
     gen = cell.gen
     for i in range(nd.shape[0]):
         if cell.gen != gen:  # written to since, perhaps elsewhere
-            yield self[i]
+            yield self[i]  # type: ignore[index]
         else:
             r = nd[i]
             yield on_cell(cell, r) if type(r) is np.ndarray else r

@@ -295,7 +295,9 @@ def check_same(n: Node, got: ND, want: ND) -> None:
     """Raise if a node's value differs from NumPy's beyond what docs/semantics.md allows."""
     same = got.dtype == want.dtype and got.shape == want.shape
     if same and n.dtype.kind in "fc":
-        loose = 0.0 if n.op.name not in ("map", "reduce", "scan", "contract") else 1e-6 if n.dtype.itemsize <= 4 else 1e-12
+        loose = (
+            0.0 if n.op.name not in ("map", "reduce", "scan", "contract") else 1e-6 if n.dtype.itemsize <= 4 else 1e-12
+        )
         with np.errstate(all="ignore"):
             scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)), initial=0.0)
             same = bool(np.allclose(got, want, rtol=loose, atol=loose * float(scale), equal_nan=True))
@@ -386,9 +388,7 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     return out
 
 
-def plan_of(
-    arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED
-) -> tuple[Any, list[Node], list[int]]:
+def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED) -> tuple[Any, list[Node], list[int]]:
     """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
     with LOCK:
         settings = current()

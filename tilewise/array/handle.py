@@ -31,7 +31,9 @@ class Array:
     __slots__ = ("__weakref__", "_cell", "_fixed", "_gen", "_nd")
 
     _cell: Cell
-    _nd: ND | None  # shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet
+    _nd: (
+        ND | None
+    )  # shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet
     _gen: int
     _fixed: bool  # a number, as NumPy would return a scalar: immutable
 
@@ -58,7 +60,7 @@ class Array:
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes (asking for one that a mask decides evaluates the mask)."""
         nd = self._nd
-        return nd.shape if nd is not None else meta(self).shape
+        return nd.shape if nd is not None else meta(self).shape  # type: ignore[no-any-return]
 
     @shape.setter
     def shape(self, new: Any) -> None:
@@ -67,7 +69,9 @@ class Array:
         except ValueError as error:
             if "copy" not in str(error):
                 raise
-            text = "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            text = (
+                "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+            )
             raise AttributeError(text) from None
         self._nd = nd
 
@@ -76,7 +80,7 @@ class Array:
         """The type of the elements."""
         nd = self._nd
         if nd is not None:
-            return nd.dtype
+            return nd.dtype  # type: ignore[no-any-return]
         cell = self._cell
         return cell.node.dtype if cell.node is not None else cell.meta().dtype
 

@@ -34,7 +34,9 @@ NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by c
 
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
 _sites: dict[Place, int] = {}  # places of pending operations -> bit
-_lines: dict[Place, tuple[CodeType, tuple[str, int]]] = {}  # all places met -> file and line; keeps the code's id its own
+_lines: dict[
+    Place, tuple[CodeType, tuple[str, int]]
+] = {}  # all places met -> file and line; keeps the code's id its own
 MAX_LINES = 4096
 
 
@@ -158,13 +160,13 @@ def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
             if nd is None or value._gen != value._cell.gen:
                 nd = meta(value)
             if nd.ndim == 0:
-                return const(nd[()])
+                return const(nd[()])  # type: ignore[arg-type]
             if nd is value._cell.buf:
                 return value._cell.read()
         return node_of(value)
     nd = np.asarray(value, dtype)
     if nd.ndim == 0:
-        return const(nd[()])
+        return const(nd[()])  # type: ignore[arg-type]
     nd = nd.copy(order="K")
     return known_leaf(nd, by_strides(nd.shape, nd.strides))
 
@@ -292,7 +294,7 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
                 if x._nd is value:
                     return x
                 if x._cell.buf is value:
-                    return on_cell(x._cell, value)
+                    return on_cell(x._cell, value)  # type: ignore[arg-type]
             return from_buffer(value)
         return wrap_array(value, sources, foreign)
     if t in _NUMBERS:
@@ -360,7 +362,7 @@ _warned: set[tuple[str, str, int]] = set()
 
 def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """Gather, NumPy, wrap again; says so once per call site, or refuses, as configured."""
-    announce(name or getattr(func, "__name__", str(func)), args, kwargs)
+    announce(name or str(getattr(func, "__name__", func)), args, kwargs)
     return at_once(func, args, kwargs)
 
 

@@ -85,7 +85,9 @@ def byte_budget(memory: Any) -> int | None:
     try:
         return None if memory is None else parse_bytes(memory)
     except (TypeError, ValueError):
-        raise ConfigError(message("memory is a number of bytes", got=repr(memory), cure='Write memory="4GiB"')) from None
+        raise ConfigError(
+            message("memory is a number of bytes", got=repr(memory), cure='Write memory="4GiB"')
+        ) from None
 
 
 def worker_count(engine: str, workers: int | None, mesh: Any) -> int:
@@ -103,7 +105,11 @@ def worker_count(engine: str, workers: int | None, mesh: Any) -> int:
         raise ConfigError(message("a session needs at least one worker", got=f"workers={workers!r}"))
     if engine == "local" and workers != 1:
         raise ConfigError(
-            message("the local engine is one worker with many threads", got=f"workers={workers}", cure="threads=n, or another engine")
+            message(
+                "the local engine is one worker with many threads",
+                got=f"workers={workers}",
+                cure="threads=n, or another engine",
+            )
         )
     return workers
 

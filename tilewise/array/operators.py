@@ -1,0 +1,174 @@
+"""Python's operators on Arrays. In: operands. Out: what arithmetic.py and writing.py make of them.
+
+The first lines of each operator are the fast path: known operands that touch few bytes go straight to NumPy.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import (
+    BINARY,
+    ND,
+    NUMBERS,
+    POWERS,
+    apply_ufunc,
+    at_hand,
+    binary,
+    little,
+    pair,
+    unary,
+)
+from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.writing import inplace
+from tilewise.config import current
+
+
+def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
+    """`self op other`. Python's operator on NumPy's arrays and scalars is what a NumPy program would do."""
+
+    def method(self: Array, other: Any) -> Any:
+        cell = self._cell
+        t = type(other)
+        if cell.node is None and self._gen == cell.gen:
+            a: Any = self._nd
+            settings = current()
+            limit = settings.eager_bytes
+            if a.nbytes < limit:
+                b = other
+                if t is Array:
+                    c = other._cell
+                    if c.node is not None:
+                        return pair(ufunc, self, other)
+                    b = other._nd if other._gen == c.gen else meta(other)
+                    if a.shape != b.shape and not little(a, b, limit):
+                        return pair(ufunc, self, other) if settings.engine is None else binary(ufunc, self, other)
+                    if other._fixed:
+                        b = b[()]
+                elif t not in NUMBERS:
+                    if t is str or t is bytes:
+                        return rec.at_once(op, (self, other), {})
+                    return NotImplemented if _foreign(other) else binary(ufunc, self, other)
+                r = op(a[()] if self._fixed else a, b)
+                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+            if settings.engine is None and (t is Array or t in NUMBERS):
+                return pair(ufunc, self, other)
+        elif cell.node is not None and (t is Array or t in NUMBERS):
+            return pair(ufunc, self, other)
+        if _foreign(other):
+            return NotImplemented
+        if ufunc is np.multiply and t in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
+            return other * int(forcing.fetch(self))  # n * [0] repeats the list
+        if t is str or t is bytes:
+            return rec.at_once(op, (self, other), {})
+        return binary(ufunc, self, other)
+
+    return method
+
+
+asarray = np.asarray
+
+
+def _foreign(other: Any) -> bool:
+    """Whether Python should ask the other operand."""
+    t = type(other)
+    if t is Array or t in NUMBERS:
+        return False
+    if isinstance(other, np.ndarray | np.generic | int | float | complex | bool | list | tuple):
+        return False
+    return getattr(other, "__array_ufunc__", True) is None or hasattr(other, "__array_priority__")
+
+
+def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
+    def method(self: Array, other: Any) -> Any:
+        cell = self._cell
+        if cell.node is None and self._gen == cell.gen and type(other) in NUMBERS:
+            a: Any = self._nd
+            if a.nbytes < current().eager_bytes:
+                r = op(other, a[()] if self._fixed else a)
+                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+        if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
+            return other * int(forcing.fetch(self))  # [0] * n repeats the list
+        return binary(ufunc, other, self)
+
+    return method
+
+
+def _assigning(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Array]:
+    def method(self: Array, other: Any) -> Array:
+        cell = self._cell
+        if cell.node is None and self._gen == cell.gen and not self._fixed and cell.free_to_write():
+            a = self._nd
+            b = at_hand(other, type(other))
+            if b is not None and a.nbytes < current().eager_bytes:  # type: ignore[union-attr]
+                op(a, b)
+                return self
+        return inplace(ufunc, self, other)
+
+    return method
+
+
+def _unary(ufunc: np.ufunc) -> Callable[[Array], Any]:
+    def method(self: Array) -> Any:
+        return unary(ufunc, self)
+
+    return method
+
+
+_SEQUENCES = (list, tuple, str, bytes, bytearray)
+
+
+def _power(self: Array, other: Any, modulo: Any = None) -> Any:
+    if modulo is not None:
+        return NotImplemented
+    if type(other) in NUMBERS:
+        nd = at_hand(self, Array)
+        if nd is not None and nd.nbytes < rec.eager_limit():
+            return rec.wrap(nd**other)
+    if type(other) in (int, float) and other in POWERS and not self._fixed:  # numbers: (-inf) ** 0.5 is inf
+        kind = self.dtype.kind
+        if kind in "fc" or (type(other) is int and (other == 2 or (other == 1 and kind in "iu"))):
+            return apply_ufunc(POWERS[other], (self,))
+    return binary(np.power, self, other)
+
+
+_COMPARE = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+BACKWARD: dict[np.ufunc, Callable[[Array, Any], Any]] = {}  # what `number op array` ends in (api/ufuncs.py)
+
+for _name, _ufunc in BINARY.items():
+    _plain = getattr(operator, f"__{_name}__")
+    setattr(Array, f"__{_name}__", _forward(_ufunc, _plain))
+    BACKWARD[_ufunc] = _backward(_ufunc, _plain)
+    setattr(Array, f"__r{_name}__", BACKWARD[_ufunc])
+    setattr(Array, f"__i{_name}__", _assigning(_ufunc, getattr(operator, f"__i{_name}__")))
+for _name, _ufunc in _COMPARE.items():
+    setattr(Array, f"__{_name}__", _forward(_ufunc, getattr(operator, f"__{_name}__")))
+for _name, _one in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
+    setattr(Array, f"__{_name}__", _unary(_one))
+setattr(Array, "__pow__", _power)  # noqa: B010 (a checker sees no such method)
+
+
+def _divmod(self: Array, other: Any) -> Any:
+    return self // other, self % other
+
+
+def _rdivmod(self: Array, other: Any) -> Any:
+    return other // self, other % self
+
+
+setattr(Array, "__divmod__", _divmod)  # noqa: B010
+setattr(Array, "__rdivmod__", _rdivmod)  # noqa: B010
