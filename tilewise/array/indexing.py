@@ -545,8 +545,12 @@ class _Undecided(Exception):
 def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> None:
     """Raise NumPy's error now if the value cannot fit, where that can be known now."""
     if any(a.dtype == np.bool_ for a in arrays) or not source.known or not all(a.known for a in arrays):
-        alone = len(arrays) == 1 == len(spec) and getattr(source.shape[0], "mask", None) is arrays[0]
-        if alone and source.shape[1:] == shown.shape[arrays[0].ndim :]:
+        first = source.shape[0] if source.shape else None
+        if (
+            len(arrays) == 1 == len(spec)
+            and getattr(first, "mask", None) is arrays[0]
+            and source.shape[1:] == shown.shape[arrays[0].ndim :]
+        ):
             return
         raise _Undecided
     probe = [
