@@ -203,7 +203,7 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
 
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
-    if rec.turned((a, b)):
+    if forcing.PENDING and rec.turned((a, b)):
         return binary(ufunc, a, b)
     if strict_errors():
         return rec.at_once(ufunc, (a, b), {})

@@ -18,7 +18,7 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
-from tilewise.array.session import cluster_here, current_session
+from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
@@ -59,7 +59,7 @@ def register(cell: Cell) -> None:
     entry = _Pending(cell, _forget)
     entry.key = id(cell)
     PENDING[entry.key] = entry
-    cell.owner = current_session()
+    cell.owner = session_here()
 
 
 def pending_cells() -> list[Cell]:

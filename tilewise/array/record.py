@@ -35,7 +35,7 @@ NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by c
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
 _sites: dict[Place, int] = {}  # places of pending operations -> bit
 _lines: dict[
-    Place, tuple[CodeType, tuple[str, int]]
+    Place, tuple[CodeType, tuple[str, int], bool]
 ] = {}  # all places met -> file and line; keeps the code's id its own
 MAX_LINES = 4096
 
@@ -81,12 +81,13 @@ def note_site(node: Node, depth: int = 2) -> None:
         if len(_lines) >= MAX_LINES:
             _lines.clear()
             _sites.clear()
-        line = _lines[place] = (code, (code.co_filename, frame.f_lineno))
-    node.site = line[1] if not line[1][0].startswith(NUMPY) else _outside(frame)
+        line = _lines[place] = (code, (code.co_filename, frame.f_lineno), code.co_filename.startswith(NUMPY))
+    node.site = _outside(frame) if line[2] else line[1]
     trail = 0
-    for i in node.inputs:
-        trail |= i.trail
-    if not forcing.PENDING:
+    if forcing.PENDING:
+        for i in node.inputs:
+            trail |= i.trail
+    elif _sites:
         _sites.clear()
     bit = _sites.get(place)
     if bit is None:

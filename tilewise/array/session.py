@@ -118,6 +118,9 @@ _current: ContextVar[Session | None] = ContextVar("tilewise session", default=No
 _blocked: dict[int, Virtual] = {}
 
 
+session_here = _current.get  # as current_session, without a call in between: recording asks every time
+
+
 def current_session() -> Session | None:
     """The session in force here; None is the local engine."""
     return _current.get()
