@@ -5,7 +5,9 @@ The first lines of each operator are the fast path: known operands that touch fe
 
 from __future__ import annotations
 
+import opcode
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +32,49 @@ from tilewise.array.writing import inplace
 from tilewise.config import current
 
 
+class _Probe:
+    """Measures how many references an operator sees to an operand that only the expression has."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> int:
+        return sys.getrefcount(self)
+
+
+_named = _Probe()
+# Where an operand with a name counts the same (interpreters that borrow references), none is known to be temporary.
+_TEMPORARY = _Probe() + 0 if _Probe() + 0 < _named + 0 else 0
+_CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
+REUSE_BYTES = 256 * 1024  # as NumPy: below, a new result costs less than finding out
+_REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
+_BINARY_OP = opcode.opmap.get("BINARY_OP", -1)
+_operator_at: dict[tuple[int, int], tuple[Any, bool]] = {}  # place -> its code, whether an operator stands there
+
+
+def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any) -> bool:
+    """Whether an operand is the intermediate result of an expression that nobody can see: NumPy reuses those, too.
+
+    The caller must be Python code at an operator: C code may hold its only reference and still need the operand.
+    """
+    if ufunc not in _REUSING or a is not cell.buf or a.dtype.kind != "f" or not a.flags.writeable:
+        return False
+    if cell.leaf is not None or cell.exports is not None or sys.getrefcount(cell) > _CELL_ALONE:
+        return False
+    if type(b) is ND and (b.dtype != a.dtype or b.shape != a.shape):
+        return False
+    if type(b) is not ND and type(b) is not float and type(b) is not int:
+        return False
+    frame = sys._getframe(2)
+    place = (id(frame.f_code), frame.f_lasti)
+    found = _operator_at.get(place)
+    if found is None:
+        if len(_operator_at) > 4096:
+            _operator_at.clear()
+        found = (frame.f_code, frame.f_code.co_code[frame.f_lasti] == _BINARY_OP)
+        _operator_at[place] = found
+    return found[1]
+
+
 def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
     """`self op other`. Python's operator on NumPy's arrays and scalars is what a NumPy program would do."""
 
@@ -52,9 +97,14 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if other._fixed:
                         b = b[()]
                 elif t not in NUMBERS:
+                    if ufunc is np.multiply and t in _SEQUENCES and self._fixed and a.dtype.kind in "iu":
+                        return other * int(a)  # n * [0] repeats the list
                     if t is str or t is bytes:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
+                if a.nbytes >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
+                    ufunc(a, b, out=a)
+                    return self
                 r = op(a[()] if self._fixed else a, b)
                 return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
             if settings.engine is None and (t is Array or t in NUMBERS):
@@ -91,6 +141,9 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
         if cell.node is None and self._gen == cell.gen and type(other) in NUMBERS:
             a: Any = self._nd
             if a.nbytes < current().eager_bytes:
+                if a.nbytes >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
+                    ufunc(other, a, out=a)
+                    return self
                 r = op(other, a[()] if self._fixed else a)
                 return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
