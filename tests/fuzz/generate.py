@@ -165,7 +165,9 @@ class Generator(Chooser):
                 self.emit(f"np.{f}({a}, {b})", self.fresh(rough=True))
                 return
             option = self.rng.choice(("", "", ", dtype='float64'", ", dtype='float32'"))
-            self.emit(f"np.{f}({a}, {b}{option})", self.fresh())
+            # Which zero fmin and fmax give hangs on how the operands lie, in NumPy itself: + 0 makes it one of them.
+            plus = " + 0" if f in ("fmin", "fmax") else ""
+            self.emit(f"np.{f}({a}, {b}{option}){plus}", self.fresh())
 
     def ufunc_out(self) -> None:
         out, name = self.array(), self.pick()

@@ -69,7 +69,9 @@ def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
 def dot(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     """NumPy's dot for operands of at least one axis: last of a with second to last of b."""
     if a.ndim <= 2 and b.ndim <= 2 and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]:
-        return matmul(a, b, dtype)
+        node = matmul(a, b, dtype)  # the same letters; NumPy's dot and matmul differ in the last bits
+        assert isinstance(node.op, Contract)
+        return intern(Contract(node.op.letters, "dot"), node.inputs, node.shape, dtype)
     axis = b.ndim - 2 if b.ndim > 1 else 0
     if a.shape[-1] != b.shape[axis]:
         raise ValueError(
