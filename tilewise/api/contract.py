@@ -125,7 +125,9 @@ def vdot(a: Any, b: Any, /) -> Any:
     """Dot product of all elements, the first conjugated."""
     x = a.reshape(-1) if type(a) is Array else np.ravel(a)  # type: ignore[attr-defined]
     y = b.reshape(-1) if type(b) is Array else np.ravel(b)  # type: ignore[attr-defined]
-    return dot(x.conj(), y)
+    nodes = _nodes(x, y)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.vdot(*nodes, d))  # type: ignore[call-arg]
 
 
 @implements(np.outer)

@@ -32,6 +32,8 @@ class Contract(Op):
             return np.matmul(*arrays)
         if self.how == "dot":
             return np.dot(*arrays)
+        if self.how == "vdot":
+            return np.vdot(*arrays)
         if self.how == "tensordot":
             assert self.axes is not None
             return np.tensordot(arrays[0], arrays[1], axes=self.axes)
@@ -79,6 +81,13 @@ def dot(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
             f"{a.shape[-1]} (dim {a.ndim - 1}) != {b.shape[axis]} (dim {axis})"
         )
     return _pairs(a, b, (a.ndim - 1,), (axis,), dtype, "dot")
+
+
+def vdot(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
+    """NumPy's vdot of two vectors: the first is conjugated."""
+    if a.shape != b.shape:
+        raise ValueError("vectors have different lengths")
+    return intern(Contract("a,a->", "vdot"), (cast(a, dtype), cast(b, dtype)), (), dtype)
 
 
 def tensordot(a: Node, b: Node, axes: tuple[tuple[int, ...], tuple[int, ...]], dtype: np.dtype[Any]) -> Node:
