@@ -196,7 +196,9 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         return rec.at_once(ufunc, (a, b), {})
     if ufunc is np.power and type(a) is Array and not a._fixed and a.dtype.kind in "fc":
         weak = type(b) in (int, float) or (isinstance(b, np.floating) and np.result_type(a.dtype, b.dtype) == a.dtype)
-        if weak and b in POWERS:  # NumPy's power has functions of its own for these
+        if (
+            weak and b in POWERS and not (b == 1 and a.dtype.kind == "c")
+        ):  # NumPy's power has functions of its own for these
             return apply_ufunc(POWERS[b], (a,))
     return apply_ufunc(ufunc, (a, b))
 

@@ -446,7 +446,10 @@ def fetch(x: Array) -> ND:
         if cell.node is None:
             return meta(x)
         whole = x._nd is None or node_of(x) is cell.node
-        return fetch_cell(cell) if whole else fetch_node(node_of(x))
+        if whole:
+            return fetch_cell(cell)
+        node = node_of(x)
+        return conform(fetch_node(node), node, private=True)  # in the memory order that NumPy's view has
 
 
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error

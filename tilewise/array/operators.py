@@ -186,7 +186,11 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
             return rec.wrap(nd**other)
     if type(other) in (int, float) and other in POWERS and not self._fixed:  # numbers: (-inf) ** 0.5 is inf
         kind = self.dtype.kind
-        if kind in "fc" or (type(other) is int and (other == 2 or (other == 1 and kind in "iu"))):
+        if (
+            kind == "f"
+            or (kind == "c" and other != 1)
+            or (type(other) is int and (other == 2 or (other == 1 and kind in "iu")))
+        ):
             return apply_ufunc(POWERS[other], (self,))
     return binary(np.power, self, other)
 
