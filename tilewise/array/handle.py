@@ -250,8 +250,3 @@ def same_window(x: Array, y: Array) -> bool:
     """Whether two handles on one cell show the same elements."""
     a, b = meta(x), meta(y)
     return a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype and address(a) == address(b)
-
-
-def pending(x: Array) -> bool:
-    """Whether x must be computed before its elements can be seen."""
-    return x._cell.node is not None

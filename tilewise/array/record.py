@@ -26,7 +26,6 @@ from tilewise.errors import FallbackError, FallbackWarning, message
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
 from tilewise.ops.const import const
-from tilewise.ops.elementwise import UnknownLength
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NUMPY = str(Path(np.__file__).parent)
@@ -392,18 +391,6 @@ def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
         if where not in _warned:
             _warned.add(where)
             warnings.warn_explicit(FallbackWarning(text), None, where[1], where[2])
-
-
-def retry_lengths(build: Callable[[], Node], arrays: Sequence[Array]) -> Node:
-    """Build a node; if it asks for a length that a mask decides, compute that and build again."""
-    try:
-        return build()
-    except UnknownLength:
-        for x in arrays:
-            node = x._cell.node
-            if node is not None and not node.known:
-                forcing.evaluate([x._cell])
-        return build()
 
 
 def record_const(value: Any) -> Array:

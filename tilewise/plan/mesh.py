@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op
 from tilewise.ir.order import Order, strides_of
 from tilewise.layout import Exchange as Move
-from tilewise.layout import Layout, Mesh, Replicate, Shard, held_box, route
+from tilewise.layout import Layout, Mesh, Shard, held_box, route
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
@@ -286,6 +286,3 @@ def window(dims: tuple[int, ...], order: Order, dtype: np.dtype[Any], axes: list
     shape = tuple(a.length for a in axes)
     steps = tuple(0 if a.base is None else a.step * strides[a.base] for a in axes)
     return Window(offset if 0 not in shape else 0, shape, steps, dtype, dims, order, dtype)
-
-
-__all__ = ["LocalNode", "MeshPlan", "Replicate", "Spec", "build"]
