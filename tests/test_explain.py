@@ -9,15 +9,16 @@ from tilewise.target import llvm
 
 @pytest.fixture(autouse=True)
 def recorded():
-    with tw.config(eager_bytes=0):
+    with tw.config(eager_bytes=0, objective="bytes"):  # by time, arrays as small as these would be replicated
         yield
 
 
 def jacobi(n: int = 64, m: int = 20, turns: int = 1):
     a = tw.array(np.arange(float(n * m)).reshape(n, m))
-    b = a.copy()
     for _ in range(turns):
+        b = a.copy()
         b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
+        a = b
     return b
 
 
@@ -50,7 +51,8 @@ def test_an_update_is_written_by_the_pass_that_computes_it() -> None:
 
 
 def test_a_stencil_step_pays_one_halo() -> None:
-    plan = tw.explain(jacobi(), workers=4)
+    with tw.config(flush=False):
+        plan = tw.explain(jacobi(turns=2), workers=4)  # the first step's ghosts come with the rows
     kinds = [e.kind for e in plan.exchanges]
     assert kinds.count("halo") == 1 and "all-to-all" not in kinds and "all-gather" not in kinds
     (halo,) = [e for e in plan.exchanges if e.kind == "halo"]

@@ -54,7 +54,7 @@ def test_arrays_move_between_sessions() -> None:
         {"engine": "virtual", "workers": -2},
         {"engine": "virtual", "workers": 2.5},
         {"engine": "local", "workers": 4},
-        {"engine": "virtual", "mesh": (2, 2)},
+        {"engine": "virtual", "mesh": (2, 2, 2)},
         {"engine": "virtual", "mesh": (0,)},
         {"engine": "virtual", "workers": 2, "mesh": (3,)},
         {"engine": "virtual", "memory": "much"},

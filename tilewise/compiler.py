@@ -7,6 +7,7 @@ buffers. On a mesh, layouts depend on sizes and offsets, so the key has them; sc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tilewise.config import Settings
@@ -91,13 +92,14 @@ def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) ->
 def prepare_mesh(
     nodes: Sequence[Node],
     wanted: Sequence[int],
-    leaves: dict[Node, Layout],
+    leaves: dict[Node, tuple[Layout, ...]],
     mesh: Mesh,
     settings: Settings,
-    machine: Machine = FIXED,
+    machine: Machine | None = None,
 ) -> MeshPlan:
-    """The plan for a graph on a mesh."""
+    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given)."""
     global planned_count
+    machine = machine or replace(FIXED, objective=settings.objective)
     at: dict[Node, int] = {}
     parts: list[Any] = []
     for i, n in enumerate(nodes):
@@ -116,7 +118,8 @@ def prepare_mesh(
         ends = (*placed.wanted, *(pos for _, pos in placed.landed))
         steps = fuse(placed.nodes, _flags(placed.nodes, ends), settings.fusion, placed.layouts)
         homes = tuple(leaf for leaf, _ in placed.landed)
-        plan = build(placed.nodes, placed.layouts, steps, mesh, placed.leaves, ends, homes)
+        given = tuple(pos for copies in placed.leaves for pos in copies)
+        plan = build(placed.nodes, placed.layouts, steps, mesh, given, ends, homes, machine.tariff)
         _remember(_mesh_plans, key, plan)
     return plan
 

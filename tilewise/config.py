@@ -59,6 +59,7 @@ class Settings:
     threads: int | None = None  # Threads per worker; None: the cores there are.
     compare: bool = False  # Compare every node with NumPy and name the first that differs.
     layout_seed: int | None = None  # Choose layouts at random (valid ones) with this seed: for tests.
+    objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
 
 
 class Changes(TypedDict, total=False):
@@ -77,6 +78,7 @@ class Changes(TypedDict, total=False):
     threads: int | None
     compare: bool
     layout_seed: int | None
+    objective: Literal["time", "bytes"]
 
 
 # --- values ----------------------------------------------------------------------------------------------
@@ -173,6 +175,7 @@ KINDS: dict[str, Kind] = {
     "threads": _optional(_count(1)),
     "compare": FLAG,
     "layout_seed": _optional(_count(0)),
+    "objective": _choice("time", "bytes"),
 }
 assert tuple(KINDS) == tuple(each.name for each in fields(Settings)) == tuple(Changes.__annotations__)
 

@@ -10,7 +10,7 @@ import tilewise
 from tests.fuzz.program import Setting
 from tilewise.engine import run
 
-WORKERS = (1, 2, 3, 4, 7)
+MESHES = (1, 2, 3, 4, 7, (2, 2), 8, (2, 4), 16)
 
 
 class Fault(Exception):
@@ -44,8 +44,18 @@ def faults(every: int) -> Iterator[None]:
             setattr(run, name, real)
 
 
+@contextmanager
+def counted(mesh: Any) -> Iterator[None]:
+    """A virtual session in which no more and no less moves than plans say (sorts have a bound)."""
+    with tilewise.session(engine="virtual", mesh=mesh) as session:  # type: ignore[attr-defined]
+        yield
+        now = session.cluster.counters
+        more = now.network_bytes - now.predicted_bytes
+        assert 0 <= more <= now.bounded_bytes, f"{more} bytes moved more than plans said: {now}"
+
+
 def context(**settings: Any) -> Setting:
-    """Settings of one run; `workers` opens a virtual session, `every` injects faults."""
+    """Settings of one run; `workers` (or a mesh) opens a virtual session, `every` injects faults."""
     workers = settings.pop("workers", None)
     every = settings.pop("every", None)
     layouts = settings.pop("layouts", None)
@@ -54,7 +64,7 @@ def context(**settings: Any) -> Setting:
         stack = ExitStack()
         stack.enter_context(tilewise.config(fallback="silent", **settings))
         if workers is not None:
-            stack.enter_context(tilewise.session(engine="virtual", workers=workers))  # type: ignore[attr-defined]
+            stack.enter_context(counted(workers))
         if layouts is not None:
             stack.enter_context(tilewise.testing.random_layouts(layouts))  # type: ignore[attr-defined]
         if every is not None:
@@ -80,8 +90,8 @@ def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
     if native and case % round(1 / native) == 0:
         rows.append({"eager_bytes": 0})
     if hasattr(tilewise, "session"):
-        more = {"workers": WORKERS[case % len(WORKERS)], "blocks": (1, 3)[case // 5 % 2]}
-        rows.append({"eager_bytes": 0, "native": False, **more})
+        more = {"workers": MESHES[case % len(MESHES)], "blocks": (1, 3)[case // len(MESHES) % 2]}
+        rows.append({"eager_bytes": 0, "native": False, "objective": ("time", "bytes")[case // 18 % 2], **more})
         if hasattr(getattr(tilewise, "testing", None), "random_layouts"):
             rows.append({"eager_bytes": 0, "native": False, "layouts": case, **more})
     return {", ".join(f"{k}={v}" for k, v in row.items()) or "default": context(**row) for row in rows}

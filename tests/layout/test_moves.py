@@ -16,17 +16,25 @@ from tilewise.layout import (
     DRIVER,
     Box,
     Exchange,
+    Grid,
     Kind,
     Layout,
     Mesh,
     OnDriver,
     Partial,
+    Placement,
     Replicate,
     Shard,
+    Tariff,
     even_shard,
+    grid_layout,
     moves,
     route,
+    step_cost,
+    volume,
+    way,
 )
+from tilewise.layout.prices import usual
 
 Values = npt.NDArray[np.int64]
 Holder = tuple[int, int | None]
@@ -41,15 +49,37 @@ def holders(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> dict[Holder, 
     whole = tuple((0, n) for n in shape)
     if isinstance(layout, OnDriver):
         return {(DRIVER, None): whole}
-    if not isinstance(layout, Shard):
-        return {(worker, None): whole for worker in range(mesh.workers)}
     boxes: dict[Holder, Box] = {}
-    for j in range(mesh.workers * mesh.blocks):
-        low, high = layout.cuts[j], layout.cuts[j + 1]
-        if low < high:
-            low, high = max(0, low - layout.ghosts[0]), min(shape[layout.axis], high + layout.ghosts[1])
-        boxes[j // mesh.blocks, j] = tuple((low, high) if a == layout.axis else whole[a] for a in range(len(shape)))
+    for worker in range(mesh.workers):
+        row, column = divmod(worker, mesh.columns)
+        for inner in range(mesh.blocks):
+            if isinstance(layout, Grid):
+                parts = [(layout.down, row * mesh.blocks + inner), (layout.across, column)]
+            else:
+                parts = [(layout, worker * mesh.blocks + inner)]
+            box, cut = list(whole), isinstance(parts[0][0], Shard)
+            for part, j in parts:
+                if isinstance(part, Shard):
+                    low, high = part.cuts[j], part.cuts[j + 1]
+                    if low < high:
+                        low, high = max(0, low - part.ghosts[0]), min(shape[part.axis], high + part.ghosts[1])
+                    box[part.axis] = (low, high)
+            boxes[worker, worker * mesh.blocks + inner if cut else None] = tuple(box)
     return boxes
+
+
+def slot_of(exchange: Exchange, worker: int) -> int:
+    """Which contribution a worker gives; 0 where elements come once."""
+    row, column = divmod(worker, exchange.mesh.columns)
+    if isinstance(exchange.src, Partial):
+        return worker
+    if isinstance(exchange.src, Grid) and exchange.reduces is not None:
+        return row if isinstance(exchange.src.down, Partial) else column
+    return 0
+
+
+def slots_of(exchange: Exchange) -> int:
+    return 1 + max(slot_of(exchange, worker) for worker in range(exchange.mesh.workers))
 
 
 def window(box: Box, origin: Box) -> tuple[slice, ...]:
@@ -67,10 +97,17 @@ def reduction(op: str, parts: list[Values]) -> Values:
 
 
 def laid_out(layout: Layout, x: Values, contributions: list[Values], mesh: Mesh) -> dict[Holder, Values]:
-    if isinstance(layout, Partial):
-        return {(worker, None): contributions[worker] for worker in range(mesh.workers)}
     everything = tuple((0, n) for n in x.shape)
-    return {holder: x[window(box, everything)] for holder, box in holders(layout, x.shape, mesh).items()}
+    parts: dict[Holder, Values] = {}
+    for (worker, block), box in holders(layout, x.shape, mesh).items():
+        source = x
+        if isinstance(layout, Partial):
+            source = contributions[worker]
+        elif isinstance(layout, Grid) and Partial in map(type, (layout.down, layout.across)):
+            down = isinstance(layout.down, Partial)
+            source = contributions[worker // mesh.columns if down else worker % mesh.columns]
+        parts[worker, block] = source[window(box, everything)]
+    return parts
 
 
 def execute(exchange: Exchange, state: dict[Holder, Values]) -> tuple[dict[Holder, Values], list[int], list[int]]:
@@ -78,13 +115,13 @@ def execute(exchange: Exchange, state: dict[Holder, Values]) -> tuple[dict[Holde
     src = holders(exchange.src, exchange.shape, exchange.mesh)
     dst = holders(exchange.dst, exchange.shape, exchange.mesh)
     sent, received = [0] * exchange.mesh.workers, [0] * exchange.mesh.workers
-    slots = exchange.mesh.workers if isinstance(exchange.src, Partial) else 1
+    slots = slots_of(exchange)
     shapes = {h: tuple(b - a for a, b in box) for h, box in dst.items()}
     arrived = {h: [np.zeros(shape, np.int64) for _ in range(slots)] for h, shape in shapes.items()}
     times = {h: [np.zeros(shape, np.int64) for _ in range(slots)] for h, shape in shapes.items()}
     for piece in exchange.pieces:
         sender, receiver = (piece.src_worker, piece.src_block), (piece.dst_worker, piece.dst_block)
-        slot = piece.src_worker if slots > 1 else 0
+        slot = slot_of(exchange, piece.src_worker)
         payload = state[sender][window(piece.box, src[sender])]
         assert payload.size == piece.size > 0
         into = window(piece.box, dst[receiver])
@@ -97,7 +134,7 @@ def execute(exchange: Exchange, state: dict[Holder, Values]) -> tuple[dict[Holde
             received[to_place] += payload.size
     for counts in times.values():
         assert all((count == 1).all() for count in counts), "an element is missing or comes twice"
-    op = exchange.src.op if isinstance(exchange.src, Partial) else "add"
+    op = exchange.reduces or "add"
     return {h: reduction(op, memory) for h, memory in arrived.items()}, sent, received
 
 
@@ -110,7 +147,7 @@ def least_elements(exchange: Exchange) -> int:
     need = 0
     for (worker, _), box in holders(exchange.dst, shape, mesh).items():
         here = at_hand[max(worker, 0)][tuple(slice(a, b) for a, b in box)]
-        need += here.size * (mesh.workers - 1) if isinstance(exchange.src, Partial) else int((~here).sum())
+        need += here.size * slots_of(exchange) - int(here.sum())
     return need
 
 
@@ -129,11 +166,43 @@ def shards(draw: st.DrawFn, shape: tuple[int, ...], mesh: Mesh) -> Shard:
 
 
 @st.composite
+def grids(draw: st.DrawFn, shape: tuple[int, ...], mesh: Mesh, partial: bool) -> Layout:
+    """Any pair of placements that can stand together."""
+    lines = (mesh.down, mesh.across)
+    kinds = ["cut", "cut", "whole", "partial"] if partial else ["cut", "cut", "whole"]
+    parts: list[Placement] = []
+    for line in lines:
+        kind = draw(st.sampled_from(kinds))
+        used = [p.axis for p in parts if isinstance(p, Shard)]
+        free = [a for a in range(len(shape)) if a not in used]
+        if kind == "cut" and free:
+            cut = draw(shards(shape, line))
+            parts.append(cut if cut.axis in free else even_shard(free[0], shape, line))
+        elif kind == "partial" and not any(isinstance(p, Partial) for p in parts):
+            parts.append(Partial(draw(st.sampled_from(OPS))))
+        else:
+            parts.append(Replicate())
+    return grid_layout(parts[0], parts[1])
+
+
+@st.composite
 def changes(draw: st.DrawFn) -> tuple[Layout, Layout, tuple[int, ...], Mesh]:
     """(src, dst, shape, mesh): every pair of kinds of layout, with equal cuts often enough for halos."""
-    mesh = Mesh(draw(st.sampled_from([1, 2, 3, 4, 7])), draw(st.sampled_from([1, 3])))
+    workers, columns = draw(st.sampled_from([(1, 1), (2, 1), (3, 1), (4, 1), (7, 1), (4, 2), (6, 3), (8, 4)]))
+    mesh = Mesh(workers, draw(st.sampled_from([1, 3])), columns)
     shape = tuple(draw(st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 11]), max_size=3)))
-    sharded = [shards(shape, mesh)] * 3 if shape else []
+    sharded: list[st.SearchStrategy[Layout]] = [shards(shape, mesh)] * 3 if shape else []
+    if mesh.grid:
+        sharded += [grids(shape, mesh, partial=False)] * 4
+        if draw(st.booleans()):
+            src = draw(grids(shape, mesh, partial=True))
+            if isinstance(src, Grid) and Partial in map(type, (src.down, src.across)) and draw(st.booleans()):
+                other = draw(grids(shape, mesh, partial=False))
+                if isinstance(other, Grid):  # the contributions of one direction stay as they are
+                    if isinstance(src.down, Partial):
+                        return src, grid_layout(src.down, other.across), shape, mesh
+                    return src, grid_layout(other.down, src.across), shape, mesh
+            return src, draw(st.one_of(*sharded, st.just(Replicate()), st.just(OnDriver()))), shape, mesh
     kept: list[st.SearchStrategy[Layout]] = [*sharded, st.just(Replicate()), st.just(OnDriver())]
     src = draw(st.one_of(*kept, st.sampled_from(OPS).map(Partial)))
     if isinstance(src, Shard) and draw(st.booleans()):
@@ -141,11 +210,23 @@ def changes(draw: st.DrawFn) -> tuple[Layout, Layout, tuple[int, ...], Mesh]:
     return src, draw(st.one_of(*kept)), shape, mesh
 
 
+def op_of(layout: Layout) -> str | None:
+    parts = (layout.down, layout.across) if isinstance(layout, Grid) else (layout,)
+    return next((p.op for p in parts if isinstance(p, Partial)), None)
+
+
+def count_of(src: Layout, mesh: Mesh) -> int:
+    if isinstance(src, Grid):
+        return mesh.rows if isinstance(src.down, Partial) else mesh.columns
+    return mesh.workers
+
+
 def data_for(src: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[Values, list[Values]]:
-    if isinstance(src, Partial):
+    op = op_of(src)
+    if op is not None:
         random = np.random.default_rng(prod(shape))
         contributions = [np.asarray(random.integers(-3, 4, shape)) for _ in range(mesh.workers)]
-        return reduction(src.op, contributions), contributions
+        return reduction(op, contributions[: count_of(src, mesh)]), contributions
     return np.arange(1, prod(shape) + 1).reshape(shape), []
 
 
@@ -164,12 +245,13 @@ def test_an_exchange_delivers_and_its_traffic_is_exact(
     x, contributions = data_for(src, shape, mesh)
     exchange = moves(src, dst, shape, mesh)
     after, sent, received = execute(exchange, laid_out(src, x, contributions, mesh))
-    assert_same(after, laid_out(dst, x, [], mesh))
+    assert_same(after, laid_out(dst, x, contributions, mesh))
     assert exchange.network_elements == sum(sent) == least_elements(exchange)
     assert exchange.bytes(8) == 8 * sum(sent)
     assert [exchange.sent(w) for w in range(mesh.workers)] == sent
     assert [exchange.received(w) for w in range(mesh.workers)] == received
     assert exchange.kind in Kind
+    assert volume(src, dst, shape, mesh) == (sum(sent), sum(sent) if isinstance(src, OnDriver) else max(received))
 
 
 @settings(max_examples=500, deadline=None)
@@ -186,8 +268,25 @@ def test_a_route_delivers_and_never_moves_more_than_one_step(
         state, sent, _ = execute(step, state)
         at, total = step.dst, total + sum(sent)
     assert at == dst and (src != dst or steps == ())
-    assert_same(state, laid_out(dst, x, [], mesh))
+    assert_same(state, laid_out(dst, x, contributions, mesh))
     assert total == sum(step.network_elements for step in steps) <= moves(src, dst, shape, mesh).network_elements
+
+
+@settings(max_examples=200, deadline=None)
+@given(changes(), st.booleans())
+def test_no_chain_through_usual_layouts_is_cheaper(
+    change: tuple[Layout, Layout, tuple[int, ...], Mesh], by_volume: bool
+) -> None:
+    src, dst, shape, mesh = change
+    tariff = Tariff() if by_volume else Tariff(1000, 8, all_bytes=False)
+    found = way(src, dst, shape, mesh, 8, tariff).cost
+    steps = route(src, dst, shape, mesh, 8, tariff)
+    assert found == sum(step_cost(e.src, e.dst, shape, mesh, 8, tariff) for e in steps)
+    if op_of(dst) is None:
+        for between in usual(shape, mesh)[0]:
+            if not isinstance(between, OnDriver) or isinstance(src, Partial):
+                first = step_cost(src, between, shape, mesh, 8, tariff)
+                assert found <= first + step_cost(between, dst, shape, mesh, 8, tariff)
 
 
 # ---- the known cases -----------------------------------------------------------------------------------------------
@@ -235,7 +334,7 @@ def test_known_routes(src: Layout, dst: Layout, kinds: list[str], elements: int)
         (1, (8,), ["all-reduce"], 0),
         (2, (), ["all-reduce"], 2),
         (4, (), ["reduce", "broadcast"], 6),
-        (4, (3,), ["reduce", "broadcast"], 18),
+        (4, (3,), ["reduce-scatter", "all-gather"], 18),
         (4, (0,), ["all-reduce"], 0),
         (4, (2, 2), ["reduce-scatter", "all-gather"], 24),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ from tilewise.array import force as forcing
 from tilewise.array.cell import ND
 from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array
-from tilewise.array.session import Session, byte_budget, cluster_here, worker_count
+from tilewise.array.session import Session, byte_budget, cluster_here, mesh_of
 from tilewise.config import current
 from tilewise.cost.model import FIXED, Machine
 from tilewise.errors import ConfigError, message
@@ -54,13 +53,13 @@ def explain(
     mesh: Any = None,
     network: Any = None,
     memory: Any = None,
-    objective: str = "time",
+    objective: str | None = None,
 ) -> Plan:
     """What evaluating arrays would do, and cost. Nothing is run.
 
     Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
     rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
-    `objective="bytes"` chooses layouts by the bytes that move alone.
+    `objective="bytes"` chooses layouts by the bytes that move alone ("time" is the default, and a setting).
 
     >>> import tilewise as tw
     >>> with tw.config(eager_bytes=0):
@@ -72,10 +71,10 @@ def explain(
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise TypeError("explain takes one or more Arrays")
     settings = current()
-    machine = machine_for(network, objective)
+    machine = machine_for(network, objective or settings.objective)
     budget = byte_budget(memory)
     asked = workers is not None or mesh is not None
-    shape = Mesh(worker_count("virtual", workers, mesh), settings.blocks) if asked else None
+    shape = mesh_of("virtual", workers, mesh, settings.blocks) if asked else None
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
@@ -94,9 +93,7 @@ def machine_for(network: Any, objective: str) -> Machine:
     if objective not in ("time", "bytes"):
         raise ConfigError(message(f"no objective {objective!r}", cure='Use objective="time" or objective="bytes"'))
     machine = FIXED if network is None else replace(FIXED, network_rate=parse_rate(network))
-    if objective == "bytes":
-        machine = replace(machine, memory_rate=math.inf, flop_rate=math.inf, latency=0.0)
-    return machine
+    return replace(machine, objective=objective)
 
 
 def parse_rate(network: Any) -> float:

@@ -31,7 +31,7 @@ class Outside(list[Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.homes: dict[int, Any] = {}  # id of a cluster -> the copy there
+        self.homes: dict[int, list[Any]] = {}  # id of a cluster -> the copies there
 
 
 class Cell:

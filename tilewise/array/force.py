@@ -163,15 +163,24 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
         events.emit(events.Event("exchange", "plan on workers", began, time.perf_counter(), moved))
     given = [n for n in nodes if n.value is not None]
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
-        outside = getattr(given[leaf].op, "exports", None)
-        if outside is not None and stays:
-            outside.homes[id(cluster)] = remote  # as long as the cell keeps this buffer
+        if stays:
+            _keep_copy(given[leaf], remote)
     for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
         if stays:
             c.place(known_leaf(remote, remote.order))
         else:
             c.become(gathered(remote))
+
+
+def _keep_copy(n: Node, remote: Remote) -> None:
+    """Note a copy of an input that workers hold: it serves as long as the input is what it is."""
+    if isinstance(n.value, Remote):
+        n.value.copies.append(remote)
+    else:
+        outside = getattr(n.op, "exports", None)
+        if outside is not None:
+            outside.homes.setdefault(id(remote.cluster), []).append(remote)  # as long as the cell keeps this buffer
 
 
 def check_budget(plan: MeshPlan) -> None:
@@ -212,25 +221,25 @@ def plan_mesh(
 ) -> tuple[MeshPlan, list[Any], list[Any]]:
     """The plan for roots on a cluster, with its leaves and constants in order."""
     at = {n: i for i, n in enumerate(nodes)}
-    where: dict[Node, Layout] = {}
+    where: dict[Node, tuple[Layout, ...]] = {}
     leaves: list[Any] = []
     for n in nodes:
         if n.value is not None:
-            value = _nearest(n, cluster)
-            where[n] = value.layout if isinstance(value, Remote) else OnDriver()
-            leaves.append(value)
+            values = _nearest(n, cluster)
+            where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
+            leaves.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings)
     return plan, leaves, consts
 
 
-def _nearest(n: Node, cluster: Cluster) -> Any:
-    """A leaf's value for a cluster: what it holds already, or an array of the driver's."""
+def _nearest(n: Node, cluster: Cluster) -> list[Any]:
+    """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
     if isinstance(n.value, Remote):
-        return n.value if n.value.cluster is cluster else gathered(n.value)
+        return [n.value, *n.value.copies] if n.value.cluster is cluster else [gathered(n.value)]
     outside = getattr(n.op, "exports", None)
-    home = None if outside is None else outside.homes.get(id(cluster))
-    return n.value if home is None or home.cluster is not cluster else home
+    homes = [] if outside is None else outside.homes.get(id(cluster), [])
+    return [x for x in homes if x.cluster is cluster] or [n.value]
 
 
 def _resolve_masks(nodes: Sequence[Node]) -> bool:
@@ -401,12 +410,12 @@ def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED
             wanted = sorted(at[r] for r in roots)
             return compiler.prepare(nodes, wanted, settings), nodes, wanted
         cluster, _ = cluster_here(settings.blocks)
-        where: dict[Node, Layout] = {}
+        where: dict[Node, tuple[Layout, ...]] = {}
         for n in nodes:
             if n.value is not None:
                 here = cluster is not None and cluster.mesh == mesh
-                value = n.value if cluster is None or not here else _nearest(n, cluster)
-                where[n] = value.layout if here and isinstance(value, Remote) else OnDriver()
+                values = [n.value] if cluster is None or not here else _nearest(n, cluster)
+                where[n] = tuple(v.layout if here and isinstance(v, Remote) else OnDriver() for v in values)
         with _longest(nodes):
             plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine)
         return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]

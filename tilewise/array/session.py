@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -41,10 +42,9 @@ class Session:
             raise ConfigError(message(f"no engine {engine!r}", cure=f"choose one of {', '.join(ENGINES)}"))
         if checkpoint is not None or every is not None:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
-        count = worker_count(engine, workers, mesh)
         self.engine = engine
         self.memory = byte_budget(memory)
-        self.mesh = Mesh(count, current().blocks)
+        self.mesh = mesh_of(engine, workers, mesh, current().blocks)
         self.cluster: Cluster | None = None
         self._token: Token[Session | None] | None = None
         if threads is not None:
@@ -90,15 +90,19 @@ def byte_budget(memory: Any) -> int | None:
         ) from None
 
 
-def worker_count(engine: str, workers: int | None, mesh: Any) -> int:
-    """The number of workers asked for, checked."""
+def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
+    """The workers asked for, in a line or a grid, checked."""
+    columns = 1
     if mesh is not None:
         dims = (mesh,) if isinstance(mesh, int) else tuple(mesh)
-        if len(dims) != 1:
-            raise ConfigError(message("meshes have one axis so far", got=f"mesh={mesh}", cure="use workers=p"))
-        if workers is not None and workers != dims[0]:
+        if len(dims) not in (1, 2) or not all(isinstance(d, int) and d >= 1 for d in dims):
+            raise ConfigError(
+                message("a mesh has one or two lengths, each at least one", got=f"mesh={mesh!r}", cure="mesh=(2, 4)")
+            )
+        count = math.prod(dims)
+        if workers is not None and workers != count:
             raise ConfigError(message("workers and mesh differ", got=f"workers={workers}, mesh={mesh}"))
-        workers = dims[0]
+        workers, columns = count, dims[1] if len(dims) == 2 and dims[0] > 1 else 1
     if workers is None:
         workers = 1 if engine == "local" else 2
     if not isinstance(workers, int) or workers < 1:
@@ -111,7 +115,7 @@ def worker_count(engine: str, workers: int | None, mesh: Any) -> int:
                 cure="threads=n, or another engine",
             )
         )
-    return workers
+    return Mesh(workers, blocks, columns)
 
 
 _current: ContextVar[Session | None] = ContextVar("tilewise session", default=None)

@@ -1,13 +1,29 @@
-"""The cost of a step, in seconds. In: a node, a rule, a mesh, a machine. Out: numbers to compare plans by."""
+"""What things cost. In: a node, a rule, a mesh, a machine. Out: whole numbers to compare plans by.
+
+Time is counted in picoseconds, volume in bytes: sums of whole numbers are exact, so that equal plans are equal and a
+proof is a proof.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Mesh, Shard
+from tilewise.ir.scalar import EXPENSIVE
+from tilewise.layout import Layout, Mesh, Tariff, local_dims, step_cost
 from tilewise.ops.contract import Contract
+from tilewise.ops.elementwise import Map
 from tilewise.ops.rules import Rule
+from tilewise.ops.sort import Argsort, Sort
+from tilewise.ops.views import Arrange, Cut, Window
+
+TICKS = 10**12  # per second
+BYTE_UNITS = 1 << 16  # by volume, a byte counts more than any number of exchanges: of equal plans the one with fewer
+VIEWS = (Arrange, Cut, Window)
+FUNCTION_FLOPS = 20  # an exponential and its like, per element
+COMPARISON_FLOPS = 4  # one comparison of a sort, per element
 
 
 @dataclass(frozen=True)
@@ -18,36 +34,54 @@ class Machine:
     flop_rate: float = 2e10  # flop/s of a matrix product on a worker
     network_rate: float = 1.25e9  # bytes/s into one worker: 10 Gbit/s
     latency: float = 5e-5  # s per exchange
-    small_bytes: int = 1 << 16  # results below are kept whole on every worker
+    small_bytes: int = 1 << 16  # results below are expected to be read by the driver
+    objective: str = "time"  # or "bytes": all that matters is what crosses between workers
+
+    @cached_property
+    def tariff(self) -> Tariff:
+        """The prices of exchanges."""
+        if self.objective == "bytes":
+            return Tariff(1, BYTE_UNITS)
+        return Tariff(round(self.latency * TICKS), max(round(TICKS / self.network_rate), 1), all_bytes=False)
 
 
 FIXED = Machine()  # plans do not depend on the machine they are made on, until one is measured
 
 
-def exchange_seconds(total_bytes: int, mesh: Mesh, machine: Machine) -> float:
-    """Time of an exchange in which `total_bytes` cross in all."""
-    if total_bytes == 0:
-        return 0.0
-    return machine.latency + total_bytes / mesh.workers / machine.network_rate
+def exchange_seconds(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int, m: Machine) -> float:
+    """Predicted time of one exchange."""
+    timed = Tariff(round(m.latency * TICKS), max(round(TICKS / m.network_rate), 1), all_bytes=False)
+    return step_cost(src, dst, shape, mesh, itemsize, timed) / TICKS
 
 
-def share(layout: Layout, mesh: Mesh) -> float:
-    """The part of an array that one worker works on."""
-    return 1.0 / mesh.workers if isinstance(layout, Shard) else 1.0
+def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
+    """What one worker computes: bytes touched, and arithmetic; of the worker that has most. In the machine's units.
 
-
-def work_seconds(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> float:
-    """Time one worker computes: bytes touched, and flops of a product."""
-    moved = n.nbytes * share(rule.out, mesh)
+    An elementwise operand of an elementwise operator is not read again: the two are fused.
+    """
+    if machine.objective == "bytes" or isinstance(n.op, VIEWS) or not n.known:
+        return 0
+    touched = _held(n, rule.out, mesh) * n.dtype.itemsize
     for x, layout in zip(n.inputs, rule.ins, strict=True):
-        moved += x.nbytes * share(layout, mesh)
-    seconds = moved / machine.memory_rate
+        if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
+            touched += _held(x, layout, mesh) * x.dtype.itemsize
+    return round(touched * TICKS / machine.memory_rate + _flops(n, rule, mesh) * TICKS / machine.flop_rate)
+
+
+def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
     if isinstance(n.op, Contract):
-        ins, _ = n.op.letters.split("->")
-        sizes = {c: d for t, x in zip(ins.split(","), n.inputs, strict=True) for c, d in zip(t, x.shape, strict=True)}
-        flops = 2.0
-        for d in sizes.values():
-            flops *= d
-        cut = any(isinstance(layout, Shard) for layout in rule.ins)
-        seconds += flops / machine.flop_rate / (mesh.workers if cut else 1)
-    return seconds
+        local: dict[str, int] = {}
+        for term, x, layout in zip(n.op.letters.split("->")[0].split(","), n.inputs, rule.ins, strict=True):
+            for letter, size in zip(term, local_dims(layout, x.dims, mesh), strict=True):
+                local[letter] = min(local.get(letter, size), size)
+        return 2.0 * math.prod(local.values())
+    here = float(_held(n, rule.out, mesh))
+    if isinstance(n.op, Map):
+        return FUNCTION_FLOPS * here if n.op.fn.name in EXPENSIVE else 0.0
+    if isinstance(n.op, Sort | Argsort):
+        return COMPARISON_FLOPS * here * math.log2(max(n.dims[n.op.axis], 2))
+    return 0.0
+
+
+def _held(x: Node, layout: Layout, mesh: Mesh) -> int:
+    return math.prod(local_dims(layout, x.dims, mesh))

@@ -18,7 +18,7 @@ from tilewise.engine.rounds import Move, Round, rounds
 from tilewise.engine.worker import Failure, Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.ir.order import Order
-from tilewise.layout import Layout, Mesh, OnDriver, route
+from tilewise.layout import Layout, Mesh, OnDriver, moves
 from tilewise.plan.mesh import MeshPlan
 from tilewise.store import pool
 
@@ -53,6 +53,7 @@ class Remote:
         self.dtype = np.dtype(dtype)
         self.order = order
         self.layout = layout
+        self.copies: list[Remote] = []  # of the same value, in other layouts
         weakref.finalize(self, cluster.release, key).atexit = False
 
     def gather(self) -> ND:
@@ -122,7 +123,7 @@ class Cluster:
         given = tuple(x.key if isinstance(x, Remote) else self.log.keep(x) if self.mortal else x for x in leaves)
         entry = Entry(self._number_of(plan), given, tuple(consts), keys, native)
         try:
-            self.counters.network_bytes += self._surely(lambda: self._run(entry))
+            self.counters.network_bytes += self._surely(lambda: self._run(entry, self._take_dead()))
         except BaseException:
             self.dead.extend(keys)  # some workers may have come to the end
             raise
@@ -164,13 +165,16 @@ class Cluster:
         self.taught.add(number)
         return futures
 
-    def _run(self, entry: Entry) -> int:
-        """Submit all rounds, then wait; the bytes that crossed. Nothing here waits for a result on the way."""
+    def _run(self, entry: Entry, gone: list[int]) -> int:
+        """Submit all rounds, then wait; the bytes that crossed. Nothing here waits for a result on the way.
+
+        Workers first let go of the values that are `gone`.
+        """
         plan, p = self.plans[entry.number], self.mesh.workers
         futures = self._teach(entry.number)
         here = {pos: x for pos, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int)}
         remote = tuple(x if isinstance(x, int) else None for x in entry.leaves)
-        gone, begun = self._take_dead(), False
+        begun = False
         pieces: dict[tuple[int, int], Any] = {}
         answers: list[Any] = []
         try:
@@ -200,10 +204,10 @@ class Cluster:
             raise errors[0] if errors else AssertionError("a plan failed without an error")
         return sum(results)
 
-    def _scatter(self, moves: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
+    def _scatter(self, scatters: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
         """Per worker: what it gets of the driver's arrays. What several workers get is shared, not sent again."""
         out: list[list[Any]] = [[] for _ in range(self.mesh.workers)]
-        for move in moves:
+        for move in scatters:
             shared: dict[Any, Any] = {}
             for w, mine in enumerate(out):
                 boxes = tuple(p.box for p in move.arriving(w))
@@ -221,7 +225,7 @@ class Cluster:
     def _gather(self, x: Remote) -> ND:
         self.sweep()
         out: ND = pool.empty(x.shape, x.dtype, x.order)
-        (e,) = route(x.layout, OnDriver(), x.shape, self.mesh)
+        e = moves(x.layout, OnDriver(), x.shape, self.mesh)
         senders = sorted({p.src_worker for p in e.pieces})
         got = self.wait([f for w in senders for f in self.call(w, "cut_stored", x.key, e)])
         queues: dict[int, list[ND]] = {w: list(g) for w, g in zip(senders, got, strict=True)}
@@ -280,9 +284,12 @@ class Cluster:
         self.taught = set()
         self._take_dead()
         self.counters.replays += 1
+        gone: list[int] = []
         for entry, unneeded in self.log.replay():
-            self.counters.replayed_bytes += self._run(entry)
-            self.dead.extend(unneeded)
+            # Handles that die meanwhile wait: entries to come may still read what they were on.
+            self.counters.replayed_bytes += self._run(entry, gone)
+            gone = unneeded
+        self.dead.extend(gone)
         self.broken = False
 
     def _check_open(self) -> None:

@@ -17,7 +17,21 @@ from tilewise.engine.rounds import Move, Round, Run, rounds
 from tilewise.engine.run import Runner, compiled, interpreted, widened
 from tilewise.engine.sorting import Shuffle
 from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import DRIVER, Exchange, Layout, Mesh, OnDriver, Partial, Piece, Shard, held_box, place
+from tilewise.layout import (
+    DRIVER,
+    Box,
+    Exchange,
+    Layout,
+    Mesh,
+    OnDriver,
+    Piece,
+    Shard,
+    blocked,
+    held_box,
+    place,
+    reduction,
+    shards,
+)
 from tilewise.plan.mesh import LocalNode, MeshPlan
 from tilewise.plan.steps import Pass, Step, makes, reads
 from tilewise.store import pool
@@ -164,7 +178,8 @@ class Worker:
 
     def _once(self, plan: MeshPlan, step: Step, runner: Runner) -> None:
         block = self.mesh.blocks_of(self.index)[0]
-        got = self._step(plan, step, runner, block, -1)
+        nothing = self._empty(plan, step, block)
+        got = self._nothing(plan, step, block) if nothing else self._step(plan, step, runner, block, -1)
         for pos, value in got.items():
             self.values[pos] = {-1: value}
 
@@ -174,33 +189,38 @@ class Worker:
             nothing = self._empty(plan, step, block)
             made = self._nothing(plan, step, block) if nothing else self._step(plan, step, runner, block, block)
             for pos, value in made.items():
-                layout = plan.layouts[pos]
-                if isinstance(layout, Partial):
-                    sums[pos] = UFUNCS[layout.op](sums[pos], value) if pos in sums else value
-                else:
+                if blocked(plan.layouts[pos]):
                     self.values.setdefault(pos, {})[block] = value
+                elif not nothing:
+                    sums[pos] = UFUNCS[_reduction(plan, pos)](sums[pos], value) if pos in sums else value
         for pos in makes(step):
-            layout = plan.layouts[pos]
-            if isinstance(layout, Partial):
-                spec = plan.specs[pos]
+            if not blocked(plan.layouts[pos]):
                 found = sums.get(pos)
                 if found is None:
-                    found = np.full(spec.shape, identity(layout.op, spec.dtype), spec.dtype)
+                    found = self._neutral(plan, pos, self.mesh.blocks_of(self.index)[0])
                 self.values[pos] = {-1: np.asarray(found)}
 
     def _empty(self, plan: MeshPlan, step: Step, block: int) -> bool:
         """Whether a block has nothing to contribute to a partial result."""
-        if not any(isinstance(plan.layouts[p], Partial) for p in makes(step)):
+        if not any(reduction(plan.layouts[p]) for p in makes(step)):
             return False
         seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
-        return any(
-            isinstance(lay := plan.layouts[p], Shard) and lay.owned(block)[0] == lay.owned(block)[1] for p in seen
-        )
+        boxes = ((plan.layouts[p], plan.box(p, block)) for p in seen)
+        return any(box[cut.axis][0] == box[cut.axis][1] for layout, box in boxes for cut in shards(layout))
 
     def _nothing(self, plan: MeshPlan, step: Step, block: int) -> dict[int, ND]:
-        """What a block without elements stores (it has no part in reductions)."""
-        stored = {p: plan.local(p, block) for p in makes(step) if not isinstance(plan.layouts[p], Partial)}
-        return {p: pool.empty(n.dims, n.dtype, n.order) for p, n in stored.items()}
+        """What a block without elements stores: nothing, and contributions that change nothing."""
+        out: dict[int, ND] = {}
+        for p in makes(step):
+            n = plan.local(p, block)
+            whole = reduction(plan.layouts[p]) is None
+            out[p] = pool.empty(n.dims, n.dtype, n.order) if whole else self._neutral(plan, p, block)
+        return out
+
+    def _neutral(self, plan: MeshPlan, pos: int, block: int) -> ND:
+        """A contribution that changes nothing."""
+        n = plan.local(pos, block)
+        return np.full(n.dims, identity(_reduction(plan, pos), n.dtype), n.dtype)
 
     def _step(self, plan: MeshPlan, step: Step, runner: Runner, block: int, at: int) -> dict[int, ND]:
         """Run one step for one block (at = -1: for the worker)."""
@@ -233,10 +253,9 @@ class Worker:
         parts: Parts = {} if halo is None else halo
         if halo is None:
             for block in self._targets(exchange.dst):
-                box = held_box(exchange.dst, exchange.shape, self.mesh, block=block) if block >= 0 else None
-                dims = exchange.shape if box is None else tuple(hi - lo for lo, hi in box)
-                parts[block] = pool.empty(dims, move.dtype, move.order)
-        reduce = UFUNCS[exchange.src.op] if isinstance(exchange.src, Partial) else None
+                box = _held(exchange.dst, exchange.shape, self.mesh, self.index, block)
+                parts[block] = pool.empty(tuple(hi - lo for lo, hi in box), move.dtype, move.order)
+        reduce = UFUNCS[exchange.reduces] if exchange.reduces is not None else None
         begun: set[tuple[Any, ...]] = set()
         count = 0
         for piece in move.arriving(self.index):
@@ -248,7 +267,7 @@ class Worker:
             else:
                 data = _piece(source, exchange, self.mesh, piece)
             block = -1 if piece.dst_block is None else piece.dst_block
-            view = _window(parts[block], exchange.dst, exchange.shape, self.mesh, block, piece.box)
+            view = _window(parts[block], _held(exchange.dst, exchange.shape, self.mesh, self.index, block), piece.box)
             if reduce is not None and (block, piece.box) in begun:
                 reduce(view, data, out=view)
             else:
@@ -258,23 +277,24 @@ class Worker:
         return count
 
     def _targets(self, layout: Layout) -> list[int]:
-        if isinstance(layout, Shard):
+        if blocked(layout):
             return list(self.mesh.blocks_of(self.index))
         return [] if isinstance(layout, OnDriver) and self.index else [-1]
 
     def _halo(self, source: Parts, exchange: Exchange) -> Parts | None:
-        """Blocks with room for ghosts around them: the same memory, seen wider."""
+        """Blocks that only get or lose ghosts: the same memory, seen wider (where there is room) or narrower."""
         src, dst = exchange.src, exchange.dst
         if not (isinstance(src, Shard) and isinstance(dst, Shard)) or (src.axis, src.cuts) != (dst.axis, dst.cuts):
-            return None
-        if src.axis != 0 or src.ghosts != (0, 0):
             return None
         out: Parts = {}
         for block in self.mesh.blocks_of(self.index):
             x = source[block]
-            low = src.owned(block)[0] - dst.held(block)[0]
-            high = dst.held(block)[1] - src.owned(block)[1]
-            wide = widened(x, low, high)
+            low = src.held(block)[0] - dst.held(block)[0]
+            high = dst.held(block)[1] - src.held(block)[1]
+            if low <= 0 and high <= 0:
+                out[block] = x[(slice(None),) * src.axis + (slice(-low, x.shape[src.axis] + high),)]
+                continue
+            wide = widened(x, low, high) if src.axis == 0 and src.ghosts == (0, 0) else None
             if wide is None:
                 return None
             out[block] = wide
@@ -324,16 +344,27 @@ class _View(Sequence[LocalNode]):
 
 def _piece(parts: Parts, exchange: Exchange, mesh: Mesh, piece: Piece) -> ND:
     block = -1 if piece.src_block is None else piece.src_block
-    return _window(parts[block], exchange.src, exchange.shape, mesh, block, piece.box)
+    return _window(parts[block], _held(exchange.src, exchange.shape, mesh, place(piece.src_worker), block), piece.box)
 
 
-def _window(x: ND, layout: Layout, shape: tuple[int, ...], mesh: Mesh, block: int, box: Any) -> ND:
+def _held(layout: Layout, shape: tuple[int, ...], mesh: Mesh, worker: int, block: int) -> Box:
+    """What is in memory at a block, or (-1) once at the worker."""
+    if not shards(layout):
+        return tuple((0, n) for n in shape)
+    return held_box(layout, shape, mesh, block=block if block >= 0 else mesh.blocks_of(worker)[0])
+
+
+def _window(x: ND, held: Box, box: Box) -> ND:
     """The part of a block that a box in global coordinates names."""
-    if block >= 0:
-        held = held_box(layout, shape, mesh, block=block)
-        box = tuple((lo - first, hi - first) for (lo, hi), (first, _) in zip(box, held, strict=True))
-    key: Any = (*(slice(lo, hi) for lo, hi in box), ...)
+    key: Any = (*(slice(lo - first, hi - first) for (lo, hi), (first, _) in zip(box, held, strict=True)), ...)
     return x[key]  # type: ignore[no-any-return]
+
+
+def _reduction(plan: MeshPlan, pos: int) -> str:
+    """The operator by which the blocks of a worker become one contribution."""
+    op = reduction(plan.layouts[pos])
+    assert op is not None, "what is held once is computed once, or a contribution"
+    return op
 
 
 def identity(op: str, dtype: Any) -> Any:

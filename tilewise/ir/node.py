@@ -139,6 +139,14 @@ def intern(
     return node
 
 
+def twin(node: Node) -> Node:
+    """Another node for the same operator and inputs, known to nobody: a plan may place the two differently."""
+    other = Node()
+    for name in ("op", "inputs", "shape", "dtype", "order", "site", "trail", "value"):
+        setattr(other, name, getattr(node, name))
+    return other
+
+
 class Leaf(Op):
     """A value that exists before the graph does: the contents of a cell at one version.
 

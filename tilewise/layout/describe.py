@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.layout.cuts import even_cuts
-from tilewise.layout.placement import Layout, OnDriver, Partial, Replicate, Shard
+from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard
 
 AXIS_NAMES = {0: "rows", 1: "columns"}
 REDUCTION_NAMES = {
@@ -31,3 +31,5 @@ def describe(layout: Layout) -> str:
             return f"partial {REDUCTION_NAMES.get(op, op)}"
         case OnDriver():
             return "on the driver"
+        case Grid(down=down, across=across):
+            return f"{describe(down)} x {describe(across)}"

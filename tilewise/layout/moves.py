@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import product
+from math import prod
 
 import numpy as np
 
 from tilewise.layout.placement import (
     DRIVER,
     Box,
+    Grid,
     Interval,
     Layout,
     Mesh,
@@ -24,11 +27,16 @@ from tilewise.layout.placement import (
     Partial,
     Replicate,
     Shard,
+    bare,
+    blocked,
     box_size,
     check,
+    coordinates,
     held_box,
+    lines,
     place,
-    whole,
+    placements,
+    reduction,
     with_interval,
 )
 
@@ -47,13 +55,14 @@ class Kind(StrEnum):
     BROADCAST = "broadcast"
     GATHER = "gather"
     REDUCE = "reduce"
+    REGRID = "regrid"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A box, in the array's own coordinates, to be copied from one holder to another (DRIVER may be either).
 
-    A block is None where the holder keeps one array of its own: Replicate, Partial, OnDriver.
+    A block is None where the holder keeps one array of its own: layouts that do not cut it into blocks.
     """
 
     src_worker: int
@@ -76,8 +85,8 @@ class Exchange:
     """One step from a layout to another.
 
     The pieces cover every element of every destination block once, local copies included; from a Partial once per
-    worker, to be reduced there in the order of the pieces. An element that two blocks of one worker need is sent to
-    each of them (only ghosts can ask for that). `sent` and `received` count the driver as worker 0.
+    contribution, to be reduced there in the order of the pieces. An element that two blocks of one worker need is sent
+    to each of them (only ghosts can ask for that). `sent` and `received` count the driver as worker 0.
     """
 
     src: Layout
@@ -88,11 +97,21 @@ class Exchange:
     def __post_init__(self) -> None:
         check(self.src, self.shape, self.mesh)
         check(self.dst, self.shape, self.mesh)
-        assert not isinstance(self.dst, Partial), f"nothing can be moved into a {self.dst}"
+        left = reduction(self.dst)
+        assert left is None or self._kept_partial is not None, f"{self.src} cannot become {self.dst}"
 
     @property
     def kind(self) -> Kind:
         return _kind(self.src, self.dst)
+
+    @property
+    def reduces(self) -> str | None:
+        """The operator by which pieces of one box are put together; None where each comes once."""
+        return None if self._kept_partial is not None else reduction(self.src)
+
+    @cached_property
+    def _kept_partial(self) -> int | None:
+        return kept_partial(self.src, self.dst)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -107,27 +126,14 @@ class Exchange:
     @cached_property
     def network_elements(self) -> int:
         """Elements that cross between workers."""
-        return sum(self.received(worker) for worker in range(self.mesh.workers))
+        return sum(self._received)
 
     def bytes(self, itemsize: int) -> int:
         return self.network_elements * itemsize
 
     def received(self, worker: int) -> int:
         """Elements that reach this worker's place from others."""
-        needs = [need for _, _, need in self._needs(worker)]
-        match self.src:
-            case Replicate():
-                return 0
-            case OnDriver():
-                return 0 if worker == 0 else sum(map(box_size, needs))
-            case Partial():
-                return (self.mesh.workers - 1) * sum(map(box_size, needs))
-            case Shard(axis=axis):
-                return sum(
-                    box_size(with_interval(need, axis, gap))
-                    for need in needs
-                    for gap in self._missing(worker, need[axis])
-                )
+        return self._received[worker]
 
     def sent(self, worker: int) -> int:
         """Elements that leave this worker's place for others."""
@@ -135,62 +141,114 @@ class Exchange:
         return self._sent[worker]
 
     @cached_property
+    def _received(self) -> tuple[int, ...]:
+        copies = contributions(self.src, self.dst, self.mesh)
+        return tuple(
+            sum(copies * box_size(need) - self._at_hand(worker, need) for _, _, need in self._needs(worker))
+            for worker in range(self.mesh.workers)
+        )
+
+    def _at_hand(self, worker: int, need: Box) -> int:
+        """How many elements of a need this worker has in its own memory (of one contribution)."""
+        if isinstance(self.src, OnDriver):
+            return box_size(need) if worker == 0 else 0
+        held = held_box(self.src, self.shape, self.mesh, worker=worker)
+        return prod(max(min(b, d) - max(a, c), 0) for (a, b), (c, d) in zip(need, held, strict=True))
+
+    @cached_property
     def _sent(self) -> tuple[int, ...]:
         workers = range(self.mesh.workers)
-        match self.src:
-            case Replicate():
-                return (0,) * len(workers)
-            case OnDriver():
-                return (self.network_elements, *(0 for _ in workers[1:]))
-            case Partial():
-                needed = [sum(box_size(need) for _, _, need in self._needs(worker)) for worker in workers]
-                return tuple(sum(needed) - own for own in needed)
-            case Shard(axis=axis, cuts=cuts):
-                edges = np.array(cuts[:: self.mesh.blocks], dtype=np.int64)  # where one worker's elements end
-                total = np.zeros(len(workers), dtype=np.int64)
-                for worker in workers:
-                    for _, _, need in self._needs(worker):
-                        across = box_size(with_interval(need, axis, (0, 1)))
-                        for low, high in self._missing(worker, need[axis]):
-                            within = np.clip(edges, low, high)
-                            total += (within[1:] - within[:-1]) * across
-                return tuple(total.tolist())
+        if isinstance(self.src, OnDriver):
+            return (self.network_elements, *(0 for _ in workers[1:]))
+        total = np.zeros(self.mesh.workers, dtype=np.int64)
+        for worker in workers:
+            for _, _, need in self._needs(worker):
+                total += self._shares(worker, need)
+                total[worker] -= self._at_hand(worker, need)
+        return tuple(total.tolist())
+
+    def _shares(self, worker: int, need: Box) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """How many elements of a need each worker gives."""
+        rest = need
+        share = np.ones((), dtype=np.int64)
+        own = coordinates(self.src, self.mesh, worker)
+        for k, (part, line) in enumerate(lines(self.src, self.mesh)):
+            if isinstance(part, Shard):
+                weights = _overlaps(part, line, own[k], need[part.axis])
+                rest = with_interval(rest, part.axis, (0, 1))
+            elif isinstance(part, Partial) and k != self._kept_partial:
+                weights = np.ones(line.workers, dtype=np.int64)
+            else:
+                weights = np.zeros(line.workers, dtype=np.int64)
+                weights[own[k]] = 1
+            share = np.multiply.outer(share, weights)
+        return share.reshape(-1) * box_size(rest)
 
     def _needs(self, worker: int) -> Iterator[tuple[int, int | None, Box]]:
         """(holder, block, box) for everything the destination wants at this worker's place; empty boxes left out."""
-        match self.dst:
-            case Shard():
-                for block in self.mesh.blocks_of(worker):
-                    box = held_box(self.dst, self.shape, self.mesh, block=block)
-                    if box_size(box):
-                        yield worker, block, box
-            case _ if box_size(whole(self.shape)) == 0:
-                return
-            case OnDriver():
-                if worker == 0:
-                    yield DRIVER, None, whole(self.shape)
-            case Replicate():
-                yield worker, None, whole(self.shape)
+        if isinstance(self.dst, OnDriver):
+            box = held_box(self.dst, self.shape, self.mesh, worker=DRIVER)
+            if worker == 0 and box_size(box):
+                yield DRIVER, None, box
+        elif blocked(self.dst):
+            for block in self.mesh.blocks_of(worker):
+                box = held_box(self.dst, self.shape, self.mesh, block=block)
+                if box_size(box):
+                    yield worker, block, box
+        else:
+            box = held_box(self.dst, self.shape, self.mesh, worker=worker)
+            if box_size(box):
+                yield worker, None, box
 
     def _sources(self, receiver: int, block: int | None, need: Box) -> Iterator[tuple[int, int | None, Box]]:
         """(sender, its block, box) for the parts of a need, from the receiver's own place wherever it has them."""
-        match self.src:
-            case Replicate():
-                yield place(receiver), None, need
-            case OnDriver():
-                yield DRIVER, None, need
-            case Partial():
-                for worker in range(self.mesh.workers):
-                    yield worker, None, need
-            case Shard(axis=axis):
-                for src_block, interval in _blocks_covering(self.src, self.mesh, place(receiver), block, need[axis]):
-                    yield self.mesh.worker_of(src_block), src_block, with_interval(need, axis, interval)
+        if isinstance(self.src, OnDriver):
+            yield DRIVER, None, need
+            return
+        here = place(receiver)
+        own = coordinates(self.src, self.mesh, here)
+        ways: list[list[tuple[int, Interval | None]]] = []  # per line: (block of the line or worker on it, its part)
+        for k, (part, line) in enumerate(lines(self.src, self.mesh)):
+            if isinstance(part, Shard):
+                near = None if block is None else own[k] * line.blocks + (block % self.mesh.blocks) % line.blocks
+                ways.append(list(_blocks_covering(part, line, own[k], near, need[part.axis])))
+            elif isinstance(part, Partial) and k != self._kept_partial:
+                ways.append([(worker, None) for worker in range(line.workers)])
+            else:
+                ways.append([(own[k], None)])
+        for way in product(*ways):
+            box = need
+            for (_, interval), part in zip(way, placements(self.src), strict=True):
+                if interval is not None and isinstance(part, Shard):
+                    box = with_interval(box, part.axis, interval)
+            yield *self._sender(tuple(at for at, _ in way)), box
 
-    def _missing(self, worker: int, need: Interval) -> list[Interval]:
-        """The parts of an interval of the source's axis that this worker does not hold."""
-        assert isinstance(self.src, Shard)
-        blocks = self.mesh.blocks_of(worker)
-        return _without(need, self.src.held(blocks[0], blocks[-1]))
+    def _sender(self, at: tuple[int, ...]) -> tuple[int, int | None]:
+        """(worker, block) at these places of the source's lines."""
+        if not blocked(self.src):
+            return (at[0] if len(at) == 1 else at[0] * self.mesh.columns + at[1]), None
+        row, inner = divmod(at[0], self.mesh.blocks)
+        worker = row if len(at) == 1 else row * self.mesh.columns + at[1]
+        return worker, worker * self.mesh.blocks + inner
+
+
+def kept_partial(src: Layout, dst: Layout) -> int | None:
+    """The direction of the grid along which contributions stay as they are."""
+    if isinstance(src, Grid) and isinstance(dst, Grid):
+        for k, (a, b) in enumerate(zip(placements(src), placements(dst), strict=True)):
+            if isinstance(a, Partial) and a == b:
+                return k
+    return None
+
+
+def contributions(src: Layout, dst: Layout, mesh: Mesh) -> int:
+    """How many contributions of an element every place of the destination takes."""
+    if isinstance(src, OnDriver):
+        return 1
+    kept = kept_partial(src, dst)
+    return prod(
+        line.workers for k, (part, line) in enumerate(lines(src, mesh)) if isinstance(part, Partial) and k != kept
+    )
 
 
 def moves(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> Exchange:
@@ -202,6 +260,8 @@ def _kind(src: Layout, dst: Layout) -> Kind:
     match src, dst:
         case _ if src == dst:
             return Kind.KEEP
+        case (Grid(), _) | (_, Grid()):
+            return _grid_kind(src, dst)
         case Replicate(), Shard():
             return Kind.SLICE
         case Shard(axis=a), Shard(axis=b) if a != b:
@@ -227,12 +287,42 @@ def _kind(src: Layout, dst: Layout) -> Kind:
     raise AssertionError(f"no exchange from {src} to {dst}")
 
 
+def _grid_kind(src: Layout, dst: Layout) -> Kind:
+    """On a grid: what happens along the one direction that changes, or a regrid if both do."""
+    if isinstance(src, OnDriver):
+        return Kind.SCATTER
+    if isinstance(dst, OnDriver):
+        return Kind.REDUCE if reduction(src) else Kind.GATHER
+    if bare(src) == bare(dst):
+        return Kind.HALO
+    if isinstance(src, Grid) and isinstance(dst, Grid | Replicate | Partial):
+        goal = placements(dst) if isinstance(dst, Grid) else (dst, dst)
+        changed = [(a, b) for a, b in zip(placements(src), goal, strict=True) if a != b]
+        if len(changed) == 1 and not isinstance(changed[0][1], Partial):
+            return _kind(*changed[0])
+    if isinstance(src, Replicate):
+        return Kind.SLICE
+    return Kind.REDUCE_SCATTER if reduction(src) else Kind.REGRID
+
+
+def _overlaps(src: Shard, line: Mesh, own: int, need: Interval) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How much of an interval each worker of the line gives: `own` all that it holds, others what they own."""
+    edges = np.array(src.cuts[:: line.blocks], dtype=np.int64)  # where one worker's elements end
+    out = np.zeros(line.workers, dtype=np.int64)
+    held = src.held(own * line.blocks, (own + 1) * line.blocks - 1)
+    for low, high in _without(need, held):
+        within = np.clip(edges, low, high)
+        out += within[1:] - within[:-1]
+    out[own] += max(min(need[1], held[1]) - max(need[0], held[0]), 0)
+    return out
+
+
 def _blocks_covering(
-    src: Shard, mesh: Mesh, worker: int, block: int | None, need: Interval
+    src: Shard, line: Mesh, worker: int, block: int | None, need: Interval
 ) -> Iterator[tuple[int, Interval]]:
     """(block, interval) pairs that together cover `need` once: same block, then same worker, then the owner."""
     left = [need]
-    for near in _near_blocks(src, mesh, worker, block):
+    for near in _near_blocks(src, line, worker, block):
         held = src.held(near)
         for low, high in left:
             if max(low, held[0]) < min(high, held[1]):
@@ -246,11 +336,11 @@ def _blocks_covering(
             low = end
 
 
-def _near_blocks(src: Shard, mesh: Mesh, worker: int, block: int | None) -> list[int]:
+def _near_blocks(src: Shard, line: Mesh, worker: int, block: int | None) -> list[int]:
     """Blocks of this worker whose ghosts may spare a move or a copy. Without ghosts only the owner has an element."""
     if src.ghosts == (0, 0):
         return []
-    blocks = mesh.blocks_of(worker)
+    blocks = line.blocks_of(worker)
     low, high = src.owned(blocks[0], blocks[-1])
     ends = [] if low == high else [bisect_right(src.cuts, low) - 1, bisect_left(src.cuts, high) - 1]
     return ends if block is None else [block, *ends]

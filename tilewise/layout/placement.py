@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -17,17 +18,41 @@ DRIVER = -1
 
 @dataclass(frozen=True)
 class Mesh:
-    """Workers in a line, each with the same number of blocks; block j belongs to worker j // blocks."""
+    """Workers in a line or a grid, each with the same number of blocks; block j belongs to worker j // blocks.
+
+    In a grid, worker w stands in row w // columns and column w % columns.
+    """
 
     workers: int
     blocks: int = 1
+    columns: int = 1
 
     def __post_init__(self) -> None:
-        assert self.workers >= 1 and self.blocks >= 1, self
+        assert self.workers >= 1 and self.blocks >= 1 and self.columns >= 1, self
+        assert self.workers % self.columns == 0, self
 
     @property
     def total_blocks(self) -> int:
         return self.workers * self.blocks
+
+    @property
+    def rows(self) -> int:
+        return self.workers // self.columns
+
+    @property
+    def grid(self) -> bool:
+        """Whether there are two directions to cut along."""
+        return self.columns > 1 and self.rows > 1
+
+    @property
+    def down(self) -> Mesh:
+        """The line of workers that the first placement of a Grid is on; a worker's blocks are cut along it."""
+        return Mesh(self.rows, self.blocks)
+
+    @property
+    def across(self) -> Mesh:
+        """The line of workers that the second placement of a Grid is on."""
+        return Mesh(self.columns)
 
     def worker_of(self, block: int) -> int:
         assert 0 <= block < self.total_blocks, (block, self)
@@ -36,6 +61,9 @@ class Mesh:
     def blocks_of(self, worker: int) -> range:
         assert 0 <= worker < self.workers, (worker, self)
         return range(worker * self.blocks, (worker + 1) * self.blocks)
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.columns}" if self.grid else str(self.workers)
 
 
 @dataclass(frozen=True)
@@ -54,6 +82,20 @@ class Shard:
         assert self.axis >= 0 and min(self.ghosts) >= 0, self
         assert len(self.cuts) >= 2 and self.cuts[0] == 0, self
         assert all(low <= high for low, high in pairwise(self.cuts)), self
+
+    def __hash__(self) -> int:  # plans are looked up by layouts, and cuts may be long
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.axis, self.cuts, self.ghosts))
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    def __getstate__(self) -> tuple[int, Cuts, tuple[int, int]]:
+        return self.axis, self.cuts, self.ghosts
+
+    def __setstate__(self, state: tuple[int, Cuts, tuple[int, int]]) -> None:
+        for name, value in zip(("axis", "cuts", "ghosts"), state, strict=True):
+            object.__setattr__(self, name, value)
 
     def owned(self, first: int, last: int | None = None) -> Interval:
         """What block `first` owns along the axis, or blocks first..last (inclusive) together."""
@@ -84,7 +126,74 @@ class OnDriver:
     """The driver holds the whole array."""
 
 
-Layout = Shard | Replicate | Partial | OnDriver
+Placement = Shard | Replicate | Partial
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One placement for each direction of a grid of workers; made by `grid_layout`, which knows the simpler names.
+
+    Workers of one row hold the same part as far as `down` is concerned, and cut it (or not) by `across`.
+    """
+
+    down: Placement
+    across: Placement
+
+
+Layout = Shard | Replicate | Partial | OnDriver | Grid
+
+
+def grid_layout(down: Placement, across: Placement) -> Layout:
+    """The layout with these two placements: a Grid, or the layout that it equals."""
+    if isinstance(down, Shard) and isinstance(across, Shard):
+        assert down.axis != across.axis, (down, across)
+    elif down == across:
+        return down
+    elif isinstance(down, Partial) and isinstance(across, Partial):
+        raise AssertionError(f"partial by two operators: {down}, {across}")
+    return Grid(down, across)
+
+
+def placements(layout: Layout) -> tuple[Placement, ...]:
+    """The parts of a layout: one, or one per direction of the grid."""
+    if isinstance(layout, Grid):
+        return layout.down, layout.across
+    assert not isinstance(layout, OnDriver), layout
+    return (layout,)
+
+
+def blocked(layout: Layout) -> bool:
+    """Whether a worker holds an array per block (else one in all)."""
+    return isinstance(layout.down if isinstance(layout, Grid) else layout, Shard)
+
+
+def shards(layout: Layout) -> tuple[Shard, ...]:
+    """The cuts of a layout, at most one per direction."""
+    if isinstance(layout, Shard):
+        return (layout,)
+    if isinstance(layout, Grid):
+        return tuple(p for p in (layout.down, layout.across) if isinstance(p, Shard))
+    return ()
+
+
+def reduction(layout: Layout) -> str | None:
+    """The operator by which contributions are still to be reduced; None where there are no contributions."""
+    if isinstance(layout, Partial):
+        return layout.op
+    if isinstance(layout, Grid):
+        return next((p.op for p in (layout.down, layout.across) if isinstance(p, Partial)), None)
+    return None
+
+
+def bare(layout: Layout) -> Layout:
+    """The layout without ghosts."""
+    if isinstance(layout, Grid):
+        return Grid(_bare(layout.down), _bare(layout.across))
+    return layout if isinstance(layout, OnDriver) else _bare(layout)
+
+
+def _bare(p: Placement) -> Placement:
+    return Shard(p.axis, p.cuts) if isinstance(p, Shard) and p.ghosts != (0, 0) else p
 
 
 def place(worker: int) -> int:
@@ -92,16 +201,39 @@ def place(worker: int) -> int:
     return max(worker, 0)
 
 
+@lru_cache(maxsize=4096)
+def _even(axis: int, length: int, blocks: int) -> Shard:
+    return Shard(axis, even_cuts(length, blocks))
+
+
 def even_shard(axis: int, shape: tuple[int, ...], mesh: Mesh, *, ghosts: tuple[int, int] = (0, 0)) -> Shard:
-    return Shard(axis, even_cuts(shape[axis], mesh.total_blocks), ghosts)
+    even = _even(axis, shape[axis], mesh.total_blocks)
+    return even if ghosts == (0, 0) else Shard(axis, even.cuts, ghosts)
+
+
+def lines(layout: Layout, mesh: Mesh) -> tuple[tuple[Placement, Mesh], ...]:
+    """Each placement of a layout with the line of workers it is on."""
+    if isinstance(layout, Grid):
+        return (layout.down, mesh.down), (layout.across, mesh.across)
+    assert not isinstance(layout, OnDriver), layout
+    return ((layout, mesh),)
+
+
+def coordinates(layout: Layout, mesh: Mesh, worker: int) -> tuple[int, ...]:
+    """Where a worker stands on each line of a layout."""
+    return divmod(worker, mesh.columns) if isinstance(layout, Grid) else (worker,)
 
 
 def check(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> None:
     """Assert that an array of this shape can lie so on this mesh."""
-    if isinstance(layout, Shard):
-        assert layout.axis < len(shape), (layout, shape)
-        assert layout.cuts[-1] == shape[layout.axis], (layout, shape)
-        assert len(layout.cuts) == mesh.total_blocks + 1, (layout, mesh)
+    if isinstance(layout, OnDriver):
+        return
+    assert mesh.grid or not isinstance(layout, Grid), (layout, mesh)
+    for part, line in lines(layout, mesh):
+        if isinstance(part, Shard):
+            assert part.axis < len(shape), (layout, shape)
+            assert part.cuts[-1] == shape[part.axis], (layout, shape)
+            assert len(part.cuts) == line.total_blocks + 1, (layout, mesh)
 
 
 def owned_box(
@@ -142,9 +274,14 @@ def _box(
         assert worker is not None
         blocks = mesh.blocks_of(worker)
     else:
-        assert 0 <= block < mesh.total_blocks, (block, mesh)
+        worker = mesh.worker_of(block)
         blocks = range(block, block + 1)
-    if not isinstance(layout, Shard):
-        return box
-    of_blocks = layout.held if ghosts else layout.owned
-    return with_interval(box, layout.axis, of_blocks(blocks[0], blocks[-1]))
+    first, last = blocks[0] - worker * mesh.blocks, blocks[-1] - worker * mesh.blocks
+    for (part, line), at in zip(lines(layout, mesh), coordinates(layout, mesh, worker), strict=True):
+        if isinstance(part, Shard):
+            of_blocks = part.held if ghosts else part.owned
+            start = at * line.blocks
+            # Only the first line of a grid is cut into a worker's blocks.
+            span = (start + first, start + last) if line.blocks == mesh.blocks else (start, start)
+            box = with_interval(box, part.axis, of_blocks(*span))
+    return box

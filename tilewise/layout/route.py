@@ -1,47 +1,87 @@
-"""The steps from one layout to another that move the least. In: two layouts, shape, mesh. Out: exchanges, in order."""
+"""The cheapest steps from one layout to another. In: two layouts, shape, mesh, prices. Out: exchanges, in order."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from itertools import pairwise
 
 from tilewise.layout.moves import Exchange, moves
-from tilewise.layout.placement import Layout, Mesh, OnDriver, Partial, Replicate, Shard, even_shard
+from tilewise.layout.placement import Layout, Mesh, OnDriver, bare, reduction
+from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
+from tilewise.layout.volume import volume
 
 Route = tuple[Exchange, ...]
 
-ROUTES_KEPT = 4096  # a route is a few small values; its pieces are made only when asked for
+ROUTES_KEPT = 1 << 15  # a route is a few small values; its pieces are made only when asked for
+
+
+@dataclass(frozen=True)
+class Way:
+    """The layouts on the way, the last included, and the price of it all."""
+
+    through: tuple[Layout, ...]
+    cost: int
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
-def route(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> Route:
-    """No step where nothing changes, one where that moves least, else two."""
+def route(
+    src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
+) -> Route:
+    """The exchanges of the cheapest way; none where nothing changes."""
+    chain = (src, *way(src, dst, shape, mesh, itemsize, tariff).through)
+    return tuple(moves(a, b, shape, mesh) for a, b in pairwise(chain))
+
+
+@lru_cache(maxsize=ROUTES_KEPT)
+def way(
+    src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
+) -> Way:
+    """The cheapest chain, straight or through usual layouts; of equal ones the shorter."""
     if src == dst:
-        return ()
-    straight = (moves(src, dst, shape, mesh),)
-    match src, dst:
-        case Partial(), Replicate():
-            return _all_reduce(straight, src, shape, mesh)
-        case _, Shard(ghosts=(low, high)) if low or high:
-            # Ghosts straight from the source come once per block and contribution; from the new owner, often for less.
-            bare = replace(dst, ghosts=(0, 0))
-            return _least(straight, (*route(src, bare, shape, mesh), moves(bare, dst, shape, mesh)))
-    return straight
+        return Way((), 0)
+    table = prices(shape, mesh, itemsize, tariff)
+    i, j = table.find(src), table.find(dst)
+    if i is not None and j is not None and j < table.targets:
+        return Way(table.chain(i, j), int(table.cost[i, j]))
+    best = Way((dst,), step_cost(src, dst, shape, mesh, itemsize, tariff))
+    if best.cost and reduction(dst) is None:
+        for between in (*table.layouts[: table.targets], bare(dst)):
+            if between in (src, dst) or isinstance(between, OnDriver):
+                continue
+            first = _cost(table, i, src, between, shape, mesh, itemsize, tariff)
+            if first < best.cost:
+                last = step_cost(between, dst, shape, mesh, itemsize, tariff)
+                if first + last < best.cost:
+                    best = Way((between, dst), first + last)
+        if len(best.through) == 2 and i is not None:
+            start = way(src, best.through[0], shape, mesh, itemsize, tariff)
+            best = Way((*start.through, dst), best.cost)
+    return best
 
 
-def _all_reduce(straight: Route, src: Partial, shape: tuple[int, ...], mesh: Mesh) -> Route:
-    """Reduce-scatter, then all-gather; few elements are not worth cutting and are reduced in one place, or in each."""
-    if mesh.workers == 1 or prod(shape) < mesh.workers:
-        return _least(straight, _via(src, OnDriver(), Replicate(), shape, mesh))
-    longest = max(range(len(shape)), key=lambda axis: shape[axis])
-    return _via(src, even_shard(longest, shape, mesh), Replicate(), shape, mesh)
+def _cost(
+    table: Prices,
+    i: int | None,
+    src: Layout,
+    between: Layout,
+    shape: tuple[int, ...],
+    mesh: Mesh,
+    itemsize: int,
+    tariff: Tariff,
+) -> int:
+    """The cost of the way to a layout between; of one step, where the source is not a usual layout."""
+    j = table.find(between)
+    if i is not None and j is not None:
+        return int(table.cost[i, j])
+    return step_cost(src, between, shape, mesh, itemsize, tariff)
 
 
-def _via(src: Layout, between: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> Route:
-    return moves(src, between, shape, mesh), moves(between, dst, shape, mesh)
-
-
-def _least(*routes: Route) -> Route:
-    """The route that moves least; the one with fewer steps if equal."""
-    return min(routes, key=lambda steps: (sum(step.network_elements for step in steps), len(steps)))
+def step_cost(
+    src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
+) -> int:
+    """The price of one exchange."""
+    total, busiest = volume(src, dst, shape, mesh)
+    if total == 0:
+        return 0
+    return tariff.step + (total if tariff.all_bytes else busiest) * itemsize * tariff.byte

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.cost.model import FIXED, Machine, exchange_seconds
-from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, route
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, moves
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
@@ -114,8 +114,7 @@ class Plan:
             self.parts.append(Stage(tuple(run)))
         if layouts is not None:
             for pos in results:
-                for e in route(layouts[pos], OnDriver(), specs[pos].shape, mesh):
-                    self._exchange(specs[pos], e)
+                self._exchange(specs[pos], moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
         self.memory_bytes = peak_bytes(steps, specs, layouts, mesh, results)
 
     @property
@@ -146,12 +145,12 @@ class Plan:
         self.parts.append(
             ExchangeRow(str(e.kind), _value(spec), describe(e.src), describe(e.dst), moved, _where(spec.site))
         )
-        self.seconds += exchange_seconds(moved, self.mesh, self._machine)
+        self.seconds += exchange_seconds(e.src, e.dst, e.shape, self.mesh, spec.dtype.itemsize, self._machine)
 
     def _sort(self, spec: Spec, most: int) -> None:
         row = ExchangeRow("sample sort", _value(spec), "sorted blocks", "sorted", most, _where(spec.site), bound=True)
         self.parts.append(row)
-        self.seconds += exchange_seconds(most, self.mesh, self._machine)
+        self.seconds += 4 * self._machine.latency + most / self.mesh.workers / self._machine.network_rate
 
     def _row(self, step: Step) -> StepRow:
         specs = self._specs
@@ -179,7 +178,7 @@ class Plan:
 
     def __str__(self) -> str:
         passes = sum(len(s.passes) for s in self.stages)
-        who = "1 worker" if self.mesh.workers == 1 else f"{self.mesh.workers} workers"
+        who = "1 worker" if self.mesh.workers == 1 else f"{self.mesh} workers"
         if self.mesh.blocks > 1:
             who += f" of {self.mesh.blocks} blocks"
         lines = [

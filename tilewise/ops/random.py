@@ -8,7 +8,7 @@ and Flood, "Fast splittable pseudorandom number generators", 2014) twice, each t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,14 +74,28 @@ class Random(Op):
     dtype: np.dtype[Any]
     low: int = 0
     span: int = 0
+    pitch: tuple[int, ...] | None = None  # positions from one element to the next along each axis; None: no gaps
     name = "random"
 
     def numpy(self, *arrays: Any) -> Any:
         out = np.empty(self.shape, self.dtype)
-        flat = out.reshape(-1)
-        for at in range(0, flat.size, BLOCK):
-            flat[at : at + BLOCK] = self.block(self.begin + at, min(BLOCK, flat.size - at))
+        self._fill(out, self.begin, self.pitch or _pitch(self.shape))
         return out
+
+    def _fill(self, out: Any, begin: int, pitch: tuple[int, ...]) -> None:
+        if pitch == _pitch(out.shape):
+            flat = out.reshape(-1)
+            for at in range(0, flat.size, BLOCK):
+                flat[at : at + BLOCK] = self.block(begin + at, min(BLOCK, flat.size - at))
+            return
+        for i in range(out.shape[0]):
+            self._fill(out[i : i + 1].reshape(out.shape[1:]), begin + i * pitch[0], pitch[1:])
+
+    def part(self, box: tuple[tuple[int, int], ...]) -> Random:
+        """A box of the draw, as a draw of its own."""
+        pitch = self.pitch or _pitch(self.shape)
+        begin = self.begin + sum(low * p for (low, _), p in zip(box, pitch, strict=True))
+        return replace(self, begin=begin, shape=tuple(high - low for low, high in box), pitch=pitch)
 
     def block(self, begin: int, count: int) -> Any:
         """Elements of the stream from one position."""
@@ -101,6 +115,14 @@ class Random(Op):
 
     def label(self) -> str:
         return f"random.{self.kind}"
+
+
+def _pitch(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The pitch of an array without gaps."""
+    out = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        out[axis] = out[axis + 1] * shape[axis + 1]
+    return tuple(out)
 
 
 def draw(

@@ -8,13 +8,30 @@ largest operand that is already cut along the letter, so that nothing moves that
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import LAWS
-from tilewise.layout import Layout, Mesh, Partial, Replicate, Shard, concat_cuts, even_cuts, slice_cuts, split_cuts
+from tilewise.layout import (
+    Cuts,
+    Grid,
+    Layout,
+    Mesh,
+    OnDriver,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    concat_cuts,
+    even_cuts,
+    grid_layout,
+    placements,
+    slice_cuts,
+    split_cuts,
+)
 from tilewise.ops.contract import LETTERS, Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -26,6 +43,7 @@ from tilewise.ops.sort import Argsort, Bincount, Sort
 from tilewise.ops.views import Arrange, Cut, explain
 
 WHOLE = Replicate()
+MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
 ASSOCIATIVE = frozenset(
     "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor "
     "bitwise_and bitwise_or bitwise_xor".split()
@@ -38,24 +56,65 @@ class Rule:
 
     ins: tuple[Layout, ...]
     out: Layout
+    grids: bool = True  # whether it may be one direction's part of a rule for a grid
 
 
-def rules(node: Node, have: Sequence[Layout], mesh: Mesh) -> list[Rule]:
-    """All rules of a node; the last is always to replicate everything."""
+Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
+
+
+def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule]:
+    """All rules of a node, given how each operand might lie; the last is always to replicate everything.
+
+    On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
+    """
+    every = Rule((WHOLE,) * len(node.inputs), WHOLE)
     found: list[Rule] = []
     if node.known and all(x.known for x in node.inputs):
-        found.extend(r for r in specific(node.op, node, have, mesh) if _reachable(r, have))
-    found.append(Rule((WHOLE,) * len(node.inputs), WHOLE))
-    return found
+        found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
+        if mesh.grid:
+            down = _line_rules(node, [_along(h, 0) for h in have], mesh.down)
+            across = _line_rules(node, [_along(h, 1) for h in have], mesh.across)
+            pairs = itertools.product([*down, every], [*across, every])
+            found.extend(Rule(*pair) for a, b in pairs if a.grids and b.grids and (pair := _both(a, b)) is not None)
+    found.append(every)
+    return list(dict.fromkeys(found))
 
 
-def _reachable(rule: Rule, have: Sequence[Layout]) -> bool:
+def _along(layouts: Sequence[Layout], direction: int) -> list[Layout]:
+    """How an operand might lie along one direction of the grid."""
+    return [placements(x)[direction] for x in layouts if isinstance(x, Grid)]
+
+
+def _line_rules(node: Node, have: Sequence[Sequence[Layout]], line: Mesh) -> list[Rule]:
+    options = [[x for x in h if not isinstance(x, OnDriver | Grid)] for h in have]
+    return [r for r in specific(node.op, node, options, line) if _reachable(r, options)]
+
+
+def _reachable(rule: Rule, have: Options) -> bool:
     """Nothing is made partial on purpose: only what is partial already may stay so."""
-    return all(not isinstance(r, Partial) or r == h for r, h in zip(rule.ins, have, strict=True))
+    return all(not isinstance(r, Partial) or r in h for r, h in zip(rule.ins, have, strict=True))
+
+
+def _both(down: Rule, across: Rule) -> tuple[tuple[Layout, ...], Layout] | None:
+    """A rule for each direction as one rule; None where the two do not go together, or are not really two."""
+    parts = [_grid(a, b) for a, b in zip((*down.ins, down.out), (*across.ins, across.out), strict=True)]
+    if any(p is None for p in parts) or not any(isinstance(p, Grid) for p in parts):
+        return None
+    *ins, out = (p for p in parts if p is not None)
+    return tuple(ins), out
+
+
+def _grid(down: Layout, across: Layout) -> Layout | None:
+    assert not isinstance(down, OnDriver | Grid) and not isinstance(across, OnDriver | Grid)
+    if isinstance(down, Shard) and isinstance(across, Shard):
+        return None if down.axis == across.axis else grid_layout(down, across)
+    if isinstance(down, Partial) and isinstance(across, Partial) and down != across:
+        return None
+    return grid_layout(down, across)
 
 
 @functools.singledispatch
-def specific(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def specific(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     """Rules beyond replicating; operators without a row here have none."""
     return iter(())
 
@@ -64,7 +123,7 @@ def specific(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterato
 
 
 def by_letters(
-    terms: Sequence[str], out: str, node: Node, have: Sequence[Layout], mesh: Mesh, op: str | None = None
+    terms: Sequence[str], out: str, node: Node, have: Options, mesh: Mesh, op: str | None = None
 ) -> Iterator[Rule]:
     """A rule per letter. `op` is the reduction of letters that the result lacks (None: they cannot be cut)."""
     shapes = [x.shape for x in node.inputs]
@@ -86,16 +145,37 @@ def by_letters(
 
 
 def _cuts(
-    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Sequence[Layout], node: Node, mesh: Mesh
-) -> list[tuple[int, ...]]:
-    """Cuts worth trying for a letter: those of the largest operand cut so, else even ones."""
-    best: tuple[int, tuple[int, ...]] | None = None
-    for term, shape, layout, x in zip(terms, shapes, have, node.inputs, strict=True):
-        if not isinstance(layout, Shard) or letter not in term or term.index(letter) != layout.axis:
-            continue
-        if shape[layout.axis] == size and (best is None or x.nbytes > best[0]):
-            best = (x.nbytes, layout.cuts)
-    return [best[1] if best is not None else even_cuts(size, mesh.total_blocks)]
+    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options, node: Node, mesh: Mesh
+) -> list[Cuts]:
+    """Cuts worth trying for a letter: those of operands that may be cut so, the largest first, and even ones."""
+    found: dict[Cuts, int] = {}
+    for term, shape, layouts, x in zip(terms, shapes, have, node.inputs, strict=True):
+        axis = term.find(letter)
+        if axis >= 0 and shape[axis] == size:
+            for cuts in known_cuts(layouts, axis):
+                found[cuts] = max(found.get(cuts, 0), x.nbytes)
+    return _few(sorted(found, key=lambda c: -found[c]), size, mesh)
+
+
+def known_cuts(layouts: Sequence[Layout], axis: int) -> list[Cuts]:
+    """The cuts that an operand might have along an axis."""
+    return list(dict.fromkeys(x.cuts for x in layouts if isinstance(x, Shard) and x.axis == axis))
+
+
+def _few(found: Sequence[Cuts], size: int, mesh: Mesh) -> list[Cuts]:
+    """Some cuts, and the even ones."""
+    return list(dict.fromkeys((*found[:MAX_CUTS], even_cuts(size, mesh.total_blocks))))
+
+
+def _axis_cuts(layouts: Sequence[Layout], axis: int, size: int, mesh: Mesh) -> list[Cuts]:
+    return _few(known_cuts(layouts, axis), size, mesh)
+
+
+def _still_partial(layouts: Sequence[Placement]) -> Iterator[Rule]:
+    """Elements that only change places may do so before their contributions are reduced."""
+    for p in layouts:
+        if isinstance(p, Partial):
+            yield Rule((p,), p)
 
 
 def _aligned(node: Node) -> tuple[list[str], str]:
@@ -105,7 +185,7 @@ def _aligned(node: Node) -> tuple[list[str], str]:
 
 
 @specific.register
-def _(op: Map, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Map, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     terms, out = _aligned(node)
     yield from by_letters(terms, out, node, have, mesh)
     for over, how in LAWS.get(op.fn.name, {}).items():
@@ -118,34 +198,39 @@ def _(op: Map, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]
 
 
 @specific.register
-def _(op: Reduce, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(c if i not in op.axes else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
     over = op.fn if op.fn in ASSOCIATIVE else None
     yield from by_letters([term], out, node, have, mesh, over)
-    if op.fn == "add":
-        yield Rule((Partial("add"),), Partial("add"))
+    if over is not None:
+        yield Rule((Partial(over),), Partial(over))
 
 
 @specific.register
-def _(op: Contract, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     yield from by_letters(ins.split(","), out, node, have, mesh, "add")
+    if node.dtype.kind in "iu":  # of floats, a part that is zero times inf is not zero
+        for k in range(len(node.inputs)):
+            parts: list[Layout] = [WHOLE] * len(node.inputs)
+            parts[k] = Partial("add")
+            yield Rule(tuple(parts), Partial("add"))
 
 
 @specific.register
-def _(op: Sort, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh):
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
             yield rule
         elif node.ndim == 1 and mesh.workers > 1:
             # A sample sort: each block is sorted, then ranges change places (solver/choose.py, engine/sorting.py).
-            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)))
+            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)), grids=False)
 
 
 @specific.register(Scan)
 @specific.register(Argsort)
-def _(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     for rule in by_letters([term], term, node, have, mesh):
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
@@ -153,7 +238,7 @@ def _(op: Any, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]
 
 
 @specific.register
-def _(op: Arg, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Arg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.axis is not None:
         term = LETTERS[: node.inputs[0].ndim]
         out = "".join(c if i != op.axis else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
@@ -161,13 +246,15 @@ def _(op: Arg, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]
 
 
 @specific.register
-def _(op: Copy, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Copy, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     yield from by_letters([term], term, node, have, mesh)
+    yield from _still_partial(have[0])
 
 
 @specific.register
-def _(op: Broadcast, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Broadcast, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from _still_partial(have[0])
     for axis, size in enumerate(node.shape):
         if size < 2:
             continue
@@ -176,13 +263,12 @@ def _(op: Broadcast, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator
         if k < 0 or source.shape[k] == 1:
             yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
         else:
-            layout = have[0]
-            cuts = layout.cuts if isinstance(layout, Shard) and layout.axis == k else even_cuts(size, mesh.total_blocks)
-            yield Rule((Shard(k, cuts),), Shard(axis, cuts))
+            for cuts in _axis_cuts(have[0], k, size, mesh):
+                yield Rule((Shard(k, cuts),), Shard(axis, cuts))
 
 
 @specific.register
-def _(op: Bincount, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Bincount, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters(["a"] * len(node.inputs), "b", node, have, mesh, "add")
 
 
@@ -190,43 +276,43 @@ def _(op: Bincount, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[
 
 
 @specific.register
-def _(op: Full, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Full, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for axis, size in enumerate(node.shape):
         if size >= 2:
             yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
 
 
 @specific.register
-def _(op: Arange, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Arange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.length >= 2:
         yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))
 
 
 @specific.register
-def _(op: Random, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
-    if op.shape and op.shape[0] >= 2:
-        yield Rule((), Shard(0, even_cuts(op.shape[0], mesh.total_blocks)))
+def _(op: Random, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    for axis, size in enumerate(op.shape):
+        if size >= 2:
+            yield Rule((), Shard(axis, even_cuts(size, mesh.total_blocks)))
 
 
 # -- by cuts -------------------------------------------------------------------------------------------------------
 
 
 @specific.register
-def _(op: Cut, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from _still_partial(have[0])
     base = node.inputs[0]
     for axis, (start, step, length) in enumerate(zip(op.starts, op.steps, node.shape, strict=True)):
         n = base.shape[axis]
         if n < 2 or step < 1:
             continue
-        layout = have[0]
-        cuts = layout.cuts if isinstance(layout, Shard) and layout.axis == axis else even_cuts(n, mesh.total_blocks)
-        if step == 1 and length < n:
-            near = _centred(cuts, start, length, n)
+        for cuts in _axis_cuts(have[0], axis, n, mesh):
+            near = _centred(cuts, start, length, n) if step == 1 and length < n else None
             if near is not None:
                 target, ghosts = near
                 yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
-                continue
-        yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
+            else:
+                yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
 
 
 def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tuple[int, ...], tuple[int, int]] | None:
@@ -250,14 +336,18 @@ def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tu
 
 
 @specific.register
-def _(op: Arrange, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
     yield from by_letters([term], out, node, have, mesh)
+    for k, (a, size) in enumerate(zip(op.axes, node.shape, strict=True)):
+        if a is None and size >= 2:
+            yield Rule((WHOLE,), Shard(k, even_cuts(size, mesh.total_blocks)))
+    yield from _still_partial(have[0])
 
 
 @specific.register
-def _(op: Update, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     found = explain(op.window)
     base, value = node.inputs
     if found is None:
@@ -266,24 +356,21 @@ def _(op: Update, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Ru
     for axis, n in enumerate(base.shape):
         if n < 2:
             continue
-        layout = have[0]
-        cuts = layout.cuts if isinstance(layout, Shard) and layout.axis == axis else even_cuts(n, mesh.total_blocks)
         where = [k for k, a in enumerate(axes) if a.base == axis]
-        if not where:
-            yield Rule((Shard(axis, cuts), WHOLE), Shard(axis, cuts))
+        if where and axes[where[0]].step < 1:
             continue
-        walk = axes[where[0]]
-        if walk.step < 1:
-            continue
-        k = where[0] - (len(axes) - value.ndim)
-        inside: Layout = WHOLE
-        if k >= 0 and value.shape[k] == walk.length and walk.length > 1:
-            inside = Shard(k, slice_cuts(cuts, walk.start, walk.step, walk.length))
-        yield Rule((Shard(axis, cuts), inside), Shard(axis, cuts))
+        for cuts in _axis_cuts(have[0], axis, n, mesh):
+            inside: Layout = WHOLE
+            if where:
+                walk = axes[where[0]]
+                k = where[0] - (len(axes) - value.ndim)
+                if k >= 0 and value.shape[k] == walk.length and walk.length > 1:
+                    inside = Shard(k, slice_cuts(cuts, walk.start, walk.step, walk.length))
+            yield Rule((Shard(axis, cuts), inside), Shard(axis, cuts))
 
 
 @specific.register
-def _(op: Concat, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     for axis, size in enumerate(node.shape):
         if size < 2:
@@ -294,25 +381,24 @@ def _(op: Concat, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Ru
             yield Rule(tuple(Shard(axis, c) for c in parts), Shard(axis, cuts))
         else:
             terms = [term] * len(node.inputs)
-            chosen = _cuts(term[axis], size, terms, [x.shape for x in node.inputs], have, node, mesh)[0]
-            yield Rule((Shard(axis, chosen),) * len(node.inputs), Shard(axis, chosen))
+            for chosen in _cuts(term[axis], size, terms, [x.shape for x in node.inputs], have, node, mesh):
+                yield Rule((Shard(axis, chosen),) * len(node.inputs), Shard(axis, chosen))
 
 
 @specific.register
-def _(op: Reshape, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from _still_partial(have[0])
     if op.order != "C" or node.size == 0:
         return
     for i, o, inner_in, inner_out in _groups(node.inputs[0].shape, node.shape):
         size = node.inputs[0].shape[i]
-        layout = have[0]
-        mine = layout.cuts if isinstance(layout, Shard) and layout.axis == i else even_cuts(size, mesh.total_blocks)
-        for cuts in (mine, tuple(c * inner_out // inner_in for c in even_cuts(node.shape[o], mesh.total_blocks))):
+        even = tuple(c * inner_out // inner_in for c in even_cuts(node.shape[o], mesh.total_blocks))
+        for cuts in dict.fromkeys((*_axis_cuts(have[0], i, size, mesh), even)):
             if cuts[-1] != size:
                 continue
             to = split_cuts(tuple(c * inner_in for c in cuts), inner_out)
             if to is not None:
                 yield Rule((Shard(i, cuts),), Shard(o, to))
-                break
 
 
 def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
@@ -338,7 +424,7 @@ def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int,
 
 
 @specific.register
-def _(op: Gather, node: Node, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     arrays = [k for k, p in enumerate(op.key) if isinstance(p, tuple) and p[0] == "a"]
     plain = all(p == ("s", None, None, None) for k, p in enumerate(op.key) if k not in arrays)
     if len(arrays) != 1 or not plain:

@@ -15,7 +15,7 @@ from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native import supports, supports_reduce
-from tilewise.layout import Shard
+from tilewise.layout import Shard, shards
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
@@ -129,7 +129,7 @@ class _Fuser:
         """On a mesh: whether each block's part of the window is the block's part of the value."""
         if self.layouts is None:
             return True
-        return isinstance(self.layouts[update], Shard) == isinstance(self.layouts[value], Shard)
+        return len(shards(self.layouts[update])) == len(shards(self.layouts[value]))
 
     def _stored(self) -> list[bool]:
         absorbed = set(self.root_of_write.values())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from tilewise.layout import Layout, Mesh, OnDriver, Shard, held_box
+from tilewise.layout import Layout, Mesh, OnDriver, local_dims
 from tilewise.plan.mesh import Spec
 from tilewise.plan.steps import Step, View, makes
 
@@ -13,16 +14,8 @@ def held_bytes(spec: Spec, layout: Layout | None, mesh: Mesh) -> int:
     """Bytes of a value on the worker that holds most of it (layout None: one worker with all of it)."""
     if isinstance(layout, OnDriver):
         return 0
-    boxes = [tuple((0, d) for d in spec.shape)]
-    if isinstance(layout, Shard):
-        boxes = [held_box(layout, spec.shape, mesh, worker=w) for w in range(mesh.workers)]
-    most = 0
-    for box in boxes:
-        size = spec.dtype.itemsize
-        for lo, hi in box:
-            size *= hi - lo
-        most = max(most, size)
-    return most
+    dims = spec.shape if layout is None else local_dims(layout, spec.shape, mesh)
+    return prod(dims) * spec.dtype.itemsize
 
 
 def peak_bytes(

@@ -7,23 +7,22 @@ and an operator adapted to where the block lies.
 from __future__ import annotations
 
 import functools
-import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.order import Order, strides_of
+from tilewise.layout import Box, Layout, Mesh, Shard, Tariff, blocked, held_box, owned_box, route, shards
 from tilewise.layout import Exchange as Move
-from tilewise.layout import Layout, Mesh, Shard, held_box, route
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Regroup
 from tilewise.ops.random import Random
-from tilewise.ops.views import Axis, Cut, Window, explain
+from tilewise.ops.views import Arrange, Axis, Cut, Window, explain
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
 
 
@@ -129,7 +128,14 @@ class MeshPlan:
         else:
             assert isinstance(step, View | Exchange)
             seen = (step.pos, step.input)
-        return any(isinstance(self.layouts[p], Shard) for p in seen)
+        return any(blocked(self.layouts[p]) for p in seen)
+
+    def box(self, pos: int, block: int) -> Box:
+        """What of the value at `pos` is in memory at `block`, in the value's own coordinates."""
+        shape = self.specs[pos].shape
+        if not shards(self.layouts[pos]):
+            return tuple((0, n) for n in shape)
+        return held_box(self.layouts[pos], shape, self.mesh, block=block)
 
     def local(self, pos: int, block: int) -> LocalNode:
         """The node at `pos` as `block` sees it."""
@@ -160,7 +166,8 @@ def build(
     mesh: Mesh,
     leaves: tuple[int, ...],
     wanted: tuple[int, ...],
-    homes: tuple[int, ...] = (),
+    homes: tuple[int, ...],
+    tariff: Tariff,
 ) -> MeshPlan:
     """Assemble a plan from fused steps."""
     at = {n: i for i, n in enumerate(nodes)}
@@ -177,7 +184,7 @@ def build(
         for n in nodes
     )
     routes = tuple(
-        route(layouts[s.input], layouts[s.pos], nodes[s.pos].dims, mesh)
+        route(layouts[s.input], layouts[s.pos], nodes[s.pos].dims, mesh, nodes[s.pos].dtype.itemsize, tariff)
         if isinstance(s, Exchange) and type(nodes[s.pos].op) is not Regroup
         else ()
         for s in steps
@@ -192,9 +199,7 @@ MARGIN_ROWS = 16  # blocks with fewer rows have no margin
 
 def _localise(plan: MeshPlan, pos: int, block: int) -> LocalNode:
     spec, layout = plan.specs[pos], plan.layouts[pos]
-    dims = spec.shape
-    if isinstance(layout, Shard):
-        dims = tuple(hi - lo for lo, hi in held_box(layout, spec.shape, plan.mesh, block=block))
+    dims = tuple(hi - lo for lo, hi in plan.box(pos, block))
     op = spec.op
     if not spec.leaf:
         op = adapt(op, plan, pos, block, dims)
@@ -221,61 +226,60 @@ def _(op: Broadcast, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]
 
 
 @adapt.register
+def _(op: Arrange, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    return Arrange(op.axes, dims)
+
+
+@adapt.register
 def _(op: Reshape, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
     return Reshape(dims, op.order)
 
 
 @adapt.register
 def _(op: Arange, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
-    layout = plan.layouts[pos]
-    begin = layout.held(block)[0] if isinstance(layout, Shard) else 0
-    return Arange(op.first, op.second, dims[0], op.dtype, begin)
+    return Arange(op.first, op.second, dims[0], op.dtype, plan.box(pos, block)[0][0])
 
 
 @adapt.register
 def _(op: Random, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
-    layout = plan.layouts[pos]
-    first = layout.held(block)[0] if isinstance(layout, Shard) else 0
-    return replace(op, begin=op.begin + first * math.prod(dims[1:]), shape=dims)
+    return op.part(plan.box(pos, block))
 
 
 @adapt.register
 def _(op: Cut, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
-    source, layout = plan.layouts[plan.specs[pos].inputs[0]], plan.layouts[pos]
-    if not (isinstance(source, Shard) and isinstance(layout, Shard)):
-        return op
-    axis = layout.axis
-    starts = list(op.starts)
-    low, high = layout.held(block)
-    starts[axis] = op.starts[axis] + low * op.steps[axis] - source.held(block)[0] if high > low else 0
-    lengths = tuple(d if a == axis else n for a, (d, n) in enumerate(zip(dims, op.lengths, strict=True)))
-    return Cut(tuple(starts), op.steps, lengths)
+    mine, source = plan.box(pos, block), plan.box(plan.specs[pos].inputs[0], block)
+    starts = tuple(
+        start + low * step - first if high > low else 0
+        for start, step, (low, high), (first, _) in zip(op.starts, op.steps, mine, source, strict=True)
+    )
+    return Cut(starts, op.steps, dims)
 
 
 @adapt.register
 def _(op: Update, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
-    layout = plan.layouts[pos]
-    if not isinstance(layout, Shard):
+    layout, spec = plan.layouts[pos], plan.specs[pos]
+    if not shards(layout):
         return op
     found = explain(op.window)
     assert found is not None, "an update cut into blocks is a plain box"
     axes, starts = list(found[0]), list(found[1])
-    low, high = layout.cuts[block], layout.cuts[block + 1]
-    where = [k for k, a in enumerate(axes) if a.base == layout.axis]
-    if where:
-        walk = axes[where[0]]
-        first = max(-(-(low - walk.start) // walk.step), 0)
-        last = min(-(-(high - walk.start) // walk.step), walk.length)
-        count = max(last - first, 0)
-        start = walk.start + first * walk.step - low if count else 0
-        axes[where[0]] = Axis(layout.axis, start, walk.step, count)
-        starts[layout.axis] = start
-    else:
-        at = starts[layout.axis]
-        if not low <= at < high:
-            return Unchanged()
-        starts[layout.axis] = at - low
-    spec = plan.specs[pos]
+    box = owned_box(layout, spec.shape, plan.mesh, block=block)
+    for cut in shards(layout):
+        low, high = box[cut.axis]
+        where = [k for k, a in enumerate(axes) if a.base == cut.axis]
+        if where:
+            walk = axes[where[0]]
+            first = max(-(-(low - walk.start) // walk.step), 0)
+            last = min(-(-(high - walk.start) // walk.step), walk.length)
+            count = max(last - first, 0)
+            start = walk.start + first * walk.step - low if count else 0
+            axes[where[0]] = Axis(cut.axis, start, walk.step, count)
+            starts[cut.axis] = start
+        else:
+            at = starts[cut.axis]
+            if not low <= at < high:
+                return Unchanged()
+            starts[cut.axis] = at - low
     return Update(window(dims, spec.order, spec.dtype, axes, starts))
 
 

@@ -1,243 +1,108 @@
 """Choose a layout for every node. In: nodes in order, where the leaves lie. Out: the graph with its changes of layout.
 
-A forward pass: each node takes the rule that is cheapest given where its operands already lie (bytes over the network,
-bytes of memory touched per worker, a latency per exchange). A conversion of a value is made once and shared.
+The choice is the cheapest there is under the cost model, with a proof (search.py); or, with a seed, an arbitrary valid
+one, to test that no choice changes a result.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tilewise.cost.model import Machine, exchange_seconds, work_seconds
-from tilewise.ir.node import Node, intern, known_leaf
-from tilewise.layout import Layout, Mesh, OnDriver, Partial, Replicate, Shard, even_shard, route
-from tilewise.ops.const import Const
-from tilewise.ops.move import Move, Regroup
+from tilewise.cost.model import Machine
+from tilewise.ir.node import Node
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, reduction
 from tilewise.ops.rules import Rule, rules
-from tilewise.ops.sort import Sort
-from tilewise.ops.views import Arrange, Cut, Window, unfold
-
-INNER_AXIS = 1.25  # pieces cut along a fast axis are many short runs of memory
-
-
-@dataclass(frozen=True)
-class Stub:
-    """Stands for a leaf's value in a plan: its type, not its data."""
-
-    shape: tuple[int, ...]
-    dtype: object
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A graph with a layout for every node, and Move nodes where a layout changes."""
-
-    nodes: tuple[Node, ...]
-    layouts: tuple[Layout, ...]
-    leaves: tuple[int, ...]  # positions of the leaves, in the order they were given
-    wanted: tuple[int, ...]
-    landed: tuple[tuple[int, int], ...]  # (which leaf, position) of inputs' first copies on the workers
+from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
+from tilewise.solver.holding import Held
+from tilewise.solver.model import kind_of, model_of, settle
+from tilewise.solver.place import Placed, Placer
+from tilewise.solver.search import solve
 
 
 def choose(
     nodes: Sequence[Node],
     wanted: Sequence[int],
-    leaves: dict[Node, Layout],
+    leaves: dict[Node, Held],
     mesh: Mesh,
     machine: Machine,
     seed: int | None = None,
 ) -> Placed:
-    """Layouts for a graph. With a seed, arbitrary valid ones (to test that no choice changes a result)."""
-    return _Chooser(nodes, leaves, mesh, machine, None if seed is None else random.Random(seed)).run(wanted)
+    """Layouts for a graph, the cheapest or, with a seed, any."""
+    graph = graph_of(nodes, leaves)
+    ends = [graph.at[nodes[w]] for w in wanted]
+    if seed is not None:
+        return _by_chance(graph, ends, leaves, mesh, machine, random.Random(seed))
+    model = model_of(graph, ends, leaves, mesh, machine)
+    found = solve(model.problem)
+    chosen = {i: model.choices[i].rules[found.values[v]] for i, v in model.rule_at.items()}
+    held = {i: model.holdings[i].sets[found.values[v]] for i, v in model.held_at.items()}
+    return place(graph, ends, leaves, mesh, machine, chosen, held)
 
 
-def _is_halo(src: Layout, dst: Layout) -> bool:
-    """Whether a move only adds ghosts."""
-    if not (isinstance(src, Shard) and isinstance(dst, Shard)):
-        return False
-    return (src.axis, src.cuts, src.ghosts) == (dst.axis, dst.cuts, (0, 0)) and dst.ghosts != (0, 0)
-
-
-class _Chooser:
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        leaves: dict[Node, Layout],
-        mesh: Mesh,
-        machine: Machine,
-        dice: random.Random | None,
-    ) -> None:
-        self.given = nodes
-        self.leaves = leaves
-        self.mesh = mesh
-        self.machine = machine
-        self.dice = dice
-        self.nodes: list[Node] = []
-        self.layouts: list[Layout] = []
-        self.new: dict[Node, int] = {}  # given node -> position of its value
-        self.moved: dict[tuple[int, Layout], int] = {}
-        self.at: dict[Node, int] = {}
-        self.landed: dict[int, int] = {}  # leaf on the driver -> its first copy on the workers
-        self.pins: list[Node] = []  # keeps rebuilt nodes alive: equal structure must stay one node
-
-    def run(self, wanted: Sequence[int]) -> Placed:
-        for n in self.given:
-            if n in self.leaves:
-                stub = known_leaf(Stub(n.dims, n.dtype), n.order)
-                self.new[n] = self._add(stub, self.leaves[n])
-            elif type(n.op) is Const:
-                self.new[n] = self._add(n, Replicate())
-            elif type(n.op) is Window and (u := unfold(n)) is not n:
-                self.new[n] = self._view(u)
-            else:
-                self.new[n] = self._place(n, [self._nearest(self.new[x]) for x in n.inputs])
-        self._widen_halos()
-        homes, self.landed = self.landed, {}
-        ends = tuple(self._settled(self.new[self.given[w]]) for w in wanted)
-        leaves = tuple(self.new[n] for n in self.given if n in self.leaves)
-        landed = tuple((leaves.index(i), m) for i, m in homes.items() if self.nodes[i].ndim)
-        return Placed(tuple(self.nodes), tuple(self.layouts), leaves, ends, landed)
-
-    def _add(self, node: Node, layout: Layout) -> int:
-        """A node's position. Views that turn out to be the same make their users the same: each node stands once."""
-        known = self.at.get(node)
-        if known is not None:
-            return known
-        self.at[node] = len(self.nodes)
-        self.nodes.append(node)
-        self.layouts.append(layout)
-        return len(self.nodes) - 1
-
-    def _view(self, u: Node) -> int:
-        """The chain of Cut and Arrange that a view was unfolded into."""
-        chain = []
-        while u not in self.new and type(u.op) in (Cut, Arrange):
-            chain.append(u)
-            u = u.inputs[0]
-        for n in reversed(chain):
-            self.new[n] = self._place(n, [self._nearest(self.new[n.inputs[0]])])
-        return self.new[chain[0]] if chain else self.new[u]
-
-    def _nearest(self, i: int) -> int:
-        """An input that has left the driver is taken from where it went first."""
-        return self.landed.get(i, i)
-
-    def _place(self, n: Node, ins: list[int]) -> int:
-        have = [self.layouts[i] for i in ins]
-        found = rules(n, have, self.mesh)
-        if self.dice is not None:
-            rule = self.dice.choice(found)
+def place(
+    graph: Graph,
+    ends: Sequence[Use],
+    leaves: dict[Node, Held],
+    mesh: Mesh,
+    machine: Machine,
+    chosen: dict[int, Rule],
+    held: dict[int, Held],
+) -> Placed:
+    """The placed graph for a choice of rules and of layouts to hold."""
+    placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine))
+    for i, item in enumerate(graph.items):
+        if item.given:
+            placer.give(item, leaves[item.node])
+        elif item.constant:
+            placer.constant(item, Replicate())
         else:
-            rule = min(found, key=lambda r: self._seconds(n, ins, r))
-        inputs = [self._move(i, layout) for i, layout in zip(ins, rule.ins, strict=True)]
-        if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
-            return self._sort(n, inputs[0], rule.out)
-        node = intern(n.op, tuple(self.nodes[i] for i in inputs), n.shape, n.dtype, n.order)
-        if node.site is None:
-            node.site = n.site
-        return self._add(node, rule.out)
+            placer.make(item, chosen[i])
+        if i in held:
+            placer.hold(i, held[i])
+    return _finish(placer, ends, machine)
 
-    def _sort(self, n: Node, i: int, out: Shard) -> int:
-        """Sort every block, then let blocks exchange ranges."""
-        blocks = intern(n.op, (self.nodes[i],), n.shape, n.dtype, n.order)
-        blocks.site = blocks.site or n.site
-        self._add(blocks, self.layouts[i])
-        whole = intern(Regroup(self.layouts[i], out), (blocks,), n.shape, n.dtype, n.order)
-        whole.site = n.site
-        return self._add(whole, out)
 
-    def _seconds(self, n: Node, ins: list[int], rule: Rule) -> float:
-        total = work_seconds(n, rule, self.mesh, self.machine)
-        for i, layout in zip(ins, rule.ins, strict=True):
-            if self.layouts[i] != layout and (i, layout) not in self.moved:
-                x = self.nodes[i]
-                inner = isinstance(layout, Shard) and layout.axis != (x.order or (0,))[0]
-                for e in route(self.layouts[i], layout, x.dims, self.mesh):
-                    cost = exchange_seconds(e.bytes(x.dtype.itemsize), self.mesh, self.machine)
-                    total += cost * (INNER_AXIS if inner else 1.0)
-        if isinstance(rule.out, Partial):
-            # A partial result is settled sooner or later.
-            reduced = route(rule.out, Replicate(), n.dims, self.mesh)
-            total += 0.5 * sum(exchange_seconds(e.bytes(n.dtype.itemsize), self.mesh, self.machine) for e in reduced)
-        return total
+def _by_chance(
+    graph: Graph, ends: Sequence[Use], leaves: dict[Node, Held], mesh: Mesh, machine: Machine, dice: random.Random
+) -> Placed:
+    placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine))
+    for item in graph.items:
+        if item.given:
+            placer.give(item, leaves[item.node])
+        elif item.constant:
+            placer.constant(item, Replicate())
+        else:
+            views = [[seen(x, use.alias) for x in placer.copies[use.item]] for use in item.uses]
+            have = [[x for x in row if x is not None] for row in views]
+            placer.make(item, dice.choice(rules(item.node, have, mesh)))
+    return _finish(placer, ends, machine)
 
-    def _move(self, i: int, layout: Layout) -> int:
-        if self.layouts[i] == layout:
-            return i
-        if not self.nodes[i].ndim and isinstance(self.nodes[i].op, Const):
-            return i
-        done = self.moved.get((i, layout))
-        if done is None:
-            x = self.nodes[i]
-            move = Move(self.layouts[i], layout)
-            node = intern(move, (x,), x.dims, x.dtype, x.order)
-            node.site = x.site
-            done = self.moved[(i, layout)] = self._add(node, layout)
-            if isinstance(self.layouts[i], OnDriver):
-                self.landed.setdefault(i, done)
-        return done
 
-    def _settled(self, i: int) -> int:
-        """A result must not stay partial or on the driver, nor keep ghosts."""
-        layout = self.layouts[i]
-        if isinstance(layout, OnDriver):
-            return self._move(i, Replicate())
-        if isinstance(layout, Partial):
-            shape = self.nodes[i].shape
-            long = max(range(len(shape)), key=lambda a: shape[a], default=None)
-            small = self.nodes[i].nbytes <= self.machine.small_bytes or long is None
-            return self._move(i, Replicate() if small or long is None else even_shard(long, shape, self.mesh))
-        if isinstance(layout, Shard) and layout.ghosts != (0, 0):
-            return self._move(i, Shard(layout.axis, layout.cuts))
-        return i
+def _finish(placer: Placer, ends: Sequence[Use], machine: Machine) -> Placed:
+    """Results where they may stay, and the copies of inputs that may."""
+    copies = placer.copies
+    finals: dict[int, Layout] = {}
+    for item, axes in hidden(ends).items():
+        settled = [settle(x, placer.kind(item), machine, axes) for x in copies[item]]
+        finals[item] = min(settled, key=lambda pair: pair[0])[1]
+    wanted = tuple(placer.leave(use, finals[use.item]) for use in ends)
+    given = [i for i, item in enumerate(placer.graph.items) if item.given]
+    landed = tuple(
+        (k, where)
+        for k, i in enumerate(given)
+        for layout, where in copies[i].items()
+        if layout not in placer.first[i] and stays(layout) and placer.graph.items[i].node.ndim
+    )
+    return Placed(
+        tuple(placer.nodes),
+        tuple(placer.layouts),
+        tuple(tuple(copies[i][x] for x in placer.first[i]) for i in given),
+        wanted,
+        landed,
+    )
 
-    def _widen_halos(self) -> None:
-        """Cuts of one base with different ghosts share one halo: as wide as the widest."""
-        wide: dict[tuple[int, int, tuple[int, ...]], tuple[int, int]] = {}
-        halos = [(i, d) for i, d in self.moved if _is_halo(self.layouts[i], d)]
-        for i, d in halos:
-            assert isinstance(d, Shard)
-            low, high = wide.get((i, d.axis, d.cuts), (0, 0))
-            wide[(i, d.axis, d.cuts)] = (max(low, d.ghosts[0]), max(high, d.ghosts[1]))
-        change: dict[int, tuple[int, Layout]] = {}
-        for i, d in halos:
-            assert isinstance(d, Shard)
-            full = Shard(d.axis, d.cuts, wide[(i, d.axis, d.cuts)])
-            if full != d:
-                change[self.moved[(i, d)]] = (i, full)
-        if change:
-            self._rebuild(change)
 
-    def _rebuild(self, change: dict[int, tuple[int, Layout]]) -> None:
-        """Replace halo moves by wider shared ones; positions are kept, duplicates point at the first."""
-        goal = {m: (i, self.layouts[m]) for (i, _), m in self.moved.items()} | change
-        first: dict[tuple[int, Layout], int] = {}
-        to: list[int] = list(range(len(self.nodes)))
-        for m in sorted(goal):
-            to[m] = first.setdefault(goal[m], m)
-        fresh: list[Node] = []
-        where = {n: k for k, n in enumerate(self.nodes)}
-        for k, n in enumerate(self.nodes):
-            if k in change and to[k] == k:
-                i, layout = change[k]
-                self.layouts[k] = layout
-                n = intern(Move(self.layouts[i], layout), (fresh[i],), n.shape, n.dtype, n.order)
-            elif n.value is None and n.inputs and to[k] == k:
-                ins = tuple(fresh[to[where[x]]] for x in n.inputs)
-                site = n.site
-                n = intern(n.op, ins, n.shape, n.dtype, n.order)
-                n.site = n.site or site
-            fresh.append(n)
-        keep = [k for k in range(len(fresh)) if to[k] == k]
-        # A shared halo must stand before every user: users come after the first of its duplicates, which is kept.
-        index = {k: new for new, k in enumerate(keep)}
-        self.pins = self.nodes
-        self.nodes = [fresh[k] for k in keep]
-        self.at = {n: i for i, n in enumerate(self.nodes)}
-        self.layouts = [self.layouts[k] for k in keep]
-        self.new = {n: index[to[k]] for n, k in self.new.items()}
-        moved = {(index[to[i]], index[to[m]]) for (i, _), m in self.moved.items()}
-        self.moved = {(i, self.layouts[m]): m for i, m in moved}
-        self.landed = {index[to[i]]: index[to[m]] for i, m in self.landed.items()}
+def stays(layout: Layout) -> bool:
+    """Whether a value may be left in a layout after a plan."""
+    return not isinstance(layout, OnDriver) and reduction(layout) is None and bare(layout) == layout

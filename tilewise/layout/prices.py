@@ -1,0 +1,154 @@
+"""What changing between the usual layouts costs, all at once. In: shape, mesh, tariff. Out: a matrix, and first steps.
+
+The usual layouts cut evenly: every axis over all workers, and on a grid every pair of placements. A chain of exchanges
+goes through some of these, so the cheapest way between any two is a shortest path, found once per shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilewise.layout.placement import (
+    Grid,
+    Layout,
+    Mesh,
+    OnDriver,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    even_shard,
+    grid_layout,
+    lines,
+    reduction,
+)
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+SHAPES_KEPT = 1 << 13
+ANY = Partial("add")  # what contributions are reduced by does not change what they weigh
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """What an exchange costs, in whole units: so much each, and so much a byte."""
+
+    step: int = 0
+    byte: int = 1
+    all_bytes: bool = True  # of all bytes that cross; else of those the busiest worker takes in
+
+
+VOLUME = Tariff()  # bytes alone
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Costs from every usual layout (rows: partial ones too, last) to every one that a value can be moved to."""
+
+    layouts: tuple[Layout, ...]
+    targets: int  # how many of them, from the first, can be moved to
+    index: dict[Layout, int]
+    cost: Ints
+    step: Ints  # the layout to go to first
+
+    def find(self, layout: Layout) -> int | None:
+        """The row of a layout; None if it is not a usual one."""
+        return self.index.get(layout if reduction(layout) is None else _anyhow(layout))
+
+    def chain(self, i: int, j: int) -> tuple[Layout, ...]:
+        """The layouts after i on the way to j."""
+        out: list[Layout] = []
+        while i != j:
+            i = int(self.step[i, j])
+            out.append(self.layouts[i])
+        return tuple(out)
+
+
+def _anyhow(layout: Layout) -> Layout:
+    if isinstance(layout, Partial):
+        return ANY
+    assert isinstance(layout, Grid)
+    down, across = (ANY if isinstance(p, Partial) else p for p in (layout.down, layout.across))
+    return Grid(down, across)
+
+
+@lru_cache(maxsize=SHAPES_KEPT)
+def prices(shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) -> Prices:
+    """The matrix for arrays of a shape."""
+    settled, partial = usual(shape, mesh)
+    every = (*settled, *partial)
+    n = len(settled)
+    cost = _direct(every, n, shape, mesh, itemsize, tariff)
+    step = np.broadcast_to(np.arange(n), cost.shape).copy()
+    for k in range(n):
+        through = cost[:, k, None] + cost[k][None, :]
+        better = through < cost
+        cost = np.where(better, through, cost)
+        step = np.where(better, step[:, k, None], step)
+    return Prices(every, n, {x: i for i, x in enumerate(every)}, cost, step)
+
+
+def usual(shape: tuple[int, ...], mesh: Mesh) -> tuple[list[Layout], list[Layout]]:
+    """The usual layouts of a shape: those of values, and those of contributions."""
+    axes = [a for a, n in enumerate(shape) if n > 1]
+    flat: list[Layout] = [even_shard(a, shape, mesh) for a in axes]
+    if not mesh.grid:
+        return [*flat, Replicate(), OnDriver()], [ANY]
+    down: list[Placement] = [*(even_shard(a, shape, mesh.down) for a in axes), Replicate(), ANY]
+    across: list[Placement] = [*(even_shard(a, shape, mesh.across) for a in axes), Replicate(), ANY]
+    pairs = [grid_layout(a, b) for a, b in product(down, across) if not _same_axis(a, b)]
+    grids = [x for x in pairs if isinstance(x, Grid)]
+    settled = [x for x in grids if reduction(x) is None]
+    return [*flat, *settled, Replicate(), OnDriver()], [ANY, *(x for x in grids if reduction(x) is not None)]
+
+
+def _same_axis(a: Placement, b: Placement) -> bool:
+    return isinstance(a, Shard) and isinstance(b, Shard) and a.axis == b.axis
+
+
+def _direct(
+    layouts: Sequence[Layout], targets: int, shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff
+) -> Ints:
+    """The cost of one exchange from each layout to each target; contributions are reduced on the way."""
+    low, high = _holdings(layouts, shape, mesh)
+    copies = np.array([1 if isinstance(x, OnDriver) else _contributions(x, mesh) for x in layouts], dtype=np.int64)
+    here = np.ones((len(layouts), mesh.workers), dtype=np.int64)
+    driver = layouts.index(OnDriver())
+    here[driver, 1:] = 0
+    need = np.prod(high[:targets] - low[:targets], axis=1, dtype=np.int64) * here[:targets]  # [target, worker]
+    both = np.minimum(high[:, None], high[None, :targets]) - np.maximum(low[:, None], low[None, :targets])
+    at_hand = np.prod(np.maximum(both, 0), axis=2, dtype=np.int64) * here[:, None] * here[None, :targets]
+    received = copies[:, None, None] * need[None] - at_hand  # [source, target, worker]
+    total = received.sum(axis=2)
+    busiest = total if tariff.all_bytes else received.max(axis=2)
+    busiest[driver] = total[driver]  # what one place gives out
+    cost: Ints = np.where(total > 0, tariff.step + busiest * (itemsize * tariff.byte), 0)
+    return cost
+
+
+def _contributions(layout: Layout, mesh: Mesh) -> int:
+    return prod(line.workers for part, line in lines(layout, mesh) if isinstance(part, Partial))
+
+
+def _holdings(layouts: Sequence[Layout], shape: tuple[int, ...], mesh: Mesh) -> tuple[Ints, Ints]:
+    """Where what each worker holds begins and ends: [layout, axis, worker]."""
+    low = np.zeros((len(layouts), len(shape), mesh.workers), dtype=np.int64)
+    high = np.empty_like(low)
+    high[:] = np.array(shape, dtype=np.int64)[None, :, None]
+    workers = np.arange(mesh.workers)
+    for i, layout in enumerate(layouts):
+        if isinstance(layout, OnDriver):
+            continue
+        at = (workers // mesh.columns, workers % mesh.columns) if isinstance(layout, Grid) else (workers,)
+        for (part, line), place in zip(lines(layout, mesh), at, strict=True):
+            if isinstance(part, Shard):
+                edges = np.array(part.cuts[:: line.blocks], dtype=np.int64)
+                low[i, part.axis], high[i, part.axis] = edges[place], edges[place + 1]
+    return low, high

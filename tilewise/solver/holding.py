@@ -1,0 +1,188 @@
+"""The layouts a value may be held in. In: where it is, what its users may ask for. Out: sets worth weighing, costs.
+
+A value that several users need is converted once for all of them (Spartan's duplication). So the choice for it is a
+set of layouts; a user takes what it needs from the nearest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+
+from tilewise.layout import (
+    Grid,
+    Layout,
+    Mesh,
+    Placement,
+    Prices,
+    Shard,
+    Tariff,
+    bare,
+    grid_layout,
+    placements,
+    prices,
+    reduction,
+    way,
+)
+from tilewise.solver.problem import INF, Ints
+
+MAX_HELD = 3  # layouts at once
+MAX_SETS = 48  # beyond, sets are of two layouts at most
+
+Held = tuple[Layout, ...]
+Sets = tuple[tuple[int, ...], ...]  # of positions in a list of layouts
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What of a value decides what converting it costs."""
+
+    shape: tuple[int, ...]
+    itemsize: int
+    mesh: Mesh
+    tariff: Tariff
+
+    @cached_property
+    def usual(self) -> Prices:
+        """The costs between the usual layouts."""
+        return prices(self.shape, self.mesh, self.itemsize, self.tariff)
+
+    def cost(self, src: Layout, dst: Layout) -> int:
+        """The price of the cheapest way from one layout to another; INF where there is none."""
+        if src == dst or covers(src, dst):
+            return 0
+        if reduction(dst) is not None and not _keeps(src, dst):
+            return INF
+        return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
+
+    def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
+        """The costs from some layouts to others."""
+        table = self.usual
+        rows, columns = [table.find(x) for x in sources], [table.find(x) for x in targets]
+        last = table.targets
+        if None not in rows and all(j is not None and j < last for j in columns):
+            found: Ints = table.cost[np.ix_(rows, columns)]  # type: ignore[arg-type]
+            return found
+        return np.array([[self.cost(a, b) for b in targets] for a in sources], dtype=np.int64)
+
+
+def covers(src: Layout, dst: Layout) -> bool:
+    """Whether `dst` is `src` with fewer ghosts."""
+    if isinstance(src, Shard) and isinstance(dst, Shard):
+        same = (src.axis, src.cuts) == (dst.axis, dst.cuts)
+        return same and src.ghosts[0] >= dst.ghosts[0] and src.ghosts[1] >= dst.ghosts[1]
+    if isinstance(src, Grid) and isinstance(dst, Grid):
+        return all(a == b or covers(a, b) for a, b in zip(placements(src), placements(dst), strict=True))
+    return False
+
+
+def _keeps(src: Layout, dst: Layout) -> bool:
+    """Whether contributions can stay as they are on the way."""
+    if not (isinstance(src, Grid) and isinstance(dst, Grid)):
+        return False
+    return any(a == b and reduction(a) is not None for a, b in zip(placements(src), placements(dst), strict=True))
+
+
+def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
+    """Sets of layouts worth holding, as positions; what one layout gives for nothing is left out."""
+    n = len(layouts)
+    free = (between == 0) & ~np.eye(n, dtype=bool)
+    same = free & free.T  # each gives the other: one of them will do
+    first = [i for i in range(n) if not same[i, :i].any()]
+    give = free.tolist()
+    out: list[tuple[int, ...]] = []
+    for size in range(1, min(most, MAX_HELD, len(first)) + 1):
+        more = [c for c in combinations(first, size) if not any(give[a][b] for a in c for b in c)]
+        if size > 2 and len(out) + len(more) > MAX_SETS:
+            break
+        out.extend(more)
+    return tuple(out)
+
+
+def joined(wanted: Sequence[Layout]) -> list[Layout]:
+    """For layouts that differ in ghosts: one with enough for all."""
+    groups: dict[Layout, list[Layout]] = {}
+    for x in wanted:
+        groups.setdefault(bare(x), []).append(x)
+    return [j for same in groups.values() if len(same) > 1 and (j := _join(same)) not in wanted]
+
+
+def _join(layouts: Sequence[Layout]) -> Layout:
+    parts = [_widest(column) for column in zip(*(placements(x) for x in layouts), strict=True)]
+    return parts[0] if len(parts) == 1 else grid_layout(*parts)
+
+
+def _widest(parts: Sequence[Placement]) -> Placement:
+    first = parts[0]
+    if not isinstance(first, Shard):
+        return first
+    ghosts = [p.ghosts for p in parts if isinstance(p, Shard)]
+    return Shard(first.axis, first.cuts, (max(g[0] for g in ghosts), max(g[1] for g in ghosts)))
+
+
+def _trees(size: int) -> list[tuple[int, ...]]:
+    """Every way for layouts to be made from a source (-1) or from each other: a parent for each, without circles."""
+    out = []
+    for parents in product(range(-1, size), repeat=size):
+        at = list(range(size))
+        for _ in range(size):
+            at = [x if x < 0 else parents[x] for x in at]
+        if all(x < 0 for x in at):
+            out.append(parents)
+    return out
+
+
+TREES = {size: _trees(size) for size in range(1, MAX_HELD + 1)}
+
+
+def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
+    """The least cost of holding each set, from each source: [source, set].
+
+    `given` has the costs from sources, `between` those from one layout to another. A layout may be made from another
+    that is being made, so the cost is that of the cheapest tree.
+    """
+    out = np.empty((given.shape[0], len(sets)), dtype=np.int64)
+    for size in {len(s) for s in sets}:
+        where = [k for k, s in enumerate(sets) if len(s) == size]
+        ids = np.array([sets[k] for k in where], dtype=np.intp).reshape(len(where), size)
+        best = np.full((given.shape[0], len(where)), 4 * INF, dtype=np.int64)
+        for parents in TREES[size]:
+            total = np.zeros((given.shape[0], len(where)), dtype=np.int64)
+            for child, parent in enumerate(parents):
+                total = total + (given[:, ids[:, child]] if parent < 0 else between[ids[:, parent], ids[:, child]])
+            best = np.minimum(best, total)
+        out[:, where] = best
+    return np.minimum(out, INF)
+
+
+def reach_costs(between: Ints, sets: Sets) -> Ints:
+    """The cost of each layout from the nearest of each set: [set, layout]."""
+    return np.stack([between[list(s)].min(axis=0) for s in sets])
+
+
+def undominated(features: Ints) -> list[int]:
+    """The rows that no other row is as good as in everything (of equal rows the first)."""
+    less = (features[:, None, :] <= features[None, :, :]).all(axis=2)
+    equal = less & less.T
+    n = len(features)
+    beaten = (less & ~equal).any(axis=0) | (equal & (np.arange(n)[:, None] < np.arange(n)[None, :])).any(axis=0)
+    return np.flatnonzero(~beaten).tolist()
+
+
+def spread(sources: Held, held: Held, kind: Kind) -> tuple[int, tuple[Layout, ...]]:
+    """The least cost of holding some layouts, given others, and for each the layout it is made from."""
+    if len(held) > MAX_HELD:  # one by one: only what nobody weighed comes here
+        parts = [spread(sources, (h,), kind) for h in held]
+        return sum(p[0] for p in parts), tuple(p[1][0] for p in parts)
+    best: tuple[int, tuple[Layout, ...]] = (INF, ())
+    source = [min(sources, key=lambda x: kind.cost(x, h)) for h in held]
+    for parents in TREES[len(held)]:
+        made = [source[k] if p < 0 else held[p] for k, p in enumerate(parents)]
+        cost = sum(kind.cost(p, h) for p, h in zip(made, held, strict=True))
+        if cost < best[0]:
+            best = (cost, tuple(made))
+    return best

@@ -1,0 +1,305 @@
+"""The tiling problem of a graph. In: items, where leaves lie, a mesh, a machine. Out: tables for solver/search.py.
+
+A variable for the rule of every operator; one for the layouts held of every value with several users (holding.py).
+Costs: what a rule computes, what holding costs, what a user pays from what is held. Everything that repeats (equal
+operators on equal shapes, as in an unrolled loop) is worked out once, and its tables are the same objects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.cost.model import Machine, work_cost
+from tilewise.ir.node import Node
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, even_shard, reduction, shards
+from tilewise.ops.elementwise import Map
+from tilewise.ops.rules import Rule, rules
+from tilewise.ops.views import Arrange
+from tilewise.solver.graph import Graph, Use, behind, hidden, seen
+from tilewise.solver.holding import Held, Kind, joined, reach_costs, sets_of, spread_costs, undominated
+from tilewise.solver.problem import INF, Ints, Problem
+
+MAX_KEPT = 1 << 14  # choices and tables remembered between problems
+
+Slots = tuple[tuple[int, Arrange | None], ...]  # the operands of a user that are one value: which, through what
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The rules of an operator on a mesh."""
+
+    rules: tuple[Rule, ...]
+    work: Ints
+    outs: Held  # the layouts that results may have, each once
+    out_at: Ints  # per rule: which of them
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """The sets of layouts that may be held of a value."""
+
+    sets: tuple[Held, ...]
+    cost: Ints  # [rule, or 0 for a leaf; set]
+    reach: Ints  # [set, layout]
+    at: dict[Layout, int]  # columns of `reach`
+    ends: Ints | None  # for a result: what it costs to leave it, per set
+
+
+@dataclass
+class Model:
+    """The problem, and what its variables stand for."""
+
+    graph: Graph
+    mesh: Mesh
+    machine: Machine
+    sources: dict[int, Held]  # of leaves: the layouts they are in
+    choices: dict[int, Choices]
+    holdings: dict[int, Holding]
+    rule_at: dict[int, int]  # item -> variable
+    held_at: dict[int, int]
+    problem: Problem
+
+    def kind(self, item: int) -> Kind:
+        """The type of a value."""
+        return kind_of(self.graph.items[item].node, self.mesh, self.machine)
+
+
+_choices: dict[object, Choices] = {}
+_holdings: dict[object, Holding] = {}
+_tables: dict[object, Ints] = {}
+
+
+def kind_of(n: Node, mesh: Mesh, machine: Machine) -> Kind:
+    """What of a node decides the cost of converting it."""
+    return Kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
+
+
+def model_of(graph: Graph, wanted: Sequence[Use], leaves: dict[Node, Held], mesh: Mesh, machine: Machine) -> Model:
+    """Tables for a graph."""
+    return _Builder(graph, wanted, leaves, mesh, machine).build()
+
+
+class _Builder:
+    def __init__(
+        self, graph: Graph, wanted: Sequence[Use], leaves: dict[Node, Held], mesh: Mesh, machine: Machine
+    ) -> None:
+        self.graph = graph
+        self.mesh = mesh
+        self.machine = machine
+        self.wanted = hidden(wanted)
+        self.sources = {i: leaves[x.node] for i, x in enumerate(graph.items) if x.given}
+        self.kinds = [Kind(x.node.dims, x.node.dtype.itemsize, mesh, machine.tariff) for x in graph.items]
+        self.choices: dict[int, Choices] = {}
+        self.holdings: dict[int, Holding] = {}
+        self.rule_at: dict[int, int] = {}
+        self.held_at: dict[int, int] = {}
+        self.unary: list[Ints] = []
+        self.pairs: dict[tuple[int, int], Ints] = {}
+
+    def build(self) -> Model:
+        for i, item in enumerate(self.graph.items):
+            if not item.given and not item.constant:
+                self.choices[i] = self._choices(i)
+                self.rule_at[i] = self._variable(self.choices[i].work)
+        for i, item in enumerate(self.graph.items):
+            if not item.constant:
+                self._spread(i)
+        for table in (_choices, _holdings, _tables):
+            if len(table) > MAX_KEPT:
+                table.clear()
+        return Model(
+            self.graph,
+            self.mesh,
+            self.machine,
+            self.sources,
+            self.choices,
+            self.holdings,
+            self.rule_at,
+            self.held_at,
+            Problem(self.unary, self.pairs),
+        )
+
+    def _variable(self, costs: Ints) -> int:
+        self.unary.append(costs)
+        return len(self.unary) - 1
+
+    def _choices(self, i: int) -> Choices:
+        item = self.graph.items[i]
+        n = item.node
+        have = tuple(self._candidates(use) for use in item.uses)
+        fused = isinstance(n.op, Map) and tuple(isinstance(x.op, Map) for x in n.inputs)
+        types = tuple((x.shape, x.dtype) for x in n.inputs)
+        key = (n.op, n.shape, n.dtype, types, have, fused, self.mesh, self.machine)
+        found = _choices.get(key)
+        if found is None:
+            rows = tuple(rules(n, have, self.mesh))
+            work = np.array([work_cost(n, r, self.mesh, self.machine) for r in rows], dtype=np.int64)
+            outs = {x: k for k, x in enumerate(dict.fromkeys(r.out for r in rows))}
+            out_at = np.array([outs[r.out] for r in rows], dtype=np.int64)
+            found = _choices[key] = Choices(rows, work, tuple(outs), out_at)
+        return found
+
+    def _candidates(self, use: Use) -> Held:
+        item = self.graph.items[use.item]
+        if item.constant:
+            return (Replicate(),)
+        outs = self.sources[use.item] if item.given else self.choices[use.item].outs
+        if use.alias is None:
+            return outs
+        return tuple(dict.fromkeys(y for x in outs if (y := seen(x, use.alias)) is not None))
+
+    def _spread(self, i: int) -> None:
+        """The costs of bringing a value to its users."""
+        item, wanted = self.graph.items[i], i in self.wanted
+        users = [(u, self._slots(i, u)) for u in item.users]
+        if len(users) + wanted >= 2:
+            self._hold(i, users)
+        elif users:
+            self._direct(i, *users[0])
+        elif wanted and not item.given:
+            mine = self.choices[i]
+            key = (mine, self.wanted[i], self.kinds[i])
+            ends = _tables.get(key)
+            if ends is None:
+                ends = _tables[key] = self._ends(i, mine.outs)[mine.out_at]
+            self._add_unary(self.rule_at[i], ends)
+
+    def _slots(self, i: int, user: int) -> Slots:
+        return tuple((k, use.alias) for k, use in enumerate(self.graph.items[user].uses) if use.item == i)
+
+    def _ends(self, i: int, layouts: Held) -> Ints:
+        """What it costs to leave a result, per layout that it is in."""
+        kind, axes = self.kinds[i], self.wanted[i]
+        return np.array([settle(x, kind, self.machine, axes)[0] for x in layouts], dtype=np.int64)
+
+    def _direct(self, i: int, user: int, slots: Slots) -> None:
+        """One user: it asks for its layouts, and the value is made in one."""
+        kind, mine, other = self.kinds[i], self.choices.get(i), self.choices[user]
+        key = (mine or self.sources[i], other, slots, kind)
+        table = _tables.get(key)
+        if table is None:
+            asked = needs(other, slots)
+            at = {x: k for k, x in enumerate(dict.fromkeys(x for row in asked for x in row))}
+            sets = tuple(dict.fromkeys(tuple(at[x] for x in row) for row in asked))
+            row_of = {row: k for k, row in enumerate(sets)}
+            given = self._given(i, kind, tuple(at))
+            between = kind.matrix(tuple(at), tuple(at)) if max(map(len, sets)) > 1 else given[:0]
+            table = spread_costs(given, between, sets)[:, [row_of[tuple(at[x] for x in row)] for row in asked]]
+            _tables[key] = table = np.ascontiguousarray(table if mine is None else table[mine.out_at])
+        if mine is None:
+            self._add_unary(self.rule_at[user], table[0])
+        else:
+            self._add_pair(self.rule_at[i], self.rule_at[user], table)
+
+    def _given(self, i: int, kind: Kind, targets: Held) -> Ints:
+        """The costs of layouts from where a value is made (a row for each), or from where a leaf is (one row)."""
+        mine = self.choices.get(i)
+        if mine is not None:
+            return kind.matrix(mine.outs, targets)
+        nearest: Ints = kind.matrix(self.sources[i], targets).min(axis=0, keepdims=True)
+        return nearest
+
+    def _hold(self, i: int, users: list[tuple[int, Slots]]) -> None:
+        """Several users: a set of layouts is held, and each user takes what it needs from there."""
+        kind, mine = self.kinds[i], self.choices.get(i)
+        asking = tuple(dict.fromkeys((self.choices[u], slots) for u, slots in users))
+        most = min(len(users) + (i in self.wanted), 4)
+        key = (mine or self.sources[i], asking, self.wanted.get(i), most, kind)
+        holding = _holdings.get(key)
+        if holding is None:
+            holding = _holdings[key] = self._holding(i, asking, most)
+        self.holdings[i] = holding
+        if mine is None:
+            var = self.held_at[i] = self._variable(holding.cost[0])
+        else:
+            var = self.held_at[i] = self._variable(np.zeros(len(holding.sets), dtype=np.int64))
+            self._add_pair(self.rule_at[i], var, holding.cost)
+        if holding.ends is not None:
+            self._add_unary(var, holding.ends)
+        for u, slots in users:
+            other = self.choices[u]
+            taken = _tables.get((holding, other, slots))
+            if taken is None:
+                rows = [[holding.at[x] for x in row] for row in needs(other, slots)]
+                columns = [holding.reach[:, row].sum(axis=1) for row in rows]
+                taken = _tables[holding, other, slots] = np.ascontiguousarray(np.minimum(np.stack(columns, 1), INF))
+            self._add_pair(var, self.rule_at[u], taken)
+
+    def _holding(self, i: int, asking: tuple[tuple[Choices, Slots], ...], most: int) -> Holding:
+        kind, mine, wanted = self.kinds[i], self.choices.get(i), i in self.wanted
+        outs = mine.outs if mine else self.sources[i]
+        asked = [x for other, slots in asking for row in needs(other, slots) for x in row]
+        ends = [settle(x, kind, self.machine, self.wanted[i])[1] for x in outs] if wanted else []
+        some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
+        layouts = (*some, *joined(some))
+        between = kind.matrix(layouts, layouts)
+        sets = sets_of(layouts, between, most)
+        cost = spread_costs(self._given(i, kind, layouts), between, sets)
+        reach = reach_costs(between, sets)
+        left = None
+        features = [cost.T, reach[:, [layouts.index(x) for x in dict.fromkeys(asked)]]]
+        if wanted:
+            each = self._ends(i, layouts)
+            left = np.array([each[list(s)].min() for s in sets], dtype=np.int64)
+            features.append(left[:, None])
+        keep = undominated(np.concatenate(features, axis=1))
+        cost = cost[:, keep] if mine is None else cost[mine.out_at][:, keep]
+        return Holding(
+            tuple(tuple(layouts[x] for x in sets[k]) for k in keep),
+            np.ascontiguousarray(cost),
+            reach[keep],
+            {x: k for k, x in enumerate(layouts)},
+            None if left is None else left[keep],
+        )
+
+    def _add_unary(self, var: int, costs: Ints) -> None:
+        self.unary[var] = self.unary[var] + costs
+
+    def _add_pair(self, i: int, j: int, table: Ints) -> None:
+        if i > j:
+            i, j, table = j, i, _transposed(table)
+        known = self.pairs.get((i, j))
+        self.pairs[i, j] = table if known is None else known + table
+
+
+def _transposed(table: Ints) -> Ints:
+    key = (id(table), "transposed")
+    found = _transposes.get(key)
+    if found is None or found[0] is not table:
+        found = _transposes[key] = (table, np.ascontiguousarray(table.T))
+        if len(_transposes) > MAX_KEPT:
+            _transposes.clear()
+    return found[1]
+
+
+_transposes: dict[object, tuple[Ints, Ints]] = {}
+
+
+def needs(user: Choices, slots: Slots) -> list[Held]:
+    """Per rule of a user: the layouts it asks of one value."""
+    return [tuple(dict.fromkeys(behind(r.ins[k], alias) for k, alias in slots)) for r in user.rules]
+
+
+def settle(layout: Layout, kind: Kind, machine: Machine, hidden: frozenset[int]) -> tuple[int, Layout]:
+    """The cheapest layout for a result that is in this one, and its cost: not partial, no ghosts, no hidden axis cut.
+
+    Small results are expected to be read, so that bringing them to the driver counts.
+    """
+    small = kind.itemsize * math.prod(kind.shape) <= machine.small_bytes
+    plain = bare(layout)
+    ends: list[Layout] = [Replicate()]
+    if (
+        reduction(layout) is None
+        and not isinstance(layout, OnDriver)
+        and not any(c.axis in hidden for c in shards(plain))
+    ):
+        ends = [plain, Replicate()] if small else [plain]
+    else:
+        ends += [even_shard(a, kind.shape, kind.mesh) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
+    costs = [kind.cost(layout, x) + (kind.cost(x, OnDriver()) if small else 0) for x in ends]
+    best = min(range(len(ends)), key=costs.__getitem__)
+    return costs[best], ends[best]
