@@ -1,12 +1,12 @@
 """Exact search by bounds. In: a kernel. Out: the best assignment found, and steps that prove a lower bound.
 
 A node is made smaller (kernelise), eliminated if that is cheap, else bounded by message passing. Values that cannot be
-part of anything better than the best known go; if some did, it starts again, else it branches on one variable.
+part of anything better than the best known go; if many did, it starts again, else it branches on one variable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -20,8 +20,11 @@ from .problem import Ints
 
 NARROW = 20.0  # log2 of entries: the largest table that a node may make
 CHUNK = 10  # rounds of message passing between two looks at the bound
-STALL = 0.02  # of the gap: a chunk that closes less is the last of a node
-FEW = 0.01  # of the gap: below this, rounds are not worth more
+STALL = 0.02  # of the gap: a chunk that closes less is the last one of a node
+ROOT_STALL = 0.005  # the same at the root, where more rounds pay
+MANY = 0.05  # of all values: so many must go for another round at the same node
+
+Proof = tuple[list[Step], int]  # steps, and the bound that they show
 
 
 class Search:
@@ -38,47 +41,51 @@ class Search:
         return self.deadline is not None and perf_counter() > self.deadline
 
     def offer(self, cost: int, values: Callable[[], dict[int, int]]) -> None:
+        """An assignment was found; it is kept if it is better."""
         if self.cost is None or cost < self.cost:
             self.cost, self.values = cost, values()
 
     def enough(self) -> int:
         """A bound of at least this shows that nothing is better than the best known."""
-        return 1 << 62 if self.cost is None else self.cost - self.unit + 1
+        return 1 << 60 if self.cost is None else self.cost - self.unit + 1
 
-    def explore(self, kernel: Kernel, stall: float = STALL / 4) -> tuple[list[Step], int]:
-        """The steps of a proof for a kernel, and the bound that they show."""
+    def explore(self, kernel: Kernel, stall: float = ROOT_STALL) -> Proof:
+        """A proof for a kernel, and the best assignment on the way."""
         self.nodes += 1
         while True:
-            kernel.reduce()
+            if not self.reduce(kernel):
+                return kernel.steps, self.enough()
             names, unary, pairs = kernel.flat()
-            found = elimination_order([len(table) for table in unary], pairs, NARROW)
-            if found is not None:
-                return self._eliminate(kernel, names, unary, pairs, found[0])
+            proof = self.finish(kernel, names, unary, pairs)
+            if proof is not None:
+                return proof
             dual = Dual(unary, pairs)
             bound = self._bound(kernel, names, dual, stall)
             kernel.move(names, dual.unaries(), dict(zip(dual.edges, dual.matrices(), strict=True)))
             if bound >= self.enough() or self.late():
                 return kernel.steps, bound
-            slack = dual.slack()
-            gone = {v: set(np.flatnonzero(s >= self.enough() - bound).tolist()) for v, s in zip(names, slack, strict=True)}
-            gone = {v: places for v, places in gone.items() if places}
-            if not gone:
-                return self._branch(kernel, names, slack, bound)
-            kernel.over(gone)
-            if sum(map(len, gone.values())) < 0.05 * len(dual.unary):
-                kernel.reduce()
-                if len(kernel.unary) > 0.9 * len(names):
-                    place = {v: at for at, v in enumerate(names)}
-                    names = sorted(kernel.unary)
-                    return self._branch(kernel, names, [kernel.unary[v] - kernel.unary[v].min() for v in names], bound)
+            gap = self.enough() - bound
+            over = {v: set(np.flatnonzero(s >= gap).tolist()) for v, s in zip(names, dual.slack(), strict=True)}
+            over = {v: places for v, places in over.items() if places}
+            if over:
+                kernel.over(over)
+            if sum(map(len, over.values())) < MANY * len(dual.unary):
+                return self.branch(kernel, bound)
 
-    def _eliminate(
-        self, kernel: Kernel, names: list[int], unary: list[Ints], pairs: dict[tuple[int, int], Ints], order: list[int]
-    ) -> tuple[list[Step], int]:
-        done = Elimination(unary, pairs, order)
+    def reduce(self, kernel: Kernel) -> bool:
+        """Make a kernel smaller. Whether any assignment is left."""
+        kernel.reduce()
+        return True
+
+    def finish(self, kernel: Kernel, names: list[int], unary: list[Ints], pairs: dict[tuple[int, int], Ints]) -> Proof | None:
+        """Solve a kernel outright by elimination, if no table grows too large."""
+        found = elimination_order([len(table) for table in unary], pairs, NARROW)
+        if found is None:
+            return None
+        done = Elimination(unary, pairs, found[0])
         cost = done.bound + kernel.constant
-        self.offer(cost, lambda: kernel.extend(_named(kernel, names, done.values())))
-        return [*kernel.steps, Order([names[v] for v in order])], cost
+        self.offer(cost, lambda: extended(kernel, names, done.values()))
+        return [*kernel.steps, Order([names[v] for v in found[0]])], cost
 
     def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
         """Message passing until the gap is closed, or hardly gets smaller."""
@@ -86,32 +93,33 @@ class Search:
         while True:
             dual.sweep(CHUNK)
             values = dual.round()
-            self.offer(dual.cost(values) + kernel.constant, lambda: kernel.extend(_named(kernel, names, values)))
+            self.offer(dual.cost(values) + kernel.constant, lambda: extended(kernel, names, values.tolist()))
             before, bound = bound, dual.bound() + kernel.constant
             gap = self.enough() - bound
             if gap <= 0 or bound - before <= stall * gap or self.late():
                 return bound
 
-    def _branch(self, kernel: Kernel, names: list[int], slack: list[Ints], bound: int) -> tuple[list[Step], int]:
+    def branch(self, kernel: Kernel, bound: int) -> Proof:
         """One part per value of the variable whose second best value costs most; the cheapest first."""
-        scores = [(int(np.partition(s, 1)[1]) if len(s) > 1 else -1, len(kernel.near[v]), -v) for v, s in zip(names, slack, strict=True)]
-        v = -max(scores)[2]
-        costs = slack[names.index(v)]
-        parts = []
-        least = None
+        v = max(kernel.unary, key=lambda v: (_second(kernel.unary[v]), len(kernel.near[v]), -v))
+        costs = kernel.unary[v] - kernel.unary[v].min()
+        parts, least = [], 1 << 62
         for place in np.argsort(costs, kind="stable").tolist():
-            value = kernel.left[v][place]
             twin = kernel.copy()
             twin.drop(v, {a for a in range(len(costs)) if a != place})
-            shown = bound + int(costs[place])
             steps: list[Step] = []
+            shown = bound + int(costs[place])
             if shown < self.enough() and not self.late():
                 steps, shown = self.explore(twin, STALL)
-            parts.append(((value,), tuple(steps)))
-            least = shown if least is None else min(least, shown)
-        assert least is not None
+            parts.append(((kernel.left[v][place],), tuple(steps)))
+            least = min(least, shown)
         return [*kernel.steps, Branch(v, tuple(parts))], least
 
 
-def _named(kernel: Kernel, names: list[int], places: list[int] | Ints) -> dict[int, int]:
-    return {v: kernel.left[v][int(place)] for v, place in zip(names, places, strict=True)}
+def _second(costs: Ints) -> int:
+    return int(np.partition(costs, 1)[1] - costs.min()) if len(costs) > 1 else -1
+
+
+def extended(kernel: Kernel, names: list[int], places: Sequence[int]) -> dict[int, int]:
+    """All values, from the places of the kernel's."""
+    return kernel.extend({v: kernel.left[v][place] for v, place in zip(names, places, strict=True)})

@@ -48,6 +48,13 @@ class Over(NamedTuple):
     values: tuple[tuple[int, int], ...]
 
 
+class Unfit(NamedTuple):
+    """With `value`, a limit is broken even if all others use as little as they can."""
+
+    variable: int
+    value: int
+
+
 class Branch(NamedTuple):
     """The values of a variable in parts; each part has steps of its own. The last step of its list."""
 
@@ -67,7 +74,7 @@ class Frontier(NamedTuple):
     variables: Sequence[int]
 
 
-Step = Dominated | Split | Eliminate | Move | Over | Branch | Order | Frontier
+Step = Dominated | Split | Eliminate | Move | Over | Unfit | Branch | Order | Frontier
 
 
 @dataclass(frozen=True)

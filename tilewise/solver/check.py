@@ -16,7 +16,7 @@ LARGE = 1 << 58  # No table may hold more: sums of three of them stay whole in 6
 
 
 LAST = ("branch", "order", "frontier")
-STEPS = ("dominated", "split", "eliminate", "move", "over", *LAST)
+STEPS = ("dominated", "split", "eliminate", "move", "over", "unfit", *LAST)
 
 
 class CertificateError(Exception):
@@ -67,6 +67,7 @@ class _State:
         _require(len(certificate.multipliers) in (0, len(problem.limits)), "not one multiplier per limit")
         cut = lambda table: _guard(np.minimum(table, ceiling) * scale)  # noqa: E731
         self.goal = (bound - 1) * scale + 1  # Costs are whole: more than bound - 1 is bound.
+        self.empty = False  # Whether a variable has no value left: nothing is below the bound.
         self.constant = 0
         self.unary = {v: cut(table) for v, table in enumerate(problem.unary)}
         self.left = {v: list(range(len(table))) for v, table in self.unary.items()}
@@ -91,6 +92,7 @@ class _State:
         self.near[v][w], self.near[w][v] = table, table.T
 
     def keep(self, v: int, values: Sequence[int]) -> None:
+        self.empty = not values
         places = [self.left[v].index(value) for value in values]
         self.left[v] = list(values)
         self.unary[v] = self.unary[v][places]
@@ -106,7 +108,7 @@ class _State:
             kind = type(step).__name__.lower()
             _require(kind in STEPS, f"no such step: {kind}")
             getattr(self, kind)(*step)
-            if kind in LAST:
+            if kind in LAST or self.empty:
                 _require(at + 1 == len(steps), "steps after the last")
                 return
         _require(self.bound() >= self.goal, "the sum of the least entries does not reach the bound")
@@ -147,6 +149,15 @@ class _State:
         rows, columns = _guard(np.array(rows, dtype=np.int64)), _guard(np.array(columns, dtype=np.int64))
         self.put(v, w, _guard(self.near[v][w] - rows[:, None] - columns))
         self.unary[v], self.unary[w] = _guard(self.unary[v] + rows), _guard(self.unary[w] + columns)
+
+    def unfit(self, v: int, value: int) -> None:
+        rest = [value in self.left[v] and self.least(limit, but=v) + int(limit.use[v][value]) > limit.budget
+                for limit in self.limits if v in limit.use]
+        _require(any(rest), f"value {value} of {v} may fit")
+        self.keep(v, [other for other in self.left[v] if other != value])
+
+    def least(self, limit: Any, but: int) -> int:
+        return sum(int(np.min(use[self.left[w]])) for w, use in limit.use.items() if w != but)
 
     def over(self, values: Sequence[tuple[int, int]]) -> None:
         bound = self.bound()

@@ -82,12 +82,17 @@ class Dual:
         """For each node and value, how far above the bound every assignment with it lies, at least."""
         excess = np.zeros_like(self.unary)
         slack(len(self.size), self.size, self.at, *self._both, self.unary, self.tables, excess)
-        return np.split(excess, self.at[1:])
+        return self._per_node(excess)
 
     def unaries(self) -> list[Ints]:
-        return np.split(self.unary, self.at[1:])
+        return self._per_node(self.unary)
+
+    def _per_node(self, flat: Ints) -> list[Ints]:
+        return [flat[at : at + size] for at, size in zip(self.at.tolist(), self.size.tolist(), strict=True)]
 
     def matrices(self) -> list[Ints]:
         """The tables now, in the order of the edges."""
-        parts = np.split(self.tables, self.start[1:-1])
-        return [p.reshape(self.size[i], self.size[j]) for p, (i, j) in zip(parts, self.edges, strict=True)]
+        starts, sizes = self.start.tolist(), self.size.tolist()
+        return [
+            self.tables[starts[e] : starts[e + 1]].reshape(sizes[i], sizes[j]) for e, (i, j) in enumerate(self.edges)
+        ]

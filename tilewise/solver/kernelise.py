@@ -11,16 +11,28 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .certificate import Dominated, Eliminate, Move, Over, Split, Step
+from .certificate import Dominated, Eliminate, Move, Over, Split, Step, Unfit
 from .problem import Ints
 from .tables import Tables, dominated
 
 
 class Kernel:
-    """What is left: `unary`, `near` (v -> w -> table with v in its rows), `left` (v -> its values that stand)."""
+    """What is left: `unary`, `near` (v -> w -> table with v in its rows), `left` (v -> its values that stand).
 
-    def __init__(self, unary: Sequence[Ints], pairs: Mapping[tuple[int, int], Ints], tables: Tables) -> None:
+    Under limits, `lighter[v][a, b]` says of a limited variable whether value b uses no more than a in each of them. Such
+    a variable is not eliminated, and only a lighter value dominates.
+    """
+
+    def __init__(
+        self,
+        unary: Sequence[Ints],
+        pairs: Mapping[tuple[int, int], Ints],
+        tables: Tables,
+        lighter: Mapping[int, NDArray[np.bool_]] | None = None,
+    ) -> None:
+        self._lighter = lighter or {}
         self.tables = tables
         self.unary = dict(enumerate(map(tables.intern, unary)))
         self.near: dict[int, dict[int, Ints]] = {v: {} for v in self.unary}
@@ -38,6 +50,7 @@ class Kernel:
         """A kernel that goes its own way from here, with steps of its own."""
         twin = object.__new__(Kernel)
         twin.tables = Tables(share=False)
+        twin._lighter = self._lighter
         twin.unary, twin.left, twin.constant = dict(self.unary), dict(self.left), self.constant
         twin.near = {v: dict(around) for v, around in self.near.items()}
         twin.steps, twin._undo, twin._queue, twin._queued = [], list(self._undo), deque(), set()
@@ -65,10 +78,12 @@ class Kernel:
 
     def _look(self, v: int) -> None:
         near = self.near[v]
-        if len(near) > 2 and len(self.unary[v]) > 1:
+        if (len(near) > 2 or v in self._lighter) and len(self.unary[v]) > 1:
             excess = self.unary[v][:, None] - self.unary[v][None, :]
             for table in near.values():
                 excess = excess + self.tables.differences(table)
+            if v in self._lighter:
+                excess[~self._lighter[v][np.ix_(self.left[v], self.left[v])]] = -1
             gone = dominated(excess)
             if gone:
                 names = self.left[v]
@@ -76,7 +91,7 @@ class Kernel:
                 self.drop(v, {a for a, _ in gone})
         for w in list(near):
             self._split(v, w)
-        if len(near) <= 2:
+        if len(near) <= 2 and v not in self._lighter:
             self._eliminate(v)
 
     def drop(self, v: int, gone: set[int]) -> None:
@@ -103,6 +118,12 @@ class Kernel:
             self._put(v, w, table)
             self.wake(v)
             self.wake(w)
+
+    def unfit(self, v: int, places: set[int]) -> None:
+        """Let values go that break a limit whatever the others are."""
+        self.steps.extend(Unfit(v, self.left[v][a]) for a in sorted(places))
+        if len(places) < len(self.left[v]):
+            self.drop(v, places)
 
     def over(self, gone: Mapping[int, set[int]]) -> None:
         """Let values go with which nothing better than what is known can be had."""
