@@ -11,17 +11,22 @@ from time import perf_counter
 
 import numpy as np
 
+from . import certificate
 from .certificate import Branch, Order, Step
 from .dual import Dual
 from .eliminate import Elimination
+from .frontier import Frontier
 from .kernelise import Kernel
 from .order import elimination_order
-from .problem import Ints
+from .problem import Ints, Limit
 
-NARROW = 20.0  # log2 of entries: the largest table that a node may make
+NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
+WIDE = 20.0  # the same where the alternative is to branch
 CHUNK = 10  # rounds of message passing between two looks at the bound
 STALL = 0.02  # of the gap: a chunk that closes less is the last one of a node
 ROOT_STALL = 0.005  # the same at the root, where more rounds pay
+BEAM = 64  # states of the frontier search: enough for a good plan
+WIDTH = 768  # states: with more, branching is cheaper
 MANY = 0.05  # of all values: so many must go for another round at the same node
 
 Proof = tuple[list[Step], int]  # steps, and the bound that they show
@@ -55,10 +60,10 @@ class Search:
         while True:
             if not self.reduce(kernel):
                 return kernel.steps, self.enough()
-            names, unary, pairs = kernel.flat()
-            proof = self.finish(kernel, names, unary, pairs)
+            proof = self.finish(kernel, NARROW)
             if proof is not None:
                 return proof
+            names, unary, pairs = kernel.flat()
             dual = Dual(unary, pairs)
             bound = self._bound(kernel, names, dual, stall)
             kernel.move(names, dual.unaries(), dict(zip(dual.edges, dual.matrices(), strict=True)))
@@ -70,16 +75,17 @@ class Search:
             if over:
                 kernel.over(over)
             if sum(map(len, over.values())) < MANY * len(dual.unary):
-                return self.branch(kernel, bound)
+                return self.last(kernel, bound)
 
     def reduce(self, kernel: Kernel) -> bool:
         """Make a kernel smaller. Whether any assignment is left."""
         kernel.reduce()
         return True
 
-    def finish(self, kernel: Kernel, names: list[int], unary: list[Ints], pairs: dict[tuple[int, int], Ints]) -> Proof | None:
+    def finish(self, kernel: Kernel, widest: float) -> Proof | None:
         """Solve a kernel outright by elimination, if no table grows too large."""
-        found = elimination_order([len(table) for table in unary], pairs, NARROW)
+        names, unary, pairs = kernel.flat()
+        found = elimination_order([len(table) for table in unary], pairs, widest)
         if found is None:
             return None
         done = Elimination(unary, pairs, found[0])
@@ -99,9 +105,32 @@ class Search:
             if gap <= 0 or bound - before <= stall * gap or self.late():
                 return bound
 
+    def last(self, kernel: Kernel, bound: int) -> Proof:
+        """What is done when bounds do not help any more: all partial assignments if they are few, else branching."""
+        if not self.reduce(kernel):
+            return kernel.steps, self.enough()
+        names, unary, pairs = kernel.flat()
+        frontier = Frontier(Dual(unary, pairs), self.standing(kernel, names), kernel.constant)
+        for width in (BEAM, WIDTH):
+            found = frontier.search(self.enough(), width)
+            if found.values is not None:
+                self.offer(found.cost, lambda: extended(kernel, names, found.values or ()))
+            if found.bound >= self.enough() or (self.late() and found.bound > bound):
+                return [*kernel.steps, certificate.Frontier(names)], found.bound
+        return self.finish(kernel, WIDE) or self.branch(kernel, bound)
+
+    def standing(self, kernel: Kernel, names: list[int]) -> list[Limit]:
+        """The limits over the values that stand, variables by their places."""
+        return []
+
+    def weight(self, kernel: Kernel, v: int) -> int:
+        """How much a choice of v decides: what its second best value costs."""
+        costs = kernel.unary[v]
+        return int(np.partition(costs, 1)[1] - costs.min()) if len(costs) > 1 else -1
+
     def branch(self, kernel: Kernel, bound: int) -> Proof:
-        """One part per value of the variable whose second best value costs most; the cheapest first."""
-        v = max(kernel.unary, key=lambda v: (_second(kernel.unary[v]), len(kernel.near[v]), -v))
+        """One part per value of the variable with most weight; the cheapest first."""
+        v = max(kernel.unary, key=lambda v: (self.weight(kernel, v), len(kernel.near[v]), -v))
         costs = kernel.unary[v] - kernel.unary[v].min()
         parts, least = [], 1 << 62
         for place in np.argsort(costs, kind="stable").tolist():
@@ -114,10 +143,6 @@ class Search:
             parts.append(((kernel.left[v][place],), tuple(steps)))
             least = min(least, shown)
         return [*kernel.steps, Branch(v, tuple(parts))], least
-
-
-def _second(costs: Ints) -> int:
-    return int(np.partition(costs, 1)[1] - costs.min()) if len(costs) > 1 else -1
 
 
 def extended(kernel: Kernel, names: list[int], places: Sequence[int]) -> dict[int, int]:

@@ -55,9 +55,14 @@ class Dual:
     def sweep(self, rounds: int) -> None:
         """Forward and back, so many times."""
         count = len(self.size)
+        part = np.empty(int(self.size.max(initial=0)), dtype=np.int64)
+        forward, backward = (
+            [array.ctypes.data for array in (self.size, self.at, *halves, self.share, self.unary, self.tables, part)]
+            for halves in (self._forward, self._backward)
+        )
         for _ in range(rounds):
-            sweep(count, 0, self.size, self.at, *self._forward, self.share, self.unary, self.tables)
-            sweep(count, 1, self.size, self.at, *self._backward, self.share, self.unary, self.tables)
+            sweep(count, 0, *forward)
+            sweep(count, 1, *backward)
 
     def bound(self) -> int:
         return bound(len(self.size), len(self.edges), self.size, self.at, self.start, self.unary, self.tables)

@@ -1,7 +1,7 @@
 """Search under hard limits. In: a kernel and its limits. Out: the best assignment found, and a proof of a bound.
 
 As in branch.py, with three differences: values that break a limit by themselves go; limited variables are not
-eliminated, and only lighter values dominate them (kernelise.py); a node is finished by the frontier search.
+eliminated, and only lighter values dominate them (kernelise.py); the frontier search keeps the limits.
 """
 
 from __future__ import annotations
@@ -11,15 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .branch import Proof, Search, extended
-from .certificate import Frontier as FrontierStep
-from .dual import Dual
-from .frontier import Frontier
+from .branch import Proof, Search
 from .kernelise import Kernel
-from .problem import Ints, Limit
-
-BEAM = 64  # states: enough for a first plan
-WIDTH = 4096  # states: more, and branching is cheaper
+from .problem import Limit
 
 
 def lighter(limits: Sequence[Limit]) -> dict[int, NDArray[np.bool_]]:
@@ -78,25 +72,17 @@ class LimitedSearch(Search):
                         return None
         return gone
 
-    def finish(self, kernel: Kernel, names: list[int], unary: list[Ints], pairs: dict[tuple[int, int], Ints]) -> None:
-        return None
+    def finish(self, kernel: Kernel, widest: float) -> Proof | None:
+        return None  # Elimination knows no limits.
 
-    def branch(self, kernel: Kernel, bound: int) -> Proof:
-        if not self.reduce(kernel):
-            return kernel.steps, self.enough()
-        names, unary, pairs = kernel.flat()
+    def standing(self, kernel: Kernel, names: list[int]) -> list[Limit]:
         place = {v: at for at, v in enumerate(names)}
-        limits = [
+        return [
             Limit(limit.budget, {place[v]: use[list(kernel.left[v])] for v, use in limit.use.items()})
             for limit in self.limits
         ]
-        frontier = Frontier(Dual(unary, pairs), limits, kernel.constant)
-        for width in (BEAM, WIDTH):
-            found = frontier.search(self.enough(), width)
-            if found.values is not None:
-                self.offer(found.cost, lambda: extended(kernel, names, found.values or ()))
-            if found.bound >= self.enough():
-                return [*kernel.steps, FrontierStep(names)], found.bound
-        if self.late():
-            return [*kernel.steps, FrontierStep(names)], found.bound
-        return super().branch(kernel, bound)
+
+    def weight(self, kernel: Kernel, v: int) -> int:
+        """How much a choice of v decides: what it leaves of the budgets."""
+        standing = list(kernel.left[v])
+        return max((int(np.ptp(limit.use[v][standing])) for limit in self.limits if v in limit.use), default=-1)

@@ -39,8 +39,12 @@ class Native:
         machine = target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True)
         module = llvm.parse_assembly(str(_Writer(self.python, self.arrays).module))
         module.verify()
-        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(module, passes)
+        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
+        few = llvm.create_new_module_pass_manager()  # All of LLVM's would take ten times as long.
+        few.add_sroa_pass()
+        few.add_instruction_combine_pass()
+        few.add_simplify_cfg_pass()
+        few.run(module, passes)
         self._engine = llvm.create_mcjit_compiler(module, machine)
         self._engine.finalize_object()
         arguments = [ctypes.c_void_p if array else ctypes.c_int64 for array in self.arrays]

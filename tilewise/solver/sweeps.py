@@ -26,10 +26,12 @@ def sweep(
     share: Ints,
     unary: Ints,
     tables: Ints,
+    part: Ints,
 ) -> int:
     """One sweep of sequential tree-reweighted message passing, over half-edges that point the way it goes.
 
     A node gives each of those edges an equal part of its costs, and the edge passes on all it can to its far end.
+    `part` has room for the values of a node.
     """
     for t in range(count):
         i = count - 1 - t if back == 1 else t
@@ -39,7 +41,9 @@ def sweep(
             for a in range(1, size[i]):
                 if unary[u + a] < least:
                     least = unary[u + a]
-            parts = share[i]
+            for a in range(0, size[i]):
+                part[a] = (unary[u + a] - least) // share[i]
+                unary[u + a] -= part[a] * (first[i + 1] - first[i])
             for h in range(first[i], first[i + 1]):
                 j = far[h]
                 base = table[h]
@@ -49,15 +53,12 @@ def sweep(
                     row = base + x * step
                     low = 4611686018427387904
                     for a in range(0, size[i]):
-                        c = tables[row + a * near] + (unary[u + a] - least) // parts
+                        c = tables[row + a * near] + part[a]
                         tables[row + a * near] = c
                         low = c if c < low else low
                     for a in range(0, size[i]):
                         tables[row + a * near] -= low
                     unary[at[j] + x] += low
-            given = first[i + 1] - first[i]
-            for a in range(0, size[i]):
-                unary[u + a] -= given * ((unary[u + a] - least) // parts)
     return 0
 
 
