@@ -298,9 +298,7 @@ def _limits(
             held = holdings(len(shape), len(mesh.sizes))
         use[at] = np.array([_memory(sets, elements(shape), mesh.sizes) for sets in held], dtype=np.int64)
     last = {at: max((reader for reader, _, _ in uses.get(at, ())), default=at) for at in variable}
-    moments = [
-        {keeper[at]: use[at] for at in variable if at <= now <= last[at]} for now in variable
-    ]
+    moments = [{keeper[at]: use[at] for at in variable if at <= now <= last[at]} for now in variable]
     least = max(sum(int(u.min()) for u in live.values()) for live in moments)
     most = max(sum(int(u.max()) for u in live.values()) for live in moments)
     allowed = least + int((most - least) * budget)

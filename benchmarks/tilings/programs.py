@@ -171,6 +171,7 @@ def random_loop(seed: int, size: int, *, body: int = 20, carried: int = 4) -> Pr
         for _ in range(body):
             _step(inner, writer, values, pick)
         state = [
-            next((v for v in reversed(values[len(constants) + carried :]) if v.shape == old.shape), old) for old in state
+            next((v for v in reversed(values[len(constants) + carried :]) if v.shape == old.shape), old)
+            for old in state
         ]
     return writer.program(f"loop-{seed}-{size}")

@@ -22,11 +22,12 @@ from .problem import Ints, Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
 WIDE = 20.0  # the same where the alternative is to branch
-CHUNK = 10  # rounds of message passing between two looks at the bound
-STALL = 0.02  # of the gap: a chunk that closes less is the last one of a node
-ROOT_STALL = 0.005  # the same at the root, where more rounds pay
+CHUNK = 20  # rounds of message passing between two looks at the bound
+STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
+ROOT_STALL = 0.002  # the same at the root, where more rounds pay
+FEW = 40  # variables: for more, the frontier search is not tried
 BEAM = 64  # states of the frontier search: enough for a good plan
-WIDTH = 768  # states: with more, branching is cheaper
+WIDTH = 4096  # states: with more, branching is cheaper
 MANY = 0.05  # of all values: so many must go for another round at the same node
 
 Proof = tuple[list[Step], int]  # steps, and the bound that they show
@@ -43,7 +44,8 @@ class Search:
         self.nodes = 0
 
     def late(self) -> bool:
-        return self.deadline is not None and perf_counter() > self.deadline
+        """Whether time is up. It is not before there is an assignment to return."""
+        return self.cost is not None and self.deadline is not None and perf_counter() > self.deadline
 
     def offer(self, cost: int, values: Callable[[], dict[int, int]]) -> None:
         """An assignment was found; it is kept if it is better."""
@@ -69,13 +71,18 @@ class Search:
             kernel.move(names, dual.unaries(), dict(zip(dual.edges, dual.matrices(), strict=True)))
             if bound >= self.enough() or self.late():
                 return kernel.steps, bound
+            if len(names) <= self.few():
+                self.frontier(kernel, BEAM)
             gap = self.enough() - bound
-            over = {v: set(np.flatnonzero(s >= gap).tolist()) for v, s in zip(names, dual.slack(), strict=True)}
-            over = {v: places for v, places in over.items() if places}
-            if over:
-                kernel.over(over)
+            over = {v: np.flatnonzero(s >= gap).tolist() for v, s in zip(names, dual.slack(), strict=True)}
+            if not kernel.over({v: places for v, places in over.items() if places}):
+                return kernel.steps, self.enough()
             if sum(map(len, over.values())) < MANY * len(dual.unary):
                 return self.last(kernel, bound)
+
+    def few(self) -> int:
+        """Up to how many variables a good plan is looked for by the frontier search."""
+        return FEW
 
     def reduce(self, kernel: Kernel) -> bool:
         """Make a kernel smaller. Whether any assignment is left."""
@@ -109,15 +116,20 @@ class Search:
         """What is done when bounds do not help any more: all partial assignments if they are few, else branching."""
         if not self.reduce(kernel):
             return kernel.steps, self.enough()
-        names, unary, pairs = kernel.flat()
-        frontier = Frontier(Dual(unary, pairs), self.standing(kernel, names), kernel.constant)
-        for width in (BEAM, WIDTH):
-            found = frontier.search(self.enough(), width)
-            if found.values is not None:
-                self.offer(found.cost, lambda: extended(kernel, names, found.values or ()))
-            if found.bound >= self.enough() or (self.late() and found.bound > bound):
-                return [*kernel.steps, certificate.Frontier(names)], found.bound
+        if len(kernel.unary) <= FEW:
+            shown = self.frontier(kernel, WIDTH)
+            if shown >= self.enough() or (self.late() and shown > bound):
+                return [*kernel.steps, certificate.Frontier(sorted(kernel.unary))], shown
         return self.finish(kernel, WIDE) or self.branch(kernel, bound)
+
+    def frontier(self, kernel: Kernel, width: int) -> int:
+        """Search all partial assignments, up to `width` at a time. The bound that this shows."""
+        names, unary, pairs = kernel.flat()
+        found = Frontier(unary, pairs, self.standing(kernel, names), kernel.constant).search(self.enough(), width)
+        if found.values is not None:
+            places = found.values
+            self.offer(found.cost, lambda: extended(kernel, names, places))
+        return found.bound
 
     def standing(self, kernel: Kernel, names: list[int]) -> list[Limit]:
         """The limits over the values that stand, variables by their places."""
@@ -135,7 +147,7 @@ class Search:
         parts, least = [], 1 << 62
         for place in np.argsort(costs, kind="stable").tolist():
             twin = kernel.copy()
-            twin.drop(v, {a for a in range(len(costs)) if a != place})
+            twin.drop(v, [a for a in range(len(costs)) if a != place])
             steps: list[Step] = []
             shown = bound + int(costs[place])
             if shown < self.enough() and not self.late():

@@ -151,8 +151,11 @@ class _State:
         self.unary[v], self.unary[w] = _guard(self.unary[v] + rows), _guard(self.unary[w] + columns)
 
     def unfit(self, v: int, value: int) -> None:
-        rest = [value in self.left[v] and self.least(limit, but=v) + int(limit.use[v][value]) > limit.budget
-                for limit in self.limits if v in limit.use]
+        rest = [
+            value in self.left[v] and self.least(limit, but=v) + int(limit.use[v][value]) > limit.budget
+            for limit in self.limits
+            if v in limit.use
+        ]
         _require(any(rest), f"value {value} of {v} may fit")
         self.keep(v, [other for other in self.left[v] if other != value])
 

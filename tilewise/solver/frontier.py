@@ -7,16 +7,16 @@ look worst: then the least of them is the lower bound that is left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .dual import Dual
 from .problem import Ints, Limit
 
 KEY = 1 << 62
+Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,22 @@ class Found:
 class Frontier:
     """A problem in the order of its variables (0, 1, ...), ready to be searched with different goals and widths."""
 
-    def __init__(self, dual: Dual, limits: Sequence[Limit], constant: int) -> None:
-        count = len(dual.size)
-        self.base = dual.bound() + constant
-        self.unary = [table - table.min() for table in dual.unaries()]
+    def __init__(
+        self,
+        unary: Sequence[Ints],
+        pairs: Mapping[tuple[int, int], Ints],
+        limits: Sequence[Limit],
+        constant: int,
+    ) -> None:
+        count = len(unary)
+        self.base = constant + sum(int(table.min()) for table in unary)
+        self.unary = [table - table.min() for table in unary]
         self.before: list[list[tuple[int, Ints]]] = [[] for _ in range(count)]  # (earlier variable, table)
         last = list(range(count))
-        for (i, j), table in zip(dual.edges, dual.matrices(), strict=True):
-            self.before[j].append((i, table - table.min()))
+        for (i, j), table in pairs.items():
+            least = int(table.min())
+            self.base += least
+            self.before[j].append((i, table - least))
             last[i] = max(last[i], j)
         self.limits: list[list[tuple[int, int, Ints]]] = [[] for _ in range(count)]  # (limit, room, use)
         for k, limit in enumerate(limits):
@@ -57,9 +65,9 @@ class Frontier:
     def search(self, goal: int, width: int) -> Found:
         """The cheapest assignment below `goal`, keeping at most `width` states."""
         cost = np.full(1, self.base, dtype=np.int64)
-        chosen: dict[int, NDArray[np.intp]] = {}
+        chosen: dict[int, Places] = {}
         used: dict[int, Ints] = {}
-        trail: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+        trail: list[tuple[Places, Places]] = []
         bound = goal
         for v, unary in enumerate(self.unary):
             total = cost[:, None] + unary
@@ -71,51 +79,58 @@ class Frontier:
                 here = grown[k] = used[k][:, None] + use if k in used else np.broadcast_to(use, total.shape)
                 stands &= here <= room
             states, picked = np.nonzero(stands)
-            cost = total[states, picked]
-            chosen = {w: column[states] for w, column in chosen.items()}
-            chosen[v] = picked
-            used = {k: column[states] for k, column in used.items() if k not in grown}
-            used.update((k, column[states, picked]) for k, column in grown.items())
-            for k in self.closes[v]:
-                del used[k]
-            for w in self.retires[v]:
-                del chosen[w]
             if not len(states):
                 return Found(None, goal, bound)
-            keep = _merge(cost, [(column, len(self.unary[w])) for w, column in chosen.items()]) if self.retires[v] else None
-            if (len(states) if keep is None else len(keep)) > width:
-                keep = np.arange(len(states)) if keep is None else keep
-                ranked = keep[np.argsort(cost[keep], kind="stable")]
+            cost = total[states, picked]
+            gone = self.retires[v]
+            for w in gone:
+                chosen.pop(w, None)
+            if gone:
+                columns = [(column, len(self.unary[w])) for w, column in chosen.items()]
+                key = _numbers(len(total), columns if gone != [v] else None)[states]
+                keep = _cheapest(key if v in gone else key * len(unary) + picked, cost)
+                cost, states, picked = cost[keep], states[keep], picked[keep]
+            if len(cost) > width:
+                ranked = np.argsort(cost, kind="stable")
                 bound = min(bound, int(cost[ranked[width]]))
                 keep = np.sort(ranked[:width])
-            if keep is not None:
                 cost, states, picked = cost[keep], states[keep], picked[keep]
-                chosen = {w: column[keep] for w, column in chosen.items()}
-                used = {k: column[keep] for k, column in used.items()}
+            chosen = {w: column[states] for w, column in chosen.items()}
+            if v not in gone:
+                chosen[v] = picked
+            used = {k: column[states] for k, column in used.items() if k not in grown}
+            used.update((k, column[states, picked]) for k, column in grown.items() if k not in self.closes[v])
             trail.append((states, picked))
         best = int(cost.argmin())
         return Found(_walk(trail, best), int(cost[best]), min(bound, int(cost[best])))
 
 
-def _merge(cost: Ints, columns: list[tuple[NDArray[np.intp], int]]) -> NDArray[np.intp]:
-    """The places of the cheapest states among those that agree in all columns, ascending."""
-    key = np.zeros(len(cost), dtype=np.int64)
+def _numbers(count: int, columns: list[tuple[Places, int]] | None) -> Places:
+    """A number per state, the same for states that agree in all columns (None: no two do), below `count`."""
+    if columns is None:
+        return np.arange(count)
+    key = np.zeros(count, dtype=np.int64)
     span = 1
     for column, size in columns:
         if span * size >= KEY:
             key = np.unique(key, return_inverse=True)[1]
-            span = len(cost)
+            span = count
         key = key * size + column
         span *= size
-    order = np.lexsort((cost, key))
-    ordered = key[order]
-    first = np.empty(len(order), dtype=bool)
-    first[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return np.sort(order[first])
+    return np.unique(key, return_inverse=True)[1]
 
 
-def _walk(trail: list[tuple[NDArray[np.intp], NDArray[np.intp]]], state: int) -> list[int]:
+def _cheapest(key: Places, cost: Ints) -> Places:
+    """Of the entries with equal keys the place of the cheapest, the first of equals."""
+    least = np.full(int(key.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, key, cost)
+    winners = np.flatnonzero(cost == least[key])[::-1]
+    place = np.full(len(least), -1)
+    place[key[winners]] = winners  # The last assignment stays: the first winner.
+    return np.sort(place[place >= 0])
+
+
+def _walk(trail: list[tuple[Places, Places]], state: int) -> list[int]:
     values = []
     for states, picked in reversed(trail):
         values.append(int(picked[state]))

@@ -88,21 +88,24 @@ class Kernel:
             if gone:
                 names = self.left[v]
                 self.steps.extend(Dominated(v, names[a], names[b]) for a, b in gone)
-                self.drop(v, {a for a, _ in gone})
+                self.drop(v, [a for a, _ in gone])
         for w in list(near):
             self._split(v, w)
         if len(near) <= 2 and v not in self._lighter:
             self._eliminate(v)
 
-    def drop(self, v: int, gone: set[int]) -> None:
-        """Let values go, by their places among those that stand."""
+    def drop(self, v: int, gone: Sequence[int]) -> bool:
+        """Let values go, by their places among those that stand. Whether any is left."""
         keep = tuple(a for a in range(len(self.left[v])) if a not in gone)
+        if not keep:
+            return False
         self.left[v] = tuple(self.left[v][a] for a in keep)
         self.unary[v] = self.tables.take(self.unary[v], keep, 0)
         for w, table in self.near[v].items():
             self._put(v, w, self.tables.take(table, keep, 0))
             self.wake(w)
         self.wake(v)
+        return True
 
     def move(self, names: Sequence[int], unary: Sequence[Ints], tables: Mapping[tuple[int, int], Ints]) -> None:
         """Take over costs that were moved between the tables of `flat()`."""
@@ -119,17 +122,20 @@ class Kernel:
             self.wake(v)
             self.wake(w)
 
-    def unfit(self, v: int, places: set[int]) -> None:
-        """Let values go that break a limit whatever the others are."""
-        self.steps.extend(Unfit(v, self.left[v][a]) for a in sorted(places))
-        if len(places) < len(self.left[v]):
-            self.drop(v, places)
+    def unfit(self, v: int, places: Sequence[int]) -> bool:
+        """Let values go that break a limit whatever the others are. Whether any is left."""
+        self.steps.extend(Unfit(v, self.left[v][a]) for a in places)
+        return self.drop(v, places)
 
-    def over(self, gone: Mapping[int, set[int]]) -> None:
-        """Let values go with which nothing better than what is known can be had."""
-        self.steps.append(Over(tuple((v, self.left[v][a]) for v, places in gone.items() for a in sorted(places))))
+    def over(self, gone: Mapping[int, Sequence[int]]) -> bool:
+        """Let values go with which nothing better than what is known can be had. Whether any is left of each."""
         for v, places in gone.items():
-            self.drop(v, places)
+            if len(places) == len(self.left[v]):
+                gone = {v: places}
+                break
+        if gone:
+            self.steps.append(Over(tuple((v, self.left[v][a]) for v, places in gone.items() for a in places)))
+        return all([self.drop(v, places) for v, places in gone.items()])
 
     def _put(self, v: int, w: int, table: Ints) -> None:
         self.near[v][w] = table

@@ -15,6 +15,8 @@ from .branch import Proof, Search
 from .kernelise import Kernel
 from .problem import Limit
 
+MOST = 2_000  # variables: at the root, a first plan is looked for in problems up to here
+
 
 def lighter(limits: Sequence[Limit]) -> dict[int, NDArray[np.bool_]]:
     """For each limited variable, [a, b]: whether b uses no more than a in every limit."""
@@ -49,6 +51,9 @@ class LimitedSearch(Search):
             if self.fits(found):
                 self.cost, self.values = cost, found
 
+    def few(self) -> int:
+        return MOST if self.nodes == 1 else super().few()  # Message passing alone hardly finds plans that fit.
+
     def reduce(self, kernel: Kernel) -> bool:
         while True:
             kernel.reduce()
@@ -64,11 +69,10 @@ class LimitedSearch(Search):
             room = limit.budget - sum(least.values())
             for v, use in uses.items():
                 most = least[v] + room
-                over = {at for at, a in enumerate(kernel.left[v]) if use[a] > most}
+                over = [at for at, a in enumerate(kernel.left[v]) if use[a] > most]
                 if over:
                     gone = True
-                    kernel.unfit(v, over)
-                    if room < 0:
+                    if not kernel.unfit(v, over):
                         return None
         return gone
 

@@ -12,6 +12,7 @@ from math import log2
 
 HUB = 12  # Above this degree a variable waits, weighed by its degree alone: summing a hub's weights is quadratic.
 WIDE = 14.0  # log2 of entries: only wider orders are worth a second try
+LOOP = 1_000  # variables: in smaller problems the second tries cost more than they bring
 TURNS = (8.0, 11.0, 5.0)  # log2 of entries: where the order of the program takes over
 
 
@@ -21,7 +22,7 @@ def elimination_order(
     """The order, and log2 of the entries of the largest joint table met on the way. None if all found are wider."""
     edges = list(edges)
     found = _greedy(sizes, edges, None, widest)
-    if found is None or found[1] > WIDE:
+    if len(sizes) >= LOOP and (found is None or found[1] > WIDE):
         for turn in TURNS:
             other = _greedy(sizes, edges, turn, widest if found is None else found[1])
             if other is not None and (found is None or other[1] < found[1]):

@@ -7,15 +7,16 @@ it by message passing and branch (branch.py); the same under limits, if the chea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 
-from .branch import Search
+from .branch import FEW, Search
 from .certificate import Certificate, Order
 from .eliminate import Elimination
 from .kernelise import Kernel
+from .lagrange import price
 from .limits import LimitedSearch, lighter
 from .order import elimination_order
 from .problem import INF, Infeasible, Ints, Problem, cost_of, fits
@@ -52,20 +53,40 @@ def solve(problem: Problem, seconds: float | None = None, start: Sequence[int] |
     >>> solve(Problem([np.array([0, 3]), np.array([2, 0])], {(0, 1): np.array([[0, 5], [5, 0]])})).values
     (0, 0)
     """
-    deadline = None if seconds is None else perf_counter() + seconds
+    begin = perf_counter()
     safe = _Safe(problem)
-    solution = None
     found = elimination_order([len(table) for table in problem.unary], problem.pairs, DIRECT)
     if found is not None:
         done = Elimination(safe.unary, safe.pairs, found[0])
-        values = tuple(done.values())
         proof = Certificate((Order(found[0]),), ceiling=safe.ceiling)
-        solution = _solution(problem, values, done.bound, proof, "elimination")
-    elif not problem.limits:
-        solution = _search(problem, safe, deadline, start, limited=False)
-    if solution is None or not fits(problem, solution.values):
-        solution = _search(problem, safe, deadline, start, limited=True)
-    return solution
+        free = _solution(problem, done.values(), done.bound, proof, "elimination")
+    else:
+        share = 0.5 if problem.limits else 1.0
+        deadline = None if seconds is None else begin + seconds * share
+        free = _search(problem, safe, Search(safe.factor, deadline), start)
+    if fits(problem, free.values):
+        return free
+    return _limited(problem, safe, free, begin, seconds, start)
+
+
+def _limited(
+    problem: Problem, safe: _Safe, free: Solution, begin: float, seconds: float | None, start: Sequence[int] | None
+) -> Solution:
+    """Where the cheapest assignment breaks a limit. Any bound without limits, or with prices for them, holds too."""
+    deadline = None if seconds is None else begin + seconds
+    search = LimitedSearch(safe.factor, deadline, problem.limits)
+    bounds = [(free.bound, free.proof)]
+    lightest = _lightest(problem)
+    if len(problem.unary) > FEW and fits(problem, lightest):
+        unary, pairs = safe.scaled()
+        cost = cost_of(Problem(unary, pairs), lightest)
+        priced = price(unary, pairs, problem.limits, cost, lambda: deadline is not None and perf_counter() > deadline)
+        proof = Certificate(priced.steps, safe.factor, safe.ceiling, priced.prices)
+        bounds.append((-(-priced.bound // safe.factor), proof))
+        start = start or priced.values
+    found = _search(problem, safe, search, start)
+    bound, proof = max([*bounds, (found.bound, found.proof)], key=lambda pair: pair[0])
+    return replace(found, bound=min(bound, found.cost), proof=proof)
 
 
 class _Safe:
@@ -76,35 +97,34 @@ class _Safe:
         count = len(problem.unary) + len(problem.pairs)
         flat = np.concatenate([table.ravel() for table in tables.values()]) if tables else np.zeros(1, np.int64)
         self.ceiling = int(flat.max())
-        self._peak = max(self.ceiling, -int(flat.min())) * count
         self.unary: Sequence[Ints] = problem.unary
         self.pairs: Mapping[tuple[int, int], Ints] = problem.pairs
         if self.ceiling >= INF:
             spans = {key: _span(table) for key, table in tables.items()}
             self.ceiling = 1 + sum(spans[id(table)] for table in (*problem.unary, *problem.pairs.values()))
-            self._peak = self.ceiling * count
-            self._map(lambda table: np.minimum(table, self.ceiling))
-        if self._peak >= ROOM:
-            raise ValueError(f"The costs are too large to be added, got up to {self._peak // count} in {count} tables.")
+            self.unary, self.pairs = _map(self.unary, self.pairs, lambda table: np.minimum(table, self.ceiling))
+        peak = max(self.ceiling, -int(flat.min()), 1) * count
+        if peak >= ROOM:
+            raise ValueError(f"The costs are too large to be added, got up to {self.ceiling} in {count} tables.")
+        self.factor = min(FINEST, 1 << (ROOM // max(peak, 1)).bit_length() - 1)
 
-    def _map(self, change: Callable[[Ints], Ints]) -> None:
-        done: dict[int, Ints] = {}  # by identity: what was shared stays shared
+    def scaled(self) -> tuple[Sequence[Ints], Mapping[tuple[int, int], Ints]]:
+        """All costs times `factor`, so that message passing can move parts of a unit."""
+        return _map(self.unary, self.pairs, lambda table: table * self.factor)
 
-        def once(table: Ints) -> Ints:
-            if id(table) not in done:
-                done[id(table)] = change(table)
-            return done[id(table)]
 
-        self.unary = [once(table) for table in self.unary]
-        self.pairs = {edge: once(table) for edge, table in self.pairs.items()}
+def _map(
+    unary: Sequence[Ints], pairs: Mapping[tuple[int, int], Ints], change: Callable[[Ints], Ints]
+) -> tuple[Sequence[Ints], Mapping[tuple[int, int], Ints]]:
+    """Change every table, once per object: what was shared stays shared."""
+    done: dict[int, Ints] = {}
 
-    def scale(self) -> int:
-        """Multiply all costs, so that message passing can move parts of a unit. Returns the factor."""
-        factor = FINEST
-        while factor > 1 and self._peak * factor >= ROOM:
-            factor //= 2
-        self._map(lambda table: table * factor)
-        return factor
+    def once(table: Ints) -> Ints:
+        if id(table) not in done:
+            done[id(table)] = change(table)
+        return done[id(table)]
+
+    return [once(table) for table in unary], {edge: once(table) for edge, table in pairs.items()}
 
 
 def _span(table: Ints) -> int:
@@ -113,29 +133,28 @@ def _span(table: Ints) -> int:
     return int(allowed.max()) - min(int(allowed.min()), 0) if len(allowed) else 0
 
 
-def _search(problem: Problem, safe: _Safe, deadline: float | None, start: Sequence[int] | None, limited: bool) -> Solution:
-    ceiling, factor = safe.ceiling, safe.scale()
-    search = LimitedSearch(factor, deadline, problem.limits) if limited else Search(factor, deadline)
+def _search(problem: Problem, safe: _Safe, search: Search, start: Sequence[int] | None) -> Solution:
+    unary, pairs = safe.scaled()
+    limited = isinstance(search, LimitedSearch)
     for guess in (start, _lightest(problem) if limited else None):
         if guess is not None:
-            cost = sum(int(t[v]) for t, v in zip(safe.unary, guess, strict=True))
-            cost += sum(int(t[guess[i], guess[j]]) for (i, j), t in safe.pairs.items())
-            search.offer(cost, lambda guess=guess: dict(enumerate(guess)))
-    kernel = Kernel(safe.unary, safe.pairs, Tables(), lighter(problem.limits) if limited else None)
+            values = dict(enumerate(guess))
+            search.offer(cost_of(Problem(unary, pairs), guess), lambda values=values: values)
+    kernel = Kernel(unary, pairs, Tables(), lighter(problem.limits) if limited else None)
     steps, bound = search.explore(kernel)
     if search.cost is None:
         raise Infeasible(_tightest(problem))
-    values = tuple(search.values[v] for v in range(len(problem.unary)))
-    proof = Certificate(tuple(steps), factor, ceiling, hard=limited)
+    proof = Certificate(tuple(steps), safe.factor, safe.ceiling, hard=limited)
     method = "limits" if limited else "branch" if search.nodes > 1 else "kernel"
-    return _solution(problem, values, -(-bound // factor), proof, method)
+    chosen = [search.values[v] for v in range(len(problem.unary))]
+    return _solution(problem, chosen, -(-bound // safe.factor), proof, method)
 
 
-def _solution(problem: Problem, values: tuple[int, ...], bound: int, proof: Certificate, method: str) -> Solution:
+def _solution(problem: Problem, values: Sequence[int], bound: int, proof: Certificate, method: str) -> Solution:
     cost = cost_of(problem, values)
     if cost >= INF:
-        raise Infeasible("every assignment takes a forbidden value")
-    return Solution(values, cost, min(bound, cost), proof, method)
+        raise Infeasible("Every assignment takes a forbidden value.")
+    return Solution(tuple(values), cost, min(bound, cost), proof, method)
 
 
 def _lightest(problem: Problem) -> list[int]:
@@ -153,5 +172,8 @@ def _tightest(problem: Problem) -> str:
     def least(k: int) -> int:
         return sum(int(use.min()) for use in problem.limits[k].use.values())
 
+    if not problem.limits:
+        return "Every assignment takes a forbidden value."
     worst = max(range(len(problem.limits)), key=lambda k: least(k) - problem.limits[k].budget)
-    return f"no assignment fits; limit {worst} allows {problem.limits[worst].budget} and needs at least {least(worst)}"
+    needs = f"its variables use at least {least(worst)}"
+    return f"No assignment fits: limit {worst} allows {problem.limits[worst].budget}, and {needs}. Allow more."
