@@ -111,7 +111,7 @@ def signatures(kind: str, inputs: tuple[Shape, ...], shape: Shape, axis: int | N
 
 def convert(source: int, target: int, size: int, p: int) -> int:
     """Units to bring an array of `size` elements from one placement to another."""
-    if source == target or source == R:
+    if source in (target, R):
         return 0
     if source == P:
         return (2 if target == R else 1) * p * size

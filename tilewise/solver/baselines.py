@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .problem import INF, Infeasible, Ints, Problem
 
@@ -45,7 +47,7 @@ def brute_force(problem: Problem) -> tuple[int, ...]:
     if prod(sizes) > MOST:
         raise ValueError(f"Brute force looks at {MOST} assignments at most, got {prod(sizes)}.")
 
-    def spread(table: Ints, *axes: int) -> Ints:
+    def spread(table: NDArray[Any], *axes: int) -> NDArray[Any]:
         return table.reshape([sizes[v] if v in axes else 1 for v in range(len(sizes))])
 
     total = np.zeros(sizes, dtype=np.int64)

@@ -7,6 +7,7 @@ part of anything better than the best known go; if many did, it starts again, el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -18,7 +19,7 @@ from .eliminate import Elimination
 from .frontier import Frontier
 from .kernelise import Kernel
 from .order import elimination_order
-from .problem import Ints, Limit
+from .problem import Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
 WIDE = 20.0  # the same where the alternative is to branch
@@ -106,7 +107,7 @@ class Search:
         while True:
             dual.sweep(CHUNK)
             values = dual.round()
-            self.offer(dual.cost(values) + kernel.constant, lambda: extended(kernel, names, values.tolist()))
+            self.offer(dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist()))
             before, bound = bound, dual.bound() + kernel.constant
             gap = self.enough() - bound
             if gap <= 0 or bound - before <= stall * gap or self.late():
@@ -127,8 +128,7 @@ class Search:
         names, unary, pairs = kernel.flat()
         found = Frontier(unary, pairs, self.standing(kernel, names), kernel.constant).search(self.enough(), width)
         if found.values is not None:
-            places = found.values
-            self.offer(found.cost, lambda: extended(kernel, names, places))
+            self.offer(found.cost, partial(extended, kernel, names, found.values))
         return found.bound
 
     def standing(self, kernel: Kernel, names: list[int]) -> list[Limit]:

@@ -43,16 +43,9 @@ class Move(NamedTuple):
 
 
 class Over(NamedTuple):
-    """Values with which no assignment costs less than the bound to be shown: (variable, value) each."""
+    """Values with which no assignment that fits costs less than the bound to be shown: (variable, value) each."""
 
     values: tuple[tuple[int, int], ...]
-
-
-class Unfit(NamedTuple):
-    """With `value`, a limit is broken even if all others use as little as they can."""
-
-    variable: int
-    value: int
 
 
 class Branch(NamedTuple):
@@ -74,7 +67,7 @@ class Frontier(NamedTuple):
     variables: Sequence[int]
 
 
-Step = Dominated | Split | Eliminate | Move | Over | Unfit | Branch | Order | Frontier
+Step = Dominated | Split | Eliminate | Move | Over | Branch | Order | Frontier
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ tables, and the condition of each is tested: that it does not raise the least co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-LARGE = 1 << 58  # No table may hold more: sums of three of them stay whole in 64 bits.
-
-
+LARGE = 1 << 58  # No table may hold more: sums of four of them stay whole in 64 bits.
 LAST = ("branch", "order", "frontier")
-STEPS = ("dominated", "split", "eliminate", "move", "over", "unfit", *LAST)
+STEPS = ("dominated", "split", "eliminate", "move", "over", *LAST)
 
 
 class CertificateError(Exception):
@@ -28,26 +27,25 @@ def check(problem: Any, values: Sequence[int], cost: int, bound: int, certificat
     try:
         _check_plan(problem, values, cost)
         _require(bound <= cost, f"the bound {bound} is above the cost {cost}")
-        state = _State(problem, certificate, bound)
-        state.run(certificate.steps)
+        _State(problem, certificate, bound).run(certificate.steps)
     except (KeyError, IndexError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise CertificateError(f"the certificate does not fit the problem: {error!r}") from error
 
 
-def _require(condition: bool, message: str) -> None:
+def _require(condition: object, message: str) -> None:
     if not condition:
         raise CertificateError(message)
 
 
-def _guard(table: Any) -> Any:
-    _require(
-        bool(abs(int(table.max())) <= LARGE and abs(int(table.min())) <= LARGE), "a table holds too large a number"
-    )
-    return table
+def _guard(table: Any, times: int = 1) -> Any:
+    """A table times a factor, if it holds no number that is too large."""
+    table = np.asarray(table)
+    _require(table.dtype == np.int64, "a table does not hold whole numbers")
+    _require(max(int(table.max()), -int(table.min())) * abs(times) <= LARGE, "a table holds too large a number")
+    return table * times
 
 
 def _check_plan(problem: Any, values: Sequence[int], cost: int) -> None:
-    _require(len(values) == len(problem.unary), "not one value per variable")
     for table, value in zip(problem.unary, values, strict=True):
         _require(0 <= value < len(table), f"{value} is not a value")
     total = sum(int(table[value]) for table, value in zip(problem.unary, values, strict=True))
@@ -62,46 +60,40 @@ class _State:
     """The problem as the steps have left it: tables over the values that stand."""
 
     def __init__(self, problem: Any, certificate: Any, bound: int) -> None:
-        scale, ceiling = certificate.scale, certificate.ceiling
-        _require(scale >= 1 and abs(ceiling) * scale <= LARGE, "the scale or the ceiling is out of range")
-        _require(len(certificate.multipliers) in (0, len(problem.limits)), "not one multiplier per limit")
-        cut = lambda table: _guard(np.minimum(table, ceiling) * scale)  # noqa: E731
+        scale, ceiling, prices = certificate.scale, certificate.ceiling, certificate.multipliers
+        _require(scale >= 1 and len(prices) in (0, len(problem.limits)), "the scale or the multipliers do not fit")
         self.goal = (bound - 1) * scale + 1  # Costs are whole: more than bound - 1 is bound.
         self.empty = False  # Whether a variable has no value left: nothing is below the bound.
         self.constant = 0
-        self.unary = {v: cut(table) for v, table in enumerate(problem.unary)}
+        self.unary = {v: _guard(np.minimum(table, ceiling), scale) for v, table in enumerate(problem.unary)}
         self.left = {v: list(range(len(table))) for v, table in self.unary.items()}
         self.near: dict[int, dict[int, Any]] = {v: {} for v in self.unary}  # v -> w -> table with v in its rows
         for (i, j), table in problem.pairs.items():
-            self.put(i, j, cut(table))
+            _require(i < j, "a pair is not in order")
+            self.put(i, j, _guard(np.minimum(table, ceiling), scale))
         self.limits = list(problem.limits) if certificate.hard else []
-        for multiplier, limit in zip(certificate.multipliers, problem.limits, strict=False):
-            _require(multiplier >= 0, "a multiplier is negative")
-            self.constant -= multiplier * limit.budget
+        for price, limit in zip(prices, problem.limits, strict=False):
+            _require(price >= 0, "a multiplier is negative")
+            self.constant -= price * limit.budget
             for v, use in limit.use.items():
-                _require(multiplier * int(np.abs(use).max()) <= LARGE, "a multiplier is too large")
-                self.unary[v] = _guard(self.unary[v] + multiplier * use)
-
-    def copy(self) -> _State:
-        twin = object.__new__(_State)
-        twin.__dict__.update(self.__dict__, unary=dict(self.unary), left={v: list(a) for v, a in self.left.items()})
-        twin.near = {v: dict(around) for v, around in self.near.items()}
-        return twin
+                self.unary[v] = _guard(self.unary[v] + _guard(use, price))
 
     def put(self, v: int, w: int, table: Any) -> None:
         self.near[v][w], self.near[w][v] = table, table.T
 
     def keep(self, v: int, values: Sequence[int]) -> None:
-        self.empty = not values
         places = [self.left[v].index(value) for value in values]
-        self.left[v] = list(values)
-        self.unary[v] = self.unary[v][places]
+        self.empty |= not places
+        self.left[v], self.unary[v] = list(values), self.unary[v][places]
         for w in self.near[v]:
             self.put(v, w, self.near[v][w][places])
 
     def bound(self) -> int:
-        tables = (table for v, around in self.near.items() for w, table in around.items() if v < w)
-        return self.constant + sum(int(t.min()) for t in self.unary.values()) + sum(int(t.min()) for t in tables)
+        tables = [table for v, around in self.near.items() for w, table in around.items() if v < w]
+        return self.constant + sum(int(table.min()) for table in (*self.unary.values(), *tables))
+
+    def least(self, limit: Any, without: int) -> int:
+        return sum(int(use[self.left[w]].min()) for w, use in limit.use.items() if w != without)
 
     def run(self, steps: Sequence[Any]) -> None:
         for at, step in enumerate(steps):
@@ -117,9 +109,8 @@ class _State:
         a, b = self.left[v].index(value), self.left[v].index(by)
         excess = int(self.unary[v][a] - self.unary[v][b])
         excess += sum(int((table[a] - table[b]).min()) for table in self.near[v].values())
-        _require(a != b and excess >= 0, f"value {value} of {v} is not dominated by {by}")
-        cheap = all(limit.use[v][by] <= limit.use[v][value] for limit in self.limits if v in limit.use)
-        _require(cheap, f"value {by} of {v} uses more than {value}")
+        lighter = all(limit.use[v][by] <= limit.use[v][value] for limit in self.limits if v in limit.use)
+        _require(a != b and excess >= 0 and lighter, f"value {value} of {v} is not dominated by {by}")
         self.keep(v, [other for other in self.left[v] if other != value])
 
     def split(self, v: int, w: int) -> None:
@@ -131,8 +122,7 @@ class _State:
 
     def eliminate(self, v: int) -> None:
         _require(not any(v in limit.use for limit in self.limits), f"{v} is limited")
-        around = sorted(self.near.pop(v).items())
-        unary = self.unary.pop(v)
+        unary, around = self.unary.pop(v), sorted(self.near.pop(v).items())
         for w, _ in around:
             del self.near[w][v]
         if not around:
@@ -146,50 +136,38 @@ class _State:
             self.put(w, x, _guard(table + self.near[w].get(x, 0)))
 
     def move(self, v: int, w: int, rows: Any, columns: Any) -> None:
-        rows, columns = _guard(np.array(rows, dtype=np.int64)), _guard(np.array(columns, dtype=np.int64))
+        rows, columns = _guard(rows), _guard(columns)
         self.put(v, w, _guard(self.near[v][w] - rows[:, None] - columns))
         self.unary[v], self.unary[w] = _guard(self.unary[v] + rows), _guard(self.unary[w] + columns)
 
-    def unfit(self, v: int, value: int) -> None:
-        rest = [
-            value in self.left[v] and self.least(limit, but=v) + int(limit.use[v][value]) > limit.budget
-            for limit in self.limits
-            if v in limit.use
-        ]
-        _require(any(rest), f"value {value} of {v} may fit")
-        self.keep(v, [other for other in self.left[v] if other != value])
-
-    def least(self, limit: Any, but: int) -> int:
-        return sum(int(np.min(use[self.left[w]])) for w, use in limit.use.items() if w != but)
-
     def over(self, values: Sequence[tuple[int, int]]) -> None:
-        bound = self.bound()
+        missing = self.goal - self.bound()
         for v, value in values:
             at = self.left[v].index(value)
             slack = int(self.unary[v][at] - self.unary[v].min())
             slack += sum(int(table[at].min() - table.min()) for table in self.near[v].values())
-            _require(bound + slack >= self.goal, f"value {value} of {v} may be below the bound")
-        gone = set(values)
+            limits = [limit for limit in self.limits if v in limit.use] if slack < missing else ()
+            unfit = any(int(limit.use[v][value]) > limit.budget - self.least(limit, v) for limit in limits)
+            _require(slack >= missing or unfit, f"value {value} of {v} may be below the bound")
         for v in {v for v, _ in values}:
-            self.keep(v, [value for value in self.left[v] if (v, value) not in gone])
+            self.keep(v, [value for value in self.left[v] if (v, value) not in values])
 
     def branch(self, v: int, parts: Sequence[tuple[Sequence[int], Sequence[Any]]]) -> None:
         _require({value for values, _ in parts for value in values} == set(self.left[v]), f"not all values of {v}")
         for values, steps in parts:
-            twin = self.copy()
+            twin = copy(self)
+            twin.unary, twin.left = dict(self.unary), dict(self.left)
+            twin.near = {w: dict(around) for w, around in self.near.items()}
             twin.keep(v, values)
             twin.run(steps)
 
     def order(self, variables: Sequence[int]) -> None:
-        _require(sorted(variables) == sorted(self.unary), "not every variable once")
-        place = {v: at for at, v in enumerate(variables)}
+        place = self.places(variables)
         buckets: list[list[tuple[tuple[int, ...], Any]]] = [[((), self.unary[v])] for v in variables]
         for v, around in self.near.items():
             for w, table in around.items():
                 if place[v] < place[w]:
                     buckets[place[v]].append(((place[w],), table))
-        mass = sum(int(np.abs(table).max()) for bucket in buckets for _, table in bucket)
-        _require(mass < 1 << 62, "the costs are too large to be added")
         for bucket in buckets:
             scope = sorted({p for others, _ in bucket for p in others})
             total: Any = 0
@@ -202,25 +180,30 @@ class _State:
                 self.constant += int(total.min())
         _require(self.constant >= self.goal, f"the elimination ends at {self.constant}, below the bound")
 
-    def frontier(self, variables: Sequence[int]) -> None:
+    def places(self, variables: Sequence[int]) -> dict[int, int]:
         _require(sorted(variables) == sorted(self.unary), "not every variable once")
-        place = {v: at for at, v in enumerate(variables)}
-        _require(abs(self.bound()) < LARGE, "the costs are too large to be added")
-        last = {v: max([place[v], *map(place.__getitem__, self.near[v])]) for v in variables}
+        tables = [table for around in self.near.values() for table in around.values()]
+        mass = sum(max(int(table.max()), -int(table.min())) for table in (*self.unary.values(), *tables))
+        mass += sum(int(np.abs(use).max()) for limit in self.limits for use in limit.use.values())
+        _require(mass < 1 << 62, "the costs are too large to be added")
+        return {v: at for at, v in enumerate(variables)}
+
+    def frontier(self, variables: Sequence[int]) -> None:
+        place = self.places(variables)
+        last = {v: max([place[v], *(place[w] for w in self.near[v])]) for v in variables}
         for limit in self.limits:
-            for v in limit.use:
-                last[v] = max(last[v], *map(place.__getitem__, limit.use))
+            last.update({v: max(last[v], *(place[w] for w in limit.use)) for v in limit.use})
         chosen: dict[int, Any] = {}  # the partial assignments, as columns: places of values
         cost = np.full(1, self.bound(), dtype=np.int64)
         for at, v in enumerate(variables):
             total = cost[:, None] + (self.unary[v] - self.unary[v].min())
             for w, table in self.near[v].items():
                 if place[w] < at:
-                    total = np.minimum(total + (table.T[chosen[w]] - table.min()), self.goal)
+                    total = total + (table.T[chosen[w]] - table.min())
             stands = total < self.goal
             for limit in self.limits:
                 if v in limit.use:
-                    use = {w: np.asarray(limit.use[w])[self.left[w]] for w in limit.use}
+                    use = {w: limit.use[w][self.left[w]] for w in limit.use}
                     later = sum(int(use[w].min()) for w in use if place[w] > at)
                     earlier = sum((use[w][chosen[w]] for w in use if place[w] < at), np.zeros(len(cost), np.int64))
                     stands &= earlier[:, None] + use[v] <= limit.budget - later

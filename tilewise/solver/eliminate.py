@@ -59,7 +59,7 @@ class Elimination:
             table: Ints = _least(bucket, others)
         else:
             if len(scopes) == 1:
-                key = tuple([id(table) for _, table in bucket])
+                key: tuple[object, ...] = tuple([id(table) for _, table in bucket])
             else:
                 place = {p: k for k, p in enumerate(others)}
                 key = tuple([(id(table), *[place[p] for p in scope]) for scope, table in bucket])
@@ -83,7 +83,7 @@ class Elimination:
         for at in range(len(self.order) - 1, -1, -1):
             costs = None
             for scope, table in self.buckets[at]:
-                row = table[(slice(None), *[chosen[p] for p in scope])] if scope else table
+                row: Ints = table[(slice(None), *[chosen[p] for p in scope])] if scope else table  # type: ignore[arg-type]
                 costs = row if costs is None else costs + row
             assert costs is not None
             chosen[at] = values[self.order[at]] = int(costs.argmin())

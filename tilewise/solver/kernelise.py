@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Dominated, Eliminate, Move, Over, Split, Step, Unfit
+from .certificate import Dominated, Eliminate, Move, Over, Split, Step
 from .problem import Ints
 from .tables import Tables, dominated
 
@@ -21,8 +21,8 @@ from .tables import Tables, dominated
 class Kernel:
     """What is left: `unary`, `near` (v -> w -> table with v in its rows), `left` (v -> its values that stand).
 
-    Under limits, `lighter[v][a, b]` says of a limited variable whether value b uses no more than a in each of them. Such
-    a variable is not eliminated, and only a lighter value dominates.
+    Under limits, `lighter[v][a, b]` says of a limited variable whether value b uses no more than a in each of them.
+    Such a variable is not eliminated, and only a lighter value dominates.
     """
 
     def __init__(
@@ -122,13 +122,8 @@ class Kernel:
             self.wake(v)
             self.wake(w)
 
-    def unfit(self, v: int, places: Sequence[int]) -> bool:
-        """Let values go that break a limit whatever the others are. Whether any is left."""
-        self.steps.extend(Unfit(v, self.left[v][a]) for a in places)
-        return self.drop(v, places)
-
     def over(self, gone: Mapping[int, Sequence[int]]) -> bool:
-        """Let values go with which nothing better than what is known can be had. Whether any is left of each."""
+        """Let values go with which nothing fits, or is better than what is known. Whether any is left of each."""
         for v, places in gone.items():
             if len(places) == len(self.left[v]):
                 gone = {v: places}

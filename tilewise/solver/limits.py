@@ -72,7 +72,7 @@ class LimitedSearch(Search):
                 over = [at for at, a in enumerate(kernel.left[v]) if use[a] > most]
                 if over:
                     gone = True
-                    if not kernel.unfit(v, over):
+                    if not kernel.over({v: over}):
                         return None
         return gone
 

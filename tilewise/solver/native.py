@@ -24,7 +24,7 @@ _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
 
 
 class Native:
-    """A function that is compiled when it is first called. Arrays are int64 and contiguous; the result is an integer."""
+    """A function, compiled when it is first called. Arrays are int64 and contiguous; the result is an integer."""
 
     def __init__(self, python: Callable[..., int]) -> None:
         self.python = python

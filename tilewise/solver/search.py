@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -138,8 +139,7 @@ def _search(problem: Problem, safe: _Safe, search: Search, start: Sequence[int] 
     limited = isinstance(search, LimitedSearch)
     for guess in (start, _lightest(problem) if limited else None):
         if guess is not None:
-            values = dict(enumerate(guess))
-            search.offer(cost_of(Problem(unary, pairs), guess), lambda values=values: values)
+            search.offer(cost_of(Problem(unary, pairs), guess), partial(dict, enumerate(guess)))
     kernel = Kernel(unary, pairs, Tables(), lighter(problem.limits) if limited else None)
     steps, bound = search.explore(kernel)
     if search.cost is None:
