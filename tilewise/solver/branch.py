@@ -1,0 +1,162 @@
+"""Exact search by bounds. In: a kernel. Out: the best assignment found, and steps that prove a lower bound.
+
+A node is made smaller (kernelise), eliminated if that is cheap, else bounded by message passing. Values that cannot be
+part of anything better than the best known go; if many did, it starts again, else it branches on one variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+
+from . import certificate
+from .certificate import Branch, Order, Step
+from .dual import Dual
+from .eliminate import Elimination
+from .frontier import Frontier
+from .kernelise import Kernel
+from .order import elimination_order
+from .problem import Limit
+
+NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
+WIDE = 20.0  # the same where the alternative is to branch
+CHUNK = 20  # rounds of message passing between two looks at the bound
+STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
+ROOT_STALL = 0.002  # the same at the root, where more rounds pay
+FEW = 40  # variables: for more, the frontier search is not tried
+BEAM = 64  # states of the frontier search: enough for a good plan
+WIDTH = 4096  # states: with more, branching is cheaper
+MANY = 0.05  # of all values: so many must go for another round at the same node
+
+Proof = tuple[list[Step], int]  # steps, and the bound that they show
+
+
+class Search:
+    """The best assignment so far, and how long to look for a better one. Costs are multiples of `unit`."""
+
+    def __init__(self, unit: int, deadline: float | None) -> None:
+        self.unit = unit
+        self.deadline = deadline
+        self.cost: int | None = None
+        self.values: dict[int, int] = {}
+        self.nodes = 0
+
+    def late(self) -> bool:
+        """Whether time is up. It is not before there is an assignment to return."""
+        return self.cost is not None and self.deadline is not None and perf_counter() > self.deadline
+
+    def offer(self, cost: int, values: Callable[[], dict[int, int]]) -> None:
+        """An assignment was found; it is kept if it is better."""
+        if self.cost is None or cost < self.cost:
+            self.cost, self.values = cost, values()
+
+    def enough(self) -> int:
+        """A bound of at least this shows that nothing is better than the best known."""
+        return 1 << 60 if self.cost is None else self.cost - self.unit + 1
+
+    def explore(self, kernel: Kernel, stall: float = ROOT_STALL) -> Proof:
+        """A proof for a kernel, and the best assignment on the way."""
+        self.nodes += 1
+        while True:
+            if not self.reduce(kernel):
+                return kernel.steps, self.enough()
+            proof = self.finish(kernel, NARROW)
+            if proof is not None:
+                return proof
+            names, unary, pairs = kernel.flat()
+            dual = Dual(unary, pairs)
+            bound = self._bound(kernel, names, dual, stall)
+            kernel.move(names, dual.unaries(), dict(zip(dual.edges, dual.matrices(), strict=True)))
+            if bound >= self.enough() or self.late():
+                return kernel.steps, bound
+            if len(names) <= self.few():
+                self.frontier(kernel, BEAM)
+            gap = self.enough() - bound
+            over = {v: np.flatnonzero(s >= gap).tolist() for v, s in zip(names, dual.slack(), strict=True)}
+            if not kernel.over({v: places for v, places in over.items() if places}):
+                return kernel.steps, self.enough()
+            if sum(map(len, over.values())) < MANY * len(dual.unary):
+                return self.last(kernel, bound)
+
+    def few(self) -> int:
+        """Up to how many variables a good plan is looked for by the frontier search."""
+        return FEW
+
+    def reduce(self, kernel: Kernel) -> bool:
+        """Make a kernel smaller. Whether any assignment is left."""
+        kernel.reduce()
+        return True
+
+    def finish(self, kernel: Kernel, widest: float) -> Proof | None:
+        """Solve a kernel outright by elimination, if no table grows too large."""
+        names, unary, pairs = kernel.flat()
+        found = elimination_order([len(table) for table in unary], pairs, widest)
+        if found is None:
+            return None
+        done = Elimination(unary, pairs, found[0])
+        cost = done.bound + kernel.constant
+        self.offer(cost, lambda: extended(kernel, names, done.values()))
+        return [*kernel.steps, Order([names[v] for v in found[0]])], cost
+
+    def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
+        """Message passing until the gap is closed, or hardly gets smaller."""
+        bound = dual.bound() + kernel.constant
+        while True:
+            dual.sweep(CHUNK)
+            values = dual.round()
+            self.offer(dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist()))
+            before, bound = bound, dual.bound() + kernel.constant
+            gap = self.enough() - bound
+            if gap <= 0 or bound - before <= stall * gap or self.late():
+                return bound
+
+    def last(self, kernel: Kernel, bound: int) -> Proof:
+        """What is done when bounds do not help any more: all partial assignments if they are few, else branching."""
+        if not self.reduce(kernel):
+            return kernel.steps, self.enough()
+        if len(kernel.unary) <= FEW:
+            shown = self.frontier(kernel, WIDTH)
+            if shown >= self.enough() or (self.late() and shown > bound):
+                return [*kernel.steps, certificate.Frontier(sorted(kernel.unary))], shown
+        return self.finish(kernel, WIDE) or self.branch(kernel, bound)
+
+    def frontier(self, kernel: Kernel, width: int) -> int:
+        """Search all partial assignments, up to `width` at a time. The bound that this shows."""
+        names, unary, pairs = kernel.flat()
+        found = Frontier(unary, pairs, self.standing(kernel, names), kernel.constant).search(self.enough(), width)
+        if found.values is not None:
+            self.offer(found.cost, partial(extended, kernel, names, found.values))
+        return found.bound
+
+    def standing(self, kernel: Kernel, names: list[int]) -> list[Limit]:
+        """The limits over the values that stand, variables by their places."""
+        return []
+
+    def weight(self, kernel: Kernel, v: int) -> int:
+        """How much a choice of v decides: what its second best value costs."""
+        costs = kernel.unary[v]
+        return int(np.partition(costs, 1)[1] - costs.min()) if len(costs) > 1 else -1
+
+    def branch(self, kernel: Kernel, bound: int) -> Proof:
+        """One part per value of the variable with most weight; the cheapest first."""
+        v = max(kernel.unary, key=lambda v: (self.weight(kernel, v), len(kernel.near[v]), -v))
+        costs = kernel.unary[v] - kernel.unary[v].min()
+        parts, least = [], 1 << 62
+        for place in np.argsort(costs, kind="stable").tolist():
+            twin = kernel.copy()
+            twin.drop(v, [a for a in range(len(costs)) if a != place])
+            steps: list[Step] = []
+            shown = bound + int(costs[place])
+            if shown < self.enough() and not self.late():
+                steps, shown = self.explore(twin, STALL)
+            parts.append(((kernel.left[v][place],), tuple(steps)))
+            least = min(least, shown)
+        return [*kernel.steps, Branch(v, tuple(parts))], least
+
+
+def extended(kernel: Kernel, names: list[int], places: Sequence[int]) -> dict[int, int]:
+    """All values, from the places of the kernel's."""
+    return kernel.extend({v: kernel.left[v][place] for v, place in zip(names, places, strict=True)})

@@ -1,0 +1,114 @@
+"""Exact minimisation by eliminating variables one by one. In: tables and an order. Out: the least cost and its values.
+
+A variable's factors are added and minimised over it; the result is a factor of its neighbours. Scopes are positions in
+the order, ascending, so that the variable that goes first is always axis 0 and no table is ever turned. Equal steps
+(the iterations of an unrolled loop) are recognised by the identity of their tables and done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .problem import Ints
+
+INTERN_FROM = 100  # variables; looking for equal tables costs more than it saves in smaller problems
+_minimum = np.minimum.reduce
+
+Scope = tuple[int, ...]
+Factor = tuple[Scope, Ints]
+
+
+class Elimination:
+    """The tables of an elimination: `bound` is the least cost, `values` finds an assignment that has it."""
+
+    def __init__(self, unary: Sequence[Ints], pairs: Mapping[tuple[int, int], Ints], order: Sequence[int]) -> None:
+        count = len(order)
+        position = [0] * count
+        for at, v in enumerate(order):
+            position[v] = at
+        self.order = order
+        self.buckets: list[list[Factor]] = [[((), unary[v])] for v in order]
+        turned: dict[int, Ints] = {}
+        for (i, j), table in pairs.items():
+            a, b = position[i], position[j]
+            if a < b:
+                self.buckets[a].append(((b,), table))
+            else:
+                other = turned.get(id(table))
+                if other is None:
+                    other = turned[id(table)] = table.T.copy()
+                self.buckets[b].append(((a,), other))
+        self._turned = turned  # Keeps the tables alive, whose identities are keys.
+        self._done: dict[tuple[object, ...], tuple[int, Ints]] = {}
+        self._equal: dict[tuple[object, ...], Ints] = {}
+        self._intern = count >= INTERN_FROM
+        self.bound = 0
+        for at in range(count):
+            self._eliminate(at)
+
+    def _eliminate(self, at: int) -> None:
+        bucket = self.buckets[at]
+        scopes = [scope for scope, _ in bucket if scope]
+        if not scopes:
+            self.bound += int(_joint(bucket, ()).min())
+            return
+        others = scopes[0] if len(scopes) == 1 else tuple(sorted({p for scope in scopes for p in scope}))
+        if not self._intern:
+            table: Ints = _least(bucket, others)
+        else:
+            if len(scopes) == 1:
+                key: tuple[object, ...] = tuple([id(table) for _, table in bucket])
+            else:
+                place = {p: k for k, p in enumerate(others)}
+                key = tuple([(id(table), *[place[p] for p in scope]) for scope, table in bucket])
+            known = self._done.get(key)
+            if known is None:
+                known = self._done[key] = self._normal(_least(bucket, others))
+            constant, table = known
+            self.bound += constant
+        self.buckets[others[0]].append((others[1:], table))
+
+    def _normal(self, table: Ints) -> tuple[int, Ints]:
+        """A table apart from a constant, one object for all that are equal."""
+        constant = int(table.min())
+        table = table - constant
+        return constant, self._equal.setdefault((table.shape, table.tobytes()), table)
+
+    def values(self) -> list[int]:
+        """An assignment of least cost; among equals the lowest value, last eliminated variable first."""
+        chosen = [0] * len(self.order)
+        values = [0] * len(self.order)
+        for at in range(len(self.order) - 1, -1, -1):
+            costs = None
+            for scope, table in self.buckets[at]:
+                row: Ints = table[(slice(None), *[chosen[p] for p in scope])] if scope else table  # type: ignore[arg-type]
+                costs = row if costs is None else costs + row
+            assert costs is not None
+            chosen[at] = values[self.order[at]] = int(costs.argmin())
+        return values
+
+
+def _joint(bucket: list[Factor], others: Scope) -> Ints:
+    """The sum of a bucket's factors over its variable (axis 0) and the others."""
+    rank = len(others) + 1
+    total = None
+    for scope, table in bucket:
+        if len(scope) + 1 != rank:
+            if scope:
+                shape = [1] * rank
+                shape[0] = len(table)
+                for p, size in zip(scope, table.shape[1:], strict=True):
+                    shape[others.index(p) + 1] = size
+                table = table.reshape(shape)
+            else:
+                table = table.reshape(-1, *(1,) * (rank - 1))
+        total = table if total is None else total + table
+    assert total is not None
+    return total
+
+
+def _least(bucket: list[Factor], others: Scope) -> Ints:
+    least: Ints = _minimum(_joint(bucket, others), axis=0)
+    return least

@@ -1,0 +1,96 @@
+"""Operations on cost tables that are done once for equal operands. In: tables. Out: tables, one object per content.
+
+Unrolled loops make the same tables over and over; here they are recognised by identity, so that a hundred equal
+iterations cost little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .problem import Ints
+
+Keep = tuple[int, ...]
+
+
+class Tables:
+    """A store of tables. What it returns is never written to.
+
+    Tables that message passing has changed are all different; for them `share` is off, and equality is not looked for.
+    """
+
+    def __init__(self, share: bool = True) -> None:
+        self._share = share
+        self._equal: dict[tuple[object, ...], Ints] = {}
+        # Results by what was done and the identities of the operands, which are kept alive beside them.
+        self._known: dict[tuple[object, ...], tuple[Ints, tuple[Ints, ...]]] = {}
+        self._parts: dict[int, tuple[tuple[Ints, Ints] | None, Ints]] = {}
+
+    def intern(self, table: Ints) -> Ints:
+        """The one object with this content."""
+        return self._once(("is", id(table)), (table,), lambda: table)
+
+    def _once(self, key: tuple[object, ...], operands: tuple[Ints, ...], make: Callable[[], Ints]) -> Ints:
+        known = self._known.get(key)
+        if known is None:
+            result = np.ascontiguousarray(make())
+            if self._share:
+                result = self._equal.setdefault((result.shape, result.tobytes()), result)
+            known = self._known[key] = (result, operands)
+        return known[0]
+
+    def turn(self, table: Ints) -> Ints:
+        return self._once(("turn", id(table)), (table,), lambda: table.T)
+
+    def add(self, a: Ints, b: Ints) -> Ints:
+        return self._once(("add", id(a), id(b)), (a, b), lambda: a + b)
+
+    def take(self, table: Ints, keep: Keep, axis: int) -> Ints:
+        """Only these values along an axis."""
+        return self._once(("take", id(table), axis, keep), (table,), lambda: table.take(keep, axis=axis))
+
+    def fold(self, unary: Ints, *around: Ints) -> Ints:
+        """The least over a variable of its cost and its tables (its values in the rows): of one neighbour or two."""
+
+        def make() -> Ints:
+            joint = unary[:, None] + around[0]
+            if len(around) == 2:
+                joint = joint[:, :, None] + around[1][:, None, :]
+            least: Ints = joint.min(axis=0)
+            return least
+
+        return self._once(("fold", id(unary), *map(id, around)), (unary, *around), make)
+
+    def differences(self, table: Ints) -> Ints:
+        """[a, b]: the least, over the other variable, of the cost of row a beyond that of row b."""
+        return self._once(
+            ("differences", id(table)), (table,), lambda: (table[:, None, :] - table[None, :, :]).min(axis=2)
+        )
+
+    def parts(self, table: Ints) -> tuple[Ints, Ints] | None:
+        """A row cost and a column cost whose sum the table is, if it is one."""
+        known = self._parts.get(id(table))
+        if known is None:
+            rows = table[:, 0]
+            columns = table[0] - table[0, 0]
+            separable = bool((rows[:, None] + columns == table).all())
+            parts = (self.intern(rows.copy()), self.intern(columns)) if separable else None
+            known = self._parts[id(table)] = (parts, table)
+        return known[0]
+
+
+def dominated(excess: Ints) -> list[tuple[int, int]]:
+    """Values that another makes needless, as (value, by), in an order in which each `by` still stands."""
+    rows = (excess >= 0).tolist()
+    alive = list(range(len(rows)))
+    found = []
+    for a in range(len(rows) - 1, -1, -1):  # Of two equals the lower stays.
+        row = rows[a]
+        for b in alive:
+            if b != a and row[b]:
+                found.append((a, b))
+                alive.remove(a)
+                break
+    return found
