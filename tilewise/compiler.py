@@ -18,6 +18,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.plan.fuse import fuse
+from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Pass, Step, Write
 from tilewise.solver.choose import choose
@@ -96,8 +97,9 @@ def prepare_mesh(
     mesh: Mesh,
     settings: Settings,
     machine: Machine | None = None,
+    memory: int | None = None,
 ) -> MeshPlan:
-    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given)."""
+    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given), within some memory."""
     global planned_count
     machine = machine or replace(FIXED, objective=settings.objective)
     at: dict[Node, int] = {}
@@ -110,18 +112,38 @@ def prepare_mesh(
             parts.append((n.op.signature, n.dtype))
         else:
             parts.append((n.op, n.shape, *[at[x] for x in n.inputs]))
-    key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed, machine)
+    key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed, machine, memory)
     plan = _mesh_plans.get(key)
     if plan is None:
         planned_count += 1
-        placed = choose(nodes, wanted, leaves, mesh, machine, settings.layout_seed)
-        ends = (*placed.wanted, *(pos for _, pos in placed.landed))
-        steps = fuse(placed.nodes, _flags(placed.nodes, ends), settings.fusion, placed.layouts)
-        homes = tuple(leaf for leaf, _ in placed.landed)
-        given = tuple(pos for copies in placed.leaves for pos in copies)
-        plan = build(placed.nodes, placed.layouts, steps, mesh, given, ends, homes, machine.tariff)
+        plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
+        if memory is not None and settings.layout_seed is None and mesh_peak(plan) > memory:
+            plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, memory)
         _remember(_mesh_plans, key, plan)
     return plan
+
+
+def _mesh_plan(
+    nodes: Sequence[Node],
+    wanted: Sequence[int],
+    leaves: dict[Node, tuple[Layout, ...]],
+    mesh: Mesh,
+    settings: Settings,
+    machine: Machine,
+    memory: int | None,
+) -> MeshPlan:
+    placed = choose(nodes, wanted, leaves, mesh, machine, settings.layout_seed, memory)
+    landed = placed.landed if memory is None else ()  # where memory is short, no copy of an input is kept
+    ends = (*placed.wanted, *(pos for _, pos in landed))
+    steps = fuse(placed.nodes, _flags(placed.nodes, ends), settings.fusion, placed.layouts)
+    homes = tuple(leaf for leaf, _ in landed)
+    given = tuple(pos for copies in placed.leaves for pos in copies)
+    return build(placed.nodes, placed.layouts, steps, mesh, given, ends, homes, machine.tariff, placed.choice)
+
+
+def mesh_peak(plan: MeshPlan) -> int:
+    """The most bytes that a worker holds at once."""
+    return peak_bytes(plan.steps, plan.specs, plan.layouts, plan.mesh, plan.wanted)
 
 
 def _flags(nodes: Sequence[Node], wanted: Sequence[int]) -> list[bool]:

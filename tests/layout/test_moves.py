@@ -278,7 +278,7 @@ def test_no_chain_through_usual_layouts_is_cheaper(
     change: tuple[Layout, Layout, tuple[int, ...], Mesh], by_volume: bool
 ) -> None:
     src, dst, shape, mesh = change
-    tariff = Tariff() if by_volume else Tariff(1000, 8, all_bytes=False)
+    tariff = Tariff() if by_volume else Tariff(1000, 8, 3, all_bytes=False)
     found = way(src, dst, shape, mesh, 8, tariff).cost
     steps = route(src, dst, shape, mesh, 8, tariff)
     assert found == sum(step_cost(e.src, e.dst, shape, mesh, 8, tariff) for e in steps)

@@ -8,7 +8,7 @@ from typing import Any
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND
 from tilewise.array.force import specs_of, within
-from tilewise.array.handle import Array
+from tilewise.array.handle import Array, node_of
 from tilewise.array.session import Session, byte_budget, cluster_here, mesh_of
 from tilewise.config import current
 from tilewise.cost.model import FIXED, Machine
@@ -80,7 +80,7 @@ def explain(
         shape = None if cluster is None else cluster.mesh
     plan, nodes, wanted = forcing.plan_of(arrays, shape, machine)
     if isinstance(plan, MeshPlan):
-        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine)
+        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, node_of)
     else:
         shown = Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine)
     if budget is not None:

@@ -1,6 +1,6 @@
 """What things cost. In: a node, a rule, a mesh, a machine. Out: whole numbers to compare plans by.
 
-Time is counted in picoseconds, volume in bytes: sums of whole numbers are exact, so that equal plans are equal and a
+Time is counted in nanoseconds, volume in bytes: sums of whole numbers are exact, so that equal plans are equal and a
 proof is a proof.
 """
 
@@ -12,15 +12,15 @@ from functools import cached_property
 
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
-from tilewise.layout import Layout, Mesh, Tariff, local_dims, step_cost
+from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_cost
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
 from tilewise.ops.views import Arrange, Cut, Window
 
-TICKS = 10**12  # per second
-BYTE_UNITS = 1 << 16  # by volume, a byte counts more than any number of exchanges: of equal plans the one with fewer
+TICKS = 10**9  # per second
+BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
 VIEWS = (Arrange, Cut, Window)
 FUNCTION_FLOPS = 20  # an exponential and its like, per element
 COMPARISON_FLOPS = 4  # one comparison of a sort, per element
@@ -40,9 +40,14 @@ class Machine:
     @cached_property
     def tariff(self) -> Tariff:
         """The prices of exchanges."""
-        if self.objective == "bytes":
-            return Tariff(1, BYTE_UNITS)
-        return Tariff(round(self.latency * TICKS), max(round(TICKS / self.network_rate), 1), all_bytes=False)
+        return Tariff(1, BYTE_UNITS) if self.objective == "bytes" else self.timed
+
+    @cached_property
+    def timed(self) -> Tariff:
+        """The prices of exchanges in time."""
+        rate = int(float(f"{self.network_rate:.3g}"))  # three digits: the product with a size must not overflow
+        common = math.gcd(TICKS, rate)
+        return Tariff(round(self.latency * TICKS), TICKS // common, rate // common, all_bytes=False)
 
 
 FIXED = Machine()  # plans do not depend on the machine they are made on, until one is measured
@@ -50,8 +55,7 @@ FIXED = Machine()  # plans do not depend on the machine they are made on, until 
 
 def exchange_seconds(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int, m: Machine) -> float:
     """Predicted time of one exchange."""
-    timed = Tariff(round(m.latency * TICKS), max(round(TICKS / m.network_rate), 1), all_bytes=False)
-    return step_cost(src, dst, shape, mesh, itemsize, timed) / TICKS
+    return step_cost(src, dst, shape, mesh, itemsize, m.timed) / TICKS
 
 
 def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
@@ -59,8 +63,12 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
 
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
-    if machine.objective == "bytes" or isinstance(n.op, VIEWS) or not n.known:
+    if isinstance(n.op, VIEWS) or not n.known:
         return 0
+    if machine.objective == "bytes":
+        # Copies of a large new array are not for free: as if it had been made in one place and sent.
+        new = not any(x.ndim for x in n.inputs) and n.nbytes > machine.small_bytes
+        return n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0
     touched = _held(n, rule.out, mesh) * n.dtype.itemsize
     for x, layout in zip(n.inputs, rule.ins, strict=True):
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):

@@ -160,7 +160,9 @@ class Cluster:
     def _teach(self, number: int) -> list[Any]:
         if number in self.taught:
             return []
-        plan = self.share(replace(self.plans[number], _local={}))  # what this side has worked out stays here
+        plan = self.share(
+            replace(self.plans[number], choice=None, _local={})
+        )  # what this side has worked out stays here
         futures = [f for w in range(self.mesh.workers) for f in self.call(w, "learn", number, plan)]
         self.taught.add(number)
         return futures

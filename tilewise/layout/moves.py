@@ -302,7 +302,9 @@ def _grid_kind(src: Layout, dst: Layout) -> Kind:
             return _kind(*changed[0])
     if isinstance(src, Replicate):
         return Kind.SLICE
-    return Kind.REDUCE_SCATTER if reduction(src) else Kind.REGRID
+    if reduction(src):
+        return Kind.ALL_REDUCE if isinstance(dst, Replicate) else Kind.REDUCE_SCATTER
+    return Kind.ALL_GATHER if isinstance(dst, Replicate) else Kind.REGRID
 
 
 def _overlaps(src: Shard, line: Mesh, own: int, need: Interval) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

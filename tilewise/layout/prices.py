@@ -38,11 +38,16 @@ ANY = Partial("add")  # what contributions are reduced by does not change what t
 
 @dataclass(frozen=True)
 class Tariff:
-    """What an exchange costs, in whole units: so much each, and so much a byte."""
+    """What an exchange costs, in whole units: so much each, and so much for so many bytes (what is over counts)."""
 
     step: int = 0
-    byte: int = 1
+    price: int = 1
+    per: int = 1
     all_bytes: bool = True  # of all bytes that cross; else of those the busiest worker takes in
+
+    def cost(self, size: Any) -> Any:
+        """The price of an exchange of so many bytes; works for arrays of sizes, too."""
+        return self.step - -size * self.price // self.per
 
 
 VOLUME = Tariff()  # bytes alone
@@ -129,7 +134,7 @@ def _direct(
     total = received.sum(axis=2)
     busiest = total if tariff.all_bytes else received.max(axis=2)
     busiest[driver] = total[driver]  # what one place gives out
-    cost: Ints = np.where(total > 0, tariff.step + busiest * (itemsize * tariff.byte), 0)
+    cost: Ints = np.where(total > 0, tariff.cost(busiest * itemsize), 0)
     return cost
 
 

@@ -84,4 +84,4 @@ def step_cost(
     total, busiest = volume(src, dst, shape, mesh)
     if total == 0:
         return 0
-    return tariff.step + (total if tariff.all_bytes else busiest) * itemsize * tariff.byte
+    return int(tariff.cost((total if tariff.all_bytes else busiest) * itemsize))

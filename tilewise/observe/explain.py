@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.cost.model import FIXED, Machine, exchange_seconds
+from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds
+from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, moves
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+from tilewise.solver.check import check
+from tilewise.solver.why import Alternative, alternatives, label
 
 MIB = 1 << 20
 
@@ -77,10 +80,6 @@ class Plan:
     True
     """
 
-    optimal = False  # layouts are chosen node by node; nothing is proved about them
-    bound: float | None = None
-    certificate: Any = None
-
     def __init__(
         self,
         steps: Sequence[Step],
@@ -90,8 +89,11 @@ class Plan:
         plan: MeshPlan | None,
         results: Sequence[int],
         machine: Machine = FIXED,
+        locate: Callable[[Any], Node] | None = None,
     ) -> None:
         self._machine = machine
+        self._choice = None if plan is None else plan.choice
+        self._locate = locate
         self.mesh = mesh
         self._specs = specs
         self._layouts = layouts
@@ -116,6 +118,64 @@ class Plan:
             for pos in results:
                 self._exchange(specs[pos], moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
         self.memory_bytes = peak_bytes(steps, specs, layouts, mesh, results)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no choice of layouts is cheaper, as `certificate` proves (on one worker there is no choice)."""
+        if self._layouts is None:
+            return True
+        return self._choice is not None and self._choice.solution.proved
+
+    @property
+    def cost(self) -> float | None:
+        """What the layouts were chosen by: seconds of exchanges and work, operator by operator, or bytes that move."""
+        return None if self._choice is None else self._in_units(self._choice.solution.cost)
+
+    @property
+    def bound(self) -> float | None:
+        """No choice of layouts has a `cost` below this."""
+        return None if self._choice is None else self._in_units(self._choice.solution.bound)
+
+    @property
+    def certificate(self) -> Any:
+        """The proof of `bound`, for `verify`; None where layouts were not chosen by cost."""
+        return None if self._choice is None else self._choice.solution.proof
+
+    def verify(self) -> None:
+        """Check the proof with a program that shares nothing with the solver; an error if it does not hold.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0):
+        ...     tw.explain(tw.ones((100, 100)).sum(axis=0), workers=4).verify()
+        """
+        if self._choice is not None:
+            s = self._choice.solution
+            check(self._choice.model.problem, s.values, s.cost, s.bound, s.proof)
+
+    def _in_units(self, cost: int) -> float:
+        return cost / (BYTE_UNITS if self._machine.objective == "bytes" else TICKS)
+
+    def why(self, x: Any) -> Why:
+        """Why an array lies as it does: what every other layout of it would cost the whole program, and where.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0, objective="bytes"):
+        ...     a = tw.ones((600, 20))
+        ...     total = (a * 2).sum(axis=0)
+        ...     plan = tw.explain(total, workers=4)
+        >>> plan.why(total).rows[0].chosen
+        True
+        """
+        if self._choice is None or self._locate is None:
+            raise ValueError("there is nothing to choose on one worker; ask explain(..., workers=4)")
+        model = self._choice.model
+        use = model.graph.at.get(self._locate(x))
+        if use is None:
+            raise ValueError("the array is not in this plan; explain it together with what it is used for")
+        if use.item not in model.choices:
+            raise ValueError("the array is an input: it lies where it is, and is copied to where it is needed")
+        rows = alternatives(model, self._choice.solution, use.item)
+        return Why(label(model, use.item), rows, self._in_units, self._machine.objective)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -195,9 +255,17 @@ class Plan:
                 lines.extend(str(s) for s in part.steps)
             else:
                 lines.append("exchange" + str(part)[1:])
-        if self.mesh.workers > 1:
-            lines.append("Layouts were chosen step by step; this plan is not proved to be the cheapest.")
+        if self._layouts is not None:
+            lines.append(self._proof())
         return "\n".join(lines)
+
+    def _proof(self) -> str:
+        if self._choice is None:
+            return "Layouts were chosen at random (tw.testing.random_layouts)."
+        if self.optimal:
+            return "No choice of layouts is cheaper under this cost model (proved; .certificate, .verify())."
+        gap = self._choice.solution.gap
+        return f"No choice of layouts is more than {100 * gap:.2g} % cheaper under this cost model (proved)."
 
     def __repr__(self) -> str:
         return str(self)
@@ -206,6 +274,32 @@ class Plan:
         """For notebooks: the same table."""
         text = str(self).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return f"<pre>{text}</pre>"
+
+
+@dataclass(frozen=True)
+class Why:
+    """The layouts an array could have, the cheapest first, and what the whole program costs with each."""
+
+    value: str
+    rows: Sequence[Alternative]
+    units: Callable[[int], float]
+    objective: str
+
+    def __str__(self) -> str:
+        lines = [f"{self.value}: what the whole program costs with it as"]
+        best = self.rows[0].cost
+        for row in self.rows:
+            more = "" if row.cost == best else f"+{self._amount(row.cost - best)}"
+            note = "chosen" if row.chosen else "as good" if row.cost == best else ""
+            reasons = "; ".join(f"{what} (+{self._amount(cost)})" for what, cost in row.reasons[:2])
+            lines.append(f"  {describe(row.layout):<40} {self._amount(row.cost):>16} {more:>16}  {note or reasons}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _amount(self, cost: int) -> str:
+        amount = self.units(cost)
+        return f"{amount:,.0f} bytes" if self.objective == "bytes" else f"{amount * 1e3:,.3f} ms"
 
 
 def _count(n: int, what: str) -> str:

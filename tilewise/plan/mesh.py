@@ -24,6 +24,7 @@ from tilewise.ops.move import Regroup
 from tilewise.ops.random import Random
 from tilewise.ops.views import Arrange, Axis, Cut, Window, explain
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
+from tilewise.solver.place import Choice
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class MeshPlan:
     wanted: tuple[int, ...]  # results, then the inputs' copies named in `homes`
     homes: tuple[int, ...]  # which leaf each of the last `wanted` is a copy of: it stays for later plans
     consts: tuple[int, ...]
+    choice: Choice | None = field(default=None, compare=False, repr=False)  # not sent to workers
     _local: dict[tuple[int, int], LocalNode] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -168,6 +170,7 @@ def build(
     wanted: tuple[int, ...],
     homes: tuple[int, ...],
     tariff: Tariff,
+    choice: Choice | None,
 ) -> MeshPlan:
     """Assemble a plan from fused steps."""
     at = {n: i for i, n in enumerate(nodes)}
@@ -190,7 +193,7 @@ def build(
         for s in steps
     )
     consts = tuple(i for i, n in enumerate(nodes) if type(n.op) is Const)
-    return MeshPlan(mesh, specs, layouts, tuple(steps), routes, leaves, wanted, homes, consts)
+    return MeshPlan(mesh, specs, layouts, tuple(steps), routes, leaves, wanted, homes, consts, choice)
 
 
 MARGIN = 2  # rows kept free around a block that is cut along its slowest axis: most stencils reach no further

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilewise.cost.model import Machine
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, reduction
 from tilewise.ops.rules import Rule, rules
+from tilewise.solver.budget import limits_of
 from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
 from tilewise.solver.holding import Held
-from tilewise.solver.model import kind_of, model_of, settle
-from tilewise.solver.place import Placed, Placer
+from tilewise.solver.model import Model, kind_of, model_of, settle
+from tilewise.solver.place import Choice, Placed, Placer
 from tilewise.solver.search import solve
+
+SECONDS = 10.0  # after which the best plan so far is taken, with the gap that is proved
 
 
 def choose(
@@ -27,17 +31,25 @@ def choose(
     mesh: Mesh,
     machine: Machine,
     seed: int | None = None,
+    memory: int | None = None,
 ) -> Placed:
-    """Layouts for a graph, the cheapest or, with a seed, any."""
+    """Layouts for a graph: the cheapest, within so many bytes of memory per worker; or, with a seed, any."""
     graph = graph_of(nodes, leaves)
     ends = [graph.at[nodes[w]] for w in wanted]
     if seed is not None:
         return _by_chance(graph, ends, leaves, mesh, machine, random.Random(seed))
     model = model_of(graph, ends, leaves, mesh, machine)
-    found = solve(model.problem)
-    chosen = {i: model.choices[i].rules[found.values[v]] for i, v in model.rule_at.items()}
-    held = {i: model.holdings[i].sets[found.values[v]] for i, v in model.held_at.items()}
-    return place(graph, ends, leaves, mesh, machine, chosen, held)
+    if memory is not None:
+        model.problem = replace(model.problem, limits=limits_of(model, memory))
+    found = solve(model.problem, SECONDS)
+    return replace(placed(model, found.values, ends, leaves), choice=Choice(model, found))
+
+
+def placed(model: Model, values: Sequence[int], ends: Sequence[Use], leaves: dict[Node, Held]) -> Placed:
+    """The placed graph for an assignment of a model's variables."""
+    chosen = {i: model.choices[i].rules[values[v]] for i, v in model.rule_at.items()}
+    held = {i: model.holdings[i].sets[values[v]] for i, v in model.held_at.items()}
+    return place(model.graph, ends, leaves, model.mesh, model.machine, chosen, held)
 
 
 def place(

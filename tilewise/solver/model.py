@@ -61,6 +61,7 @@ class Model:
     holdings: dict[int, Holding]
     rule_at: dict[int, int]  # item -> variable
     held_at: dict[int, int]
+    wanted: frozenset[int]  # results
     problem: Problem
 
     def kind(self, item: int) -> Kind:
@@ -120,6 +121,7 @@ class _Builder:
             self.holdings,
             self.rule_at,
             self.held_at,
+            frozenset(self.wanted),
             Problem(self.unary, self.pairs),
         )
 

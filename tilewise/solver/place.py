@@ -13,6 +13,8 @@ from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
 from tilewise.solver.graph import Graph, Item, Use, behind, seen
 from tilewise.solver.holding import Held, Kind, covers, spread
+from tilewise.solver.model import Model
+from tilewise.solver.search import Solution
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,14 @@ class Stub:
 
     shape: tuple[int, ...]
     dtype: object
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """How a plan was chosen: the problem, and its solution with a proof."""
+
+    model: Model
+    solution: Solution
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ class Placed:
     leaves: tuple[tuple[int, ...], ...]  # positions of each leaf's copies, in the order they were given
     wanted: tuple[int, ...]
     landed: tuple[tuple[int, int], ...]  # (which leaf, position) of inputs' new copies on the workers
+    choice: Choice | None = None  # None: by chance
 
 
 class Placer:

@@ -1,0 +1,77 @@
+"""Memory as a hard limit. In: a model, bytes per worker. Out: a limit for every moment of the program.
+
+While an operator runs, a worker has its operands as it asks for them, its result, and everything made before that is
+still needed. Results of elementwise operators with one elementwise user are not counted: they are fused, never stored.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from tilewise.layout import Layout, OnDriver, local_dims
+from tilewise.ops.elementwise import Map
+from tilewise.ops.reduce import Reduce
+from tilewise.solver.model import Model, needs
+from tilewise.solver.problem import Ints, Limit
+
+
+def limits_of(model: Model, budget: int) -> list[Limit]:
+    """What may be held at each operator."""
+    items = model.graph.items
+    last = {i: max(x.users, default=i) for i, x in enumerate(items)}
+    stored = {i: _stored(model, i) for i in range(len(items)) if not items[i].constant}
+    alive: set[int] = set()
+    out: list[Limit] = []
+    for i, item in enumerate(items):
+        if item.constant:
+            continue
+        if i in stored and stored[i] is not None:
+            alive.add(i)
+        if i in model.rule_at:
+            use: dict[int, Ints] = {}
+            operands = [x for x in dict.fromkeys(u.item for u in item.uses) if x not in model.held_at]
+            for x in alive:
+                if x in operands and x not in model.wanted:
+                    continue  # as the operator asks for it, below
+                pair = stored[x]
+                assert pair is not None
+                use[pair[0]] = use[pair[0]] + pair[1] if pair[0] in use else pair[1]
+            for x in operands:
+                if not items[x].constant:
+                    use[model.rule_at[i]] = use.get(model.rule_at[i], 0) + _asked(model, i, x)
+            out.append(Limit(budget, use))
+        alive = {x for x in alive if last[x] > i or x in model.wanted or items[x].given}
+    return out
+
+
+def _stored(model: Model, i: int) -> tuple[int, Ints] | None:
+    """The variable that says how a value is stored, and bytes per choice; None where it is not stored at all."""
+    if i in model.held_at:
+        sets = model.holdings[i].sets
+        return model.held_at[i], np.array([sum(_bytes(model, i, x) for x in held) for held in sets], dtype=np.int64)
+    item = model.graph.items[i]
+    fused = isinstance(item.node.op, Map) and all(
+        isinstance(model.graph.items[u].node.op, Map | Reduce) for u in item.users
+    )
+    if i not in model.rule_at or (fused and i not in model.wanted):
+        return None
+    outs = np.array([_bytes(model, i, x) for x in model.choices[i].outs], dtype=np.int64)
+    return model.rule_at[i], outs[model.choices[i].out_at]
+
+
+def _asked(model: Model, user: int, i: int) -> Ints:
+    """Bytes of an operand as each rule of its only user asks for it, beyond what is stored of it anyway."""
+    uses = model.graph.items[user].uses
+    slots = tuple((k, use.alias) for k, use in enumerate(uses) if use.item == i)
+    made = isinstance(model.graph.items[i].node.op, Map)
+    rows = needs(model.choices[user], slots)
+    return np.array([0 if made else sum(_bytes(model, i, x) for x in row) for row in rows], dtype=np.int64)
+
+
+def _bytes(model: Model, i: int, layout: Layout) -> int:
+    if isinstance(layout, OnDriver):
+        return 0
+    n = model.graph.items[i].node
+    return prod(local_dims(layout, n.dims, model.mesh)) * n.dtype.itemsize
