@@ -79,8 +79,13 @@ def explain(
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
     plan, nodes, wanted = forcing.plan_of(arrays, shape, machine)
+    at = {n: i for i, n in enumerate(nodes)}
+
+    def locate(x: Any) -> int | None:
+        return at.get(node_of(x)) if isinstance(x, Array) else None
+
     if isinstance(plan, MeshPlan):
-        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, node_of)
+        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate)
     else:
         shown = Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine)
     if budget is not None:

@@ -139,11 +139,12 @@ def intern(
     return node
 
 
-def twin(node: Node) -> Node:
-    """Another node for the same operator and inputs, known to nobody: a plan may place the two differently."""
+def twin(node: Node, inputs: Sequence[Node] | None = None) -> Node:
+    """Another node for the same operator, known to nobody and without a value; of other inputs, if they are given."""
     other = Node()
-    for name in ("op", "inputs", "shape", "dtype", "order", "site", "trail", "value"):
-        setattr(other, name, getattr(node, name))
+    other.op, other.inputs = node.op, node.inputs if inputs is None else tuple(inputs)
+    other.shape, other.dtype, other.order = node.shape, node.dtype, node.order
+    other.site, other.trail, other.value = node.site, node.trail, None
     return other
 
 

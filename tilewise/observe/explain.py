@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds
-from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, moves
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
@@ -76,7 +75,7 @@ class Plan:
     >>> with tw.config(eager_bytes=0):
     ...     x = tw.arange(1000.0)
     ...     plan = tw.explain((x * x).sum(), workers=4)
-    >>> plan.network_bytes > 0
+    >>> plan.optimal
     True
     """
 
@@ -89,7 +88,7 @@ class Plan:
         plan: MeshPlan | None,
         results: Sequence[int],
         machine: Machine = FIXED,
-        locate: Callable[[Any], Node] | None = None,
+        locate: Callable[[Any], int | None] | None = None,
     ) -> None:
         self._machine = machine
         self._choice = None if plan is None else plan.choice
@@ -169,9 +168,10 @@ class Plan:
         if self._choice is None or self._locate is None:
             raise ValueError("there is nothing to choose on one worker; ask explain(..., workers=4)")
         model = self._choice.model
-        use = model.graph.at.get(self._locate(x))
-        if use is None:
+        position = self._locate(x)
+        if position is None:
             raise ValueError("the array is not in this plan; explain it together with what it is used for")
+        use = model.graph.at[position]
         if use.item not in model.choices:
             raise ValueError("the array is an input: it lies where it is, and is copied to where it is needed")
         rows = alternatives(model, self._choice.solution, use.item)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tilewise.cost.model import Machine
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, reduction
-from tilewise.ops.rules import Rule, rules
+from tilewise.ops.rules import rules
 from tilewise.solver.budget import limits_of
 from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
 from tilewise.solver.holding import Held
@@ -35,53 +35,40 @@ def choose(
 ) -> Placed:
     """Layouts for a graph: the cheapest, within so many bytes of memory per worker; or, with a seed, any."""
     graph = graph_of(nodes, leaves)
-    ends = [graph.at[nodes[w]] for w in wanted]
+    ends = [graph.at[w] for w in wanted]
+    sources = [leaves[n] for n in nodes if n in leaves]
     if seed is not None:
-        return _by_chance(graph, ends, leaves, mesh, machine, random.Random(seed))
-    model = model_of(graph, ends, leaves, mesh, machine)
+        return _by_chance(graph, ends, sources, mesh, machine, random.Random(seed))
+    model = model_of(graph, ends, sources, mesh, machine)
     if memory is not None:
         model.problem = replace(model.problem, limits=limits_of(model, memory))
     found = solve(model.problem, SECONDS)
-    return replace(placed(model, found.values, ends, leaves), choice=Choice(model, found))
+    return replace(placed(model, found.values, ends), choice=Choice(model, found))
 
 
-def placed(model: Model, values: Sequence[int], ends: Sequence[Use], leaves: dict[Node, Held]) -> Placed:
+def placed(model: Model, values: Sequence[int], ends: Sequence[Use]) -> Placed:
     """The placed graph for an assignment of a model's variables."""
-    chosen = {i: model.choices[i].rules[values[v]] for i, v in model.rule_at.items()}
-    held = {i: model.holdings[i].sets[values[v]] for i, v in model.held_at.items()}
-    return place(model.graph, ends, leaves, model.mesh, model.machine, chosen, held)
-
-
-def place(
-    graph: Graph,
-    ends: Sequence[Use],
-    leaves: dict[Node, Held],
-    mesh: Mesh,
-    machine: Machine,
-    chosen: dict[int, Rule],
-    held: dict[int, Held],
-) -> Placed:
-    """The placed graph for a choice of rules and of layouts to hold."""
-    placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine))
-    for i, item in enumerate(graph.items):
+    placer = Placer(model.graph, model.kind)
+    for i, item in enumerate(model.graph.items):
         if item.given:
-            placer.give(item, leaves[item.node])
+            placer.give(item, model.sources[i])
         elif item.constant:
             placer.constant(item, Replicate())
         else:
-            placer.make(item, chosen[i])
-        if i in held:
-            placer.hold(i, held[i])
-    return _finish(placer, ends, machine)
+            placer.make(item, model.choices[i].rules[values[model.rule_at[i]]])
+        if i in model.held_at:
+            placer.hold(i, model.holdings[i].sets[values[model.held_at[i]]])
+    return _finish(placer, ends, model.machine)
 
 
 def _by_chance(
-    graph: Graph, ends: Sequence[Use], leaves: dict[Node, Held], mesh: Mesh, machine: Machine, dice: random.Random
+    graph: Graph, ends: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine, dice: random.Random
 ) -> Placed:
+    leaves = iter(sources)
     placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine))
     for item in graph.items:
         if item.given:
-            placer.give(item, leaves[item.node])
+            placer.give(item, next(leaves))
         elif item.constant:
             placer.constant(item, Replicate())
         else:

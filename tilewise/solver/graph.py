@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, known_leaf, twin
 from tilewise.layout import Grid, Layout, OnDriver, Placement, Replicate, Shard, grid_layout, shards
 from tilewise.ops.const import Const
 from tilewise.ops.views import Arrange, Cut, Window, unfold
@@ -38,19 +38,32 @@ class Item:
 
 @dataclass(frozen=True)
 class Graph:
-    """Items in order, and where each node of the program is to be found."""
+    """Items in order, and where each node of the program is to be found.
+
+    The nodes in it are copies without values: a plan that is kept must not keep the data it was first made for.
+    """
 
     items: tuple[Item, ...]
-    at: dict[Node, Use]
+    at: tuple[Use, ...]
+
+
+@dataclass(frozen=True)
+class Stub:
+    """Stands for a leaf's value: its type, not its data."""
+
+    shape: tuple[int, ...]
+    dtype: object
 
 
 def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
     """Items for nodes; equal views of one base are one item."""
     items: list[Item] = []
     at: dict[Node, Use] = {}
+    copies: dict[Node, Node] = {}
 
     def add(n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
-        items.append(Item(n, uses, given))
+        copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else twin(n, [copies[x] for x in n.inputs])
+        items.append(Item(copies[n], uses, given))
         for x in dict.fromkeys(u.item for u in uses):
             items[x].users.append(len(items) - 1)
         return Use(len(items) - 1)
@@ -66,6 +79,8 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
                 found = base
             else:
                 found = add(n, (base,))
+            if n not in copies:
+                copies[n] = twin(n, [copies[n.inputs[0]]])
             at[n] = found
         return found
 
@@ -74,9 +89,10 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
             at[n] = add(n, (), n in leaves)
         elif type(n.op) is Window and (u := unfold(n)) is not n:
             at[n] = view(u)
+            copies[n] = copies[u]
         else:
             at[n] = add(n, tuple(at[x] for x in n.inputs))
-    return Graph(tuple(items), at)
+    return Graph(tuple(items), tuple(at[n] for n in nodes))
 
 
 def _composed(inner: Arrange | None, n: Node) -> Arrange:

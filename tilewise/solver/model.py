@@ -79,20 +79,20 @@ def kind_of(n: Node, mesh: Mesh, machine: Machine) -> Kind:
     return Kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
 
 
-def model_of(graph: Graph, wanted: Sequence[Use], leaves: dict[Node, Held], mesh: Mesh, machine: Machine) -> Model:
-    """Tables for a graph."""
-    return _Builder(graph, wanted, leaves, mesh, machine).build()
+def model_of(graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine) -> Model:
+    """Tables for a graph whose leaves, in order, are in some layouts."""
+    return _Builder(graph, wanted, sources, mesh, machine).build()
 
 
 class _Builder:
     def __init__(
-        self, graph: Graph, wanted: Sequence[Use], leaves: dict[Node, Held], mesh: Mesh, machine: Machine
+        self, graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine
     ) -> None:
         self.graph = graph
         self.mesh = mesh
         self.machine = machine
         self.wanted = hidden(wanted)
-        self.sources = {i: leaves[x.node] for i, x in enumerate(graph.items) if x.given}
+        self.sources = dict(zip((i for i, x in enumerate(graph.items) if x.given), sources, strict=True))
         self.kinds = [Kind(x.node.dims, x.node.dtype.itemsize, mesh, machine.tariff) for x in graph.items]
         self.choices: dict[int, Choices] = {}
         self.holdings: dict[int, Holding] = {}

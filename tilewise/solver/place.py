@@ -11,18 +11,10 @@ from tilewise.ops.move import Move, Regroup
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
-from tilewise.solver.graph import Graph, Item, Use, behind, seen
+from tilewise.solver.graph import Graph, Item, Stub, Use, behind, seen
 from tilewise.solver.holding import Held, Kind, covers, spread
 from tilewise.solver.model import Model
 from tilewise.solver.search import Solution
-
-
-@dataclass(frozen=True)
-class Stub:
-    """Stands for a leaf's value in a plan: its type, not its data."""
-
-    shape: tuple[int, ...]
-    dtype: object
 
 
 @dataclass(frozen=True, eq=False)
