@@ -12,10 +12,13 @@ from tilewise.api.dispatch import call, implements, mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.array.session import cluster_here
 from tilewise.array.writing import assign
 from tilewise.config import current
+from tilewise.errors import LayoutError, message
 from tilewise.ops.elementwise import cast
 from tilewise.ops.join import copy as copy_node
+from tilewise.ops.move import pin
 
 _SIMPLE = frozenset((int, float, bool, type(None)))
 
@@ -315,6 +318,51 @@ def layout(self: Array) -> Any:
 
 
 Array.layout = property(layout)  # type: ignore[attr-defined]
+
+
+def relayout(self: Array, *axes: Any, rows: int | None = None, columns: int | None = None) -> Array:
+    """The same value in a layout of your choice; the solver works around it. Without workers, the array itself.
+
+    One axis cuts it over all workers, None keeps it whole on each; two (on a mesh with two directions) cut it over the
+    rows and the columns of workers. `rows=4` and `columns=2` say also how many parts you expect.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0), tw.session(engine="virtual", mesh=(2, 2)):
+    ...     x = tw.evaluate(tw.ones((4, 6)).relayout(0, 1))
+    ...     x.layout.down.axis, x.layout.across.axis
+    (0, 1)
+    """
+    given, parts = _directions(self, axes, rows, columns)
+    return self if cluster_here(current().blocks)[0] is None else rec.from_node(pin(node_of(self), given, parts))
+
+
+def _directions(
+    x: Array, axes: tuple[Any, ...], rows: int | None, columns: int | None
+) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    """Axes and parts of a layout, checked as far as that needs no mesh."""
+    by_name: list[tuple[Any, int | None]] = [(axis, n) for axis, n in ((0, rows), (1, columns)) if n is not None]
+    if bool(axes) == bool(by_name) or len(axes) > 2:
+        raise LayoutError(message("relayout takes one axis or two", got=f"{axes}", cure="x.relayout(0), or rows=4"))
+    pairs = by_name or [(_AXES.get(a, a), None) if isinstance(a, str) else (a, None) for a in axes]
+    ndim = meta(x).ndim
+    out: list[int | None] = []
+    for axis, _ in pairs:
+        if axis is not None and not isinstance(axis, int | np.integer):
+            raise LayoutError(message("an axis is a number, None, 'rows' or 'columns'", got=repr(axis)))
+        if axis is not None and not -ndim <= axis < ndim:
+            raise np.exceptions.AxisError(axis, ndim)
+        out.append(None if axis is None else int(axis) % ndim)
+    if len(out) == 2 and out[0] is not None and out[0] == out[1]:
+        raise LayoutError(
+            message(
+                f"axis {out[0]} cannot be cut in both directions", cure=f"x.relayout({out[0]}) cuts it over all workers"
+            )
+        )
+    return tuple(out), tuple(n for _, n in pairs)
+
+
+_AXES: dict[str, Any] = {"rows": 0, "columns": 1, "replicated": None}
+Array.relayout = relayout  # type: ignore[attr-defined]
 
 
 class Flat:

@@ -37,6 +37,7 @@ from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Gather, Update
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
+from tilewise.ops.move import Pin
 from tilewise.ops.random import Random
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.sort import Argsort, Bincount, Sort
@@ -67,6 +68,9 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
 
     On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
     """
+    if isinstance(node.op, Pin):
+        layout = node.op.layout(node.dims, mesh)
+        return [Rule((layout,), layout)]
     every = Rule((WHOLE,) * len(node.inputs), WHOLE)
     found: list[Rule] = []
     if node.known and all(x.known for x in node.inputs):

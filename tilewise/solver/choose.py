@@ -17,7 +17,7 @@ from tilewise.ops.rules import rules
 from tilewise.solver.budget import limits_of
 from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
 from tilewise.solver.holding import Held
-from tilewise.solver.model import Model, kind_of, model_of, settle
+from tilewise.solver.model import Model, kind_of, model_of, settle, small_bytes
 from tilewise.solver.place import Choice, Placed, Placer
 from tilewise.solver.search import solve
 
@@ -83,7 +83,8 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Machine) -> Placed:
     copies = placer.copies
     finals: dict[int, Layout] = {}
     for item, axes in hidden(ends).items():
-        settled = [settle(x, placer.kind(item), machine, axes) for x in copies[item]]
+        small = small_bytes(placer.graph.items[item].node, machine)
+        settled = [settle(x, placer.kind(item), small, axes) for x in copies[item]]
         finals[item] = min(settled, key=lambda pair: pair[0])[1]
     wanted = tuple(placer.leave(use, finals[use.item]) for use in ends)
     given = [i for i, item in enumerate(placer.graph.items) if item.given]

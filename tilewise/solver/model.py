@@ -17,6 +17,7 @@ from tilewise.cost.model import Machine, work_cost
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, even_shard, reduction, shards
 from tilewise.ops.elementwise import Map
+from tilewise.ops.move import Pin
 from tilewise.ops.rules import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.graph import Graph, Use, behind, hidden, seen
@@ -175,8 +176,8 @@ class _Builder:
 
     def _ends(self, i: int, layouts: Held) -> Ints:
         """What it costs to leave a result, per layout that it is in."""
-        kind, axes = self.kinds[i], self.wanted[i]
-        return np.array([settle(x, kind, self.machine, axes)[0] for x in layouts], dtype=np.int64)
+        kind, axes, small = self.kinds[i], self.wanted[i], small_bytes(self.graph.items[i].node, self.machine)
+        return np.array([settle(x, kind, small, axes)[0] for x in layouts], dtype=np.int64)
 
     def _direct(self, i: int, user: int, slots: Slots) -> None:
         """One user: it asks for its layouts, and the value is made in one."""
@@ -235,7 +236,8 @@ class _Builder:
         kind, mine, wanted = self.kinds[i], self.choices.get(i), i in self.wanted
         outs = mine.outs if mine else self.sources[i]
         asked = [x for other, slots in asking for row in needs(other, slots) for x in row]
-        ends = [settle(x, kind, self.machine, self.wanted[i])[1] for x in outs] if wanted else []
+        small = small_bytes(self.graph.items[i].node, self.machine)
+        ends = [settle(x, kind, small, self.wanted[i])[1] for x in outs] if wanted else []
         some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
         layouts = (*some, *joined(some))
         between = kind.matrix(layouts, layouts)
@@ -286,12 +288,17 @@ def needs(user: Choices, slots: Slots) -> list[Held]:
     return [tuple(dict.fromkeys(behind(r.ins[k], alias) for k, alias in slots)) for r in user.rules]
 
 
-def settle(layout: Layout, kind: Kind, machine: Machine, hidden: frozenset[int]) -> tuple[int, Layout]:
+def small_bytes(n: Node, machine: Machine) -> int:
+    """Up to which size a result is expected to be read by the driver; what the user has placed stays there."""
+    return 0 if isinstance(n.op, Pin) else machine.small_bytes
+
+
+def settle(layout: Layout, kind: Kind, small_bytes: int, hidden: frozenset[int]) -> tuple[int, Layout]:
     """The cheapest layout for a result that is in this one, and its cost: not partial, no ghosts, no hidden axis cut.
 
     Small results are expected to be read, so that bringing them to the driver counts.
     """
-    small = kind.itemsize * math.prod(kind.shape) <= machine.small_bytes
+    small = kind.itemsize * math.prod(kind.shape) <= small_bytes
     plain = bare(layout)
     ends: list[Layout] = [Replicate()]
     if (
