@@ -11,14 +11,14 @@ from tilewise.api import create, views
 from tilewise.api.dispatch import call, implements, mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of
 from tilewise.array.session import cluster_here
 from tilewise.array.writing import assign
 from tilewise.config import current
 from tilewise.errors import LayoutError, message
 from tilewise.ops.elementwise import cast
 from tilewise.ops.join import copy as copy_node
-from tilewise.ops.move import pin
+from tilewise.ops.move import Pin, pin
 
 _SIMPLE = frozenset((int, float, bool, type(None)))
 
@@ -333,7 +333,11 @@ def relayout(self: Array, *axes: Any, rows: int | None = None, columns: int | No
     (0, 1)
     """
     given, parts = _directions(self, axes, rows, columns)
-    return self if cluster_here(current().blocks)[0] is None else rec.from_node(pin(node_of(self), given, parts))
+    cluster, _ = cluster_here(current().blocks)
+    if cluster is None:
+        return self
+    Pin(given, parts).layout(meta(self).shape, cluster.mesh)  # an error if there is none, at the user's line
+    return from_node(pin(node_of(self), given, parts))
 
 
 def _directions(
@@ -350,7 +354,7 @@ def _directions(
         if axis is not None and not isinstance(axis, int | np.integer):
             raise LayoutError(message("an axis is a number, None, 'rows' or 'columns'", got=repr(axis)))
         if axis is not None and not -ndim <= axis < ndim:
-            raise np.exceptions.AxisError(axis, ndim)
+            raise np.exceptions.AxisError(int(axis), ndim)
         out.append(None if axis is None else int(axis) % ndim)
     if len(out) == 2 and out[0] is not None and out[0] == out[1]:
         raise LayoutError(
