@@ -18,13 +18,14 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
+from tilewise.array.reference import compare, reference
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
-from tilewise.errors import MemoryBudgetError, TilewiseError, message
-from tilewise.ir.node import Leaf, Length, Node, intern, known_leaf, walk
+from tilewise.errors import MemoryBudgetError, message
+from tilewise.ir.node import Leaf, Length, Node, known_leaf, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.observe.progress import watch
@@ -32,7 +33,6 @@ from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
-from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.store import pool
@@ -273,41 +273,6 @@ def gathered(remote: Remote) -> ND:
     return nd
 
 
-def compare(nodes: Sequence[Node], values: list[Any], settings: Settings) -> list[Any]:
-    """Run node by node, natively and by NumPy, and name the first that differs."""
-    at = {n: i for i, n in enumerate(nodes)}
-    exact = reference(nodes, list(values))
-    for i, n in enumerate(nodes):
-        if values[i] is not None:
-            continue
-        stubs = [known_leaf(np.asarray(exact[at[x]]), None) for x in n.inputs]
-        one = intern(n.op, tuple(stubs), n.shape, n.dtype, n.order)
-        graph = [*dict.fromkeys(stubs), one]
-        plan = compiler.LocalPlan(fuse(graph, [g is one for g in graph], settings.fusion))
-        slots = [g.value for g in graph]
-        Runner(plan.steps, compiled if settings.native else interpreted).run(graph, slots)
-        check_same(n, np.asarray(slots[-1]), np.asarray(exact[i]))
-        values[i] = exact[i]
-    return values
-
-
-def check_same(n: Node, got: ND, want: ND) -> None:
-    """Raise if a node's value differs from NumPy's beyond what docs/semantics.md allows."""
-    same = got.dtype == want.dtype and got.shape == want.shape
-    if same and n.dtype.kind in "fc":
-        loose = (
-            0.0 if n.op.name not in ("map", "reduce", "scan", "contract") else 1e-6 if n.dtype.itemsize <= 4 else 1e-12
-        )
-        with np.errstate(all="ignore"):
-            scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)), initial=0.0)
-            same = bool(np.allclose(got, want, rtol=loose, atol=loose * float(scale), equal_nan=True))
-    elif same:
-        same = bool(np.array_equal(got, want))
-    if not same:
-        where = f"{n.site[0]}:{n.site[1]}" if n.site else None
-        raise TilewiseError(message(f"{n.op.label()} differs from NumPy", got=f"{got!r}, not {want!r}", where=where))
-
-
 def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
     """Mark the leaves that nothing but this evaluation knows: their buffers may be overwritten.
 
@@ -347,18 +312,6 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
 # References that an evaluation itself holds: `nodes`, the keys of `at` here and in evaluate, getrefcount's argument.
 # tests/test_inplace.py fails if this is too small (nothing in place) or too large (wrong values).
 _OWN_REFERENCES = 4
-
-
-def reference(nodes: Sequence[Node], values: list[Any]) -> list[Any]:
-    """Every node by its NumPy meaning, one after another."""
-    at = {n: i for i, n in enumerate(nodes)}
-    for i, n in enumerate(nodes):
-        if values[i] is None:
-            with np.errstate(all="ignore"):
-                values[i] = np.asarray(n.op.numpy(*[values[at[x]] for x in n.inputs]))
-            if n.op.name == "compress" and isinstance(n.shape[0], Length):
-                n.shape[0].value = values[i].shape[0]
-    return values
 
 
 def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any]) -> None:
