@@ -14,8 +14,11 @@ from tilewise.cost.model import FIXED, Machine
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.const import Const
+from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
+from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.fuse import fuse
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Pass, Step, Write
@@ -27,13 +30,19 @@ planned_count = 0  # plans made so far (tests assert that loops stop making them
 
 
 class LocalPlan:
-    """Steps for one worker with whole arrays. An engine hangs what it made of them on `bound`."""
+    """Steps for one worker with whole arrays. An engine hangs what it made of them on `bound`.
 
-    __slots__ = ("bases", "bound", "steps")
+    `uses` counts how often the graph's own operators refer to each position. `dear` are the positions whose values cost
+    more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it, too.
+    """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    __slots__ = ("bases", "bound", "dear", "steps", "uses")
+
+    def __init__(self, steps: Sequence[Step], uses: Sequence[int] = (), dear: Sequence[tuple[int, int]] = ()) -> None:
         self.steps = tuple(steps)
         self.bases = tuple(b for s in steps for b in overwritten(s))
+        self.uses = tuple(uses)
+        self.dear = tuple(dear)
         self.bound: Any = None
 
 
@@ -83,9 +92,29 @@ def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) ->
     plan = _plans.get(key)
     if plan is None:
         planned_count += 1
-        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion))
+        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion), *_shared(nodes, wanted))
         _remember(_plans, key, plan)
     return plan
+
+
+_LIGHT = (Map, Full, Arange, Const)  # computing them again costs little more than reading them
+_VIEWS = (Window, Cut, Arrange, Reshape, Broadcast)
+
+
+def _shared(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """What a LocalPlan says about values that others may need: `uses` and `dear`."""
+    at = {n: i for i, n in enumerate(nodes)}
+    uses = [0] * len(nodes)
+    keep: list[int | None] = [None] * len(nodes)  # where a value is dear, the position that holds it
+    for i, n in enumerate(nodes):
+        if n.value is None:
+            for x in n.inputs:
+                uses[at[x]] += 1
+            if isinstance(n.op, _VIEWS):
+                keep[i] = keep[at[n.inputs[0]]]
+            elif not isinstance(n.op, _LIGHT) or any(keep[at[x]] is not None for x in n.inputs):
+                keep[i] = i
+    return uses, [(i, k) for i, k in enumerate(keep) if k is not None and k not in wanted]
 
 
 def prepare_mesh(

@@ -6,11 +6,11 @@ their nodes: whatever happens, every array keeps its value.
 
 from __future__ import annotations
 
-import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -105,29 +105,33 @@ def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], setti
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
-        values, noted = _run(nodes, at, outputs, settings)
-        if len(outputs) == 1 and not noted:
+        values, noted, shared = _run(nodes, at, outputs, settings)
+        if len(outputs) == 1 and not noted and not shared:
             _commit(outputs, at, values)
             return
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
                 n.value = None
-            _commit(outputs, at, values)
+            _commit(outputs, at, values, shared)
 
 
 def _run(
     nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings
-) -> tuple[list[Any], set[Node]]:
-    """The values of all nodes, and the nodes on which they are noted."""
+) -> tuple[list[Any], set[Node], list[int]]:
+    """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
     wanted = sorted({at[c.node] for c in outputs if c.node is not None})
     values = [n.value if type(n.value) is np.ndarray else _given(n) for n in nodes]
     if settings.engine == "numpy":
-        return reference(nodes, values), set()
+        return reference(nodes, values), set(), []
     plan = compiler.prepare(nodes, wanted, settings)
+    shared = _needed_elsewhere(nodes, plan, outputs, at)
+    if not set(shared) <= set(wanted):
+        wanted = sorted({*wanted, *shared})
+        plan = compiler.prepare(nodes, wanted, settings)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
-        return compare(nodes, values, settings), set()
+        return compare(nodes, values, settings), set(), []
     session = current_session()
     if session is not None and session.memory is not None:
         within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
@@ -140,7 +144,25 @@ def _run(
             op = nodes[b].op
             if isinstance(op, Leaf):
                 op.loose = False
-    return values, noted
+    return values, noted, shared
+
+
+def _needed_elsewhere(
+    nodes: list[Node], plan: compiler.LocalPlan, outputs: Sequence[Cell], at: dict[Node, int]
+) -> list[int]:
+    """Positions of results, and of values that cost much, which recorded work outside of this graph refers to."""
+    found = []
+    for c in outputs:
+        i = at[c.node]  # type: ignore[index]
+        if nodes[i].value is None and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
+            found.append(i)
+    for i, kept in plan.dear:
+        if getrefcount(nodes[i]) > _HELD + plan.uses[i]:
+            found.append(kept)
+    return found
+
+
+_HELD = 3  # references to a node that an evaluation holds: `nodes`, the keys of `at`, getrefcount's argument
 
 
 def _given(n: Node) -> Any:
@@ -305,7 +327,7 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
             ours[at[c.node]] += 1
     n = x = nodes[0]  # the loops' last values must not count
     del n, x
-    seen = [sys.getrefcount(nodes[i]) for i in range(len(nodes))]
+    seen = [getrefcount(nodes[i]) for i in range(len(nodes))]
     return {n: seen[i] - ours[i] for n, i in at.items()}
 
 
@@ -314,16 +336,28 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
 _OWN_REFERENCES = 4
 
 
-def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any]) -> None:
+def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
     taken: set[int] = set()
+    left = set(shared)
     for c in outputs:
-        assert c.node is not None
-        i = at[c.node]
+        node = c.node
+        assert node is not None
+        i = at[node]
         value = values[i]
-        private = c.node.value is None and id(value) not in taken and type(c.node.op) is not Const
-        c.become(conform(value, c.node, private))
+        nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
+        if i in left:
+            left.remove(i)
+            node.value = nd
+            c.become(nd, node)
+        else:
+            c.become(nd)
         taken.add(id(value))
         PENDING.pop(id(c), None)
+    if left:
+        for n, i in at.items():
+            if i in left:
+                n.value = conform(values[i], n, id(values[i]) not in taken)
+                taken.add(id(values[i]))
 
 
 def conform(value: Any, node: Node, private: bool) -> ND:
@@ -408,13 +442,13 @@ def fetch(x: Array) -> ND:
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error
 
 
-def flush() -> None:
-    """Evaluate everything of this session that is pending and still has a handle.
+def flush(but: Cell | None = None) -> None:
+    """Evaluate everything of this session that is pending and still has a handle (but one that is about to be used).
 
     What cannot be evaluated stays pending: its error belongs to whoever asks for it, not to the line that turns.
     """
     session = current_session()
-    cells = [c for c in pending_cells() if c.owner is session and c not in _sick]
+    cells = [c for c in pending_cells() if c.owner is session and c is not but and c not in _sick]
     try:
         evaluate(cells)
     except Exception:

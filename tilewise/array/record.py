@@ -106,9 +106,10 @@ def repeats(nodes: Sequence[Node]) -> bool:
     return bit is not None and bool(trail & bit) and current().flush
 
 
-def settle(x: Array) -> bool:
-    """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node.
+def settle(x: Array, value: Any = None) -> bool:
+    """Before `value` is written to x: flush if this place already wrote to x. Call before reading any operand's node.
 
+    The value itself stays pending, so that it is computed in the pass that writes it, unless it hangs on x.
     True if x is known since: much may be, and little enough to be done at once.
     """
     node = x._cell.node
@@ -116,7 +117,10 @@ def settle(x: Array) -> bool:
     del node  # what is held here cannot be updated in place
     if not again:
         return False
-    forcing.flush()
+    later = None
+    if type(value) is Array and value._cell.node is not None and not repeats((value._cell.node,)):
+        later = value._cell
+    forcing.flush(later)
     return not forcing.waiting(x._cell)
 
 
