@@ -7,6 +7,7 @@ with index arrays or masks select; a single mask makes an axis of unknown length
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,10 +69,9 @@ def index_at_hand(nd: Any, key: Array) -> Any:
     return index
 
 
-def _indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
+def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
     """The same for a tuple with masks or index arrays in it."""
     parts = []
-    most = 0
     for k in key:
         if type(k) is Array:
             cell = k._cell
@@ -80,17 +80,34 @@ def _indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
             index: Any = k._nd
             if index.ndim == 0 or index.dtype.kind not in "biu":
                 return None
-            if index.size > most:
-                most = index.size
             parts.append(index)
         elif type(k) in BASIC_TYPES:
             parts.append(k)
         else:
             return None
     limit = current().eager_bytes
-    if nd.ndim == 0 or nd.nbytes >= limit or most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit:
+    if nd.ndim == 0 or nd.nbytes >= limit or selected_bytes(nd, parts) >= limit:
         return None
     return tuple(parts)
+
+
+def selected_bytes(nd: Any, parts: Sequence[Any]) -> int:
+    """What a selection reads at most: its elements, and the index arrays."""
+    most = 1
+    rest = nd.nbytes
+    axis = 0
+    for k in parts:
+        if isinstance(k, slice):
+            axis += 1
+        elif k is None or k is Ellipsis:  # what follows may be of any axis
+            axis = nd.ndim
+        else:
+            size, axes = np.size(k), np.ndim(k) if is_mask(k) else 1
+            most = max(most, size)
+            for n in nd.shape[axis : axis + axes]:
+                rest //= n or 1
+            axis += axes
+    return int(most * (max(rest, nd.itemsize) + 8))
 
 
 def getitem(self: Array, key: Any) -> Any:
@@ -120,7 +137,7 @@ def getitem(self: Array, key: Any) -> Any:
             if index is not None:
                 return rec.wrap(self._nd[index])  # type: ignore[index]
         elif t is tuple and not self._fixed:
-            index = _indices_at_hand(self._nd, key)
+            index = indices_at_hand(self._nd, key)
             if index is not None:
                 return rec.wrap(self._nd[index])  # type: ignore[index]
     key = plain_key(key)
@@ -208,13 +225,11 @@ def select(x: Array, key: Any) -> Any:
 
 def touches_little(x: Array, key: Any) -> bool:
     """Whether a selection from known data reads few bytes."""
-    parts = key if type(key) is tuple else (key,)
-    index = max((np.size(rec.unwrap(k)) for k in parts if not isinstance(k, _BASIC)), default=1)
-    limit = rec.eager_limit()
+    parts = [k if isinstance(k, _BASIC) else rec.unwrap(k) for k in (key if type(key) is tuple else (key,))]
     if any(is_mask(k) for k in parts):
-        return bool(meta(x).nbytes + index < limit)
-    rest = meta(x).nbytes // max(meta(x).shape[0] if meta(x).ndim else 1, 1)
-    return bool(index * max(rest, x.itemsize) + 8 * index < limit)
+        index = max(np.size(k) for k in parts if not isinstance(k, _BASIC))
+        return bool(meta(x).nbytes + index < rec.eager_limit())
+    return selected_bytes(meta(x), parts) < rec.eager_limit()
 
 
 def _select_now(x: Array, key: Any) -> Any:

@@ -21,6 +21,7 @@ from tilewise.array.indexing import (
     gather_shape,
     index_at_hand,
     index_node,
+    indices_at_hand,
     is_basic,
     is_mask,
     plain_key,
@@ -65,8 +66,8 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 if nd.nbytes < limit or nd[key].nbytes < limit:
                     nd[key] = v
                     return
-        elif t is Array:
-            index = index_at_hand(self._nd, key)
+        elif t is Array or t is tuple:
+            index = index_at_hand(self._nd, key) if t is Array else indices_at_hand(self._nd, key)
             v = rec.known(value) if type(value) is Array else value if np.isscalar(value) else None
             if index is not None and v is not None and cell.free_to_write():
                 self._nd[index] = v  # type: ignore[index]
