@@ -59,12 +59,11 @@ _plans: dict[Any, LocalPlan] = {}
 _mesh_plans: dict[Any, MeshPlan] = {}
 
 
-def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
+def key_of(at: dict[Node, int], wanted: Sequence[int]) -> tuple[Any, ...]:
     """The structure of a graph, flat: it is hashed at every evaluation."""
-    at = {n: i for i, n in enumerate(nodes)}
     parts: list[Any] = []
     add = parts.append
-    for n in nodes:
+    for n in at:
         shape = n.shape
         if n.value is not None:
             add(n.dtype)
@@ -76,23 +75,28 @@ def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
             for x in n.inputs:
                 add(at[x] if x.shape == shape else ~at[x])
             add(len(shape))
+        elif type(op) is Const:
+            add(op.signature)
         elif type(op) is Update:
             base, value = n.inputs
             fits = value.shape == op.window.shape and value.dtype == n.dtype
             parts += (Update, at[base], at[value], fits, len(op.window.shape))
         else:
             parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
-    return (*parts, None, *wanted)
+    add(None)
+    parts += wanted
+    return tuple(parts)
 
 
-def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) -> LocalPlan:
-    """The plan for a graph on one worker: from the cache, or made now."""
+def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings) -> LocalPlan:
+    """The plan for a graph (its nodes in order, with their positions) on one worker: from the cache, or made now."""
     global planned_count
-    key = (key_of(nodes, wanted), settings.fusion, settings.native)
+    key = (key_of(at, wanted), settings.fusion, settings.native)
     plan = _plans.get(key)
     if plan is None:
         planned_count += 1
-        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion), *_shared(nodes, wanted))
+        nodes = list(at)
+        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion), *_shared(at, wanted))
         _remember(_plans, key, plan)
     return plan
 
@@ -101,12 +105,11 @@ _LIGHT = (Map, Full, Arange, Const)  # computing them again costs little more th
 _VIEWS = (Window, Cut, Arrange, Reshape, Broadcast)
 
 
-def _shared(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
+def _shared(at: dict[Node, int], wanted: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
     """What a LocalPlan says about values that others may need: `uses` and `dear`."""
-    at = {n: i for i, n in enumerate(nodes)}
-    uses = [0] * len(nodes)
-    keep: list[int | None] = [None] * len(nodes)  # where a value is dear, the position that holds it
-    for i, n in enumerate(nodes):
+    uses = [0] * len(at)
+    keep: list[int | None] = [None] * len(at)  # where a value is dear, the position that holds it
+    for n, i in at.items():
         if n.value is None:
             for x in n.inputs:
                 uses[at[x]] += 1

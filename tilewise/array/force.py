@@ -25,7 +25,7 @@ from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, message
-from tilewise.ir.node import Leaf, Length, Node, known_leaf, walk
+from tilewise.ir.node import Leaf, Length, Node, known_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.observe.progress import watch
@@ -37,35 +37,29 @@ from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.store import pool
 
-PENDING: dict[int, weakref.ref[Cell]] = {}  # every pending cell, by id
+# Every pending cell, by id. Cells that died or became known go when the next one is looked for: a callback for each
+# would cost a tenth of recording.
+PENDING: dict[int, weakref.ref[Cell]] = {}
 
 _CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
-class _Pending(weakref.ref):  # type: ignore[type-arg]
-    """An entry that removes itself when its cell dies."""
-
-    __slots__ = ("key",)
-
-    key: int
-
-
-def _forget(entry: _Pending) -> None:
-    PENDING.pop(entry.key, None)
-
-
 def register(cell: Cell) -> None:
     """Note a cell that became pending."""
-    entry = _Pending(cell, _forget)
-    entry.key = id(cell)
-    PENDING[entry.key] = entry
+    PENDING[id(cell)] = weakref.ref(cell)
     cell.owner = session_here()
 
 
 def pending_cells() -> list[Cell]:
     """All cells that must still be computed."""
-    found = [ref() for ref in list(PENDING.values())]
-    return [c for c in found if c is not None and waiting(c)]
+    found = []
+    for key, ref in list(PENDING.items()):
+        cell = ref()
+        if cell is not None and waiting(cell):
+            found.append(cell)
+        elif PENDING.get(key) is ref:  # else another cell is there by now
+            del PENDING[key]
+    return found
 
 
 def waiting(c: Cell) -> bool:
@@ -80,14 +74,15 @@ def evaluate(cells: Iterable[Cell]) -> None:
         if not targets:
             return
         settings = current()
-        nodes = walk([c.node for c in targets if c.node is not None])
-        at = {n: i for i, n in enumerate(nodes)}
-        chosen: dict[int, Cell] = {id(c): c for c in targets}
+        at = numbered([c.node for c in targets])  # type: ignore[misc]
+        nodes = list(at)
+        outputs = targets
         if len(PENDING) > len(targets):
+            chosen: dict[int, Cell] = {id(c): c for c in targets}
             for c in pending_cells():
                 if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP):
                     chosen[id(c)] = c
-        outputs = list(chosen.values())
+            outputs = list(chosen.values())
         if settings.progress and not events.activity.began:
             watch()
             events.activity.began = time.perf_counter()
@@ -119,15 +114,22 @@ def _run(
     nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings
 ) -> tuple[list[Any], set[Node], list[int]]:
     """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
-    wanted = sorted({at[c.node] for c in outputs if c.node is not None})
-    values = [n.value if type(n.value) is np.ndarray else _given(n) for n in nodes]
+    wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
+    values = [
+        (n.op.value if type(n.op) is Const else None)
+        if (v := n.value) is None
+        else v
+        if type(v) is np.ndarray
+        else gathered(v)
+        for n in nodes
+    ]
     if settings.engine == "numpy":
         return reference(nodes, values), set(), []
-    plan = compiler.prepare(nodes, wanted, settings)
+    plan = compiler.prepare(at, wanted, settings)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
-    if not set(shared) <= set(wanted):
+    if shared and not set(shared) <= set(wanted):
         wanted = sorted({*wanted, *shared})
-        plan = compiler.prepare(nodes, wanted, settings)
+        plan = compiler.prepare(at, wanted, settings)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
@@ -380,13 +382,13 @@ def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED
     with LOCK:
         settings = current()
         roots = list(dict.fromkeys(node_of(x) for x in arrays))
-        nodes = walk(roots)
-        at = {n: i for i, n in enumerate(nodes)}
+        at = numbered(roots)
+        nodes = list(at)
         kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
         roots = list(dict.fromkeys([*roots, *(n for n in kept if n is not None)]))
         if mesh is None:
             wanted = sorted(at[r] for r in roots)
-            return compiler.prepare(nodes, wanted, settings), nodes, wanted
+            return compiler.prepare(at, wanted, settings), nodes, wanted
         cluster, _ = cluster_here(settings.blocks)
         where: dict[Node, Layout] = {}
         for n in nodes:

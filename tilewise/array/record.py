@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,21 +33,40 @@ NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by c
 
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
 _sites: dict[Place, int] = {}  # places of pending operations -> bit
-_lines: dict[
-    Place, tuple[CodeType, tuple[str, int], bool]
-] = {}  # all places met -> file and line; keeps the code's id its own
-MAX_LINES = 4096
+_spots: dict[Place, Spot] = {}  # all places met
+MAX_SPOTS = 4096
 
 
 # -- where the user is ---------------------------------------------------------------------------------------------
 
 
-def user_frame(depth: int = 2) -> FrameType:
-    """The innermost frame outside of this package."""
-    frame = sys._getframe(depth)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+class Spot(NamedTuple):
+    """A place in the user's code: its key, file and line; `inner` if it is NumPy's code running over our functions."""
+
+    place: Place
+    line: tuple[str, int]
+    inner: bool
+    code: CodeType  # keeps its id its own
+
+
+def spot(depth: int) -> Spot:
+    """The innermost place outside of this package, at least `depth` frames up from the caller."""
+    frame = sys._getframe(depth + 1)
+    while True:
+        code = frame.f_code
+        place = (id(code), frame.f_lasti)
+        found = _spots.get(place)
+        if found is not None:
+            return found
+        if frame.f_back is None or not code.co_filename.startswith(PACKAGE):
+            break
         frame = frame.f_back
-    return frame
+    if len(_spots) >= MAX_SPOTS:
+        _spots.clear()
+        _sites.clear()
+    inner = code.co_filename.startswith(NUMPY)
+    found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code)
+    return found
 
 
 def _outside(frame: FrameType) -> tuple[str, int]:
@@ -57,40 +76,33 @@ def _outside(frame: FrameType) -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def record(node: Node, fixed: bool = False, depth: int = 3) -> Array:
-    """A pending array for a node. `depth`: the user is at least so many frames up (see note_site)."""
+def record(node: Node, fixed: bool = False, depth: int = 1, at: Spot | None = None) -> Array:
+    """A pending array for a node. `depth`: the user is at least so many frames up from the caller; or `at` a spot."""
     x = from_node(node, fixed)
-    if node.value is None and node.site is None:
-        note_site(node, depth)
+    if node.site is None and node.value is None:
+        mark(node, at or spot(depth + 1))
     forcing.register(x._cell)
     return x
 
 
-def note_site(node: Node, depth: int = 2) -> None:
+def note_site(node: Node) -> None:
     """Remember the user's line, and the call sites this node hangs on."""
-    if node.site is not None:
-        return
-    frame = sys._getframe(depth)
-    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
-        frame = frame.f_back
-    code = frame.f_code
-    place = (id(code), frame.f_lasti)
-    line = _lines.get(place)
-    if line is None:
-        if len(_lines) >= MAX_LINES:
-            _lines.clear()
-            _sites.clear()
-        line = _lines[place] = (code, (code.co_filename, frame.f_lineno), code.co_filename.startswith(NUMPY))
-    node.site = _outside(frame) if line[2] else line[1]
+    if node.site is None:
+        mark(node, spot(2))
+
+
+def mark(node: Node, at: Spot) -> None:
+    """The same for a spot that is known."""
+    node.site = _outside(sys._getframe(1)) if at.inner else at.line
     trail = 0
     if forcing.PENDING:
         for i in node.inputs:
             trail |= i.trail
     elif _sites:
         _sites.clear()
-    bit = _sites.get(place)
+    bit = _sites.get(at.place)
     if bit is None:
-        bit = _sites[place] = 1 << len(_sites)
+        bit = _sites[at.place] = 1 << len(_sites)
     node.trail = trail | bit
 
 
@@ -99,10 +111,12 @@ def repeats(nodes: Sequence[Node]) -> bool:
     trail = 0
     for n in nodes:
         trail |= n.trail
-    if not trail:
-        return False
-    frame = user_frame(3)
-    bit = _sites.get((id(frame.f_code), frame.f_lasti))
+    return trail != 0 and _met(trail, spot(2))
+
+
+def _met(trail: int, at: Spot) -> bool:
+    """Whether a trail has been at a spot (and flushing there is allowed)."""
+    bit = _sites.get(at.place)
     return bit is not None and bool(trail & bit) and current().flush
 
 
@@ -124,7 +138,7 @@ def settle(x: Array, value: Any = None) -> bool:
     return not forcing.waiting(x._cell)
 
 
-def turned(args: Sequence[Any]) -> bool:
+def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     """Flush if the program repeats here (a loop has turned). True if it did: decide again what to do at once."""
     trail = 0
     node = None
@@ -133,12 +147,8 @@ def turned(args: Sequence[Any]) -> bool:
             node = a._cell.node
             if node is not None:
                 trail |= node.trail
-    if not trail:
-        return False
     del node  # what is held here cannot be updated in place
-    frame = user_frame(2)
-    bit = _sites.get((id(frame.f_code), frame.f_lasti))
-    if bit is None or not trail & bit or not current().flush:
+    if not trail or not _met(trail, at or spot(1)):
         return False
     forcing.flush()
     return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
