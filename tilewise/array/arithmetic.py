@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, UnknownLength, apply, map_op
@@ -261,7 +261,7 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
             r = ufunc(nd)
             if type(r) is ND:
                 return from_buffer(r)
-            return from_buffer(np.asarray(r), True) if type(r) in NUMBERS else rec.wrap(r)
+            return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))

@@ -111,7 +111,8 @@ def number(kind: Any) -> Any:
     """int(x), float(x), …: of one element."""
 
     def method(self: Array) -> Any:
-        nd = forcing.fetch(self)
+        cell = self._cell
+        nd: Any = self._nd if cell.node is None and self._gen == cell.gen else forcing.fetch(self)
         return kind(nd[()] if self._fixed else nd)
 
     return method

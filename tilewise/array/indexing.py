@@ -72,6 +72,7 @@ def index_at_hand(nd: Any, key: Array) -> Any:
 def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
     """The same for a tuple with masks or index arrays in it."""
     parts = []
+    most = 0
     for k in key:
         if type(k) is Array:
             cell = k._cell
@@ -80,13 +81,17 @@ def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
             index: Any = k._nd
             if index.ndim == 0 or index.dtype.kind not in "biu":
                 return None
+            if index.size > most:
+                most = index.size
             parts.append(index)
         elif type(k) in BASIC_TYPES:
             parts.append(k)
         else:
             return None
     limit = current().eager_bytes
-    if nd.ndim == 0 or nd.nbytes >= limit or selected_bytes(nd, parts) >= limit:
+    if nd.ndim == 0 or nd.nbytes >= limit:
+        return None
+    if most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:
         return None
     return tuple(parts)
 
@@ -117,7 +122,7 @@ def getitem(self: Array, key: Any) -> Any:
         t = type(key)
         if t is tuple:
             for k in key:
-                if type(k) not in BASIC_TYPES:
+                if type(k) is not int and type(k) not in BASIC_TYPES:
                     break
             else:
                 t = int

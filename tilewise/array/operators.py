@@ -27,7 +27,7 @@ from tilewise.array.arithmetic import (
     pair,
     unary,
 )
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.writing import inplace
 from tilewise.config import current
 
@@ -106,7 +106,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     ufunc(a, b, out=a)
                     return self
                 r = op(a[()] if self._fixed else a, b)
-                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+                return from_buffer(r) if type(r) is ND else from_number(r)
             if settings.engine is None and (t is Array or t in NUMBERS):
                 return pair(ufunc, self, other)
         elif cell.node is not None and (t is Array or t in NUMBERS):
@@ -120,9 +120,6 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
         return binary(ufunc, self, other)
 
     return method
-
-
-asarray = np.asarray
 
 
 def _foreign(other: Any) -> bool:
@@ -144,8 +141,10 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                 if a.nbytes >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
                     ufunc(other, a, out=a)
                     return self
-                r = op(other, a[()] if self._fixed else a)
-                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+                if self._fixed:
+                    return from_number(op(other, a[()]))
+                r = op(other, a)
+                return from_buffer(r) if type(r) is ND else from_number(r)
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)

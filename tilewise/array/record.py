@@ -19,7 +19,7 @@ import numpy as np
 from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, root
-from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.handle import Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
@@ -312,11 +312,11 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
             return from_buffer(value)
         return wrap_array(value, sources, foreign)
     if t in _NUMBERS:
-        return from_buffer(np.asarray(value), True)
+        return from_number(value)
     if isinstance(value, np.generic):
         if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):
             return value
-        return from_buffer(np.asarray(value), fixed=True)
+        return from_number(value)
     if t is list or t is tuple:
         return t(wrap(v, sources, foreign) for v in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
