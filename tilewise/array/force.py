@@ -70,7 +70,7 @@ def waiting(c: Cell) -> bool:
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        targets = [c for c in cells if waiting(c)]
+        targets = list(dict.fromkeys([c for c in cells if waiting(c)]))
         if not targets:
             return
         settings = current()
@@ -78,11 +78,8 @@ def evaluate(cells: Iterable[Cell]) -> None:
         nodes = list(at)
         outputs = targets
         if len(PENDING) > len(targets):
-            chosen: dict[int, Cell] = {id(c): c for c in targets}
-            for c in pending_cells():
-                if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP):
-                    chosen[id(c)] = c
-            outputs = list(chosen.values())
+            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]  # type: ignore[union-attr]
+            outputs = list(dict.fromkeys([*targets, *more]))
         if settings.progress and not events.activity.began:
             watch()
             events.activity.began = time.perf_counter()

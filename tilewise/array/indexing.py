@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND
-from tilewise.array.handle import Array, meta, node_of, on_cell
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides, strides_of
@@ -140,11 +140,13 @@ def getitem(self: Array, key: Any) -> Any:
         elif t is Array and not self._fixed:
             index = index_at_hand(self._nd, key)
             if index is not None:
-                return rec.wrap(self._nd[index])  # type: ignore[index]
+                r = self._nd[index]  # type: ignore[index]
+                return from_buffer(r) if type(r) is _NDARRAY and r.base is None else rec.wrap(r)
         elif t is tuple and not self._fixed:
             index = indices_at_hand(self._nd, key)
             if index is not None:
-                return rec.wrap(self._nd[index])  # type: ignore[index]
+                r = self._nd[index]  # type: ignore[index]
+                return from_buffer(r) if type(r) is _NDARRAY and r.base is None else rec.wrap(r)
     key = plain_key(key)
     if is_basic(key):
         shown = meta(self)
@@ -232,7 +234,7 @@ def touches_little(x: Array, key: Any) -> bool:
     """Whether a selection from known data reads few bytes."""
     parts = [k if isinstance(k, _BASIC) else rec.unwrap(k) for k in (key if type(key) is tuple else (key,))]
     if any(is_mask(k) for k in parts):
-        index = max(np.size(k) for k in parts if not isinstance(k, _BASIC))
+        index = max((np.size(k) for k in parts if not isinstance(k, _BASIC)), default=1)
         return bool(meta(x).nbytes + index < rec.eager_limit())
     return selected_bytes(meta(x), parts) < rec.eager_limit()
 

@@ -166,8 +166,14 @@ def _assigning(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Arra
     return method
 
 
-def _unary(ufunc: np.ufunc) -> Callable[[Array], Any]:
+def _unary(ufunc: np.ufunc, op: Callable[[Any], Any]) -> Callable[[Array], Any]:
     def method(self: Array) -> Any:
+        cell = self._cell
+        if cell.node is None and self._gen == cell.gen:
+            nd: Any = self._nd
+            if nd.nbytes < current().eager_bytes:
+                r = op(nd[()] if self._fixed else nd)
+                return from_buffer(r) if type(r) is ND else from_number(r) if type(r) in NUMBERS else rec.wrap(r)
         return unary(ufunc, self)
 
     return method
@@ -214,7 +220,7 @@ for _name, _ufunc in BINARY.items():
 for _name, _ufunc in _COMPARE.items():
     setattr(Array, f"__{_name}__", _forward(_ufunc, getattr(operator, f"__{_name}__")))
 for _name, _one in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
-    setattr(Array, f"__{_name}__", _unary(_one))
+    setattr(Array, f"__{_name}__", _unary(_one, getattr(operator, f"__{_name}__")))
 setattr(Array, "__pow__", _power)  # noqa: B010 (a checker sees no such method)
 
 

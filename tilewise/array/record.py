@@ -279,10 +279,7 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
         elif t in _ATOMS:
             plain.append(a)
         elif t is list or t is tuple:
-            for v in a:
-                if type(v) not in _ATOMS:
-                    break
-            else:  # axes, shapes
+            if _simple(a):  # axes, shapes
                 plain.append(a)
                 continue
             inner: list[Any] = []
@@ -297,6 +294,15 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
                 foreign.append(a)
             plain.append(unwrap(a))
     return touched
+
+
+def _simple(parts: Any) -> bool:
+    """Whether a list or tuple holds only numbers, strings and the like, or lists and tuples of them."""
+    for v in parts:
+        t = type(v)
+        if t not in _ATOMS and ((t is not list and t is not tuple) or not _simple(v)):
+            return False
+    return True
 
 
 def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ()) -> Any:
@@ -346,9 +352,8 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
 
 def _new(base: ND, foreign: Sequence[Any]) -> bool:
     """Whether memory behind a result was made by the call."""
-    if not base.flags.owndata or not base.flags.writeable:
-        return False
-    if not (base.flags.c_contiguous or base.flags.f_contiguous):
+    flags = base.flags
+    if not flags.owndata or not flags.writeable or not flags.forc:
         return False
     return not any(isinstance(f, np.ndarray) and root(f) is base for f in foreign)
 
