@@ -78,7 +78,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
         nodes = list(at)
         outputs = targets
         if len(PENDING) > len(targets):
-            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]  # type: ignore[union-attr]
+            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
             outputs = list(dict.fromkeys([*targets, *more]))
         if settings.progress and not events.activity.began:
             watch()
