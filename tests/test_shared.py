@@ -153,3 +153,15 @@ def test_take_and_pad_give_c_order() -> None:
     assert got.strides == want.strides and np.array_equal(got.compute(), want)
     with pytest.raises(IndexError, match="index 7 is out of bounds for axis 1 with size 3"):
         tw.take(tw.array(a), tw.array([0, 7]) + 0, 1).compute()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float64", "float32", "bool"])
+def test_the_parts_of_divmod_share_a_pass(dtype: str) -> None:
+    a = np.array([-7, -1, 0, 1, 7, 100, 3, 0]).astype(dtype)
+    b = np.array([2, -2, 3, 0, 5, 7, 0, 0]).astype(dtype)
+    with steps() as names, np.errstate(all="ignore"):
+        got, want = tw.evaluate(*tw.divmod(tw.array(a), tw.array(b))), np.divmod(a, b)
+    for g, w in zip(got, want, strict=True):
+        assert g.dtype == w.dtype and g.compute().tobytes() == w.tobytes()
+    if dtype != "bool":  # bytes are cast first
+        assert names == ["floor_divide, remainder"]

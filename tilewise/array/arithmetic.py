@@ -115,6 +115,8 @@ def ufunc_node(
     ufunc: np.ufunc, args: tuple[Any, ...], which: int = 0, dtype: Any = None, casting: Any = "same_kind"
 ) -> Node:
     """The node of a ufunc on operands."""
+    if ufunc is np.divmod:  # its parts have native code
+        ufunc, which = (np.floor_divide, np.remainder)[which], 0
     if dtype is None and casting == "same_kind":
         loop = loop_of(ufunc, tuple([kind_of(a) for a in args]))
     else:

@@ -122,7 +122,7 @@ def getitem(self: Array, key: Any) -> Any:
         t = type(key)
         if t is tuple:
             for k in key:
-                if type(k) is not int and type(k) not in BASIC_TYPES:
+                if type(k) is not int and type(k) is not slice and type(k) not in BASIC_TYPES:
                     break
             else:
                 t = int

@@ -43,7 +43,7 @@ def setitem(self: Array, key: Any, value: Any) -> None:
         t = type(key)
         if t is tuple:
             for k in key:
-                if type(k) is not int and type(k) not in BASIC_TYPES:
+                if type(k) is not int and type(k) is not slice and type(k) not in BASIC_TYPES:
                     break
             else:
                 t = int

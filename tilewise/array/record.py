@@ -343,8 +343,9 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
     if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
         if base is nd or not _new(base, foreign):
             return from_buffer(nd.copy(order="K"))
-        owner = from_buffer(base)
-        return on_cell(owner._cell, nd)
+        x = from_buffer(base)
+        x._nd = nd
+        return x
     if any(nd is f for f in foreign):
         return from_buffer(nd.copy(order="K"))
     return from_buffer(nd)
