@@ -15,8 +15,11 @@ from tilewise.cost.model import FIXED, Machine
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.const import Const
+from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
+from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
@@ -29,13 +32,19 @@ planned_count = 0  # plans made so far (tests assert that loops stop making them
 
 
 class LocalPlan:
-    """Steps for one worker with whole arrays. An engine hangs what it made of them on `bound`."""
+    """Steps for one worker with whole arrays. An engine hangs what it made of them on `bound`.
 
-    __slots__ = ("bases", "bound", "steps")
+    `uses` counts how often the graph's own operators refer to each position. `dear` are the positions whose values cost
+    more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it, too.
+    """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    __slots__ = ("bases", "bound", "dear", "steps", "uses")
+
+    def __init__(self, steps: Sequence[Step], uses: Sequence[int] = (), dear: Sequence[tuple[int, int]] = ()) -> None:
         self.steps = tuple(steps)
         self.bases = tuple(b for s in steps for b in overwritten(s))
+        self.uses = tuple(uses)
+        self.dear = tuple(dear)
         self.bound: Any = None
 
 
@@ -52,12 +61,11 @@ _plans: dict[Any, LocalPlan] = {}
 _mesh_plans: dict[Any, MeshPlan] = {}
 
 
-def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
+def key_of(at: dict[Node, int], wanted: Sequence[int]) -> tuple[Any, ...]:
     """The structure of a graph, flat: it is hashed at every evaluation."""
-    at = {n: i for i, n in enumerate(nodes)}
     parts: list[Any] = []
     add = parts.append
-    for n in nodes:
+    for n in at:
         shape = n.shape
         if n.value is not None:
             add(n.dtype)
@@ -69,25 +77,49 @@ def key_of(nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[Any, ...]:
             for x in n.inputs:
                 add(at[x] if x.shape == shape else ~at[x])
             add(len(shape))
+        elif type(op) is Const:
+            add(op.signature)
         elif type(op) is Update:
             base, value = n.inputs
             fits = value.shape == op.window.shape and value.dtype == n.dtype
             parts += (Update, at[base], at[value], fits, len(op.window.shape))
         else:
             parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
-    return (*parts, None, *wanted)
+    add(None)
+    parts += wanted
+    return tuple(parts)
 
 
-def prepare(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings) -> LocalPlan:
-    """The plan for a graph on one worker: from the cache, or made now."""
+def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings) -> LocalPlan:
+    """The plan for a graph (its nodes in order, with their positions) on one worker: from the cache, or made now."""
     global planned_count
-    key = (key_of(nodes, wanted), settings.fusion, settings.native)
+    key = (key_of(at, wanted), settings.fusion, settings.native)
     plan = _plans.get(key)
     if plan is None:
         planned_count += 1
-        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion))
+        nodes = list(at)
+        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion), *_shared(at, wanted))
         _remember(_plans, key, plan)
     return plan
+
+
+_LIGHT = (Map, Full, Arange, Const)  # computing them again costs little more than reading them
+_VIEWS = (Window, Cut, Arrange, Reshape, Broadcast)
+
+
+def _shared(at: dict[Node, int], wanted: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """What a LocalPlan says about values that others may need: `uses` and `dear`."""
+    uses = [0] * len(at)
+    keep: list[int | None] = [None] * len(at)  # where a value is dear, the position that holds it
+    for n, i in at.items():
+        if n.value is None:
+            for x in n.inputs:
+                uses[at[x]] += 1
+            if isinstance(n.op, _VIEWS):
+                keep[i] = keep[at[n.inputs[0]]]
+            elif not isinstance(n.op, _LIGHT) or any(keep[at[x]] is not None for x in n.inputs):
+                keep[i] = i
+    return uses, [(i, k) for i, k in enumerate(keep) if k is not None and k not in wanted]
 
 
 def prepare_mesh(

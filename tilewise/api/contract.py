@@ -8,12 +8,12 @@ import numpy as np
 from numpy._core.einsumfunc import _parse_einsum_input as parse_einsum  # type: ignore[attr-defined]
 from numpy.lib.array_utils import normalize_axis_index
 
-from tilewise.api.dispatch import call, implements, into
+from tilewise.api.dispatch import call, implements, into, product
 from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import NUMBERS, binary
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.config import current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
@@ -60,7 +60,8 @@ def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
         return rec.fallback(np.matmul, (a, b), {**kwargs, "out": out} if out is not None else kwargs, "matmul")
     if out is not None:
         return into(np.matmul, (a, b), {}, out)
-    return call(np.matmul, (a, b), {})
+    found = product(np.matmul, a, b)
+    return call(np.matmul, (a, b), {}) if found is None else found
 
 
 know(np.matmul, matmul)
@@ -77,7 +78,7 @@ def _matmul_operator(self: Array, other: Any) -> Any:
                 r = a @ b
                 if type(r) is np.ndarray:
                     return from_buffer(r)
-                return from_buffer(np.asarray(r), True) if type(r) in NUMBERS else rec.wrap(r)
+                return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
     return NotImplemented if _numbers(self, other) else matmul(self, other)
 
 

@@ -329,6 +329,8 @@ def eye(
            [0., 0., 1.]])
     """
     _device(device)
+    if type(N) is int and M is None and type(k) is int and dtype is float and rec.eager_limit() > 8 * N * N:
+        return from_buffer(np.eye(N, k=k, order=order))  # type: ignore[call-overload]
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
     (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), np.dtype(dtype)
     if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:

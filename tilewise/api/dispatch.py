@@ -15,8 +15,9 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import NUMBERS
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.writing import assign, check_writable
 from tilewise.config import current
 from tilewise.errors import TilewiseError
@@ -56,18 +57,23 @@ def implements(*functions: Any, view: bool = False) -> Callable[[Recorder], Reco
     return register
 
 
+def product(func: Any, x: Any, y: Any) -> Any:
+    """A product of two small known Arrays; None if they are something else."""
+    if type(x) is Array and type(y) is Array and not x._fixed and not y._fixed:
+        c, d = x._cell, y._cell
+        if c.node is None and d.node is None and x._gen == c.gen and y._gen == d.gen:
+            a: Any = x._nd
+            b: Any = y._nd
+            if a.nbytes + b.nbytes < current().eager_bytes:
+                r = func(a, b)
+                if type(r) is np.ndarray:
+                    return from_buffer(r) if r.base is None else rec.wrap(r, (x, y))
+                return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
+    return None
+
+
 def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
-    if func in PRODUCTS and len(args) == 2 and not kwargs:
-        x, y = args
-        if type(x) is Array and type(y) is Array and not x._fixed and not y._fixed:
-            c, d = x._cell, y._cell
-            if c.node is None and d.node is None and x._gen == c.gen and y._gen == d.gen:
-                a: Any = x._nd
-                b: Any = y._nd
-                if a.nbytes + b.nbytes < current().eager_bytes:
-                    r = func(a, b)
-                    return from_buffer(r) if type(r) is np.ndarray and r.base is None else rec.wrap(r, (x, y))
     if func in MUTATORS:
         return mutate(func, MUTATORS[func], args, kwargs)
     if len(args) > 1 and len(args) > (at := out_at(func)) and args[at] is not None:
@@ -215,10 +221,17 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
     if found is not None:
         return found
 
-    @functools.wraps(func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return call(func, args, kwargs)
+    if func in PRODUCTS:
 
+        def function(*args: Any, **kwargs: Any) -> Any:
+            found = product(func, *args) if len(args) == 2 and not kwargs else None
+            return call(func, args, kwargs) if found is None else found
+    else:
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return call(func, args, kwargs)
+
+    functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     function.__module__ = "tilewise"
     function.__dict__.pop("__wrapped__", None)
     PUBLIC[func] = function

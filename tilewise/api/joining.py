@@ -16,10 +16,11 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc
 from tilewise.array.handle import Array, meta, node_of
 from tilewise.array.writing import assign
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, intern
 from tilewise.ir.order import by_strides, fortran, same_order
 from tilewise.ops import sort as sorts
 from tilewise.ops.elementwise import apply
+from tilewise.ops.index import Gather
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
 
@@ -267,8 +268,12 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if getattr(index, "dtype", np.dtype(int)).kind not in "iu":
         return NotImplemented
     x = a[(*(slice(None),) * k, index)]  # type: ignore[index]
+    if type(x) is not Array or (node := node_of(x)).order is None:
+        return x
     # A new array in C order, unlike what indexing gives.
-    return x if type(x) is not Array or node_of(x).order is None else rec.record(copy_node(node_of(x), None))
+    if type(node.op) is not Gather:
+        return rec.record(copy_node(node, None))
+    return rec.record(intern(Gather(node.op.key, True), node.inputs, node.shape, node.dtype))
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")

@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.api import compose, contract, create, joining, methods, modules, random, reductions, views
 from tilewise.api.dispatch import MUTATORS, public
 from tilewise.api.ufuncs import ufunc, wrapped
-from tilewise.array import convert, indexing
+from tilewise.array import convert, indexing, putting
 from tilewise.array import record as rec
 
 OWN: dict[str, Any] = {
@@ -135,4 +135,4 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
     return module
 
 
-__all__ = ["convert", "indexing", "joining", "methods", "reductions", "views"]
+__all__ = ["convert", "indexing", "joining", "methods", "putting", "reductions", "views"]

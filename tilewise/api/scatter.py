@@ -14,9 +14,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import loop_of
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, window_of
-from tilewise.array.indexing import _check_bounds as check_bounds
-from tilewise.array.indexing import _gather_shape as selected_shape
-from tilewise.array.indexing import _index_node as index_node
+from tilewise.array.indexing import check_bounds, gather_shape, index_node
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.index import At
@@ -73,5 +71,5 @@ def _fits(x: Array, nodes: list[Node], source: Node | None) -> bool:
     if source is None or source.shape == ():
         return True
     probe = [np.zeros((1,) * n.ndim, np.intp) for n in nodes]
-    shape = selected_shape(meta(x).shape, probe, [n.shape for n in nodes])
+    shape = gather_shape(meta(x).shape, probe, [n.shape for n in nodes])
     return source.known and np.broadcast_shapes(source.shape, shape) == shape

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, UnknownLength, apply, map_op
@@ -96,7 +96,10 @@ def kind_of(x: Any) -> Any:
     t = type(x)
     if t is Array:
         nd = x._nd
-        return x.dtype if nd is None else nd.dtype
+        if nd is not None:
+            return nd.dtype
+        node = x._cell.node
+        return x.dtype if node is None else node.dtype
     if t in WEAK:
         return t
     if isinstance(x, np.ndarray | np.generic):
@@ -112,6 +115,8 @@ def ufunc_node(
     ufunc: np.ufunc, args: tuple[Any, ...], which: int = 0, dtype: Any = None, casting: Any = "same_kind"
 ) -> Node:
     """The node of a ufunc on operands."""
+    if ufunc is np.divmod:  # its parts have native code
+        ufunc, which = (np.floor_divide, np.remainder)[which], 0
     if dtype is None and casting == "same_kind":
         loop = loop_of(ufunc, tuple([kind_of(a) for a in args]))
     else:
@@ -137,29 +142,31 @@ def ufunc_node(
 
 
 def _operands(args: tuple[Any, ...], loop: tuple[np.dtype[Any], ...]) -> tuple[Node, ...]:
-    out = []
-    for a, d in zip(args, loop, strict=False):
-        t = type(a)
-        if t is Array:
-            out.append(rec.as_node(a))
-        elif t in WEAK:
-            node = _consts.get((a, d))
-            if node is None:
-                try:
-                    node = const(d.type(a))
-                except OverflowError:
-                    raise CannotRecord from None
-                if a:  # 0.0 and -0.0 are equal keys
-                    if len(_consts) >= MAX_CONSTS:
-                        _consts.clear()
-                    _consts[a, d] = node
-            out.append(node)
-        else:
-            node = rec.as_node(a)
-            if not rec.numeric(node.dtype):
-                raise CannotRecord
-            out.append(node)
-    return tuple(out)
+    return tuple([_operand(a, d) for a, d in zip(args, loop, strict=False)])
+
+
+def _operand(a: Any, d: np.dtype[Any]) -> Node:
+    """The node of an operand; a number becomes one of dtype `d`."""
+    t = type(a)
+    if t is Array:
+        node = a._cell.node
+        return node if node is not None and a._nd is None else rec.as_node(a)
+    if t in WEAK:
+        found = _consts.get((a, d))
+        if found is None:
+            try:
+                found = const(d.type(a))
+            except OverflowError:
+                raise CannotRecord from None
+            if a:  # 0.0 and -0.0 are equal keys
+                if len(_consts) >= MAX_CONSTS:
+                    _consts.clear()
+                _consts[a, d] = found
+        return found
+    other = rec.as_node(a)
+    if not rec.numeric(other.dtype):
+        raise CannotRecord
+    return other
 
 
 def strict_errors() -> bool:
@@ -205,7 +212,8 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
 
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
-    if forcing.PENDING and rec.turned((a, b)):
+    at = rec.spot(2)
+    if forcing.PENDING and rec.turned((a, b), at):
         return binary(ufunc, a, b)
     if strict_errors():
         return rec.at_once(ufunc, (a, b), {})
@@ -216,7 +224,7 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             loop = loop_of(ufunc, kinds[1:])
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
-        x, y = nodes = _operands((a, b), loop)
+        x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
         plain = x.order is None and y.order is None and x.dtype is loop[0] and y.dtype is loop[1]
         if plain and (x.shape == y.shape or not y.shape):
             node = intern(op, nodes, x.shape, loop[2])
@@ -224,7 +232,7 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             node = ufunc_node(ufunc, (a, b))
     except CannotRecord:
         return rec.at_once(ufunc, (a, b), {})
-    return rec.record(node, not node.shape, 3)
+    return rec.record(node, not node.shape, at=at)
 
 
 _pairs: dict[tuple[Any, ...], tuple[tuple[np.dtype[Any], ...], Map]] = {}
@@ -239,7 +247,7 @@ def apply_ufunc(ufunc: np.ufunc, args: tuple[Any, ...], dtype: Any = None) -> An
     try:
         if ufunc.nout == 1:
             node = ufunc_node(ufunc, args, 0, dtype)
-            return rec.record(node, not node.shape, 4)
+            return rec.record(node, not node.shape, 2)
         nodes = [ufunc_node(ufunc, args, k, dtype) for k in range(ufunc.nout)]
     except CannotRecord:
         return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})
@@ -255,7 +263,7 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
             r = ufunc(nd)
             if type(r) is ND:
                 return from_buffer(r)
-            return from_buffer(np.asarray(r), True) if type(r) in NUMBERS else rec.wrap(r)
+            return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))

@@ -99,12 +99,15 @@ class Cell:
                 self.become(private_copy(self.buf))
             return self.buf
 
-    def become(self, buf: ND) -> None:
-        """Take a new buffer as the value. The node goes last: interrupted before, the cell is pending as it was."""
+    def become(self, buf: ND, reader: Node | None = None) -> None:
+        """Take a new buffer as the value. The node goes last: interrupted before, the cell is pending as it was.
+
+        `reader` is a node that has the buffer as its value: while it lives, nobody writes here.
+        """
         with LOCK:
             self.gen += 1
             self.ghost = None
-            self.leaf = None
+            self.leaf = None if reader is None else weakref.ref(reader)
             self.exports = None
             self.buf = buf
             self.node = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import LOCK, ND, Outside, address, private_copy
+from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
@@ -24,13 +24,9 @@ class _Export:
 
     def __init__(self, nd: ND) -> None:
         self.buffer = nd
-        self.__array_interface__ = {
-            "shape": nd.shape,
-            "typestr": nd.dtype.str,
-            "strides": nd.strides,
-            "data": (address(nd), True),
-            "version": 3,
-        }
+        interface = nd.__array_interface__
+        interface["data"] = (interface["data"][0], True)
+        self.__array_interface__ = interface
 
 
 def export(x: Array) -> ND:
@@ -48,7 +44,8 @@ def export(x: Array) -> ND:
         holder = _Export(nd)
         if cell.exports is None:
             cell.exports = Outside()
-        cell.exports[:] = [e for e in cell.exports if e() is not None]
+        elif cell.exports:
+            cell.exports[:] = [e for e in cell.exports if e() is not None]
         cell.exports.append(weakref.ref(holder))
         return np.asarray(holder)
 
@@ -114,7 +111,8 @@ def number(kind: Any) -> Any:
     """int(x), float(x), …: of one element."""
 
     def method(self: Array) -> Any:
-        nd = forcing.fetch(self)
+        cell = self._cell
+        nd: Any = self._nd if cell.node is None and self._gen == cell.gen else forcing.fetch(self)
         return kind(nd[()] if self._fixed else nd)
 
     return method

@@ -6,11 +6,11 @@ their nodes: whatever happens, every array keeps its value.
 
 from __future__ import annotations
 
-import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,14 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
+from tilewise.array.reference import compare, reference
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
-from tilewise.errors import MemoryBudgetError, TilewiseError, message
-from tilewise.ir.node import Leaf, Length, Node, intern, known_leaf, walk
+from tilewise.errors import MemoryBudgetError, message
+from tilewise.ir.node import Leaf, Length, Node, known_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.observe.progress import watch
@@ -32,40 +33,33 @@ from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Compress
 from tilewise.ops.views import Window
-from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.store import pool
 
-PENDING: dict[int, weakref.ref[Cell]] = {}  # every pending cell, by id
+# Every pending cell, by id. Cells that died or became known go when the next one is looked for: a callback for each
+# would cost a tenth of recording.
+PENDING: dict[int, weakref.ref[Cell]] = {}
 
 _CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
-class _Pending(weakref.ref):  # type: ignore[type-arg]
-    """An entry that removes itself when its cell dies."""
-
-    __slots__ = ("key",)
-
-    key: int
-
-
-def _forget(entry: _Pending) -> None:
-    PENDING.pop(entry.key, None)
-
-
 def register(cell: Cell) -> None:
     """Note a cell that became pending."""
-    entry = _Pending(cell, _forget)
-    entry.key = id(cell)
-    PENDING[entry.key] = entry
+    PENDING[id(cell)] = weakref.ref(cell)
     cell.owner = session_here()
 
 
 def pending_cells() -> list[Cell]:
     """All cells that must still be computed."""
-    found = [ref() for ref in list(PENDING.values())]
-    return [c for c in found if c is not None and waiting(c)]
+    found = []
+    for key, ref in list(PENDING.items()):
+        cell = ref()
+        if cell is not None and waiting(cell):
+            found.append(cell)
+        elif PENDING.get(key) is ref:  # else another cell is there by now
+            del PENDING[key]
+    return found
 
 
 def waiting(c: Cell) -> bool:
@@ -76,18 +70,16 @@ def waiting(c: Cell) -> bool:
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        targets = [c for c in cells if waiting(c)]
+        targets = list(dict.fromkeys([c for c in cells if waiting(c)]))
         if not targets:
             return
         settings = current()
-        nodes = walk([c.node for c in targets if c.node is not None])
-        at = {n: i for i, n in enumerate(nodes)}
-        chosen: dict[int, Cell] = {id(c): c for c in targets}
+        at = numbered([c.node for c in targets])  # type: ignore[misc]
+        nodes = list(at)
+        outputs = targets
         if len(PENDING) > len(targets):
-            for c in pending_cells():
-                if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP):
-                    chosen[id(c)] = c
-        outputs = list(chosen.values())
+            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
+            outputs = list(dict.fromkeys([*targets, *more]))
         if settings.progress and not events.activity.began:
             watch()
             events.activity.began = time.perf_counter()
@@ -105,29 +97,40 @@ def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], setti
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
-        values, noted = _run(nodes, at, outputs, settings)
-        if len(outputs) == 1 and not noted:
+        values, noted, shared = _run(nodes, at, outputs, settings)
+        if len(outputs) == 1 and not noted and not shared:
             _commit(outputs, at, values)
             return
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
                 n.value = None
-            _commit(outputs, at, values)
+            _commit(outputs, at, values, shared)
 
 
 def _run(
     nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings
-) -> tuple[list[Any], set[Node]]:
-    """The values of all nodes, and the nodes on which they are noted."""
-    wanted = sorted({at[c.node] for c in outputs if c.node is not None})
-    values = [n.value if type(n.value) is np.ndarray else _given(n) for n in nodes]
+) -> tuple[list[Any], set[Node], list[int]]:
+    """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
+    wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
+    values = [
+        (n.op.value if type(n.op) is Const else None)
+        if (v := n.value) is None
+        else v
+        if type(v) is np.ndarray
+        else gathered(v)
+        for n in nodes
+    ]
     if settings.engine == "numpy":
-        return reference(nodes, values), set()
-    plan = compiler.prepare(nodes, wanted, settings)
+        return reference(nodes, values), set(), []
+    plan = compiler.prepare(at, wanted, settings)
+    shared = _needed_elsewhere(nodes, plan, outputs, at)
+    if shared and not set(shared) <= set(wanted):
+        wanted = sorted({*wanted, *shared})
+        plan = compiler.prepare(at, wanted, settings)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
-        return compare(nodes, values, settings), set()
+        return compare(nodes, values, settings), set(), []
     session = current_session()
     if session is not None and session.memory is not None:
         within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
@@ -140,7 +143,25 @@ def _run(
             op = nodes[b].op
             if isinstance(op, Leaf):
                 op.loose = False
-    return values, noted
+    return values, noted, shared
+
+
+def _needed_elsewhere(
+    nodes: list[Node], plan: compiler.LocalPlan, outputs: Sequence[Cell], at: dict[Node, int]
+) -> list[int]:
+    """Positions of results, and of values that cost much, which recorded work outside of this graph refers to."""
+    found = []
+    for c in outputs:
+        i = at[c.node]  # type: ignore[index]
+        if nodes[i].value is None and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
+            found.append(i)
+    for i, kept in plan.dear:
+        if getrefcount(nodes[i]) > _HELD + plan.uses[i]:
+            found.append(kept)
+    return found
+
+
+_HELD = 3  # references to a node that an evaluation holds: `nodes`, the keys of `at`, getrefcount's argument
 
 
 def _given(n: Node) -> Any:
@@ -282,41 +303,6 @@ def gathered(remote: Remote) -> ND:
     return nd
 
 
-def compare(nodes: Sequence[Node], values: list[Any], settings: Settings) -> list[Any]:
-    """Run node by node, natively and by NumPy, and name the first that differs."""
-    at = {n: i for i, n in enumerate(nodes)}
-    exact = reference(nodes, list(values))
-    for i, n in enumerate(nodes):
-        if values[i] is not None:
-            continue
-        stubs = [known_leaf(np.asarray(exact[at[x]]), None) for x in n.inputs]
-        one = intern(n.op, tuple(stubs), n.shape, n.dtype, n.order)
-        graph = [*dict.fromkeys(stubs), one]
-        plan = compiler.LocalPlan(fuse(graph, [g is one for g in graph], settings.fusion))
-        slots = [g.value for g in graph]
-        Runner(plan.steps, compiled if settings.native else interpreted).run(graph, slots)
-        check_same(n, np.asarray(slots[-1]), np.asarray(exact[i]))
-        values[i] = exact[i]
-    return values
-
-
-def check_same(n: Node, got: ND, want: ND) -> None:
-    """Raise if a node's value differs from NumPy's beyond what docs/semantics.md allows."""
-    same = got.dtype == want.dtype and got.shape == want.shape
-    if same and n.dtype.kind in "fc":
-        loose = (
-            0.0 if n.op.name not in ("map", "reduce", "scan", "contract") else 1e-6 if n.dtype.itemsize <= 4 else 1e-12
-        )
-        with np.errstate(all="ignore"):
-            scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)), initial=0.0)
-            same = bool(np.allclose(got, want, rtol=loose, atol=loose * float(scale), equal_nan=True))
-    elif same:
-        same = bool(np.array_equal(got, want))
-    if not same:
-        where = f"{n.site[0]}:{n.site[1]}" if n.site else None
-        raise TilewiseError(message(f"{n.op.label()} differs from NumPy", got=f"{got!r}, not {want!r}", where=where))
-
-
 def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
     """Mark the leaves that nothing but this evaluation knows: their buffers may be overwritten.
 
@@ -349,7 +335,7 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
             ours[at[c.node]] += 1
     n = x = nodes[0]  # the loops' last values must not count
     del n, x
-    seen = [sys.getrefcount(nodes[i]) for i in range(len(nodes))]
+    seen = [getrefcount(nodes[i]) for i in range(len(nodes))]
     return {n: seen[i] - ours[i] for n, i in at.items()}
 
 
@@ -358,28 +344,28 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
 _OWN_REFERENCES = 4
 
 
-def reference(nodes: Sequence[Node], values: list[Any]) -> list[Any]:
-    """Every node by its NumPy meaning, one after another."""
-    at = {n: i for i, n in enumerate(nodes)}
-    for i, n in enumerate(nodes):
-        if values[i] is None:
-            with np.errstate(all="ignore"):
-                values[i] = np.asarray(n.op.numpy(*[values[at[x]] for x in n.inputs]))
-            if n.op.name == "compress" and isinstance(n.shape[0], Length):
-                n.shape[0].value = values[i].shape[0]
-    return values
-
-
-def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any]) -> None:
+def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
     taken: set[int] = set()
+    left = set(shared)
     for c in outputs:
-        assert c.node is not None
-        i = at[c.node]
+        node = c.node
+        assert node is not None
+        i = at[node]
         value = values[i]
-        private = c.node.value is None and id(value) not in taken and type(c.node.op) is not Const
-        c.become(conform(value, c.node, private))
+        nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
+        if i in left:
+            left.remove(i)
+            node.value = nd
+            c.become(nd, node)
+        else:
+            c.become(nd)
         taken.add(id(value))
         PENDING.pop(id(c), None)
+    if left:
+        for n, i in at.items():
+            if i in left:
+                n.value = conform(values[i], n, id(values[i]) not in taken)
+                taken.add(id(values[i]))
 
 
 def conform(value: Any, node: Node, private: bool) -> ND:
@@ -402,13 +388,13 @@ def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED
     with LOCK:
         settings = current()
         roots = list(dict.fromkeys(node_of(x) for x in arrays))
-        nodes = walk(roots)
-        at = {n: i for i, n in enumerate(nodes)}
+        at = numbered(roots)
+        nodes = list(at)
         kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
         roots = list(dict.fromkeys([*roots, *(n for n in kept if n is not None)]))
         if mesh is None:
             wanted = sorted(at[r] for r in roots)
-            return compiler.prepare(nodes, wanted, settings), nodes, wanted
+            return compiler.prepare(at, wanted, settings), nodes, wanted
         cluster, _ = cluster_here(settings.blocks)
         where: dict[Node, tuple[Layout, ...]] = {}
         for n in nodes:
@@ -464,13 +450,13 @@ def fetch(x: Array) -> ND:
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error
 
 
-def flush() -> None:
-    """Evaluate everything of this session that is pending and still has a handle.
+def flush(but: Cell | None = None) -> None:
+    """Evaluate everything of this session that is pending and still has a handle (but one that is about to be used).
 
     What cannot be evaluated stays pending: its error belongs to whoever asks for it, not to the line that turns.
     """
     session = current_session()
-    cells = [c for c in pending_cells() if c.owner is session and c not in _sick]
+    cells = [c for c in pending_cells() if c.owner is session and c is not but and c not in _sick]
     try:
         evaluate(cells)
     except Exception:

@@ -1,4 +1,4 @@
-"""Indexing. In: a key as NumPy takes it. Out: views, selections, scalars; or a recorded write.
+"""Reading at a key. In: a key as NumPy takes it. Out: views, selections, scalars. Writing at a key is in putting.py.
 
 Basic keys (integers, slices, new axes, an ellipsis) make views, by letting NumPy index the array or its ghost. Keys
 with index arrays or masks select; a single mask makes an axis of unknown length.
@@ -7,25 +7,23 @@ with index arrays or masks select; a single mask makes an axis of unknown length
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import LOCK, ND
-from tilewise.array.handle import Array, meta, node_of, on_cell, window_of
-from tilewise.array.writing import assign, check_writable, fits, store
+from tilewise.array.cell import ND
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.ops.const import const
-from tilewise.ops.elementwise import apply, cast
-from tilewise.ops.index import Gather, Put, compress
+from tilewise.ops.index import Gather, compress
 from tilewise.ops.views import view
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
-_BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
+BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
 _new = object.__new__
 _NDARRAY, _VOID = np.ndarray, np.void  # one look-up less
 
@@ -34,10 +32,10 @@ def is_basic(key: Any) -> bool:
     """Whether a key makes a view (no index arrays, masks or lists)."""
     if type(key) is tuple:
         for k in key:  # noqa: SIM110 (a loop is much quicker than a generator here, on the path of every index)
-            if type(k) not in _BASIC_TYPES and (type(k) is bool or not isinstance(k, _BASIC)):
+            if type(k) not in BASIC_TYPES and (type(k) is bool or not isinstance(k, _BASIC)):
                 return False
         return True
-    return type(key) in _BASIC_TYPES or (isinstance(key, _BASIC) and type(key) is not bool)
+    return type(key) in BASIC_TYPES or (isinstance(key, _BASIC) and type(key) is not bool)
 
 
 def plain_key(key: Any) -> Any:
@@ -57,7 +55,7 @@ def plain_part(k: Any) -> Any:
     return k
 
 
-def _index_at_hand(nd: Any, key: Array) -> Any:
+def index_at_hand(nd: Any, key: Array) -> Any:
     """A mask or index array for a selection that is done at once: known, and little is touched; else None."""
     cell = key._cell
     if cell.node is not None or key._gen != cell.gen:
@@ -71,7 +69,7 @@ def _index_at_hand(nd: Any, key: Array) -> Any:
     return index
 
 
-def _indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
+def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
     """The same for a tuple with masks or index arrays in it."""
     parts = []
     most = 0
@@ -86,14 +84,35 @@ def _indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
             if index.size > most:
                 most = index.size
             parts.append(index)
-        elif type(k) in _BASIC_TYPES:
+        elif type(k) in BASIC_TYPES:
             parts.append(k)
         else:
             return None
     limit = current().eager_bytes
-    if nd.ndim == 0 or nd.nbytes >= limit or most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit:
+    if nd.ndim == 0 or nd.nbytes >= limit:
+        return None
+    if most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:
         return None
     return tuple(parts)
+
+
+def selected_bytes(nd: Any, parts: Sequence[Any]) -> int:
+    """What a selection reads at most: its elements, and the index arrays."""
+    most = 1
+    rest = nd.nbytes
+    axis = 0
+    for k in parts:
+        if isinstance(k, slice):
+            axis += 1
+        elif k is None or k is Ellipsis:  # what follows may be of any axis
+            axis = nd.ndim
+        else:
+            size, axes = np.size(k), np.ndim(k) if is_mask(k) else 1
+            most = max(most, size)
+            for n in nd.shape[axis : axis + axes]:
+                rest //= n or 1
+            axis += axes
+    return int(most * (max(rest, nd.itemsize) + 8))
 
 
 def getitem(self: Array, key: Any) -> Any:
@@ -103,7 +122,7 @@ def getitem(self: Array, key: Any) -> Any:
         t = type(key)
         if t is tuple:
             for k in key:
-                if type(k) not in _BASIC_TYPES:
+                if type(k) is not int and type(k) is not slice and type(k) not in BASIC_TYPES:
                     break
             else:
                 t = int
@@ -119,17 +138,19 @@ def getitem(self: Array, key: Any) -> Any:
             if type(r) is not _VOID or self._fixed:
                 return r
         elif t is Array and not self._fixed:
-            index = _index_at_hand(self._nd, key)
+            index = index_at_hand(self._nd, key)
             if index is not None:
-                return rec.wrap(self._nd[index])  # type: ignore[index]
+                r = self._nd[index]  # type: ignore[index]
+                return from_buffer(r) if type(r) is _NDARRAY and r.base is None else rec.wrap(r)
         elif t is tuple and not self._fixed:
-            index = _indices_at_hand(self._nd, key)
+            index = indices_at_hand(self._nd, key)
             if index is not None:
-                return rec.wrap(self._nd[index])  # type: ignore[index]
+                r = self._nd[index]  # type: ignore[index]
+                return from_buffer(r) if type(r) is _NDARRAY and r.base is None else rec.wrap(r)
     key = plain_key(key)
     if is_basic(key):
         shown = meta(self)
-        r = _show(shown, key)
+        r = show(shown, key)
         if r is None:
             return _element(self, shown, key)
         return on_cell(cell, r)
@@ -139,7 +160,7 @@ def getitem(self: Array, key: Any) -> Any:
 setattr(Array, "__getitem__", getitem)  # noqa: B010 (a checker sees no such method)
 
 
-def _show(shown: ND, key: Any) -> ND | None:
+def show(shown: ND, key: Any) -> ND | None:
     """The view for a basic key, or None if it names one element (a ghost must not be read)."""
     parts = key if type(key) is tuple else (key,)
     ints = sum(isinstance(k, int | np.integer) for k in parts)
@@ -158,15 +179,14 @@ def _element(x: Array, shown: ND, key: Any) -> Any:
     one = (
         shown[
             tuple(
-                slice(k, k + 1 or None) if k >= -n else _bad(shown, key)
-                for k, n in zip(parts, shown.shape, strict=True)
+                slice(k, k + 1 or None) if k >= -n else bad(shown, key) for k, n in zip(parts, shown.shape, strict=True)
             )
         ]
         if parts
         else shown
     )
     if one.size != 1:
-        _bad(shown, key)
+        bad(shown, key)
     point = on_cell(x._cell, one)
     from_base = node_of(point)
     base = from_base.inputs[0] if from_base.op.name == "view" else from_base
@@ -174,7 +194,7 @@ def _element(x: Array, shown: ND, key: Any) -> Any:
     return rec.record(view(base, offset, (), (), x.dtype), fixed=True)
 
 
-def _bad(shown: ND, key: Any) -> Any:
+def bad(shown: ND, key: Any) -> Any:
     """Raise NumPy's IndexError, without reading."""
     parts = key if type(key) is tuple else (key,)
     for axis, (k, n) in enumerate(zip(parts, shown.shape, strict=False)):
@@ -186,7 +206,7 @@ def _bad(shown: ND, key: Any) -> Any:
 # -- selections ----------------------------------------------------------------------------------------------------
 
 
-def _is_mask(k: Any) -> bool:
+def is_mask(k: Any) -> bool:
     if type(k) is Array:
         return k.dtype == np.bool_
     return isinstance(k, bool | np.bool_) or (isinstance(k, np.ndarray) and k.dtype == np.bool_)
@@ -196,12 +216,12 @@ def select(x: Array, key: Any) -> Any:
     """x[key] with index arrays or masks."""
     arrays: list[Array] = [x]
     rec.find_arrays(key if type(key) is tuple else (key,), arrays)
-    if not rec.numeric(x.dtype) or (all(rec.known(a) is not None for a in arrays) and _touches_little(x, key)):
+    if not rec.numeric(x.dtype) or (all(rec.known(a) is not None for a in arrays) and touches_little(x, key)):
         return _select_now(x, key)
-    if _is_mask(key):
+    if is_mask(key):
         return _select_mask(x, key)
     parts = key if type(key) is tuple else (key,)
-    if any(_is_mask(k) or (isinstance(k, list) and np.asarray(rec.unwrap(k)).dtype == np.bool_) for k in parts):
+    if any(is_mask(k) or (isinstance(k, list) and np.asarray(rec.unwrap(k)).dtype == np.bool_) for k in parts):
         return _select_now(x, key)
     try:
         recorded = _gather(x, parts)
@@ -210,15 +230,13 @@ def select(x: Array, key: Any) -> Any:
     return recorded if recorded is not None else _select_now(x, key)
 
 
-def _touches_little(x: Array, key: Any) -> bool:
+def touches_little(x: Array, key: Any) -> bool:
     """Whether a selection from known data reads few bytes."""
-    parts = key if type(key) is tuple else (key,)
-    index = max((np.size(rec.unwrap(k)) for k in parts if not isinstance(k, _BASIC)), default=1)
-    limit = rec.eager_limit()
-    if any(_is_mask(k) for k in parts):
-        return bool(meta(x).nbytes + index < limit)
-    rest = meta(x).nbytes // max(meta(x).shape[0] if meta(x).ndim else 1, 1)
-    return bool(index * max(rest, x.itemsize) + 8 * index < limit)
+    parts = [k if isinstance(k, _BASIC) else rec.unwrap(k) for k in (key if type(key) is tuple else (key,))]
+    if any(is_mask(k) for k in parts):
+        index = max((np.size(k) for k in parts if not isinstance(k, _BASIC)), default=1)
+        return bool(meta(x).nbytes + index < rec.eager_limit())
+    return selected_bytes(meta(x), parts) < rec.eager_limit()
 
 
 def _select_now(x: Array, key: Any) -> Any:
@@ -261,7 +279,7 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
             spec.append(int(k))
             probe.append(int(k))
         else:
-            node = _index_node(k)
+            node = index_node(k)
             if node is None or not node.known:
                 return None
             bounds.append((rec.known(k) if type(k) is Array else np.asarray(k), axis))
@@ -272,11 +290,11 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
         axis += 1
     if axis > shown.ndim:
         raise IndexError(f"too many indices for array: array is {shown.ndim}-dimensional, but {axis} were indexed")
-    shape = _gather_shape(shown.shape, probe, shapes)
+    shape = gather_shape(shown.shape, probe, shapes)
     if 0 not in np.broadcast_shapes(*shapes):  # NumPy does not look at indices that select nothing
         for found, axis in bounds:
             if found is not None:
-                _check_bounds(found, shown, axis)
+                check_bounds(found, shown, axis)
     base = node_of(x)
     order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
     node = intern(Gather(tuple(spec)), (base, *arrays), shape, x.dtype, order)
@@ -310,7 +328,7 @@ def _small_order(key: tuple[Any, ...], kinds: tuple[tuple[tuple[int, ...], Order
     return by_strides(made.shape, made.strides)
 
 
-def _gather_shape(shape: tuple[int, ...], probe: list[Any], index: list[tuple[Any, ...]]) -> tuple[int, ...]:
+def gather_shape(shape: tuple[int, ...], probe: list[Any], index: list[tuple[Any, ...]]) -> tuple[int, ...]:
     """The shape of a selection: NumPy's rules, tried on an array without memory."""
     try:
         both = np.broadcast_shapes(*index)
@@ -348,7 +366,7 @@ def _index_position(probe: list[Any], ndim: int) -> int:
     return at
 
 
-def _index_node(k: Any) -> Node | None:
+def index_node(k: Any) -> Node | None:
     if type(k) is not Array:
         nd = np.asarray(rec.unwrap(k) if isinstance(k, list | tuple) else k)
         if nd.size == 0 and nd.dtype == np.float64:
@@ -362,205 +380,10 @@ def _index_node(k: Any) -> Node | None:
     return node_of(k)
 
 
-def _check_bounds(index: ND, shown: ND, axis: int) -> None:
+def check_bounds(index: ND, shown: ND, axis: int) -> None:
     if axis >= shown.ndim or index.size == 0:
         return
     n = shown.shape[axis]
     lo, hi = int(index.min()), int(index.max())
     if lo < -n or hi >= n:
         raise IndexError(f"index {hi if hi >= n else lo} is out of bounds for axis {axis} with size {n}")
-
-
-# -- writing -------------------------------------------------------------------------------------------------------
-
-
-def setitem(self: Array, key: Any, value: Any) -> None:
-    """self[key] = value."""
-    cell = self._cell
-    if cell.node is None and self._gen == cell.gen and not self._fixed:
-        t = type(key)
-        if t is tuple:
-            for k in key:
-                if type(k) not in _BASIC_TYPES:
-                    break
-            else:
-                t = int
-        if t is int or t is slice:
-            v = value
-            t = type(v)
-            if t is Array:
-                c = value._cell
-                if c.node is not None:
-                    v = None
-                else:
-                    v = value._nd if value._gen == c.gen else meta(value)
-                    if value._fixed:
-                        v = v[()]  # NumPy's conversion of a number, and its complaint
-            elif t is list or t is tuple:  # may hold Arrays
-                v = None
-            if v is not None and ((cell.leaf is None and cell.exports is None) or cell.free_to_write()):
-                nd: ND = self._nd  # type: ignore[assignment]
-                limit = current().eager_bytes
-                if nd.nbytes < limit or nd[key].nbytes < limit:
-                    nd[key] = v
-                    return
-        elif t is Array:
-            index = _index_at_hand(self._nd, key)
-            v = rec.known(value) if type(value) is Array else value if np.isscalar(value) else None
-            if index is not None and v is not None and cell.free_to_write():
-                self._nd[index] = v  # type: ignore[index]
-                return
-    check_writable(self)
-    key = plain_key(key)
-    if is_basic(key):
-        shown = meta(self)
-        r = _show(shown, key)
-        if r is None:
-            r = _point(shown, key)
-            if type(value) is Array and value.ndim and rec.numeric(shown.dtype) and shown.dtype.kind != "b":
-                error = TypeError if shown.dtype.kind == "c" else ValueError
-                raise error("setting an array element with a sequence.")
-        if isinstance(value, list | tuple):
-            value = np.asarray(rec.unwrap(value), shown.dtype) if rec.numeric(shown.dtype) else rec.unwrap(value)
-        assign(on_cell(cell, r), value)
-        return
-    put(self, key, value)
-
-
-setattr(Array, "__setitem__", setitem)  # noqa: B010
-
-
-def _point(shown: ND, key: Any) -> ND:
-    """A 0-d view of one element."""
-    parts = key if type(key) is tuple else (key,)
-    if len(parts) != shown.ndim or any(not -n <= k < n for k, n in zip(parts, shown.shape, strict=True)):
-        _bad(shown, key)
-    return shown[(*parts, Ellipsis)]
-
-
-def put(x: Array, key: Any, value: Any) -> None:
-    """x[key] = value with index arrays or masks."""
-    arrays: list[Array] = [x]
-    rec.find_arrays(key if type(key) is tuple else (key,), arrays)
-    if type(value) is Array:
-        arrays.append(value)
-    now = all(rec.known(a) is not None for a in arrays) and _touches_little(x, key)
-    if now or not rec.numeric(x.dtype):
-        _put_now(x, key, value)
-        return
-    if rec.settle(x):
-        put(x, key, value)
-        return
-    if _is_mask(key) and _fill_where(x, key, value):
-        return
-    _put_recorded(x, key, value)
-
-
-def _put_now(x: Array, key: Any, value: Any) -> None:
-    with LOCK:
-        v = rec.unwrap(value)
-        k = rec.unwrap(key)
-        forcing.force(x)
-        x._cell.own()
-        meta(x)[k] = v
-
-
-def _fill_where(x: Array, mask: Any, value: Any) -> bool:
-    """x[mask] = scalar is elementwise: where(mask, scalar, x)."""
-    if np.ndim(value) != 0 if type(value) is not Array else value.ndim != 0:
-        return False
-    m = mask if type(mask) is Array else rec.record_const(mask)
-    if meta(m).shape != meta(x).shape or not meta(m).shape:
-        return False
-    node = rec.as_node(value)
-    if type(value) is not Array and rec.numeric(node.dtype) and (node.dtype.kind != "c" or x.dtype.kind == "c"):
-        one = np.zeros(1, x.dtype)
-        one[np.ones(1, bool)] = value  # NumPy's conversion of a number, and its complaint
-        node = const(one[0])
-    if not rec.numeric(node.dtype) or (node.dtype.kind == "c" and x.dtype.kind != "c"):
-        return False
-    d = x.dtype
-    store(x, apply("where", (node_of(m), cast(node, d), node_of(x)), (np.dtype(bool), d, d, d)))
-    return True
-
-
-def _put_recorded(x: Array, key: Any, value: Any) -> None:
-    parts = key if type(key) is tuple else (key,)
-    spec: list[Any] = []
-    arrays: list[Node] = []
-    bounds: list[tuple[Any, int]] = []  # index arrays, and the axes they index
-    shown = meta(x)
-    axis = 0
-    used = sum(1 for k in parts if k is not None and k is not Ellipsis)
-    for k in parts:
-        if k is None or k is Ellipsis or isinstance(k, int | np.integer):
-            spec.append(int(k) if isinstance(k, int | np.integer) and not isinstance(k, bool) else k)
-            axis += 0 if k is None else shown.ndim - used if k is Ellipsis else 1
-        elif isinstance(k, slice):
-            spec.append(("s", k.start, k.stop, k.step))
-            axis += 1
-        else:
-            mask = _is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
-            if type(k) is Array and not mask:
-                forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
-            node = rec.as_node(k) if mask else _index_node(k)
-            if node is None or (mask and node.shape == ()):
-                _put_now(x, key, value)
-                return
-            if not mask:
-                bounds.append((k, axis))
-            spec.append(("a", len(arrays)))
-            arrays.append(node)
-            axis += len(node.shape) if mask else 1
-    source = rec.as_node(value)
-    if not rec.numeric(source.dtype) or (source.dtype.kind == "c" and x.dtype.kind != "c"):
-        _put_now(x, key, value)
-        return
-    if source.shape == () and type(value) is not Array:
-        one = np.zeros(1, x.dtype)
-        one[[0]] = value  # NumPy's conversion of a number, and its complaint
-        source = const(one[0])
-    try:
-        _check_put(shown, spec, arrays, source)
-    except _Undecided:
-        _put_now(x, key, value)
-        return
-    if bounds and 0 in np.broadcast_shapes(*(a.dims for a in arrays)):
-        bounds = []  # NumPy does not look at indices that select nothing
-    for k, axis in bounds:
-        _check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
-    with LOCK:
-        window = window_of(x)
-        base = x._cell.read()
-        new = intern(Put(tuple(spec), window), (base, source, *arrays), base.shape, base.dtype, base.order)
-        rec.note_site(new)
-        x._cell.record(new)
-        forcing.register(x._cell)
-
-
-class _Undecided(Exception):
-    """Whether the value fits depends on data."""
-
-
-def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> None:
-    """Raise NumPy's error now if the value cannot fit, where that can be known now."""
-    if any(a.dtype == np.bool_ for a in arrays) or not source.known or not all(a.known for a in arrays):
-        first = source.shape[0] if source.shape else None
-        if (
-            len(arrays) == 1 == len(spec)
-            and getattr(first, "mask", None) is arrays[0]
-            and source.shape[1:] == shown.shape[arrays[0].ndim :]
-        ):
-            return
-        raise _Undecided
-    probe = [
-        slice(*p[1:])
-        if isinstance(p, tuple) and p[0] == "s"
-        else np.zeros((1,) * arrays[p[1]].ndim, np.intp)
-        if isinstance(p, tuple)
-        else p
-        for p in spec
-    ]
-    shape = _gather_shape(shown.shape, probe, [a.shape for a in arrays])
-    if not fits(source.shape, shape):
-        raise _Undecided  # NumPy complains, or finds that nothing is written

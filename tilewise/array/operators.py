@@ -27,7 +27,7 @@ from tilewise.array.arithmetic import (
     pair,
     unary,
 )
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.writing import inplace
 from tilewise.config import current
 
@@ -106,7 +106,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     ufunc(a, b, out=a)
                     return self
                 r = op(a[()] if self._fixed else a, b)
-                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+                return from_buffer(r) if type(r) is ND else from_number(r)
             if settings.engine is None and (t is Array or t in NUMBERS):
                 return pair(ufunc, self, other)
         elif cell.node is not None and (t is Array or t in NUMBERS):
@@ -120,9 +120,6 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
         return binary(ufunc, self, other)
 
     return method
-
-
-asarray = np.asarray
 
 
 def _foreign(other: Any) -> bool:
@@ -144,8 +141,10 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                 if a.nbytes >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
                     ufunc(other, a, out=a)
                     return self
-                r = op(other, a[()] if self._fixed else a)
-                return from_buffer(r) if type(r) is ND else from_buffer(asarray(r), True)
+                if self._fixed:
+                    return from_number(op(other, a[()]))
+                r = op(other, a)
+                return from_buffer(r) if type(r) is ND else from_number(r)
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)
@@ -167,8 +166,14 @@ def _assigning(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Arra
     return method
 
 
-def _unary(ufunc: np.ufunc) -> Callable[[Array], Any]:
+def _unary(ufunc: np.ufunc, op: Callable[[Any], Any]) -> Callable[[Array], Any]:
     def method(self: Array) -> Any:
+        cell = self._cell
+        if cell.node is None and self._gen == cell.gen:
+            nd: Any = self._nd
+            if nd.nbytes < current().eager_bytes:
+                r = op(nd[()] if self._fixed else nd)
+                return from_buffer(r) if type(r) is ND else from_number(r) if type(r) in NUMBERS else rec.wrap(r)
         return unary(ufunc, self)
 
     return method
@@ -215,7 +220,7 @@ for _name, _ufunc in BINARY.items():
 for _name, _ufunc in _COMPARE.items():
     setattr(Array, f"__{_name}__", _forward(_ufunc, getattr(operator, f"__{_name}__")))
 for _name, _one in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
-    setattr(Array, f"__{_name}__", _unary(_one))
+    setattr(Array, f"__{_name}__", _unary(_one, getattr(operator, f"__{_name}__")))
 setattr(Array, "__pow__", _power)  # noqa: B010 (a checker sees no such method)
 
 

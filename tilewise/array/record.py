@@ -12,14 +12,14 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, root
-from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.handle import Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
@@ -33,21 +33,40 @@ NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by c
 
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
 _sites: dict[Place, int] = {}  # places of pending operations -> bit
-_lines: dict[
-    Place, tuple[CodeType, tuple[str, int], bool]
-] = {}  # all places met -> file and line; keeps the code's id its own
-MAX_LINES = 4096
+_spots: dict[Place, Spot] = {}  # all places met
+MAX_SPOTS = 4096
 
 
 # -- where the user is ---------------------------------------------------------------------------------------------
 
 
-def user_frame(depth: int = 2) -> FrameType:
-    """The innermost frame outside of this package."""
-    frame = sys._getframe(depth)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+class Spot(NamedTuple):
+    """A place in the user's code: its key, file and line; `inner` if it is NumPy's code running over our functions."""
+
+    place: Place
+    line: tuple[str, int]
+    inner: bool
+    code: CodeType  # keeps its id its own
+
+
+def spot(depth: int) -> Spot:
+    """The innermost place outside of this package, at least `depth` frames up from the caller."""
+    frame = sys._getframe(depth + 1)
+    while True:
+        code = frame.f_code
+        place = (id(code), frame.f_lasti)
+        found = _spots.get(place)
+        if found is not None:
+            return found
+        if frame.f_back is None or not code.co_filename.startswith(PACKAGE):
+            break
         frame = frame.f_back
-    return frame
+    if len(_spots) >= MAX_SPOTS:
+        _spots.clear()
+        _sites.clear()
+    inner = code.co_filename.startswith(NUMPY)
+    found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code)
+    return found
 
 
 def _outside(frame: FrameType) -> tuple[str, int]:
@@ -57,40 +76,33 @@ def _outside(frame: FrameType) -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def record(node: Node, fixed: bool = False, depth: int = 3) -> Array:
-    """A pending array for a node. `depth`: the user is at least so many frames up (see note_site)."""
+def record(node: Node, fixed: bool = False, depth: int = 1, at: Spot | None = None) -> Array:
+    """A pending array for a node. `depth`: the user is at least so many frames up from the caller; or `at` a spot."""
     x = from_node(node, fixed)
-    if node.value is None and node.site is None:
-        note_site(node, depth)
+    if node.site is None and node.value is None:
+        mark(node, at or spot(depth + 1))
     forcing.register(x._cell)
     return x
 
 
-def note_site(node: Node, depth: int = 2) -> None:
+def note_site(node: Node) -> None:
     """Remember the user's line, and the call sites this node hangs on."""
-    if node.site is not None:
-        return
-    frame = sys._getframe(depth)
-    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
-        frame = frame.f_back
-    code = frame.f_code
-    place = (id(code), frame.f_lasti)
-    line = _lines.get(place)
-    if line is None:
-        if len(_lines) >= MAX_LINES:
-            _lines.clear()
-            _sites.clear()
-        line = _lines[place] = (code, (code.co_filename, frame.f_lineno), code.co_filename.startswith(NUMPY))
-    node.site = _outside(frame) if line[2] else line[1]
+    if node.site is None:
+        mark(node, spot(2))
+
+
+def mark(node: Node, at: Spot) -> None:
+    """The same for a spot that is known."""
+    node.site = _outside(sys._getframe(1)) if at.inner else at.line
     trail = 0
     if forcing.PENDING:
         for i in node.inputs:
             trail |= i.trail
     elif _sites:
         _sites.clear()
-    bit = _sites.get(place)
+    bit = _sites.get(at.place)
     if bit is None:
-        bit = _sites[place] = 1 << len(_sites)
+        bit = _sites[at.place] = 1 << len(_sites)
     node.trail = trail | bit
 
 
@@ -99,16 +111,19 @@ def repeats(nodes: Sequence[Node]) -> bool:
     trail = 0
     for n in nodes:
         trail |= n.trail
-    if not trail:
-        return False
-    frame = user_frame(3)
-    bit = _sites.get((id(frame.f_code), frame.f_lasti))
+    return trail != 0 and _met(trail, spot(2))
+
+
+def _met(trail: int, at: Spot) -> bool:
+    """Whether a trail has been at a spot (and flushing there is allowed)."""
+    bit = _sites.get(at.place)
     return bit is not None and bool(trail & bit) and current().flush
 
 
-def settle(x: Array) -> bool:
-    """Before a write is recorded: flush if this place already wrote to x. Call before reading any operand's node.
+def settle(x: Array, value: Any = None) -> bool:
+    """Before `value` is written to x: flush if this place already wrote to x. Call before reading any operand's node.
 
+    The value itself stays pending, so that it is computed in the pass that writes it, unless it hangs on x.
     True if x is known since: much may be, and little enough to be done at once.
     """
     node = x._cell.node
@@ -116,11 +131,14 @@ def settle(x: Array) -> bool:
     del node  # what is held here cannot be updated in place
     if not again:
         return False
-    forcing.flush()
+    later = None
+    if type(value) is Array and value._cell.node is not None and not repeats((value._cell.node,)):
+        later = value._cell
+    forcing.flush(later)
     return not forcing.waiting(x._cell)
 
 
-def turned(args: Sequence[Any]) -> bool:
+def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     """Flush if the program repeats here (a loop has turned). True if it did: decide again what to do at once."""
     trail = 0
     node = None
@@ -129,12 +147,8 @@ def turned(args: Sequence[Any]) -> bool:
             node = a._cell.node
             if node is not None:
                 trail |= node.trail
-    if not trail:
-        return False
     del node  # what is held here cannot be updated in place
-    frame = user_frame(2)
-    bit = _sites.get((id(frame.f_code), frame.f_lasti))
-    if bit is None or not trail & bit or not current().flush:
+    if not trail or not _met(trail, at or spot(1)):
         return False
     forcing.flush()
     return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
@@ -265,10 +279,7 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
         elif t in _ATOMS:
             plain.append(a)
         elif t is list or t is tuple:
-            for v in a:
-                if type(v) not in _ATOMS:
-                    break
-            else:  # axes, shapes
+            if _simple(a):  # axes, shapes
                 plain.append(a)
                 continue
             inner: list[Any] = []
@@ -285,6 +296,15 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
     return touched
 
 
+def _simple(parts: Any) -> bool:
+    """Whether a list or tuple holds only numbers, strings and the like, or lists and tuples of them."""
+    for v in parts:
+        t = type(v)
+        if t not in _ATOMS and ((t is not list and t is not tuple) or not _simple(v)):
+            return False
+    return True
+
+
 def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ()) -> Any:
     """Arrays for what NumPy returned: views of a source's memory become views of its cell."""
     t = type(value)
@@ -298,11 +318,11 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
             return from_buffer(value)
         return wrap_array(value, sources, foreign)
     if t in _NUMBERS:
-        return from_buffer(np.asarray(value), True)
+        return from_number(value)
     if isinstance(value, np.generic):
         if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):
             return value
-        return from_buffer(np.asarray(value), fixed=True)
+        return from_number(value)
     if t is list or t is tuple:
         return t(wrap(v, sources, foreign) for v in value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -323,8 +343,9 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
     if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
         if base is nd or not _new(base, foreign):
             return from_buffer(nd.copy(order="K"))
-        owner = from_buffer(base)
-        return on_cell(owner._cell, nd)
+        x = from_buffer(base)
+        x._nd = nd
+        return x
     if any(nd is f for f in foreign):
         return from_buffer(nd.copy(order="K"))
     return from_buffer(nd)
@@ -332,9 +353,8 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
 
 def _new(base: ND, foreign: Sequence[Any]) -> bool:
     """Whether memory behind a result was made by the call."""
-    if not base.flags.owndata or not base.flags.writeable:
-        return False
-    if not (base.flags.c_contiguous or base.flags.f_contiguous):
+    flags = base.flags
+    if not flags.owndata or not flags.writeable or not flags.forc:
         return False
     return not any(isinstance(f, np.ndarray) and root(f) is base for f in foreign)
 

@@ -55,7 +55,7 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
         return
     if is_array:
         value.shape  # noqa: B018  (what is written must fit now: no error may be left for later)
-    if rec.settle(x):
+    if rec.settle(x, value):
         assign(x, value, casting)
         return
     if not rec.numeric(value.dtype if is_array else np.asarray(value).dtype):
@@ -145,7 +145,7 @@ def inplace(ufunc: np.ufunc, x: Array, other: Any) -> Array:
             nd = meta(x)
             ufunc(nd, other_nd, out=nd)
         return x
-    if rec.settle(x):
+    if rec.settle(x, other):
         return inplace(ufunc, x, other)
     update(x, ufunc, (x, other))
     return x

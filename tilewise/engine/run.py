@@ -22,9 +22,11 @@ from tilewise.ir.node import Leaf, Length, Node
 from tilewise.ir.order import strides_of
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Kernel
+from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
+from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
 from tilewise.plan.mesh import MARGIN
@@ -198,6 +200,10 @@ def call(node: Node, inputs: list[Any]) -> Any:
     op = node.op
     if type(op) is Map and node.known and node.nbytes >= PARALLEL_BYTES and op.fn.nout == 1:
         return _map_tiles(node, op, inputs)
+    if type(op) is Full or type(op) is Copy:
+        out = fresh(node)
+        threads.parallel_copy(out, inputs[0])
+        return out
     with np.errstate(all="ignore"):  # recorded work raises no warnings
         result = op.numpy(*inputs)
     if type(op) is Compress:

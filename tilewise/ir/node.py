@@ -191,8 +191,9 @@ class _Entry(weakref.ref):  # type: ignore[type-arg]
 
 
 def _forget(entry: _Entry) -> None:
-    if _table.get(entry.key) is entry:
-        del _table[entry.key]
+    found = _table.pop(entry.key, None)
+    if found is not entry and found is not None:  # made again before the old one was quite gone
+        _table[entry.key] = found
 
 
 def walk(roots: Iterable[Node]) -> list[Node]:
@@ -200,24 +201,31 @@ def walk(roots: Iterable[Node]) -> list[Node]:
 
     Nodes that have a value are not looked behind.
     """
-    seen: set[Node] = set()
-    out: list[Node] = []
-    stack: list[Node | None] = list(roots)
+    return list(numbered(roots))
+
+
+def numbered(roots: Iterable[Node]) -> dict[Node, int]:
+    """The nodes of `walk` in its order, each with its position."""
+    at: dict[Node, int] = {}
+    stack: list[Node] = list(roots)
     stack.reverse()
+    push, pop = stack.append, stack.pop
     while stack:
-        node = stack.pop()
-        if node is None:  # the inputs of the one below are done
-            node = stack.pop()
-            assert node is not None
-            out.append(node)
-        elif node not in seen:
-            seen.add(node)
-            if node.value is None and node.inputs:
-                stack += (node, None)
-                stack += node.inputs[::-1]
+        node = pop()
+        if node in at:
+            continue
+        if node.value is None:
+            inputs = node.inputs
+            for x in inputs:
+                if x not in at:  # come back when the inputs are done
+                    push(node)
+                    stack += inputs[::-1]
+                    break
             else:
-                out.append(node)
-    return out
+                at[node] = len(at)
+        else:
+            at[node] = len(at)
+    return at
 
 
 def freeze(roots: Sequence[Node]) -> tuple[list[Any], list[int]]:

@@ -32,12 +32,15 @@ def rebuild(key: Key, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Gather(Op):
-    """base[key] with index arrays."""
+    """base[key] with index arrays. `take`: whole axes, then one index array, and the result in C order (np.take)."""
 
     key: Key
+    take: bool = False
     name = "gather"
 
     def numpy(self, *arrays: Any) -> Any:
+        if self.take:
+            return np.take(arrays[0], arrays[1], len(self.key) - 1)
         return arrays[0][rebuild(self.key, arrays[1:])]
 
 

@@ -1,0 +1,66 @@
+"""Evaluating by NumPy alone, and checking every node against it. In: nodes and the values known. Out: all values.
+
+`config(engine="numpy")` runs `reference`; `tilewise.testing.compare()` runs each node both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise import compiler
+from tilewise.array.cell import ND
+from tilewise.config import Settings
+from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.errors import TilewiseError, message
+from tilewise.ir.node import Length, Node, intern, known_leaf
+from tilewise.plan.fuse import fuse
+
+
+def reference(nodes: Sequence[Node], values: list[Any]) -> list[Any]:
+    """Every node by its NumPy meaning, one after another."""
+    at = {n: i for i, n in enumerate(nodes)}
+    for i, n in enumerate(nodes):
+        if values[i] is None:
+            with np.errstate(all="ignore"):
+                values[i] = np.asarray(n.op.numpy(*[values[at[x]] for x in n.inputs]))
+            if n.op.name == "compress" and isinstance(n.shape[0], Length):
+                n.shape[0].value = values[i].shape[0]
+    return values
+
+
+def compare(nodes: Sequence[Node], values: list[Any], settings: Settings) -> list[Any]:
+    """Run node by node, natively and by NumPy, and name the first that differs."""
+    at = {n: i for i, n in enumerate(nodes)}
+    exact = reference(nodes, list(values))
+    for i, n in enumerate(nodes):
+        if values[i] is not None:
+            continue
+        stubs = [known_leaf(np.asarray(exact[at[x]]), None) for x in n.inputs]
+        one = intern(n.op, tuple(stubs), n.shape, n.dtype, n.order)
+        graph = [*dict.fromkeys(stubs), one]
+        plan = compiler.LocalPlan(fuse(graph, [g is one for g in graph], settings.fusion))
+        slots = [g.value for g in graph]
+        Runner(plan.steps, compiled if settings.native else interpreted).run(graph, slots)
+        check_same(n, np.asarray(slots[-1]), np.asarray(exact[i]))
+        values[i] = exact[i]
+    return values
+
+
+def check_same(n: Node, got: ND, want: ND) -> None:
+    """Raise if a node's value differs from NumPy's beyond what docs/semantics.md allows."""
+    same = got.dtype == want.dtype and got.shape == want.shape
+    if same and n.dtype.kind in "fc":
+        loose = (
+            0.0 if n.op.name not in ("map", "reduce", "scan", "contract") else 1e-6 if n.dtype.itemsize <= 4 else 1e-12
+        )
+        with np.errstate(all="ignore"):
+            scale = np.nanmax(np.abs(np.where(np.isfinite(want), want, 0)), initial=0.0)
+            same = bool(np.allclose(got, want, rtol=loose, atol=loose * float(scale), equal_nan=True))
+    elif same:
+        same = bool(np.array_equal(got, want))
+    if not same:
+        where = f"{n.site[0]}:{n.site[1]}" if n.site else None
+        raise TilewiseError(message(f"{n.op.label()} differs from NumPy", got=f"{got!r}, not {want!r}", where=where))
