@@ -106,6 +106,32 @@ def test_no_layout_changes_a_result(seed: int, workers: int) -> None:
         np.testing.assert_allclose(b, a, rtol=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 2, 4])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", ["inner", "dot", "tensordot"])
+def test_a_product_cut_into_numbers_has_numpys_zero(name: str, rows: int, length: int) -> None:
+    def program(np):
+        a, b = np.ones((rows, length)), np.full((length, 1), -0.0)
+        return {
+            "inner": lambda: np.inner(a, b.T),
+            "dot": lambda: np.dot(a, b),
+            "tensordot": lambda: np.tensordot(a, b, 1),
+        }[name]()
+
+    want = program(np)
+    for seed in range(4):
+        many = tw.session(engine="virtual", workers=2)
+        with tw.config(eager_bytes=0, blocks=3), many, tw.testing.random_layouts(seed):
+            got = program(tw).compute()
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_a_product_of_truth_values_is_one_on_every_mesh() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
+        yes = tw.full((64,), True)
+        assert (yes @ yes).dtype == bool and bool(yes @ yes)
+
+
 def test_progress_speaks_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress.events.activity, "began", 100.0)
     assert progress.line(100.4) is None

@@ -225,9 +225,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         or not all(rec.numeric(x.dtype) for x in arrays)
     ):
         return NotImplemented
-    if (type(src) is not Array and (np.ndim(src) == 0 or np.asarray(src).dtype == BOOL)) or getattr(
-        src, "dtype", None
-    ) == BOOL:
+    number = src._fixed and not np.can_cast(src.dtype, dst.dtype) if type(src) is Array else np.ndim(src) == 0
+    if number or (src.dtype if type(src) is Array else np.asarray(src).dtype) == BOOL:
         if type(src) is int and dst.dtype.kind in "iu":
             np.array(src, dst.dtype)  # NumPy's OverflowError, if it does not fit
         src = np.asarray(rec.unwrap(src))

@@ -18,6 +18,7 @@ from tilewise.ir.order import Order, strides_of
 from tilewise.layout import Exchange as Move
 from tilewise.layout import Layout, Mesh, Shard, held_box, route
 from tilewise.ops.const import Const
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
@@ -230,6 +231,13 @@ def _(op: Arange, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -
     layout = plan.layouts[pos]
     begin = layout.held(block)[0] if isinstance(layout, Shard) else 0
     return Arange(op.first, op.second, dims[0], op.dtype, begin)
+
+
+@adapt.register
+def _(op: Contract, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    cut = any(isinstance(plan.layouts[p], Shard) for p in plan.specs[pos].inputs)
+    whole = all(math.prod(plan.specs[p].shape) == 1 for p in plan.specs[pos].inputs)
+    return replace(op, part=True) if cut and not whole else op
 
 
 @adapt.register
