@@ -426,12 +426,13 @@ class Generator(Chooser):
         v = np.asarray(self.value(a))
         b, c = self.operand(v.shape), self.operand(v.shape)
         x = self.axis(v.ndim, False)
+        # Zeros of both signs are equal: only a stable sort says which comes first, and which of them is unique is open.
         form = self.rng.choice((
             "np.where({b}, {a}, {c})", "np.where({a}, {b}, 0)", "np.clip({a}, -1, 2)", "np.clip({a}, {b}, None)",
             "{a}.clip(0, 3)",
-            "np.clip({a}, 0.5, {c})", "np.sort({a}, axis={x})", "np.argsort({a}, axis={x}, kind='stable')",
-            "np.bincount(np.abs({a}).ravel())",
-            "np.bincount({a}, minlength=4)", "np.searchsorted(np.sort({a}.ravel()), {b})", "np.unique({a})",
+            "np.clip({a}, 0.5, {c})", "np.sort({a}, axis={x}, kind='stable')", "np.bincount(np.abs({a}).ravel())",
+            "np.argsort({a}, axis={x}, kind='stable')",
+            "np.bincount({a}, minlength=4)", "np.searchsorted(np.sort({a}.ravel()), {b})", "np.unique({a}) + 0",
             "np.count_nonzero({a})",
             "np.select([{a} > 0, {a} < 0], [{b}, {c}])", "np.isin({a}, [1, 2])", "np.round({a})", "np.nan_to_num({a})",
             "np.array_equal({a}, {a})", "np.allclose({a}, {a})", "np.triu({a})", "np.diag({a})", "np.trace({a})",
@@ -494,7 +495,7 @@ class Generator(Chooser):
         if not isinstance(self.value(a), np.ndarray) or not v.ndim or not v.flags.writeable:
             return
         form = self.rng.choice((
-            "{a}.fill({s})", "{a}.sort()", "np.copyto({a}, {b})", "np.copyto({a}, {b}, where={a} > 0)",
+            "{a}.fill({s})", "{a}.sort(kind='stable')", "np.copyto({a}, {b})", "np.copyto({a}, {b}, where={a} > 0)",
             "np.put({a}, [0, {k}], {s})",
             "np.putmask({a}, {a} > 0, {s})", "np.place({a}, {a} > 1, [1, 2])", "{a}.flat[{k}] = {s}", "{a}.flat = {s}",
             "np.add.at({a}, [0, 0], 1)", "np.fill_diagonal({a}, {s})", "{a}.real = {s}", "{a}.imag = {s}",

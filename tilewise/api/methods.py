@@ -357,9 +357,11 @@ class Flat:
         if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):
             count = len(range(*key.indices(self.x.size)))
             if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
-                # As an array: its cast is unsafe, where a number's would complain.
                 array = type(value) is Array and not value._fixed
-                self.x.reshape(-1)[key] = value if array else np.asarray(rec.unwrap(value))  # type: ignore[attr-defined]
+                made = (
+                    value if array else np.asarray(rec.unwrap(value), self.x.dtype)
+                )  # NumPy's cast, and its complaint
+                self.x.reshape(-1)[key] = made  # type: ignore[attr-defined]
                 return
 
         def flat(nd: Any, key: Any, value: Any) -> None:
