@@ -1,6 +1,9 @@
 """Sessions, budgets, switches for honesty."""
 
+import copy
+import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,6 +133,21 @@ def test_a_product_of_truth_values_is_one_on_every_mesh() -> None:
     with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
         yes = tw.full((64,), True)
         assert (yes @ yes).dtype == bool and bool(yes @ yes)
+
+
+@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize("view", [".T", "[::-1]", "[1]", "[..., 0]", "[:, 1].T", ".transpose(1, 2, 0)[::-1]"])
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deep", "pickled"])
+def test_a_twin_of_a_view_lies_as_numpys(twin: Any, view: str, placed: bool) -> None:
+    def program(np):
+        x = np.arange(24.0).reshape(4, 3, 2).T + 1
+        return twin(eval(f"y{view}", {"y": tw.evaluate(x) if placed and np is tw else x}))
+
+    want = program(np)
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
+        got = program(tw)
+        assert got.strides == got.compute().strides == want.strides
+        np.testing.assert_array_equal(got, want)
 
 
 def test_progress_speaks_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
