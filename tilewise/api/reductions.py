@@ -86,7 +86,8 @@ def reduce_node(
         if not node.known:
             return None  # perhaps of nothing
         if _may_be_empty(node, axes):
-            return full(ops.reduced_shape(node.shape, axes, keepdims), first)
+            shape = ops.reduced_shape(node.shape, axes, keepdims)
+            return full(shape, first, ops.reduced_order(node, axes, keepdims))
     out = ops.reduce(node, f.__name__, axes, keepdims, acc)
     if first is not None:
         out = apply(f.__name__, (first, out), (out.dtype, out.dtype, out.dtype))
