@@ -357,11 +357,9 @@ class Flat:
         if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):
             count = len(range(*key.indices(self.x.size)))
             if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
-                array = type(value) is Array and not value._fixed
-                made = (
-                    value if array else np.asarray(rec.unwrap(value), self.x.dtype)
-                )  # NumPy's cast, and its complaint
-                self.x.reshape(-1)[key] = made  # type: ignore[attr-defined]
+                if type(value) is not Array or value._fixed:
+                    value = np.asarray(rec.unwrap(value), self.x.dtype)  # NumPy's cast, and its complaint
+                self.x.reshape(-1)[key] = value  # type: ignore[attr-defined]
                 return
 
         def flat(nd: Any, key: Any, value: Any) -> None:
