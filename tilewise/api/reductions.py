@@ -306,6 +306,8 @@ def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: 
         return None
     ddof = correction if correction is not NO else ddof
     node = node_for(a)
+    if node.ndim == 0 and axis is not None:
+        normalize_axis_tuple(axis, 0, "axis")  # as for mean
     if not node.known:
         return None
     axes = axes_of(axis, node.ndim)
