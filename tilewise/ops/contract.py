@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.ops.elementwise import cast, seen
+from tilewise.ir.order import Order, by_strides
+from tilewise.ops.elementwise import cast, small
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -132,15 +132,8 @@ def einsum(letters: str, operands: tuple[Node, ...], dtype: np.dtype[Any]) -> No
     shape = tuple(sizes[c] for c in out)
     order = None
     if len(shape) > 1:
-        order = _small_order(letters, tuple(_small(x) for x in operands))
+        order = _small_order(letters, tuple(small(x) for x in operands))
     return intern(Contract(letters, "einsum"), tuple(cast(x, dtype) for x in operands), shape, dtype, order)
-
-
-def _small(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides of an array of ones and twos that lies in memory as the node does."""
-    shape = tuple(1 if d == 1 else 2 for d in node.shape)
-    strides = strides_of(shape, 8, node.order)
-    return shape, tuple(0 if d == 1 else s for d, s in zip(seen(node), strides, strict=True))
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, Shape, intern
-from tilewise.ir.order import Order, broadcast_order
+from tilewise.ir.order import Order, broadcast_order, strides_of
 from tilewise.ir.scalar import Scalar, scalar
 from tilewise.ops.views import Window
 
@@ -110,6 +110,13 @@ def seen(node: Node) -> Shape:
     if type(op) is Window and 0 in op.strides:
         return tuple(1 if s == 0 else d for s, d in zip(op.strides, node.shape, strict=True))
     return node.shape
+
+
+def small(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of an array of ones and twos that lies in memory as the node does (8 bytes each)."""
+    shape = tuple(1 if d == 1 else 2 for d in node.shape)
+    strides = strides_of(shape, 8, node.order)
+    return shape, tuple(0 if d == 1 else s for d, s in zip(seen(node), strides, strict=True))
 
 
 def walked(node: Node) -> Order:
