@@ -276,6 +276,8 @@ def differs(name: str, got: Any, want: Any, layout: bool = True) -> Difference |
         if type(got) is not type(want) or len(got) != len(want):
             return Difference("type", name, f"{got!r} instead of {want!r}")
         return next((d for g, w in zip(got, want, strict=True) if (d := differs(name, g, w, layout))), None)
+    if type(want) is complex and isinstance(got, Array):
+        want = numpy.complex128(want)  # 1j + float64: Python's own complex takes NumPy's number for a float
     if not isinstance(want, numpy.ndarray | numpy.generic):
         ok = type(got) is type(want) and (got == want or (got != got and want != want))
         return None if ok else Difference("number", name, f"{got!r} instead of {want!r}")
