@@ -1,6 +1,9 @@
 """Sessions, budgets, switches for honesty."""
 
+import copy
+import pickle
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +107,47 @@ def test_no_layout_changes_a_result(seed: int, workers: int) -> None:
         got = tw.compute(*program(tw))
     for a, b in zip(want, got, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [1, 2, 4])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", ["inner", "dot", "tensordot"])
+def test_a_product_cut_into_numbers_has_numpys_zero(name: str, rows: int, length: int) -> None:
+    def program(np):
+        a, b = np.ones((rows, length)), np.full((length, 1), -0.0)
+        return {
+            "inner": lambda: np.inner(a, b.T),
+            "dot": lambda: np.dot(a, b),
+            "tensordot": lambda: np.tensordot(a, b, 1),
+        }[name]()
+
+    want = program(np)
+    for seed in range(4):
+        many = tw.session(engine="virtual", workers=2)
+        with tw.config(eager_bytes=0, blocks=3), many, tw.testing.random_layouts(seed):
+            got = program(tw).compute()
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def test_a_product_of_truth_values_is_one_on_every_mesh() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
+        yes = tw.full((64,), True)
+        assert (yes @ yes).dtype == bool and bool(yes @ yes)
+
+
+@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize("view", [".T", "[::-1]", "[1]", "[..., 0]", "[:, 1].T", ".transpose(1, 2, 0)[::-1]"])
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deep", "pickled"])
+def test_a_twin_of_a_view_lies_as_numpys(twin: Any, view: str, placed: bool) -> None:
+    def program(np):
+        x = np.arange(24.0).reshape(4, 3, 2).T + 1
+        return twin(eval(f"y{view}", {"y": tw.evaluate(x) if placed and np is tw else x}))
+
+    want = program(np)
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
+        got = program(tw)
+        assert got.strides == got.compute().strides == want.strides
+        np.testing.assert_array_equal(got, want)
 
 
 def test_progress_speaks_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:

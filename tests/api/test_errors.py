@@ -60,3 +60,18 @@ def test_a_late_error_names_where_it_was_recorded_and_loses_nothing() -> None:
             y.compute()
         assert any(__file__ in note for note in caught.value.__notes__)
         assert x.compute().tolist() == [0, 1, 2]
+
+
+def test_a_subclass_is_refused_with_what_to_do_instead() -> None:
+    with pytest.raises(
+        TypeError, match=r"no subclasses, got class Mine\. Keep an array in an attribute .*view\(Mine\)"
+    ):
+        type("Mine", (tilewise.ndarray,), {})
+
+
+def test_a_view_of_another_class_is_refused_with_what_to_do_instead() -> None:
+    mine = type("Mine", (numpy.ndarray,), {})
+    x = tilewise.arange(3)
+    for view in (lambda: x.view(mine), lambda: x.view(type=mine)):
+        with pytest.raises(TypeError, match=r"got class Mine\. Use numpy\.asarray\(x\)\.view\(Mine\)"):
+            view()

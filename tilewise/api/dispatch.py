@@ -211,7 +211,7 @@ def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any])
         forcing.force(target)
         if meta(target).flags.writeable:
             target._cell.own()
-        plain = tuple(meta(a) if type(a) is Array else rec.unwrap(a) for a in args)
+        plain = tuple(meta(a) if type(a) is Array and not a._fixed else rec.unwrap(a) for a in args)
         return rec.wrap(func(*plain, **more), [target])
 
 

@@ -203,7 +203,9 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
     d = np.result_type(*(v.dtype if hasattr(v, "dtype") else v for v in (a, low, high) if v is not None))
     if not rec.numeric(d) or d.kind == "c":
         return NotImplemented
-    x = a if type(a) is not Array or a.dtype == d else a.astype(d)  # type: ignore[attr-defined]
+    x = a
+    if type(a) is Array and a.dtype != d:  # in the memory order of a ufunc's result, which is not astype's
+        x = rec.record(apply("positive", (rec.as_node(a),), (d, d)), fixed=a._fixed)
     numbers = type(low) in (int, float) and type(high) in (int, float)
     for bound, worse, best in ((low, np.less, np.maximum), (high, np.greater, np.minimum)):
         if numbers and bound == bound and d.kind == "f":
@@ -226,9 +228,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         or not all(rec.numeric(x.dtype) for x in arrays)
     ):
         return NotImplemented
-    if (type(src) is not Array and (np.ndim(src) == 0 or np.asarray(src).dtype == BOOL)) or getattr(
-        src, "dtype", None
-    ) == BOOL:
+    number = src._fixed and not np.can_cast(src.dtype, dst.dtype) if type(src) is Array else np.ndim(src) == 0
+    if number or (src.dtype if type(src) is Array else np.asarray(src).dtype) == BOOL:
         if type(src) is int and dst.dtype.kind in "iu":
             np.array(src, dst.dtype)  # NumPy's OverflowError, if it does not fit
         src = np.asarray(rec.unwrap(src))

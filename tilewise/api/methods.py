@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import isclass
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,12 @@ def rounded(self: Array, ndigits: Any = None) -> Any:
 def view(self: Array, dtype: Any = None, type: Any = None) -> Array:
     """Another handle on the same memory, or the memory seen as another dtype."""
     nd = meta(self)
+    for given in (dtype, type):
+        if isclass(given) and issubclass(given, np.ndarray) and given is not np.ndarray:
+            cure = f"Use numpy.asarray(x).view({given.__name__})"
+            raise TypeError(message("a view has Tilewise's own class", got=f"class {given.__name__}", cure=cure))
+    if dtype is Array or dtype is np.ndarray:
+        dtype = None
     if self._fixed and dtype is None:
         return self
     return views.on_cell(self._cell, nd.view() if dtype is None else nd.view(dtype))  # type: ignore[attr-defined]
@@ -223,8 +230,9 @@ def _set(part: Any) -> Any:
             raise AttributeError(f"attribute '{part.__name__}' of 'numpy.generic' objects is not writable")
         if part is imag and self.dtype.kind != "c":
             raise TypeError("array does not have imaginary part to set")
-        # As an array: its cast is unsafe, where a Python number's would complain.
-        assign(part(self), value if type(value) is Array else np.asarray(rec.unwrap(value)))
+        # As an array: its cast is unsafe, where a number's would complain.
+        array = type(value) is Array and not value._fixed
+        assign(part(self), value if array else np.asarray(rec.unwrap(value)))
 
     return setter
 
@@ -400,6 +408,8 @@ class Flat:
         if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):
             count = len(range(*key.indices(self.x.size)))
             if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
+                if type(value) is not Array or value._fixed:
+                    value = np.asarray(rec.unwrap(value), self.x.dtype)  # NumPy's cast, and its complaint
                 self.x.reshape(-1)[key] = value  # type: ignore[attr-defined]
                 return
 

@@ -86,7 +86,8 @@ def reduce_node(
         if not node.known:
             return None  # perhaps of nothing
         if _may_be_empty(node, axes):
-            return full(ops.reduced_shape(node.shape, axes, keepdims), first)
+            shape = ops.reduced_shape(node.shape, axes, keepdims)
+            return full(shape, first, ops.reduced_order(node, axes, keepdims))
     out = ops.reduce(node, f.__name__, axes, keepdims, acc)
     if first is not None:
         out = apply(f.__name__, (first, out), (out.dtype, out.dtype, out.dtype))
@@ -305,6 +306,8 @@ def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: 
         return None
     ddof = correction if correction is not NO else ddof
     node = node_for(a)
+    if node.ndim == 0 and axis is not None:
+        normalize_axis_tuple(axis, 0, "axis")  # as for mean
     if not node.known:
         return None
     axes = axes_of(axis, node.ndim)

@@ -78,7 +78,7 @@ def explain(
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
-    plan, nodes, wanted = forcing.plan_of(arrays, shape, machine)
+    plan, nodes, wanted = forcing.plan_of(arrays, shape, machine, budget)
     at = {n: i for i, n in enumerate(nodes)}
 
     def locate(x: Any) -> int | None:

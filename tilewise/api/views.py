@@ -69,7 +69,7 @@ _metadata: tuple[Any, ...] = (
 )  # fmt: skip
 for _m in _metadata:
     implements(_m, view=True)(_on_metadata(_m))
-implements(np.isscalar, view=True)(lambda element: False)
+implements(np.isscalar, view=True)(lambda element: element._fixed)
 implements(np.iterable, view=True)(lambda y: y.ndim > 0)
 
 

@@ -191,9 +191,10 @@ def reduce(self: Array) -> Any:
         return (_rebuild_known, (meta(self).copy(order="A"), self._fixed))
     node: Node = node_of(self)
     if any(n.value is not None and not isinstance(n.value, np.ndarray) for n in walk([node])):
-        return (_rebuild_known, (forcing.fetch(self).copy(order="A"), self._fixed))  # it lies on workers
-    if node.known and not meta(self).flags.forc:
-        node = copy_node(node, None)  # as NumPy's pickles: C or Fortran order
+        here = forcing.fetch(self)  # it lies on workers
+        return (_rebuild_known, (here.copy(order="F" if meta(self).flags.fnc else "C"), self._fixed))
+    if node.known and (node is not self._cell.node or not meta(self).flags.forc):
+        node = copy_node(node, node.order if meta(self).flags.fnc else None)  # as NumPy's pickles: C or Fortran order
     return (_rebuild_pending, (freeze([node]), self._fixed))
 
 

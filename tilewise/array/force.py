@@ -250,7 +250,9 @@ def plan_mesh(
             where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
             leaves.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
-    plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings)
+    session = current_session()
+    memory = None if session is None else session.memory
+    plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
     return plan, leaves, consts
 
 
@@ -383,7 +385,9 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     return out
 
 
-def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED) -> tuple[Any, list[Node], list[int]]:
+def plan_of(
+    arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
+) -> tuple[Any, list[Node], list[int]]:
     """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
     with LOCK:
         settings = current()
@@ -403,7 +407,7 @@ def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED
                 values = [n.value] if cluster is None or not here else _nearest(n, cluster)
                 where[n] = tuple(v.layout if here and isinstance(v, Remote) else OnDriver() for v in values)
         with _longest(nodes):
-            plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine)
+            plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine, memory)
         return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]
 
 

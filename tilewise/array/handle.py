@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.cell import ND, Cell, address, root
+from tilewise.errors import message
 from tilewise.ir.node import Node
 from tilewise.ops.views import Window, strided, view
 
@@ -53,6 +54,16 @@ class Array:
         snapshot = nd.copy(order="K")
         snapshot.flags.writeable = False  # a write could not reach the memory it was made from
         return from_buffer(snapshot)
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError(
+            message(
+                "Tilewise's arrays have no subclasses",
+                got=f"class {cls.__name__}",
+                cure="Keep an array in an attribute of your class, or derive it from numpy.ndarray and use "
+                f"numpy.asarray(x).view({cls.__name__})",
+            )
+        )
 
     # -- metadata: never computes, except where a mask decides a length --------------------------------------------
 

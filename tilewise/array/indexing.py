@@ -18,7 +18,8 @@ from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
-from tilewise.ir.order import Order, by_strides, strides_of
+from tilewise.ir.order import Order, by_strides
+from tilewise.ops.elementwise import small
 from tilewise.ops.index import Gather, compress
 from tilewise.ops.views import view
 
@@ -312,16 +313,13 @@ def _gather_order(base: Node, probe: list[Any], arrays: list[Node]) -> Order:
             key.append(p if p is None or p is Ellipsis else "a" if isinstance(p, np.ndarray) else "i")
         used = len(probe) - sum(q is None or q is Ellipsis for q in probe)
         axis += base.ndim - used if p is Ellipsis else p is not None
-    kinds = tuple((tuple(min(d, 2) for d in n.dims), n.order) for n in (base, *arrays))
-    return _small_order(tuple(key), kinds)
+    return _small_order(tuple(key), tuple(small(n) for n in (base, *arrays)))
 
 
 @functools.lru_cache(maxsize=1024)
-def _small_order(key: tuple[Any, ...], kinds: tuple[tuple[tuple[int, ...], Order], ...]) -> Order:
+def _small_order(key: tuple[Any, ...], kinds: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Order:
     """The same for axes of at most two elements: NumPy shows it."""
-    base, *index = [np.ndarray(s, np.intp, strides=strides_of(s, np.intp().itemsize, o)) for s, o in kinds]
-    for a in index:
-        a[...] = 0
+    base, *index = [np.ndarray(shape, np.int64, np.zeros(2 ** len(shape)), 0, strides) for shape, strides in kinds]
     rest = iter(index)
     parts = [slice(0, p) if isinstance(p, int) else next(rest) if p == "a" else 0 if p == "i" else p for p in key]
     made = base[tuple(parts)]

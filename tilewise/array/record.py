@@ -237,10 +237,10 @@ def numeric(*dtypes: np.dtype[Any]) -> bool:
 
 
 def unwrap(value: Any) -> Any:
-    """NumPy's view of an argument: Arrays become ndarrays (computed if pending), containers are followed."""
+    """NumPy's view of an argument: Arrays become ndarrays or scalars (computed if pending), containers are followed."""
     t = type(value)
     if t is Array:
-        return forcing.force(value)
+        return forcing.force(value)[()] if value._fixed else forcing.force(value)
     if t is list or t is tuple:
         return t(unwrap(v) for v in value)
     if t is dict:

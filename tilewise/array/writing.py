@@ -36,8 +36,8 @@ def assign(x: Array, value: Any, casting: str = "unsafe") -> None:
     check_writable(x)
     if type(value) is Array and value._cell is x._cell and same_window(x, value):
         return  # what `x[k] += v` ends with: the view has been written already
-    if type(value) is Array and value._fixed and x.dtype.kind in "iu" and value.dtype.kind in "fc":
-        value = forcing.force(value)[()]  # NumPy refuses numbers that are no integers: NaN, infinity
+    if type(value) is Array and value._fixed and x.dtype.kind in "iu" and not np.can_cast(value.dtype, x.dtype):
+        value = forcing.force(value)[()]  # NumPy refuses numbers that do not fit: too large, NaN, infinity
     target = rec.known(x)
     is_array = type(value) is Array
     source = rec.known(value) if is_array else value

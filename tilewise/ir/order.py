@@ -35,13 +35,15 @@ def by_strides(shape: Sequence[Any], strides: Sequence[int]) -> Order:
 
 
 def strides_of(shape: Sequence[int], itemsize: int, order: Order) -> tuple[int, ...]:
-    """Strides of a contiguous array in that order."""
+    """Strides of a contiguous array in that order; NumPy gives new memory without elements none."""
     n = len(shape)
     out = [0] * n
+    if 0 in shape:
+        return tuple(out)
     step = itemsize
     for axis in reversed(order or range(n)):
         out[axis] = step
-        step *= max(shape[axis], 1)
+        step *= shape[axis]
     return tuple(out)
 
 

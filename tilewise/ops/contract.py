@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.ops.elementwise import cast
+from tilewise.ir.order import Order, by_strides
+from tilewise.ops.elementwise import cast, small
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -25,9 +25,15 @@ class Contract(Op):
     letters: str
     how: str
     axes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    part: bool = False  # of a larger product
     name = "contract"
 
     def numpy(self, *arrays: Any) -> Any:
+        made = self._whole(*arrays)
+        # NumPy multiplies 1 x 1 matrices as numbers, which may give -0.0; all other products are sums that begin at 0.
+        return made + made.dtype.type(0) if self.part and made.size == 1 else made
+
+    def _whole(self, *arrays: Any) -> Any:
         if self.how == "matmul":
             return np.matmul(*arrays)
         if self.how == "dot":
@@ -126,16 +132,14 @@ def einsum(letters: str, operands: tuple[Node, ...], dtype: np.dtype[Any]) -> No
     shape = tuple(sizes[c] for c in out)
     order = None
     if len(shape) > 1:
-        order = _small_order(letters, tuple((tuple(min(d, 2) for d in x.shape), x.order) for x in operands))
+        order = _small_order(letters, tuple(small(x) for x in operands))
     return intern(Contract(letters, "einsum"), tuple(cast(x, dtype) for x in operands), shape, dtype, order)
 
 
 @functools.lru_cache(maxsize=256)
-def _small_order(letters: str, kinds: tuple[tuple[tuple[int, ...], Order], ...]) -> Order:
+def _small_order(letters: str, kinds: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Order:
     """The memory order einsum gives its result, shown by NumPy on axes of at most two elements."""
-    operands = [np.ndarray(s, np.float64, strides=strides_of(s, 8, o)) for s, o in kinds]
-    for a in operands:
-        a[...] = 1.0
+    operands = [np.ndarray(shape, np.float64, np.ones(2 ** len(shape)), 0, strides) for shape, strides in kinds]
     made = Contract(letters, "einsum").numpy(*operands)
     return by_strides(made.shape, made.strides)
 

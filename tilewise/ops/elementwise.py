@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, Shape, intern
-from tilewise.ir.order import Order, broadcast_order
+from tilewise.ir.order import Order, broadcast_order, strides_of
 from tilewise.ir.scalar import Scalar, scalar
 from tilewise.ops.views import Window
 
@@ -94,17 +94,34 @@ def cast(node: Node, dtype: np.dtype[Any]) -> Node:
     return intern(map_op("cast", dtype), (node,), node.shape, dtype, node.order)
 
 
-def _seen(node: Node) -> Shape:
-    """The shape as NumPy's iterator sees it: an axis repeated by a view has no say in the memory order."""
+def strideless(node: Node) -> bool:
+    """Whether it is new memory without elements."""
+    return 0 in node.shape and type(node.op) is not Window
+
+
+def seen(node: Node) -> Shape:
+    """The shape as NumPy's iterator sees it: an axis without a stride has no say in the memory order.
+
+    A view that repeats an axis gives it none, and neither does new memory without elements.
+    """
     op = node.op
+    if strideless(node):
+        return (1,) * node.ndim
     if type(op) is Window and 0 in op.strides:
         return tuple(1 if s == 0 else d for s, d in zip(op.strides, node.shape, strict=True))
     return node.shape
 
 
+def small(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of an array of ones and twos that lies in memory as the node does (8 bytes each)."""
+    shape = tuple(1 if d == 1 else 2 for d in node.shape)
+    strides = strides_of(shape, 8, node.order)
+    return shape, tuple(0 if d == 1 else s for d, s in zip(seen(node), strides, strict=True))
+
+
 def walked(node: Node) -> Order:
     """The memory order NumPy gives a result that is made by walking over one operand."""
-    return node.order and broadcast_order(node.ndim, [(_seen(node), node.order)])
+    return node.order and broadcast_order(node.ndim, [(seen(node), node.order)])
 
 
 def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], which: int = 0) -> Node:
@@ -118,7 +135,7 @@ def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], wh
     inputs = args
     for i, a in enumerate(args):
         if a.order is not None and order is None:
-            order = broadcast_order(len(shape), [(_seen(x), x.order) for x in args])
+            order = broadcast_order(len(shape), [(seen(x), x.order) for x in args])
         if a.dtype is not loop[i] and a.dtype != loop[i]:
             inputs = (*inputs[:i], cast(a, loop[i]), *inputs[i + 1 :])
     return intern(map_op(name, loop[len(args) + which], which), inputs, shape, loop[len(args) + which], order)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, joined_order
-from tilewise.ops.elementwise import cast
+from tilewise.ops.elementwise import cast, strideless
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def concat(nodes: tuple[Node, ...], axis: int, dtype: np.dtype[Any]) -> Node:
     first = nodes[0].shape
     total = sum(n.shape[axis] for n in nodes)
     shape = (*first[:axis], total, *first[axis + 1 :])
-    order = joined_order(len(shape), [(n.shape, n.order) for n in nodes])
+    order = joined_order(len(shape), [(n.shape, None if strideless(n) else n.order) for n in nodes])
     return intern(Concat(axis), tuple(cast(n, dtype) for n in nodes), shape, dtype, order)
 
 

@@ -7,7 +7,8 @@ and an operator adapted to where the block lies.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tilewise.ir.order import Order, strides_of
 from tilewise.layout import Box, Layout, Mesh, Shard, Tariff, blocked, held_box, owned_box, route, shards
 from tilewise.layout import Exchange as Move
 from tilewise.ops.const import Const
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
@@ -241,6 +243,13 @@ def _(op: Reshape, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) 
 @adapt.register
 def _(op: Arange, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
     return Arange(op.first, op.second, dims[0], op.dtype, plan.box(pos, block)[0][0])
+
+
+@adapt.register
+def _(op: Contract, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    cut = any(shards(plan.layouts[p]) for p in plan.specs[pos].inputs)
+    whole = all(math.prod(plan.specs[p].shape) == 1 for p in plan.specs[pos].inputs)
+    return replace(op, part=True) if cut and not whole else op
 
 
 @adapt.register
