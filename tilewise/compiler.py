@@ -7,6 +7,7 @@ buffers. On a mesh, layouts depend on sizes and offsets, so the key has them; sc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Pass, Step, Write
 from tilewise.solver.choose import choose
+from tilewise.solver.problem import Infeasible
 
 MAX_PLANS = 2048  # plans kept; a program that makes more structures than this is not a loop
 
@@ -150,7 +152,8 @@ def prepare_mesh(
         planned_count += 1
         plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
         if memory is not None and settings.layout_seed is None and mesh_peak(plan) > memory:
-            plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, memory)
+            with suppress(Infeasible):  # whoever runs the plan says what it needs
+                plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, memory)
         _remember(_mesh_plans, key, plan)
     return plan
 
