@@ -2,6 +2,8 @@
 
 While an operator runs, a worker has its operands as it asks for them, its result, and everything made before that is
 still needed. Results of elementwise operators with one elementwise user are not counted: they are fused, never stored.
+What a value was converted from is there as well while that is done, so conversions that alone need more are forbidden.
+The real peak of a plan is looked at afterwards (plan/memory.py).
 """
 
 from __future__ import annotations
@@ -13,11 +15,36 @@ import numpy as np
 from tilewise.layout import Layout, OnDriver, local_dims
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Reduce
-from tilewise.solver.model import Model, needs
-from tilewise.solver.problem import Ints, Limit
+from tilewise.solver.model import Model, Slots, needs
+from tilewise.solver.problem import INF, Ints, Limit, Problem
 
 
-def limits_of(model: Model, budget: int) -> list[Limit]:
+def within(model: Model, budget: int) -> Problem:
+    """The model's problem under a budget."""
+    return Problem(model.problem.unary, _possible(model, budget), _limits(model, budget))
+
+
+def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
+    """The tables of pairs, without conversions that need more than there is: what is converted, and what it becomes."""
+    pairs = dict(model.problem.pairs)
+    for i, mine in model.choices.items():
+        users = model.graph.items[i].users
+        if i in model.held_at:
+            other, rows = model.held_at[i], list(model.holdings[i].sets)
+        elif len(users) == 1 and i not in model.wanted:
+            other, rows = model.rule_at[users[0]], needs(model.choices[users[0]], _slots(model, i, users[0]))
+        else:
+            continue
+        made = [{x: _bytes(model, i, x) for x in {r.out, *row}} for r in mine.rules for row in rows]
+        heavy = np.array([sum(sizes.values()) > budget for sizes in made]).reshape(len(mine.rules), len(rows))
+        key = (model.rule_at[i], other)
+        if heavy.any():
+            key, heavy = (key, heavy) if key[0] < key[1] else (key[::-1], heavy.T)
+            pairs[key] = np.where(heavy, INF, pairs[key])
+    return pairs
+
+
+def _limits(model: Model, budget: int) -> list[Limit]:
     """What may be held at each operator."""
     items = model.graph.items
     last = {i: max(x.users, default=i) for i, x in enumerate(items)}
@@ -63,11 +90,13 @@ def _stored(model: Model, i: int) -> tuple[int, Ints] | None:
 
 def _asked(model: Model, user: int, i: int) -> Ints:
     """Bytes of an operand as each rule of its only user asks for it, beyond what is stored of it anyway."""
-    uses = model.graph.items[user].uses
-    slots = tuple((k, use.alias) for k, use in enumerate(uses) if use.item == i)
     made = isinstance(model.graph.items[i].node.op, Map)
-    rows = needs(model.choices[user], slots)
+    rows = needs(model.choices[user], _slots(model, i, user))
     return np.array([0 if made else sum(_bytes(model, i, x) for x in row) for row in rows], dtype=np.int64)
+
+
+def _slots(model: Model, i: int, user: int) -> Slots:
+    return tuple((k, use.alias) for k, use in enumerate(model.graph.items[user].uses) if use.item == i)
 
 
 def _bytes(model: Model, i: int, layout: Layout) -> int:

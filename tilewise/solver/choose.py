@@ -14,7 +14,7 @@ from tilewise.cost.model import Machine
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, reduction
 from tilewise.ops.rules import rules
-from tilewise.solver.budget import limits_of
+from tilewise.solver.budget import within
 from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
 from tilewise.solver.holding import Held
 from tilewise.solver.model import Model, kind_of, model_of, settle, small_bytes
@@ -41,7 +41,7 @@ def choose(
         return _by_chance(graph, ends, sources, mesh, machine, random.Random(seed))
     model = model_of(graph, ends, sources, mesh, machine)
     if memory is not None:
-        model.problem = replace(model.problem, limits=limits_of(model, memory))
+        model.problem = within(model, memory)
     found = solve(model.problem, SECONDS)
     return replace(placed(model, found.values, ends), choice=Choice(model, found))
 
