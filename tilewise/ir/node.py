@@ -238,7 +238,10 @@ def freeze(roots: Sequence[Node]) -> tuple[list[Any], list[int]]:
         for d in n.shape:
             if type(d) is Length and d not in lengths and d.mask in at:
                 lengths[d] = at[d.mask]
-        shape = tuple(("len", lengths.get(d), d.value) if type(d) is Length else d for d in n.shape)
+        # Where the mask is not in the graph any more, the length has been counted.
+        shape = tuple(
+            d if type(d) is not Length else ("len", lengths[d], d.value) if d in lengths else d.count() for d in n.shape
+        )
         known = n.value is not None
         ins = () if known else tuple(at[x] for x in n.inputs)
         rows.append((n.value if known else n.op, ins, shape, n.dtype, n.order, n.site))
