@@ -93,13 +93,13 @@ class Search:
     def finish(self, kernel: Kernel, widest: float) -> Proof | None:
         """Solve a kernel outright by elimination, if no table grows too large."""
         names, unary, pairs = kernel.flat()
-        found = elimination_order([len(table) for table in unary], pairs, widest)
-        if found is None:
+        order = elimination_order([len(table) for table in unary], pairs, widest)
+        if order is None:
             return None
-        done = Elimination(unary, pairs, found[0])
+        done = Elimination(unary, pairs, order)
         cost = done.bound + kernel.constant
         self.offer(cost, lambda: extended(kernel, names, done.values()))
-        return [*kernel.steps, Order([names[v] for v in found[0]])], cost
+        return [*kernel.steps, Order([names[v] for v in order])], cost
 
     def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
         """Message passing until the gap is closed, or hardly gets smaller."""

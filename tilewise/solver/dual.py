@@ -6,7 +6,7 @@ least entries of all tables is a lower bound, exact in integers whatever was mov
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -57,12 +57,16 @@ class Dual:
         count = len(self.size)
         part = np.empty(int(self.size.max(initial=0)), dtype=np.int64)
         forward, backward = (
-            [array.ctypes.data for array in (self.size, self.at, *halves, self.share, self.unary, self.tables, part)]
+            self.addresses((self.size, self.at, *halves, self.share, self.unary, self.tables, part))
             for halves in (self._forward, self._backward)
         )
         for _ in range(rounds):
             sweep(count, 0, *forward)
             sweep(count, 1, *backward)
+
+    def addresses(self, arrays: Iterable[Ints]) -> list[int]:
+        """Where arrays lie: looking that up at each call would take longer than a small sweep."""
+        return [array.ctypes.data for array in arrays]
 
     def bound(self) -> int:
         return bound(len(self.size), len(self.edges), self.size, self.at, self.start, self.unary, self.tables)

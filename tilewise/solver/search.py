@@ -56,10 +56,10 @@ def solve(problem: Problem, seconds: float | None = None, start: Sequence[int] |
     """
     begin = perf_counter()
     safe = _Safe(problem)
-    found = elimination_order([len(table) for table in problem.unary], problem.pairs, DIRECT)
-    if found is not None:
-        done = Elimination(safe.unary, safe.pairs, found[0])
-        proof = Certificate((Order(found[0]),), ceiling=safe.ceiling)
+    order = elimination_order([len(table) for table in problem.unary], problem.pairs, DIRECT)
+    if order is not None:
+        done = Elimination(safe.unary, safe.pairs, order)
+        proof = Certificate((Order(order),), ceiling=safe.ceiling)
         free = _solution(problem, done.values(), done.bound, proof, "elimination")
     else:
         share = 0.5 if problem.limits else 1.0
