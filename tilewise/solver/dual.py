@@ -61,8 +61,8 @@ class Dual:
             for halves in (self._forward, self._backward)
         )
         for _ in range(rounds):
-            sweep(count, 0, *forward)
-            sweep(count, 1, *backward)
+            sweep.at(count, 0, *forward)
+            sweep.at(count, 1, *backward)
 
     def addresses(self, arrays: Iterable[Ints]) -> list[int]:
         """Where arrays lie: looking that up at each call would take longer than a small sweep."""
