@@ -136,9 +136,8 @@ class Search:
         return []
 
     def weight(self, kernel: Kernel, v: int) -> int:
-        """How much a choice of v decides: what its second best value costs."""
-        costs = kernel.unary[v]
-        return int(np.partition(costs, 1)[1] - costs.min()) if len(costs) > 1 else -1
+        """How much a choice of v decides: what its tables can cost."""
+        return sum(int(np.ptp(table)) for table in kernel.near[v].values()) if len(kernel.unary[v]) > 1 else -1
 
     def branch(self, kernel: Kernel, bound: int) -> Proof:
         """One part per value of the variable with most weight; the cheapest first."""
