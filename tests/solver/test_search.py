@@ -124,6 +124,19 @@ def test_the_gap_is_honest_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert open_gaps  # Some were really cut short.
 
 
+def test_what_is_too_deep_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in WAYS["branch"].items():
+        monkeypatch.setattr(search if name == "DIRECT" else branch, name, value)
+    monkeypatch.setattr(branch, "DEEPEST", 0)
+    left = 0
+    for seed in range(10):
+        problem = random_problem(seed, variables=9, values=4, density=0.9)
+        found = verified(problem)
+        assert found.bound <= cost_of(problem, brute_force(problem)) <= found.cost
+        left += not found.proved
+    assert left
+
+
 def test_time_is_kept() -> None:
     problem = build(random_program(2, 200), Mesh((8,), work=True), budget=0.1)
     solve(problem, seconds=0.1)  # compiles

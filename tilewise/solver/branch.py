@@ -29,6 +29,7 @@ ROOT_STALL = 0.002  # the same at the root, where more rounds pay
 FEW = 40  # variables: for more, the frontier search is not tried
 BEAM = 64  # states of the frontier search: enough for a good plan
 WIDTH = 4096  # states: with more, branching is cheaper
+DEEPEST = 150  # choices in a row, within what Python may nest; what is deeper stays open
 MANY = 0.05  # of all values: so many must go for another round at the same node
 
 Proof = tuple[list[Step], int]  # steps, and the bound that they show
@@ -57,8 +58,9 @@ class Search:
         """A bound of at least this shows that nothing is better than the best known."""
         return 1 << 60 if self.cost is None else self.cost - self.unit + 1
 
-    def explore(self, kernel: Kernel, stall: float = ROOT_STALL) -> Proof:
+    def explore(self, kernel: Kernel, depth: int = 0) -> Proof:
         """A proof for a kernel, and the best assignment on the way."""
+        stall = STALL if depth else ROOT_STALL
         self.nodes += 1
         while True:
             if not self.reduce(kernel):
@@ -79,7 +81,7 @@ class Search:
             if not kernel.over({v: places for v, places in over.items() if places}):
                 return kernel.steps, self.enough()
             if sum(map(len, over.values())) < MANY * len(dual.unary):
-                return self.last(kernel, bound)
+                return self.last(kernel, bound, depth)
 
     def few(self) -> int:
         """Up to how many variables a good plan is looked for by the frontier search."""
@@ -113,7 +115,7 @@ class Search:
             if gap <= 0 or bound - before <= stall * gap or self.late():
                 return bound
 
-    def last(self, kernel: Kernel, bound: int) -> Proof:
+    def last(self, kernel: Kernel, bound: int, depth: int) -> Proof:
         """What is done when bounds do not help any more: all partial assignments if they are few, else branching."""
         if not self.reduce(kernel):
             return kernel.steps, self.enough()
@@ -121,7 +123,7 @@ class Search:
             shown = self.frontier(kernel, WIDTH)
             if shown >= self.enough() or (self.late() and shown > bound):
                 return [*kernel.steps, certificate.Frontier(sorted(kernel.unary))], shown
-        return self.finish(kernel, WIDE) or self.branch(kernel, bound)
+        return self.finish(kernel, WIDE) or self.branch(kernel, bound, depth)
 
     def frontier(self, kernel: Kernel, width: int) -> int:
         """Search all partial assignments, up to `width` at a time. The bound that this shows."""
@@ -139,7 +141,7 @@ class Search:
         """How much a choice of v decides: what its tables can cost."""
         return sum(int(np.ptp(table)) for table in kernel.near[v].values()) if len(kernel.unary[v]) > 1 else -1
 
-    def branch(self, kernel: Kernel, bound: int) -> Proof:
+    def branch(self, kernel: Kernel, bound: int, depth: int) -> Proof:
         """One part per value of the variable with most weight; the cheapest first."""
         v = max(kernel.unary, key=lambda v: (self.weight(kernel, v), len(kernel.near[v]), -v))
         costs = kernel.unary[v] - kernel.unary[v].min()
@@ -149,8 +151,8 @@ class Search:
             twin.drop(v, [a for a in range(len(costs)) if a != place])
             steps: list[Step] = []
             shown = bound + int(costs[place])
-            if shown < self.enough() and not self.late():
-                steps, shown = self.explore(twin, STALL)
+            if shown < self.enough() and not self.late() and depth < DEEPEST:
+                steps, shown = self.explore(twin, depth + 1)
             parts.append(((kernel.left[v][place],), tuple(steps)))
             least = min(least, shown)
         return [*kernel.steps, Branch(v, tuple(parts))], least
