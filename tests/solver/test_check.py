@@ -47,6 +47,7 @@ def test_true_claims() -> None:
     claim(Order((2, 0, 1)), scale=8, multipliers=(0, 0))
     claim(Frontier((1, 2, 0)), hard=True)
     claim(Eliminate(2), Eliminate(0), Eliminate(1))
+    claim(Eliminate(2), Eliminate(0), Eliminate(1), Frontier(()))
     claim(Split(2, 1), Dominated(2, 1, 0), Order((0, 1, 2)))
     claim(Branch(1, (((0,), (Order((0, 1, 2)),)), ((1,), ()))))
     claim(Over(((2, 1),)), Order((0, 1, 2)))
@@ -57,6 +58,7 @@ def test_true_claims() -> None:
 FALSE = [
     ("the bound is above the least cost", [Order((0, 1, 2))], {"bound": 4}),
     ("nothing is shown", [], {}),
+    ("nothing is left, and too little", [Eliminate(2), Eliminate(0), Eliminate(1), Frontier(())], {"bound": 4}),
     ("a variable is missing", [Order((0, 1))], {}),
     ("a variable comes twice", [Order((0, 1, 1))], {}),
     ("a variable is missing from the frontier", [Frontier((0, 1))], {}),
