@@ -37,8 +37,6 @@ def test_native_code_is_the_python_code(monkeypatch: pytest.MonkeyPatch) -> None
         return self.python(*arguments)
 
     monkeypatch.setattr(Native, "__call__", interpreted)
-    monkeypatch.setattr(Native, "at", interpreted)
-    monkeypatch.setattr(Dual, "addresses", lambda self, arrays: list(arrays))
     assert run() == compiled
 
 

@@ -53,10 +53,6 @@ class Native:
     def __call__(self, *arguments: NDArray[Any] | int) -> int:
         return self._code(*[a if isinstance(a, int) else a.ctypes.data for a in arguments])
 
-    def at(self, *arguments: int) -> int:
-        """The same with the addresses of arrays, for calls in a row."""
-        return self._code(*arguments)
-
 
 class _Writer(ast.NodeVisitor):
     """Writes a function as LLVM IR: a stack slot per variable (LLVM turns them into registers)."""
