@@ -30,8 +30,8 @@ def verified(problem: Problem, seconds: float | None = None) -> Solution:
 WAYS = {
     "elimination": {},
     "kernel": {"DIRECT": -1.0},
-    "bounds": {"DIRECT": -1.0, "NARROW": -1.0},
-    "branch": {"DIRECT": -1.0, "NARROW": -1.0, "WIDE": -1.0, "FEW": -1},
+    "bounds": {"DIRECT": -1.0, "NARROW": -1.0, "NARROW_FEW": -1.0},
+    "branch": {"DIRECT": -1.0, "NARROW": -1.0, "NARROW_FEW": -1.0, "WIDE": -1.0, "FEW": -1},
 }
 
 

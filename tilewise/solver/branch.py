@@ -22,6 +22,7 @@ from .order import elimination_order
 from .problem import Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
+NARROW_FEW = 18.0  # the same with few variables, where only few tables are large
 WIDE = 20.0  # the same where the alternative is to branch
 CHUNK = 20  # rounds of message passing between two looks at the bound
 STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
@@ -65,7 +66,7 @@ class Search:
         while True:
             if not self.reduce(kernel):
                 return kernel.steps, self.enough()
-            proof = self.finish(kernel, NARROW)
+            proof = self.finish(kernel, NARROW if len(kernel.unary) > FEW else NARROW_FEW)
             if proof is not None:
                 return proof
             names, unary, pairs = kernel.flat()
