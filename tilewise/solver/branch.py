@@ -82,7 +82,9 @@ class Search:
             if not kernel.over({v: places for v, places in over.items() if places}):
                 return kernel.steps, self.enough()
             if sum(map(len, over.values())) < MANY * len(dual.unary):
-                return self.last(kernel, bound, depth)
+                proof = self.last(kernel, bound, depth)
+                if proof is not None:
+                    return proof
 
     def few(self) -> int:
         """Up to how many variables a good plan is looked for by the frontier search."""
@@ -116,14 +118,20 @@ class Search:
             if gap <= 0 or bound - before <= stall * gap or self.late():
                 return bound
 
-    def last(self, kernel: Kernel, bound: int, depth: int) -> Proof:
-        """What is done when bounds do not help any more: all partial assignments if they are few, else branching."""
+    def last(self, kernel: Kernel, bound: int, depth: int) -> Proof | None:
+        """What is done when bounds do not help any more: all partial assignments if they are few, else branching.
+
+        None if a better assignment was found, with which bounds may help again.
+        """
         if not self.reduce(kernel):
             return kernel.steps, self.enough()
         if len(kernel.unary) <= FEW:
+            known = self.cost
             shown = self.frontier(kernel, WIDTH)
             if shown >= self.enough() or (self.late() and shown > bound):
                 return [*kernel.steps, certificate.Frontier(sorted(kernel.unary))], shown
+            if self.cost != known:
+                return None
         return self.finish(kernel, WIDE) or self.branch(kernel, bound, depth)
 
     def frontier(self, kernel: Kernel, width: int) -> int:
