@@ -181,6 +181,20 @@ def test_too_tight_a_limit_is_named() -> None:
         solve(problem)
 
 
+def test_limits_of_nothing() -> None:
+    program = build(random_program(2, 60), Mesh((8,), work=True), budget=0.02)
+    assert solve(program).method == "limits"
+    same = Problem(program.unary, program.pairs, [*program.limits, Limit(0, {})])
+    assert verified(same).cost == verified(program).cost
+    with pytest.raises(Infeasible, match="allows -1"):
+        solve(Problem(program.unary, program.pairs, [*program.limits, Limit(-1, {})]))
+
+
+def test_a_variable_without_values() -> None:
+    with pytest.raises(Infeasible, match="Variable 1 has no values"):
+        solve(Problem([np.array([1]), np.zeros(0, np.int64)], {}))
+
+
 def test_everything_forbidden() -> None:
     with pytest.raises(Infeasible, match="forbidden"):
         solve(Problem([np.array([INF, INF])], {}))

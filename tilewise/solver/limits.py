@@ -36,8 +36,8 @@ class LimitedSearch(Search):
 
     def __init__(self, unit: int, deadline: float | None, limits: Sequence[Limit]) -> None:
         super().__init__(unit, deadline)
-        self.limits = limits
-        self._uses = [{v: use.tolist() for v, use in limit.use.items()} for limit in limits]
+        self.limits = [limit for limit in limits if limit.use]
+        self._uses = [{v: use.tolist() for v, use in limit.use.items()} for limit in self.limits]
 
     def fits(self, values: dict[int, int]) -> bool:
         return all(

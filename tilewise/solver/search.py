@@ -20,7 +20,7 @@ from .kernelise import Kernel
 from .lagrange import price
 from .limits import LimitedSearch, lighter
 from .order import elimination_order
-from .problem import INF, Infeasible, Ints, Problem, cost_of, fits
+from .problem import INF, Infeasible, Ints, Limit, Problem, cost_of, fits
 from .tables import Tables
 
 DIRECT = 14.0  # log2 of entries: up to here variables are eliminated at once
@@ -55,8 +55,11 @@ def solve(problem: Problem, seconds: float | None = None, start: Sequence[int] |
     (0, 0)
     """
     begin = perf_counter()
+    sizes = [len(table) for table in problem.unary]
+    if 0 in sizes:
+        raise Infeasible(f"Variable {sizes.index(0)} has no values.")
     safe = _Safe(problem)
-    order = elimination_order([len(table) for table in problem.unary], problem.pairs, DIRECT)
+    order = elimination_order(sizes, problem.pairs, DIRECT)
     if order is not None:
         done = Elimination(safe.unary, safe.pairs, order)
         proof = Certificate((Order(order),), ceiling=safe.ceiling)
@@ -74,6 +77,8 @@ def _limited(
     problem: Problem, safe: _Safe, free: Solution, begin: float, seconds: float | None, start: Sequence[int] | None
 ) -> Solution:
     """Where the cheapest assignment breaks a limit. Any bound without limits, or with prices for them, holds too."""
+    if any(_least(limit) > limit.budget for limit in problem.limits):
+        raise Infeasible(_tightest(problem))
     deadline = None if seconds is None else begin + seconds
     search = LimitedSearch(safe.factor, deadline, problem.limits)
     bounds = [(free.bound, free.proof)]
@@ -166,14 +171,14 @@ def _lightest(problem: Problem) -> list[int]:
     return [int(use.argmin()) for use in total]
 
 
+def _least(limit: Limit) -> int:
+    return sum(int(use.min()) for use in limit.use.values())
+
+
 def _tightest(problem: Problem) -> str:
-    """What to say when nothing fits: the limit whose least use takes most of its budget."""
-
-    def least(k: int) -> int:
-        return sum(int(use.min()) for use in problem.limits[k].use.values())
-
+    """What to say when nothing fits: the limit whose least use leaves least of its budget."""
     if not problem.limits:
         return "Every assignment takes a forbidden value."
-    worst = max(range(len(problem.limits)), key=lambda k: least(k) - problem.limits[k].budget)
-    needs = f"its variables use at least {least(worst)}"
-    return f"No assignment fits: limit {worst} allows {problem.limits[worst].budget}, and {needs}. Allow more."
+    worst, limit = min(enumerate(problem.limits), key=lambda entry: entry[1].budget - _least(entry[1]))
+    needs = f"its variables use at least {_least(limit)}"
+    return f"No assignment fits: limit {worst} allows {limit.budget}, and {needs}. Allow more."
