@@ -37,10 +37,14 @@ Proof = tuple[list[Step], int]  # steps, and the bound that they show
 
 
 class Search:
-    """The best assignment so far, and how long to look for a better one. Costs are multiples of `unit`."""
+    """The best assignment so far, and how long to look for a better one.
 
-    def __init__(self, unit: int, deadline: float | None) -> None:
+    Costs are multiples of `unit`; what costs more than `most` takes a forbidden value.
+    """
+
+    def __init__(self, unit: int, most: int, deadline: float | None) -> None:
         self.unit = unit
+        self.most = most
         self.deadline = deadline
         self.cost: int | None = None
         self.values: dict[int, int] = {}
@@ -52,12 +56,12 @@ class Search:
 
     def offer(self, cost: int, values: Callable[[], dict[int, int]]) -> None:
         """An assignment was found; it is kept if it is better."""
-        if self.cost is None or cost < self.cost:
+        if cost < self.enough():
             self.cost, self.values = cost, values()
 
     def enough(self) -> int:
         """A bound of at least this shows that nothing is better than the best known."""
-        return 1 << 60 if self.cost is None else self.cost - self.unit + 1
+        return self.most + 1 if self.cost is None else self.cost - self.unit + 1
 
     def explore(self, kernel: Kernel, depth: int = 0) -> Proof:
         """A proof for a kernel, and the best assignment on the way."""
