@@ -22,6 +22,7 @@ from .order import elimination_order
 from .problem import Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
+NARROW_FEW = 18.0  # the same with few variables, where only few tables are large
 WIDE = 20.0  # the same where the alternative is to branch
 CHUNK = 20  # rounds of message passing between two looks at the bound
 STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
@@ -29,16 +30,21 @@ ROOT_STALL = 0.002  # the same at the root, where more rounds pay
 FEW = 40  # variables: for more, the frontier search is not tried
 BEAM = 64  # states of the frontier search: enough for a good plan
 WIDTH = 4096  # states: with more, branching is cheaper
+DEEPEST = 150  # choices in a row, within what Python may nest; what is deeper stays open
 MANY = 0.05  # of all values: so many must go for another round at the same node
 
 Proof = tuple[list[Step], int]  # steps, and the bound that they show
 
 
 class Search:
-    """The best assignment so far, and how long to look for a better one. Costs are multiples of `unit`."""
+    """The best assignment so far, and how long to look for a better one.
 
-    def __init__(self, unit: int, deadline: float | None) -> None:
+    Costs are multiples of `unit`; what costs more than `most` takes a forbidden value.
+    """
+
+    def __init__(self, unit: int, most: int, deadline: float | None) -> None:
         self.unit = unit
+        self.most = most
         self.deadline = deadline
         self.cost: int | None = None
         self.values: dict[int, int] = {}
@@ -50,20 +56,21 @@ class Search:
 
     def offer(self, cost: int, values: Callable[[], dict[int, int]]) -> None:
         """An assignment was found; it is kept if it is better."""
-        if self.cost is None or cost < self.cost:
+        if cost < self.enough():
             self.cost, self.values = cost, values()
 
     def enough(self) -> int:
         """A bound of at least this shows that nothing is better than the best known."""
-        return 1 << 60 if self.cost is None else self.cost - self.unit + 1
+        return self.most + 1 if self.cost is None else self.cost - self.unit + 1
 
-    def explore(self, kernel: Kernel, stall: float = ROOT_STALL) -> Proof:
+    def explore(self, kernel: Kernel, depth: int = 0) -> Proof:
         """A proof for a kernel, and the best assignment on the way."""
+        stall = STALL if depth else ROOT_STALL
         self.nodes += 1
         while True:
             if not self.reduce(kernel):
                 return kernel.steps, self.enough()
-            proof = self.finish(kernel, NARROW)
+            proof = self.finish(kernel, NARROW if len(kernel.unary) > FEW else NARROW_FEW)
             if proof is not None:
                 return proof
             names, unary, pairs = kernel.flat()
@@ -79,7 +86,9 @@ class Search:
             if not kernel.over({v: places for v, places in over.items() if places}):
                 return kernel.steps, self.enough()
             if sum(map(len, over.values())) < MANY * len(dual.unary):
-                return self.last(kernel, bound)
+                proof = self.last(kernel, bound, depth)
+                if proof is not None:
+                    return proof
 
     def few(self) -> int:
         """Up to how many variables a good plan is looked for by the frontier search."""
@@ -93,13 +102,13 @@ class Search:
     def finish(self, kernel: Kernel, widest: float) -> Proof | None:
         """Solve a kernel outright by elimination, if no table grows too large."""
         names, unary, pairs = kernel.flat()
-        found = elimination_order([len(table) for table in unary], pairs, widest)
-        if found is None:
+        order = elimination_order([len(table) for table in unary], pairs, widest)
+        if order is None:
             return None
-        done = Elimination(unary, pairs, found[0])
+        done = Elimination(unary, pairs, order)
         cost = done.bound + kernel.constant
         self.offer(cost, lambda: extended(kernel, names, done.values()))
-        return [*kernel.steps, Order([names[v] for v in found[0]])], cost
+        return [*kernel.steps, Order([names[v] for v in order])], cost
 
     def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
         """Message passing until the gap is closed, or hardly gets smaller."""
@@ -113,15 +122,21 @@ class Search:
             if gap <= 0 or bound - before <= stall * gap or self.late():
                 return bound
 
-    def last(self, kernel: Kernel, bound: int) -> Proof:
-        """What is done when bounds do not help any more: all partial assignments if they are few, else branching."""
+    def last(self, kernel: Kernel, bound: int, depth: int) -> Proof | None:
+        """What is done when bounds do not help any more: all partial assignments if they are few, else branching.
+
+        None if a better assignment was found, with which bounds may help again.
+        """
         if not self.reduce(kernel):
             return kernel.steps, self.enough()
         if len(kernel.unary) <= FEW:
+            known = self.cost
             shown = self.frontier(kernel, WIDTH)
             if shown >= self.enough() or (self.late() and shown > bound):
                 return [*kernel.steps, certificate.Frontier(sorted(kernel.unary))], shown
-        return self.finish(kernel, WIDE) or self.branch(kernel, bound)
+            if self.cost != known:
+                return None
+        return self.finish(kernel, WIDE) or self.branch(kernel, bound, depth)
 
     def frontier(self, kernel: Kernel, width: int) -> int:
         """Search all partial assignments, up to `width` at a time. The bound that this shows."""
@@ -136,11 +151,10 @@ class Search:
         return []
 
     def weight(self, kernel: Kernel, v: int) -> int:
-        """How much a choice of v decides: what its second best value costs."""
-        costs = kernel.unary[v]
-        return int(np.partition(costs, 1)[1] - costs.min()) if len(costs) > 1 else -1
+        """How much a choice of v decides: what its tables can cost."""
+        return sum(int(np.ptp(table)) for table in kernel.near[v].values()) if len(kernel.unary[v]) > 1 else -1
 
-    def branch(self, kernel: Kernel, bound: int) -> Proof:
+    def branch(self, kernel: Kernel, bound: int, depth: int) -> Proof:
         """One part per value of the variable with most weight; the cheapest first."""
         v = max(kernel.unary, key=lambda v: (self.weight(kernel, v), len(kernel.near[v]), -v))
         costs = kernel.unary[v] - kernel.unary[v].min()
@@ -150,8 +164,8 @@ class Search:
             twin.drop(v, [a for a in range(len(costs)) if a != place])
             steps: list[Step] = []
             shown = bound + int(costs[place])
-            if shown < self.enough() and not self.late():
-                steps, shown = self.explore(twin, STALL)
+            if shown < self.enough() and not self.late() and depth < DEEPEST:
+                steps, shown = self.explore(twin, depth + 1)
             parts.append(((kernel.left[v][place],), tuple(steps)))
             least = min(least, shown)
         return [*kernel.steps, Branch(v, tuple(parts))], least

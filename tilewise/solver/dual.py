@@ -37,9 +37,11 @@ class Dual:
         both = [np.concatenate(pair) for pair in zip(forward, backward, strict=True)]
         counts = [np.bincount(ends[:, end], minlength=len(unary)) for end in (0, 1)]
         self.share = np.maximum(counts[0], counts[1]).astype(np.int64)
-        self._forward = self._sorted(forward)
-        self._backward = self._sorted(backward)
+        ahead, behind = self._sorted(forward), self._sorted(backward)
+        behind[0] += len(self.edges)  # Its half-edges follow those of the other run.
+        self._directed = [np.concatenate(pair) for pair in zip(ahead, behind, strict=True)]
         self._both = self._sorted(both)
+        self._part = np.empty(int(self.size.max(initial=0)), dtype=np.int64)
 
     def _halves(self, near: Ints, far: Ints, down: bool) -> list[Ints]:
         """(near node, far node, table, stride of the near value, stride of the far value)."""
@@ -54,15 +56,8 @@ class Dual:
 
     def sweep(self, rounds: int) -> None:
         """Forward and back, so many times."""
-        count = len(self.size)
-        part = np.empty(int(self.size.max(initial=0)), dtype=np.int64)
-        forward, backward = (
-            [array.ctypes.data for array in (self.size, self.at, *halves, self.share, self.unary, self.tables, part)]
-            for halves in (self._forward, self._backward)
-        )
-        for _ in range(rounds):
-            sweep(count, 0, *forward)
-            sweep(count, 1, *backward)
+        costs = (self.share, self.unary, self.tables, self._part)
+        sweep(rounds, len(self.size), self.size, self.at, *self._directed, *costs)
 
     def bound(self) -> int:
         return bound(len(self.size), len(self.edges), self.size, self.at, self.start, self.unary, self.tables)

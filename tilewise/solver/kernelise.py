@@ -45,6 +45,7 @@ class Kernel:
         self._undo: list[tuple[int, Ints, dict[int, Ints], dict[int, tuple[int, ...]]]] = []
         self._queue = deque(self.unary)
         self._queued = set(self.unary)
+        self._whole = set(pairs)  # tables (v, w), v < w, that may be sums: not looked at since they were made
 
     def copy(self) -> Kernel:
         """A kernel that goes its own way from here, with steps of its own."""
@@ -53,7 +54,8 @@ class Kernel:
         twin._lighter = self._lighter
         twin.unary, twin.left, twin.constant = dict(self.unary), dict(self.left), self.constant
         twin.near = {v: dict(around) for v, around in self.near.items()}
-        twin.steps, twin._undo, twin._queue, twin._queued = [], list(self._undo), deque(), set()
+        twin.steps, twin._undo, twin._whole = [], list(self._undo), set(self._whole)
+        twin._queue, twin._queued = deque(self._queue), set(self._queued)
         return twin
 
     def flat(self) -> tuple[list[int], list[Ints], dict[tuple[int, int], Ints]]:
@@ -90,7 +92,10 @@ class Kernel:
                 self.steps.extend(Dominated(v, names[a], names[b]) for a, b in gone)
                 self.drop(v, [a for a, _ in gone])
         for w in list(near):
-            self._split(v, w)
+            edge = (v, w) if v < w else (w, v)
+            if edge in self._whole:
+                self._whole.discard(edge)
+                self._split(v, w)
         if len(near) <= 2 and v not in self._lighter:
             self._eliminate(v)
 
@@ -103,12 +108,16 @@ class Kernel:
         self.unary[v] = self.tables.take(self.unary[v], keep, 0)
         for w, table in self.near[v].items():
             self._put(v, w, self.tables.take(table, keep, 0))
+            self._whole.add((v, w) if v < w else (w, v))
             self.wake(w)
         self.wake(v)
         return True
 
     def move(self, names: Sequence[int], unary: Sequence[Ints], tables: Mapping[tuple[int, int], Ints]) -> None:
-        """Take over costs that were moved between the tables of `flat()`."""
+        """Take over costs that were moved between the tables of `flat()`.
+
+        That changes neither what is dominated nor which tables are sums, so nothing needs to be looked at again.
+        """
         for v, table in zip(names, unary, strict=True):
             self.unary[v] = table
         self.tables = Tables(share=False)
@@ -119,8 +128,6 @@ class Kernel:
             rows = moved[:, 0] - columns[0]
             self.steps.append(Move(v, w, rows, columns))
             self._put(v, w, table)
-            self.wake(v)
-            self.wake(w)
 
     def over(self, gone: Mapping[int, Sequence[int]]) -> bool:
         """Let values go with which nothing fits, or is better than what is known. Whether any is left of each."""
@@ -164,6 +171,7 @@ class Kernel:
             table = self.tables.fold(unary, left, right)
             known = self.near[w].get(x)
             self._put(w, x, table if known is None else self.tables.add(known, table))
+            self._whole.add((w, x))
 
     def extend(self, values: dict[int, int]) -> dict[int, int]:
         """An assignment of all variables from one of the kernel's: the lowest best value of each."""

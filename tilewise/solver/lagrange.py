@@ -41,6 +41,7 @@ def price(
     """Raise and lower prices for a while. `cost` is that of an assignment that fits."""
     dual = Dual(unary, pairs)
     before = dict(zip(dual.edges, [table.copy() for table in dual.matrices()], strict=True))
+    limits = [limit if limit.use else Limit(limit.budget, {0: np.zeros_like(unary[0])}) for limit in limits]
     charges = [_Charge(dual, limit) for limit in limits]
     budgets = [limit.budget for limit in limits]
     prices = [0] * len(limits)

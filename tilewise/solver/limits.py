@@ -34,10 +34,10 @@ def lighter(limits: Sequence[Limit]) -> dict[int, NDArray[np.bool_]]:
 class LimitedSearch(Search):
     """A search whose assignments satisfy every limit."""
 
-    def __init__(self, unit: int, deadline: float | None, limits: Sequence[Limit]) -> None:
-        super().__init__(unit, deadline)
-        self.limits = limits
-        self._uses = [{v: use.tolist() for v, use in limit.use.items()} for limit in limits]
+    def __init__(self, unit: int, most: int, deadline: float | None, limits: Sequence[Limit]) -> None:
+        super().__init__(unit, most, deadline)
+        self.limits = [limit for limit in limits if limit.use]
+        self._uses = [{v: use.tolist() for v, use in limit.use.items()} for limit in self.limits]
 
     def fits(self, values: dict[int, int]) -> bool:
         return all(
@@ -46,7 +46,7 @@ class LimitedSearch(Search):
         )
 
     def offer(self, cost: int, values: Callable[[], dict[int, int]]) -> None:
-        if self.cost is None or cost < self.cost:
+        if cost < self.enough():
             found = values()
             if self.fits(found):
                 self.cost, self.values = cost, found

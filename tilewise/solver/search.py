@@ -20,11 +20,12 @@ from .kernelise import Kernel
 from .lagrange import price
 from .limits import LimitedSearch, lighter
 from .order import elimination_order
-from .problem import INF, Infeasible, Ints, Problem, cost_of, fits
+from .problem import INF, Infeasible, Ints, Limit, Problem, cost_of, fits
 from .tables import Tables
 
 DIRECT = 14.0  # log2 of entries: up to here variables are eliminated at once
 ROOM = 1 << 57  # Sums of all tables stay below, with all their scales.
+FORBIDDEN = "Every assignment takes a forbidden value."
 FINEST = 1 << 16  # parts of a unit that message passing may move
 
 
@@ -55,16 +56,19 @@ def solve(problem: Problem, seconds: float | None = None, start: Sequence[int] |
     (0, 0)
     """
     begin = perf_counter()
+    sizes = [len(table) for table in problem.unary]
+    if 0 in sizes:
+        raise Infeasible(f"Variable {sizes.index(0)} has no values.")
     safe = _Safe(problem)
-    found = elimination_order([len(table) for table in problem.unary], problem.pairs, DIRECT)
-    if found is not None:
-        done = Elimination(safe.unary, safe.pairs, found[0])
-        proof = Certificate((Order(found[0]),), ceiling=safe.ceiling)
+    order = elimination_order(sizes, problem.pairs, DIRECT)
+    if order is not None:
+        done = Elimination(safe.unary, safe.pairs, order)
+        proof = Certificate((Order(order),), ceiling=safe.ceiling)
         free = _solution(problem, done.values(), done.bound, proof, "elimination")
     else:
         share = 0.5 if problem.limits else 1.0
         deadline = None if seconds is None else begin + seconds * share
-        free = _search(problem, safe, Search(safe.factor, deadline), start)
+        free = _search(problem, safe, Search(safe.factor, safe.most, deadline), start)
     if fits(problem, free.values):
         return free
     return _limited(problem, safe, free, begin, seconds, start)
@@ -74,8 +78,10 @@ def _limited(
     problem: Problem, safe: _Safe, free: Solution, begin: float, seconds: float | None, start: Sequence[int] | None
 ) -> Solution:
     """Where the cheapest assignment breaks a limit. Any bound without limits, or with prices for them, holds too."""
+    if any(_least(limit) > limit.budget for limit in problem.limits):
+        raise Infeasible(_tightest(problem))
     deadline = None if seconds is None else begin + seconds
-    search = LimitedSearch(safe.factor, deadline, problem.limits)
+    search = LimitedSearch(safe.factor, safe.most, deadline, problem.limits)
     bounds = [(free.bound, free.proof)]
     lightest = _lightest(problem)
     if len(problem.unary) > FEW and fits(problem, lightest):
@@ -100,14 +106,18 @@ class _Safe:
         self.ceiling = int(flat.max())
         self.unary: Sequence[Ints] = problem.unary
         self.pairs: Mapping[tuple[int, int], Ints] = problem.pairs
+        most = self.ceiling * count if self.ceiling > 0 else 0
         if self.ceiling >= INF:
+            every = [id(table) for table in (*problem.unary, *problem.pairs.values())]
             spans = {key: _span(table) for key, table in tables.items()}
-            self.ceiling = 1 + sum(spans[id(table)] for table in (*problem.unary, *problem.pairs.values()))
+            most = sum(spans[key][1] for key in every)
+            self.ceiling = 1 + most - sum(spans[key][0] for key in every)
             self.unary, self.pairs = _map(self.unary, self.pairs, lambda table: np.minimum(table, self.ceiling))
         peak = max(self.ceiling, -int(flat.min()), 1) * count
         if peak >= ROOM:
             raise ValueError(f"The costs are too large to be added, got up to {self.ceiling} in {count} tables.")
         self.factor = min(FINEST, 1 << (ROOM // max(peak, 1)).bit_length() - 1)
+        self.most = most * self.factor  # Any assignment that costs more takes a forbidden value.
 
     def scaled(self) -> tuple[Sequence[Ints], Mapping[tuple[int, int], Ints]]:
         """All costs times `factor`, so that message passing can move parts of a unit."""
@@ -128,10 +138,10 @@ def _map(
     return [once(table) for table in unary], {edge: once(table) for edge, table in pairs.items()}
 
 
-def _span(table: Ints) -> int:
-    """The most that a table's choice can matter, without what is forbidden."""
+def _span(table: Ints) -> tuple[int, int]:
+    """The least and the most that a table can cost without what is forbidden, zero included."""
     allowed = table[table < INF]
-    return int(allowed.max()) - min(int(allowed.min()), 0) if len(allowed) else 0
+    return min(int(allowed.min(initial=0)), 0), max(int(allowed.max(initial=0)), 0)
 
 
 def _search(problem: Problem, safe: _Safe, search: Search, start: Sequence[int] | None) -> Solution:
@@ -152,8 +162,8 @@ def _search(problem: Problem, safe: _Safe, search: Search, start: Sequence[int] 
 
 def _solution(problem: Problem, values: Sequence[int], bound: int, proof: Certificate, method: str) -> Solution:
     cost = cost_of(problem, values)
-    if cost >= INF:
-        raise Infeasible("Every assignment takes a forbidden value.")
+    if cost >= INF // 2:  # Costs that are allowed sum to less than ROOM, but some may be negative.
+        raise Infeasible(FORBIDDEN)
     return Solution(tuple(values), cost, min(bound, cost), proof, method)
 
 
@@ -166,14 +176,14 @@ def _lightest(problem: Problem) -> list[int]:
     return [int(use.argmin()) for use in total]
 
 
+def _least(limit: Limit) -> int:
+    return sum(int(use.min()) for use in limit.use.values())
+
+
 def _tightest(problem: Problem) -> str:
-    """What to say when nothing fits: the limit whose least use takes most of its budget."""
-
-    def least(k: int) -> int:
-        return sum(int(use.min()) for use in problem.limits[k].use.values())
-
+    """What to say when nothing fits: the limit whose least use leaves least of its budget."""
     if not problem.limits:
-        return "Every assignment takes a forbidden value."
-    worst = max(range(len(problem.limits)), key=lambda k: least(k) - problem.limits[k].budget)
-    needs = f"its variables use at least {least(worst)}"
-    return f"No assignment fits: limit {worst} allows {problem.limits[worst].budget}, and {needs}. Allow more."
+        return FORBIDDEN
+    worst, limit = min(enumerate(problem.limits), key=lambda entry: entry[1].budget - _least(entry[1]))
+    needs = f"its variables use at least {_least(limit)}"
+    return f"No assignment fits: limit {worst} allows {limit.budget}, and {needs}. Allow more."

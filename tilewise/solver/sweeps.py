@@ -14,8 +14,8 @@ from .problem import Ints
 
 @Native
 def sweep(
+    rounds: int,
     count: int,
-    back: int,
     size: Ints,
     at: Ints,
     first: Ints,
@@ -28,37 +28,43 @@ def sweep(
     tables: Ints,
     part: Ints,
 ) -> int:
-    """One sweep of sequential tree-reweighted message passing, over half-edges that point the way it goes.
+    """Sequential tree-reweighted message passing: forward and back through the nodes, so many rounds.
 
-    A node gives each of those edges an equal part of its costs, and the edge passes on all it can to its far end.
-    `part` has room for the values of a node.
+    A node gives each edge that points the way of the sweep an equal part of its costs, and the edge passes on all it
+    can to its far end. `first` has two runs: half-edges to later nodes, then those to earlier ones. `part` has room for
+    the values of a node.
     """
-    for t in range(count):
-        i = count - 1 - t if back == 1 else t
-        if first[i] < first[i + 1]:
-            u = at[i]
-            least = unary[u]
-            for a in range(1, size[i]):
-                if unary[u + a] < least:
-                    least = unary[u + a]
-            for a in range(0, size[i]):
-                part[a] = (unary[u + a] - least) // share[i]
-                unary[u + a] -= part[a] * (first[i + 1] - first[i])
-            for h in range(first[i], first[i + 1]):
-                j = far[h]
-                base = table[h]
-                near = near_stride[h]
-                step = far_stride[h]
-                for x in range(0, size[j]):
-                    row = base + x * step
-                    low = 4611686018427387904
-                    for a in range(0, size[i]):
-                        c = tables[row + a * near] + part[a]
-                        tables[row + a * near] = c
-                        low = c if c < low else low
-                    for a in range(0, size[i]):
-                        tables[row + a * near] -= low
-                    unary[at[j] + x] += low
+    back = 0
+    for _ in range(2 * rounds):
+        for t in range(count):
+            i = count - 1 - t if back == 1 else t
+            begin = first[back * (count + 1) + i]
+            end = first[back * (count + 1) + i + 1]
+            if begin < end:
+                u = at[i]
+                least = unary[u]
+                for a in range(1, size[i]):
+                    if unary[u + a] < least:
+                        least = unary[u + a]
+                for a in range(0, size[i]):
+                    part[a] = (unary[u + a] - least) // share[i]
+                    unary[u + a] -= part[a] * (end - begin)
+                for h in range(begin, end):
+                    j = far[h]
+                    base = table[h]
+                    near = near_stride[h]
+                    step = far_stride[h]
+                    for x in range(0, size[j]):
+                        row = base + x * step
+                        low = 4611686018427387904
+                        for a in range(0, size[i]):
+                            c = tables[row + a * near] + part[a]
+                            tables[row + a * near] = c
+                            low = c if c < low else low
+                        for a in range(0, size[i]):
+                            tables[row + a * near] -= low
+                        unary[at[j] + x] += low
+        back = 1 - back
     return 0
 
 

@@ -83,9 +83,12 @@ class Tables:
 
 def dominated(excess: Ints) -> list[tuple[int, int]]:
     """Values that another makes needless, as (value, by), in an order in which each `by` still stands."""
-    rows = (excess >= 0).tolist()
+    weak = excess >= 0
+    found: list[tuple[int, int]] = []
+    if np.count_nonzero(weak) == len(weak):  # each only of itself
+        return found
+    rows = weak.tolist()
     alive = list(range(len(rows)))
-    found = []
     for a in range(len(rows) - 1, -1, -1):  # Of two equals the lower stays.
         row = rows[a]
         for b in alive:

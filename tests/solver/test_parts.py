@@ -1,0 +1,163 @@
+"""The parts of the search, each against its plain meaning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.tilings.costs import build
+from benchmarks.tilings.programs import random_loop, random_program
+from tests.solver.problems import random_problem
+from tilewise.solver.baselines import brute_force, greedy
+from tilewise.solver.dual import Dual
+from tilewise.solver.eliminate import Elimination
+from tilewise.solver.frontier import Frontier
+from tilewise.solver.kernelise import Kernel
+from tilewise.solver.lagrange import price
+from tilewise.solver.native import Native
+from tilewise.solver.order import elimination_order
+from tilewise.solver.problem import Infeasible, Problem, cost_of, fits
+from tilewise.solver.tables import Tables
+
+SEEDS = range(12)
+
+
+def test_native_code_is_the_python_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Message passing, rounding and slack: the same numbers compiled and interpreted."""
+
+    def run() -> tuple[object, ...]:
+        problem = random_problem(1, variables=8, density=0.8, lowest=-5)
+        dual = Dual([table * 64 for table in problem.unary], {e: t * 64 for e, t in problem.pairs.items()})
+        dual.sweep(3)
+        return dual.bound(), dual.round().tolist(), np.concatenate(dual.slack()).tolist(), dual.tables.tolist()
+
+    compiled = run()
+
+    def interpreted(self: Native, *arguments: object) -> int:
+        return self.python(*arguments)
+
+    monkeypatch.setattr(Native, "__call__", interpreted)
+    assert run() == compiled
+
+
+def test_what_native_code_cannot_be() -> None:
+    def wrong(count: int) -> int:
+        return abs(count)
+
+    wrong.__annotations__ = {"count": "int", "return": "int"}
+    with pytest.raises(AssertionError, match="Call is not of the narrow kind"):
+        Native(wrong)(1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_moving_costs_changes_no_assignment(seed: int) -> None:
+    problem = random_problem(seed, density=0.8, lowest=-5)
+    dual = Dual(problem.unary, problem.pairs)
+    before = dual.bound()
+    rng = np.random.default_rng(seed)
+    some = [np.array([rng.integers(len(table)) for table in problem.unary]) for _ in range(20)]
+    costs = [cost_of(problem, values.tolist()) for values in some]
+    dual.sweep(10)
+    assert [dual.cost(values) for values in some] == costs
+    best = cost_of(problem, brute_force(problem))
+    assert before <= dual.bound() <= best
+    excess = dual.slack()
+    for values, cost in zip(some, costs, strict=True):
+        assert all(dual.bound() + excess[v][value] <= cost for v, value in enumerate(values))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_elimination(seed: int) -> None:
+    problem = random_problem(seed, density=0.6, lowest=-5)
+    order = elimination_order([len(table) for table in problem.unary], problem.pairs, 60.0)
+    done = Elimination(problem.unary, problem.pairs, order)
+    best = cost_of(problem, brute_force(problem))
+    assert done.bound == best == cost_of(problem, done.values())
+
+
+def test_orders_that_are_too_wide() -> None:
+    edges = [(i, j) for i in range(6) for j in range(i + 1, 6)]
+    assert elimination_order([4] * 6, edges, 11.9) is None
+    assert sorted(elimination_order([4] * 6, edges, 12.0)) == list(range(6))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kernel_keeps_the_least_cost(seed: int) -> None:
+    problem = random_problem(seed, variables=9, values=3, density=0.45)
+    kernel = Kernel(problem.unary, problem.pairs, Tables())
+    kernel.reduce()
+    names, unary, pairs = kernel.flat()
+    rest = Problem(unary, pairs)
+    places = brute_force(rest) if names else ()
+    values = kernel.extend({v: kernel.left[v][place] for v, place in zip(names, places, strict=True)})
+    best = cost_of(problem, brute_force(problem))
+    assert kernel.constant + cost_of(rest, places) == best
+    assert cost_of(problem, [values[v] for v in range(9)]) == best
+
+
+def test_kernels_of_loops_share_their_tables() -> None:
+    made = []
+    for size in (500, 2_000):
+        problem = build(random_loop(1, size))
+        tables = Tables()
+        Kernel(problem.unary, problem.pairs, tables).reduce()
+        made.append(len(tables._equal))
+    assert made[1] < 2 * made[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("width", [3, 10_000])
+def test_frontier(seed: int, width: int) -> None:
+    problem = random_problem(seed, density=0.6, limits=2)
+    try:
+        best = cost_of(problem, brute_force(problem))
+    except Infeasible:
+        best = 1 << 40
+    found = Frontier(problem.unary, problem.pairs, problem.limits, 0).search(1 << 40, width)
+    assert found.bound <= best
+    if found.values is not None:
+        assert fits(problem, found.values) and cost_of(problem, found.values) == found.cost
+    if width > 3:
+        assert found.bound == found.cost == best
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_prices_give_a_bound(seed: int) -> None:
+    problem = random_problem(seed, density=0.6, limits=2)
+    try:
+        best = cost_of(problem, brute_force(problem))
+    except Infeasible:
+        return
+    scaled = [table * 64 for table in problem.unary], {e: t * 64 for e, t in problem.pairs.items()}
+    priced = price(*scaled, problem.limits, best * 64, lambda: False)
+    assert priced.bound <= best * 64
+    assert min(priced.prices) >= 0
+    assert priced.values is None or fits(problem, priced.values)
+
+
+def test_greedy_takes_the_cheapest_next() -> None:
+    problem = Problem([np.array([1, 0]), np.array([0, 0])], {(0, 1): np.array([[0, 0], [9, 9]])})
+    assert greedy(problem, (0, 1)) == (1, 0)
+    assert greedy(problem, (1, 0)) == (0, 0)
+
+
+def test_greedy_under_limits() -> None:
+    for seed in range(20):
+        problem = random_problem(seed, limits=2)
+        try:
+            values = greedy(problem, range(7))
+        except Infeasible:
+            continue
+        assert fits(problem, values)
+        assert cost_of(problem, values) >= cost_of(problem, brute_force(problem))
+
+
+def test_brute_force_refuses_large_problems() -> None:
+    with pytest.raises(ValueError, match="Brute force"):
+        brute_force(Problem([np.zeros(10, np.int64)] * 9, {}))
+
+
+def test_programs_come_from_their_seeds() -> None:
+    assert random_program(3, 40) == random_program(3, 40)
+    assert random_program(3, 40) != random_program(4, 40)
+    assert len(random_program(3, 40)) == 40

@@ -1,0 +1,205 @@
+"""The search finds the least cost, proves it, and says so honestly when it cannot."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from benchmarks.tilings.apps import APPLICATIONS
+from benchmarks.tilings.costs import Mesh, build
+from benchmarks.tilings.programs import random_program
+from tests.solver.problems import random_problem
+from tilewise.solver import branch, search
+from tilewise.solver.baselines import brute_force, greedy
+from tilewise.solver.certificate import Branch, Frontier, Order
+from tilewise.solver.check import check
+from tilewise.solver.eliminate import Elimination
+from tilewise.solver.problem import INF, Infeasible, Limit, Problem, cost_of, fits
+from tilewise.solver.search import Solution, solve
+
+
+def verified(problem: Problem, seconds: float | None = None) -> Solution:
+    found = solve(problem, seconds)
+    check(problem, found.values, found.cost, found.bound, found.proof)
+    return found
+
+
+# How far each way of solving may go: with all of them allowed, small problems never leave the first.
+WAYS = {
+    "elimination": {},
+    "kernel": {"DIRECT": -1.0},
+    "bounds": {"DIRECT": -1.0, "NARROW": -1.0, "NARROW_FEW": -1.0},
+    "branch": {"DIRECT": -1.0, "NARROW": -1.0, "NARROW_FEW": -1.0, "WIDE": -1.0, "FEW": -1},
+}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(search if name == "DIRECT" else branch, name, value)
+    return request.param
+
+
+@pytest.mark.parametrize("limits", [0, 3])
+@pytest.mark.parametrize("forbidden", [0.0, 0.15])
+def test_equals_brute_force(way: str, limits: int, forbidden: float) -> None:
+    for seed in range(25):
+        problem = random_problem(seed, density=0.7, limits=limits, forbidden=forbidden, lowest=-5 if seed % 2 else 0)
+        try:
+            best = cost_of(problem, brute_force(problem))
+        except Infeasible:
+            with pytest.raises(Infeasible):
+                solve(problem)
+            continue
+        found = verified(problem)
+        assert (found.cost, found.bound) == (best, best)
+
+
+def test_the_ways_are_taken(way: str) -> None:
+    def kinds(steps: tuple[object, ...]) -> set[type]:
+        inner = [part for step in steps if isinstance(step, Branch) for _, part in step.parts]
+        return {type(step) for step in steps}.union(*map(kinds, inner))
+
+    met = set()
+    for seed in range(20):
+        met |= kinds(solve(random_problem(seed, density=0.9)).proof.steps)
+    assert {"elimination": Order, "kernel": Order, "bounds": Frontier, "branch": Branch}[way] in met
+
+
+@pytest.mark.parametrize("mesh", [Mesh(), Mesh((8,), work=True), Mesh((2, 2))], ids=str)
+def test_programs(mesh: Mesh) -> None:
+    for seed in range(12):
+        problem = build(random_program(seed, 15), mesh)
+        found = verified(problem)
+        assert found.proved
+        assert found.cost <= cost_of(problem, greedy(problem, range(len(problem.unary))))
+
+
+def test_programs_under_a_budget() -> None:
+    bound = 0
+    for seed in range(15):
+        for budget in (0.0, 0.1, 0.3):
+            problem = build(random_program(seed, 15), budget=budget)
+            found = verified(problem)
+            assert found.proved and fits(problem, found.values)
+            bound += found.method == "limits"
+    assert bound > 5  # The limits mattered.
+
+
+def test_large_programs_are_proved() -> None:
+    assert verified(build(random_program(1, 200))).proved
+    assert verified(build(random_program(3, 1_000))).proved
+
+
+@pytest.mark.parametrize("application", APPLICATIONS, ids=lambda f: f.__name__)
+def test_applications_are_proved(application) -> None:
+    assert verified(build(application(10))).proved
+
+
+def test_equal_steps_are_done_once() -> None:
+    """A long chain of equal tables needs no more of them than a short one."""
+    made = []
+    for length in (200, 2_000):
+        unary, table = np.array([3, 1, 2]), np.array([[0, 4, 9], [2, 0, 3], [7, 5, 0]])
+        chain = Elimination([unary] * length, {(i, i + 1): table for i in range(length - 1)}, range(length))
+        assert chain.bound == length
+        made.append(len(chain._done))
+    assert made[0] == made[1] < 10
+
+
+def test_the_gap_is_honest_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in WAYS["branch"].items():
+        monkeypatch.setattr(search if name == "DIRECT" else branch, name, value)
+    monkeypatch.setattr(branch, "CHUNK", 1)
+    monkeypatch.setattr(branch, "STALL", 1.0)
+    monkeypatch.setattr(branch, "ROOT_STALL", 1.0)
+    open_gaps = 0
+    for seed in range(10):
+        problem = random_problem(seed, variables=9, values=4, density=0.9)
+        found = verified(problem, seconds=0.0)
+        assert found.bound <= cost_of(problem, brute_force(problem)) <= found.cost
+        open_gaps += not found.proved
+    assert open_gaps  # Some were really cut short.
+
+
+def test_what_is_too_deep_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in WAYS["branch"].items():
+        monkeypatch.setattr(search if name == "DIRECT" else branch, name, value)
+    monkeypatch.setattr(branch, "DEEPEST", 0)
+    left = 0
+    for seed in range(10):
+        problem = random_problem(seed, variables=9, values=4, density=0.9)
+        found = verified(problem)
+        assert found.bound <= cost_of(problem, brute_force(problem)) <= found.cost
+        left += not found.proved
+    assert left
+
+
+def test_time_is_kept() -> None:
+    problem = build(random_program(2, 200), Mesh((8,), work=True), budget=0.1)
+    solve(problem, seconds=0.1)  # compiles
+    begin = perf_counter()
+    found = verified(problem, seconds=0.5)
+    assert perf_counter() - begin < 10  # A busy machine; unlimited, it takes minutes.
+    assert fits(problem, found.values)
+    assert found.bound <= found.cost
+
+
+def test_a_start_is_used() -> None:
+    problem = random_problem(3, variables=9, density=0.9)
+    best = brute_force(problem)
+    assert solve(problem, start=best).cost == cost_of(problem, best)
+
+
+def test_equal_problems_have_equal_solutions() -> None:
+    for seed in range(5):
+        first, second = (solve(build(random_program(seed, 60), budget=0.1)) for _ in range(2))
+        assert (first.values, first.cost, first.bound, first.method) == (
+            second.values,
+            second.cost,
+            second.bound,
+            second.method,
+        )
+
+
+def test_ties_go_to_the_lowest_value() -> None:
+    flat = Problem([np.zeros(3, np.int64)] * 4, {(i, j): np.zeros((3, 3), np.int64) for i in range(3) for j in (3,)})
+    assert solve(flat).values == (0, 0, 0, 0)
+
+
+def test_a_problem_without_variables() -> None:
+    found = verified(Problem([], {}))
+    assert (found.values, found.cost) == ((), 0)
+
+
+def test_too_tight_a_limit_is_named() -> None:
+    use = {0: np.array([3, 5]), 1: np.array([4, 9])}
+    problem = Problem([np.array([1, 0])] * 2, {}, [Limit(100, use), Limit(6, use)])
+    with pytest.raises(Infeasible, match="limit 1 allows 6, and its variables use at least 7"):
+        solve(problem)
+
+
+def test_limits_of_nothing() -> None:
+    program = build(random_program(2, 60), Mesh((8,), work=True), budget=0.02)
+    assert solve(program).method == "limits"
+    same = Problem(program.unary, program.pairs, [*program.limits, Limit(0, {})])
+    assert verified(same).cost == verified(program).cost
+    with pytest.raises(Infeasible, match="allows -1"):
+        solve(Problem(program.unary, program.pairs, [*program.limits, Limit(-1, {})]))
+
+
+def test_a_variable_without_values() -> None:
+    with pytest.raises(Infeasible, match="Variable 1 has no values"):
+        solve(Problem([np.array([1]), np.zeros(0, np.int64)], {}))
+
+
+def test_everything_forbidden() -> None:
+    with pytest.raises(Infeasible, match="forbidden"):
+        solve(Problem([np.array([INF, INF])], {}))
+
+
+def test_costs_that_would_overflow_are_refused() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        solve(Problem([np.array([1 << 58, 0])] * 4, {}))
