@@ -30,7 +30,7 @@ def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
     for i, mine in model.choices.items():
         users = model.graph.items[i].users
         if i in model.held_at:
-            other, rows = model.held_at[i], list(model.holdings[i].sets)
+            other, rows = model.held_at[i], model.holdings[i].sets
         elif len(users) == 1 and i not in model.wanted:
             other, rows = model.rule_at[users[0]], needs(model.choices[users[0]], _slots(model, i, users[0]))
         else:

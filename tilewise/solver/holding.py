@@ -6,7 +6,7 @@ set of layouts; a user takes what it needs from the nearest of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -59,15 +59,31 @@ class Kind:
             return INF
         return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
 
+    def sorted(self, layouts: Iterable[Layout]) -> Held:
+        """Layouts in an order that does not depend on who asked first, as far as they are usual ones."""
+        at = self.usual.index
+        return tuple(sorted(layouts, key=lambda x: at.get(x, len(at))))
+
     def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
         """The costs from some layouts to others."""
         table = self.usual
-        rows, columns = [table.find(x) for x in sources], [table.find(x) for x in targets]
         last = table.targets
-        if None not in rows and all(j is not None and j < last for j in columns):
-            found: Ints = table.cost[np.ix_(rows, columns)]  # type: ignore[arg-type]
-            return found
-        return np.array([[self.cost(a, b) for b in targets] for a in sources], dtype=np.int64)
+        rows, columns = [table.find(x) for x in sources], [table.find(x) for x in targets]
+        known_rows = [(k, i) for k, i in enumerate(rows) if i is not None]
+        known_columns = [(k, j) for k, j in enumerate(columns) if j is not None and j < last]
+        out = np.empty((len(rows), len(columns)), dtype=np.int64)
+        if known_rows and known_columns:
+            (a, i), (b, j) = zip(*known_rows, strict=True), zip(*known_columns, strict=True)
+            found = table.cost[np.array(i)[:, None], j]
+            if len(a) == len(rows) and len(b) == len(columns):
+                return found
+            out[np.array(a)[:, None], b] = found
+        done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
+        for k, x in enumerate(sources):
+            for m, y in enumerate(targets):
+                if k not in done_rows or m not in done_columns:
+                    out[k, m] = self.cost(x, y)
+        return out
 
 
 def covers(src: Layout, dst: Layout) -> bool:
@@ -161,7 +177,12 @@ def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
 
 def reach_costs(between: Ints, sets: Sets) -> Ints:
     """The cost of each layout from the nearest of each set: [set, layout]."""
-    return np.stack([between[list(s)].min(axis=0) for s in sets])
+    widest = max(map(len, sets))
+    ids = np.array([(*s, *(s[0],) * (widest - len(s))) for s in sets], dtype=np.intp)
+    nearest = between[ids[:, 0]]
+    for k in range(1, widest):
+        nearest = np.minimum(nearest, between[ids[:, k]])
+    return nearest
 
 
 def undominated(features: Ints) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tilewise.ops.move import Pin
 from tilewise.ops.rules import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.graph import Graph, Use, behind, hidden, seen
-from tilewise.solver.holding import Held, Kind, joined, reach_costs, sets_of, spread_costs, undominated
+from tilewise.solver.holding import MAX_HELD, Held, Kind, joined, reach_costs, sets_of, spread_costs, undominated
 from tilewise.solver.problem import INF, Ints, Problem
 
 MAX_KEPT = 1 << 14  # choices and tables remembered between problems
@@ -37,6 +37,8 @@ class Choices:
     work: Ints
     outs: Held  # the layouts that results may have, each once
     out_at: Ints  # per rule: which of them
+    notable: Held  # those that users' rules depend on: partial ones, and uneven cuts
+    asks: dict[Slots, tuple[Held, ...]] = field(default_factory=dict)  # what `needs` found
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Holding:
     """The sets of layouts that may be held of a value."""
 
     sets: tuple[Held, ...]
-    cost: Ints  # [rule, or 0 for a leaf; set]
+    cost: Ints  # [layout it is made in, or 0 for a leaf; set]
     reach: Ints  # [set, layout]
     at: dict[Layout, int]  # columns of `reach`
     ends: Ints | None  # for a result: what it costs to leave it, per set
@@ -133,7 +135,7 @@ class _Builder:
     def _choices(self, i: int) -> Choices:
         item = self.graph.items[i]
         n = item.node
-        have = tuple(self._candidates(use) for use in item.uses)
+        have = tuple(self._notable(use) for use in item.uses)
         fused = isinstance(n.op, Map) and tuple(isinstance(x.op, Map) for x in n.inputs)
         types = tuple((x.shape, x.dtype) for x in n.inputs)
         key = (n.op, n.shape, n.dtype, types, have, fused, self.mesh, self.machine)
@@ -142,18 +144,22 @@ class _Builder:
             rows = tuple(rules(n, have, self.mesh))
             work = np.array([work_cost(n, r, self.mesh, self.machine) for r in rows], dtype=np.int64)
             outs = {x: k for k, x in enumerate(dict.fromkeys(r.out for r in rows))}
-            out_at = np.array([outs[r.out] for r in rows], dtype=np.int64)
-            found = _choices[key] = Choices(rows, work, tuple(outs), out_at)
+            out_at = np.array([outs[r.out] for r in rows], dtype=np.intp)
+            found = _choices[key] = Choices(rows, work, tuple(outs), out_at, notable(tuple(outs), self.kinds[i]))
         return found
 
-    def _candidates(self, use: Use) -> Held:
+    def _notable(self, use: Use) -> Held:
+        """The layouts an operand might have that its user's rules depend on."""
         item = self.graph.items[use.item]
         if item.constant:
-            return (Replicate(),)
-        outs = self.sources[use.item] if item.given else self.choices[use.item].outs
-        if use.alias is None:
-            return outs
-        return tuple(dict.fromkeys(y for x in outs if (y := seen(x, use.alias)) is not None))
+            return ()
+        if item.given:
+            some = notable(self.sources[use.item], self.kinds[use.item])
+        else:
+            some = self.choices[use.item].notable
+        if use.alias is None or not some:
+            return some
+        return tuple(dict.fromkeys(y for x in some if (y := seen(x, use.alias)) is not None))
 
     def _spread(self, i: int) -> None:
         """The costs of bringing a value to its users."""
@@ -185,80 +191,54 @@ class _Builder:
         key = (mine or self.sources[i], other, slots, kind)
         table = _tables.get(key)
         if table is None:
-            asked = needs(other, slots)
-            at = {x: k for k, x in enumerate(dict.fromkeys(x for row in asked for x in row))}
-            sets = tuple(dict.fromkeys(tuple(at[x] for x in row) for row in asked))
-            row_of = {row: k for k, row in enumerate(sets)}
-            given = self._given(i, kind, tuple(at))
-            between = kind.matrix(tuple(at), tuple(at)) if max(map(len, sets)) > 1 else given[:0]
-            table = spread_costs(given, between, sets)[:, [row_of[tuple(at[x] for x in row)] for row in asked]]
-            _tables[key] = table = np.ascontiguousarray(table if mine is None else table[mine.out_at])
+            by_out = self._asked(mine.outs if mine else self.sources[i], mine is not None, needs(other, slots), kind)
+            table = _tables[key] = by_out if mine is None else by_out[mine.out_at]
         if mine is None:
             self._add_unary(self.rule_at[user], table[0])
         else:
             self._add_pair(self.rule_at[i], self.rule_at[user], table)
 
-    def _given(self, i: int, kind: Kind, targets: Held) -> Ints:
-        """The costs of layouts from where a value is made (a row for each), or from where a leaf is (one row)."""
-        mine = self.choices.get(i)
-        if mine is not None:
-            return kind.matrix(mine.outs, targets)
-        nearest: Ints = kind.matrix(self.sources[i], targets).min(axis=0, keepdims=True)
-        return nearest
+    def _asked(self, outs: Held, made: bool, asked: tuple[Held, ...], kind: Kind) -> Ints:
+        """What it costs to give a user what it asks for by each rule: [layout the value is made in, rule]."""
+        key = (outs, made, asked, kind)
+        table = _tables.get(key)
+        if table is None:
+            at = {x: k for k, x in enumerate(dict.fromkeys(x for row in asked for x in row))}
+            sets = tuple(tuple(at[x] for x in row) for row in asked)
+            given = _given(outs, made, tuple(at), kind)
+            between = kind.matrix(tuple(at), tuple(at)) if max(map(len, sets)) > 1 else given
+            table = _tables[key] = spread_costs(given, between, sets)
+        return table
 
     def _hold(self, i: int, users: list[tuple[int, Slots]]) -> None:
         """Several users: a set of layouts is held, and each user takes what it needs from there."""
         kind, mine = self.kinds[i], self.choices.get(i)
-        asking = tuple(dict.fromkeys((self.choices[u], slots) for u, slots in users))
-        most = min(len(users) + (i in self.wanted), 4)
-        key = (mine or self.sources[i], asking, self.wanted.get(i), most, kind)
+        asking = dict.fromkeys((self.choices[u], slots) for u, slots in users)
+        asked = dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row)
+        outs = mine.outs if mine else self.sources[i]
+        most = min(len(users) + (i in self.wanted), MAX_HELD)
+        small = small_bytes(self.graph.items[i].node, self.machine)
+        key = (outs, mine is None, kind.sorted(asked), self.wanted.get(i), small, most, kind)
         holding = _holdings.get(key)
         if holding is None:
-            holding = _holdings[key] = self._holding(i, asking, most)
+            holding = _holdings[key] = _holding(outs, mine is not None, key[2], kind, self.wanted.get(i), small, most)
         self.holdings[i] = holding
         if mine is None:
             var = self.held_at[i] = self._variable(holding.cost[0])
         else:
+            cost = _tables.get((holding, mine))
+            if cost is None:
+                cost = _tables[holding, mine] = holding.cost[mine.out_at]
             var = self.held_at[i] = self._variable(np.zeros(len(holding.sets), dtype=np.int64))
-            self._add_pair(self.rule_at[i], var, holding.cost)
+            self._add_pair(self.rule_at[i], var, cost)
         if holding.ends is not None:
             self._add_unary(var, holding.ends)
         for u, slots in users:
             other = self.choices[u]
             taken = _tables.get((holding, other, slots))
             if taken is None:
-                rows = [[holding.at[x] for x in row] for row in needs(other, slots)]
-                columns = [holding.reach[:, row].sum(axis=1) for row in rows]
-                taken = _tables[holding, other, slots] = np.ascontiguousarray(np.minimum(np.stack(columns, 1), INF))
+                taken = _tables[holding, other, slots] = _taken(holding, needs(other, slots))
             self._add_pair(var, self.rule_at[u], taken)
-
-    def _holding(self, i: int, asking: tuple[tuple[Choices, Slots], ...], most: int) -> Holding:
-        kind, mine, wanted = self.kinds[i], self.choices.get(i), i in self.wanted
-        outs = mine.outs if mine else self.sources[i]
-        asked = [x for other, slots in asking for row in needs(other, slots) for x in row]
-        small = small_bytes(self.graph.items[i].node, self.machine)
-        ends = [settle(x, kind, small, self.wanted[i])[1] for x in outs] if wanted else []
-        some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
-        layouts = (*some, *joined(some))
-        between = kind.matrix(layouts, layouts)
-        sets = sets_of(layouts, between, most)
-        cost = spread_costs(self._given(i, kind, layouts), between, sets)
-        reach = reach_costs(between, sets)
-        left = None
-        features = [cost.T, reach[:, [layouts.index(x) for x in dict.fromkeys(asked)]]]
-        if wanted:
-            each = self._ends(i, layouts)
-            left = np.array([each[list(s)].min() for s in sets], dtype=np.int64)
-            features.append(left[:, None])
-        keep = undominated(np.concatenate(features, axis=1))
-        cost = cost[:, keep] if mine is None else cost[mine.out_at][:, keep]
-        return Holding(
-            tuple(tuple(layouts[x] for x in sets[k]) for k in keep),
-            np.ascontiguousarray(cost),
-            reach[keep],
-            {x: k for k, x in enumerate(layouts)},
-            None if left is None else left[keep],
-        )
 
     def _add_unary(self, var: int, costs: Ints) -> None:
         self.unary[var] = self.unary[var] + costs
@@ -283,9 +263,69 @@ def _transposed(table: Ints) -> Ints:
 _transposes: dict[object, tuple[Ints, Ints]] = {}
 
 
-def needs(user: Choices, slots: Slots) -> list[Held]:
+def _given(outs: Held, made: bool, targets: Held, kind: Kind) -> Ints:
+    """The costs of layouts from each that a value may be made in, or (one row) from the nearest that a leaf is in."""
+    costs = kind.matrix(outs, targets)
+    if not made:
+        costs = costs.min(axis=0, keepdims=True)
+    return costs
+
+
+def _holding(
+    outs: Held, made: bool, asked: Held, kind: Kind, hidden: frozenset[int] | None, small: int, most: int
+) -> Holding:
+    """The sets worth weighing for a value. `hidden` is None for what is no result."""
+    ends = [settle(x, kind, small, hidden)[1] for x in outs] if hidden is not None else []
+    some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
+    layouts = (*some, *joined(some))
+    between = kind.matrix(layouts, layouts)
+    sets = sets_of(layouts, between, most)
+    cost = spread_costs(_given(outs, made, layouts, kind), between, sets)
+    reach = reach_costs(between, sets)
+    left = None
+    features = [cost.T, reach[:, : len(asked)]]
+    if hidden is not None:
+        each = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
+        left = reach_costs(each[:, None], sets)[:, 0]
+        features.append(left[:, None])
+    keep = undominated(np.concatenate(features, axis=1))
+    return Holding(
+        tuple(tuple(layouts[x] for x in sets[k]) for k in keep),
+        np.ascontiguousarray(cost[:, keep]),
+        reach[keep],
+        {x: k for k, x in enumerate(layouts)},
+        None if left is None else left[keep],
+    )
+
+
+def _taken(holding: Holding, asked: tuple[Held, ...]) -> Ints:
+    """What a user pays by each rule from each set: [set, rule]."""
+    first = holding.reach[:, [holding.at[row[0]] for row in asked]]
+    for k in range(1, max(map(len, asked))):
+        more = [j for j, row in enumerate(asked) if len(row) > k]
+        first[:, more] += holding.reach[:, [holding.at[asked[j][k]] for j in more]]
+    return np.ascontiguousarray(np.minimum(first, INF))
+
+
+def notable(layouts: Held, kind: Kind) -> Held:
+    """The layouts that are partial, or not cut evenly: those that rules inherit."""
+    usual = kind.usual
+    return tuple(
+        x for x in layouts if not isinstance(x, OnDriver) and (x not in usual.index or reduction(x) is not None)
+    )
+
+
+def needs(user: Choices, slots: Slots) -> tuple[Held, ...]:
     """Per rule of a user: the layouts it asks of one value."""
-    return [tuple(dict.fromkeys(behind(r.ins[k], alias) for k, alias in slots)) for r in user.rules]
+    found = user.asks.get(slots)
+    if found is None:
+        if len(slots) == 1:
+            ((k, alias),) = slots
+            found = tuple((behind(r.ins[k], alias),) for r in user.rules)
+        else:
+            found = tuple(tuple(dict.fromkeys(behind(r.ins[k], alias) for k, alias in slots)) for r in user.rules)
+        user.asks[slots] = found
+    return found
 
 
 def small_bytes(n: Node, machine: Machine) -> int:
