@@ -35,6 +35,7 @@ from tilewise.layout import (
 from tilewise.ops.contract import LETTERS, Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
+from tilewise.ops.fft import Fft
 from tilewise.ops.index import Gather, Update
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
 from tilewise.ops.move import Pin
@@ -239,6 +240,12 @@ def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for rule in by_letters([term], term, node, have, mesh):
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
             yield rule
+
+
+@specific.register
+def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh)
 
 
 @specific.register
