@@ -8,7 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api import compose, contract, create, fourier, joining, methods, modules, random, reductions, views
+from tilewise.api import (
+    compose,
+    contract,
+    create,
+    fourier,
+    joining,
+    linear,
+    methods,
+    modules,
+    random,
+    reductions,
+    views,
+)
 from tilewise.api.dispatch import MUTATORS, public
 from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import convert, indexing, putting
@@ -135,4 +147,4 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
     return module
 
 
-__all__ = ["convert", "fourier", "indexing", "joining", "methods", "putting", "reductions", "views"]
+__all__ = ["convert", "fourier", "indexing", "joining", "linear", "methods", "putting", "reductions", "views"]

@@ -16,6 +16,7 @@ from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_co
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
+from tilewise.ops.qr import Qr, tall_qr
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
 from tilewise.ops.views import Arrange, Cut, Window
@@ -25,6 +26,7 @@ BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almo
 VIEWS = (Arrange, Cut, Window)
 FUNCTION_FLOPS = 20  # an exponential and its like, per element
 COMPARISON_FLOPS = 4  # one comparison of a sort, per element
+QR_FLOPS = 16  # per element and column: 4 for R and Q, at a quarter of the rate of a matrix product
 FFT_FLOPS = 20  # one level of a transform, per element: 5, at a quarter of the rate of a matrix product
 
 
@@ -70,12 +72,24 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     if machine.objective == "bytes":
         # Copies of a large new array are not for free: as if it had been made in one place and sent.
         new = not any(x.ndim for x in n.inputs) and n.nbytes > machine.small_bytes
-        return n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0
+        copied = n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0
+        return copied + _within(n, rule, mesh, machine)
     touched = _held(n, rule.out, mesh) * n.dtype.itemsize
     for x, layout in zip(n.inputs, rule.ins, strict=True):
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
             touched += _held(x, layout, mesh) * x.dtype.itemsize
-    return round(touched * TICKS / machine.memory_rate + _flops(n, rule, mesh) * TICKS / machine.flop_rate)
+    work = touched * TICKS / machine.memory_rate + _flops(n, rule, mesh) * TICKS / machine.flop_rate
+    return round(work) + _within(n, rule, mesh, machine)
+
+
+def _within(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
+    """The exchanges that are part of an operator."""
+    tall = tall_qr(n, rule.ins)
+    if tall is None:
+        return 0
+    apart, together, stack = tall.apart, tall.together(tall.stacked), (tall.stacked, tall.n)
+    ways = [(apart, together)] if tall.only_r else [(apart, together), (together, apart)]
+    return sum(step_cost(a, b, stack, mesh, n.dtype.itemsize, machine.tariff) for a, b in ways)
 
 
 def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
@@ -90,6 +104,10 @@ def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
         return FUNCTION_FLOPS * here if n.op.fn.name in EXPENSIVE else 0.0
     if isinstance(n.op, Sort | Argsort):
         return COMPARISON_FLOPS * here * math.log2(max(n.dims[n.op.axis], 2))
+    if isinstance(n.op, Qr):
+        tall = tall_qr(n, rule.ins)
+        stacked = tall.stacked * tall.n if tall else 0
+        return float(QR_FLOPS * n.dims[-1] * (_held(n.inputs[0], rule.ins[0], mesh) + stacked))
     if isinstance(n.op, Fft):
         return FFT_FLOPS * here * math.log2(max(n.op.n, 2))
     return 0.0

@@ -39,6 +39,7 @@ from tilewise.ops.fft import Fft
 from tilewise.ops.index import Gather, Update
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
 from tilewise.ops.move import Pin
+from tilewise.ops.qr import Qr, Tall
 from tilewise.ops.random import Random
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.sort import Argsort, Bincount, Sort
@@ -249,6 +250,17 @@ def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 
 @specific.register
+def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    *lead, m, n = node.inputs[0].shape
+    outer = LETTERS[: len(lead)]
+    yield from by_letters([outer + "YZ"], outer + "XW", node, have, mesh)
+    if not lead and mesh.total_blocks > 1 and m > n > 0:
+        for cuts in _axis_cuts(have[0], 0, m, mesh):
+            if cuts[1] >= n:  # a tall-skinny QR: see solver/place.py
+                yield Rule((Shard(0, cuts),), Tall(cuts, n, op.only_r).out, grids=False)
+
+
+@specific.register
 def _(op: Arg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.axis is not None:
         term = LETTERS[: node.inputs[0].ndim]
@@ -322,7 +334,7 @@ def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             if near is not None:
                 target, ghosts = near
                 yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
-            else:
+            if near is None or cuts != even_cuts(n, mesh.total_blocks):  # a part of uneven blocks may be even
                 yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
 
 

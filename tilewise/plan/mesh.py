@@ -23,6 +23,7 @@ from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Regroup
+from tilewise.ops.qr import BlockQr
 from tilewise.ops.random import Random
 from tilewise.ops.views import Arrange, Axis, Cut, Window, explain
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
@@ -250,6 +251,11 @@ def _(op: Contract, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...])
     cut = any(shards(plan.layouts[p]) for p in plan.specs[pos].inputs)
     whole = all(math.prod(plan.specs[p].shape) == 1 for p in plan.specs[pos].inputs)
     return replace(op, part=True) if cut and not whole else op
+
+
+@adapt.register
+def _(op: BlockQr, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
+    return BlockQr(dims[0] - dims[1])
 
 
 @adapt.register

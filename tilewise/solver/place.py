@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewise.ir.node import Node, intern, known_leaf, twin
+from tilewise.ir.node import Node, Op, intern, known_leaf, twin
 from tilewise.layout import Layout, Shard
 from tilewise.ops.move import Move, Regroup
+from tilewise.ops.qr import Apply, BlockQr, Heads, StackQr, Tall, rows_of, tall_qr
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
@@ -67,9 +68,11 @@ class Placer:
         if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
             self.copies.append({rule.out: self._sort(n, ins[0], rule.out)})
             return
-        node = intern(n.op, tuple(self.nodes[i] for i in ins), n.shape, n.dtype, n.order)
-        node.site = node.site or n.site
-        self.copies.append({rule.out: self._add(node, rule.out)})
+        tall = tall_qr(n, rule.ins)
+        if tall is not None:
+            self.copies.append({rule.out: self._tall_qr(n, ins[0], tall)})
+            return
+        self.copies.append({rule.out: self._op(n, n.op, ins, n.dims, rule.out)})
 
     def hold(self, item: int, held: Held) -> None:
         """A value in some layouts, whatever else it is in."""
@@ -131,6 +134,32 @@ class Placer:
         whole = intern(Regroup(self.layouts[i], out), (blocks,), n.shape, n.dtype, n.order)
         whole.site = n.site
         return self._add(whole, out)
+
+    def _tall_qr(self, n: Node, i: int, t: Tall) -> int:
+        """Factor every block, then the Rs of all in the first, and take what that says back to the blocks."""
+
+        def op(op: Op, ins: list[int], rows: int, layout: Layout) -> int:
+            return self._op(n, op, ins, (rows, t.n), layout)
+
+        def rows(i: int, start: int, stop: int) -> int:
+            node = rows_of(self.nodes[i], start, stop)
+            node.site = n.site
+            return self._add(node, t.together(stop - start))
+
+        blocks = op(BlockQr(0), [i], t.factors.cuts[-1], t.factors)
+        heads = self._move(op(Heads(), [blocks], t.stacked, t.apart), t.together(t.stacked))
+        whole = op(StackQr(), [heads, rows(blocks, t.n, 2 * t.n)], t.n + t.stacked, t.together(t.n + t.stacked))
+        r = rows(whole, 0, t.n)
+        if t.only_r:
+            return r
+        q = self._move(rows(whole, t.n, t.n + t.stacked), t.apart)
+        return op(Apply(), [blocks, r, q], n.dims[0], t.out)
+
+    def _op(self, n: Node, op: Op, ins: list[int], dims: tuple[int, ...], layout: Layout) -> int:
+        """An operator that is all or a part of what n stands for."""
+        node = intern(op, tuple(self.nodes[i] for i in ins), dims, n.dtype, n.order)
+        node.site = node.site or n.site
+        return self._add(node, layout)
 
     def _add(self, node: Node, layout: Layout) -> int:
         known = self.at.get(node)
