@@ -16,6 +16,7 @@ from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_co
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
+from tilewise.ops.linear import Linalg, Panel
 from tilewise.ops.qr import Qr, tall_qr
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
@@ -27,6 +28,7 @@ VIEWS = (Arrange, Cut, Window)
 FUNCTION_FLOPS = 20  # an exponential and its like, per element
 COMPARISON_FLOPS = 4  # one comparison of a sort, per element
 QR_FLOPS = 16  # per element and column: 4 for R and Q, at a quarter of the rate of a matrix product
+LAPACK_FLOPS = 4  # per element of an operand and column of a matrix
 FFT_FLOPS = 20  # one level of a transform, per element: 5, at a quarter of the rate of a matrix product
 
 
@@ -108,6 +110,9 @@ def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
         tall = tall_qr(n, rule.ins)
         stacked = tall.stacked * tall.n if tall else 0
         return float(QR_FLOPS * n.dims[-1] * (_held(n.inputs[0], rule.ins[0], mesh) + stacked))
+    if isinstance(n.op, Linalg | Panel):
+        held = sum(_held(x, layout, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True))
+        return float(LAPACK_FLOPS * n.inputs[0].dims[-1] * held)
     if isinstance(n.op, Fft):
         return FFT_FLOPS * here * math.log2(max(n.op.n, 2))
     return 0.0

@@ -53,14 +53,13 @@ class BlockQr(Op):
     def numpy(self, *arrays: Any) -> Any:
         a = arrays[0]
         n = a.shape[1]
-        if self.keep:
-            q, r = np.linalg.qr(a)
-        else:
-            q, r = None, np.linalg.qr(a, "r")
+        if not self.keep:
+            r = np.linalg.qr(a, "r")
+            return np.concatenate([r, np.zeros((n - r.shape[0], n), r.dtype)])
+        q, r = np.linalg.qr(a)
         out = np.zeros((n + self.keep, n), r.dtype)
         out[: r.shape[0]] = r
-        if q is not None:
-            out[n:, : q.shape[1]] = q[: self.keep]
+        out[n:, : q.shape[1]] = q[: self.keep]
         return out
 
 

@@ -38,6 +38,7 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
 from tilewise.ops.index import Gather, Update
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
+from tilewise.ops.linear import Linalg, Panel
 from tilewise.ops.move import Pin
 from tilewise.ops.qr import Qr, Tall
 from tilewise.ops.random import Random
@@ -47,6 +48,7 @@ from tilewise.ops.views import Arrange, Cut, explain
 
 WHOLE = Replicate()
 MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
+STENCIL = 16  # a window that leaves out more, or is of uneven blocks, may also keep the cuts of its base
 ASSOCIATIVE = frozenset(
     "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor "
     "bitwise_and bitwise_or bitwise_xor".split()
@@ -249,6 +251,13 @@ def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh)
 
 
+@specific.register(Linalg)
+@specific.register(Panel)
+def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    ins, out = op.letters.split("->")
+    yield from by_letters(ins.split(","), out, node, have, mesh)
+
+
 @specific.register
 def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     *lead, m, n = node.inputs[0].shape
@@ -334,7 +343,7 @@ def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             if near is not None:
                 target, ghosts = near
                 yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
-            if near is None or cuts != even_cuts(n, mesh.total_blocks):  # a part of uneven blocks may be even
+            if near is None or n - length > STENCIL or cuts != even_cuts(n, mesh.total_blocks):
                 yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
 
 
