@@ -19,18 +19,9 @@ from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.ir.node import Node
-from tilewise.layout import Mesh, even_cuts
+from tilewise.ops import cholesky as blocked
 from tilewise.ops import linear as ops
 from tilewise.ops import qr as tall
-
-MIN_BLOCK = 32  # columns of a block of Cholesky's factor: smaller ones are not worth their exchanges
-BLOCKS_PER_WORKER = 2  # of Cholesky's factor
-
-
-def mesh_here() -> Mesh | None:
-    """The workers that would compute what is recorded now; None if there is but this place."""
-    cluster = cluster_here(current().blocks)[0]
-    return None if cluster is None else cluster.mesh
 
 
 def recorded_on_meshes(func: Any) -> Callable[[Recorder], Recorder]:
@@ -39,7 +30,7 @@ def recorded_on_meshes(func: Any) -> Callable[[Recorder], Recorder]:
     def register(recorder: Recorder) -> Recorder:
         @functools.wraps(recorder)
         def either(*args: Any, **kwargs: Any) -> Any:
-            if mesh_here() is None:
+            if cluster_here(current().blocks)[0] is None:
                 return rec.at_once(func, args, kwargs)
             return recorder(*args, **kwargs)
 
@@ -113,16 +104,11 @@ def _svdvals(x: Any, /) -> Any:
 
 @recorded_on_meshes(np.linalg.cholesky)
 def _cholesky(a: Any, /, *, upper: Any = False) -> Any:
-    x, options, mesh = _matrices(a, square=True), (("upper", bool(upper)),), mesh_here()
+    x, options = _matrices(a, square=True), (("upper", bool(upper)),)
     dtype = sample("cholesky", (x.dtype,)).dtype
-    assert mesh is not None
-    n = x.shape[-1]
-    count = min(n // MIN_BLOCK, BLOCKS_PER_WORKER * mesh.workers)
-    if upper or x.ndim > 2 or mesh.workers == 1 or count < 2:
-        return _recorded(ops.of_matrix("cholesky", x, x.shape[-2:], dtype, options if upper else ()))
-    for node in ops.cholesky(x, dtype, even_cuts(n, count)):
-        rec.note_site(node)  # where it is said that the matrix is not positive definite
-    return rec.record(node)
+    if upper or x.ndim > 2:
+        return _recorded(ops.of_matrix("cholesky", x, x.shape[-2:], dtype, options))
+    return rec.record(blocked.cholesky(x, dtype))
 
 
 # -- functions with several ----------------------------------------------------------------------------------------
@@ -158,9 +144,9 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
     x = _matrices(a, square=bool(hermitian))
     m, n = x.shape[-2:]
     k = min(m, n)
-    options = (("full_matrices", bool(full_matrices)), ("hermitian", bool(hermitian)))
+    options: ops.Options = (("full_matrices", bool(full_matrices)), ("hermitian", bool(hermitian)))
     if not compute_uv:
-        options += (("compute_uv", False),)
+        options = (*options, ("compute_uv", False))
         return _recorded(ops.of_matrix("svd", x, (k,), sample("svd", (x.dtype,), options).dtype, options))
     return _several("svd", x, [(m, m if full_matrices else k), (k,), (n if full_matrices else k, n)], options)
 

@@ -12,11 +12,12 @@ from functools import cached_property
 
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
-from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_cost
+from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, shards, step_cost
+from tilewise.ops.cholesky import Cholesky, turns
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
-from tilewise.ops.linear import Linalg, Panel
+from tilewise.ops.linear import Linalg
 from tilewise.ops.qr import Qr, tall_qr
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
@@ -86,12 +87,16 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
 
 def _within(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     """The exchanges that are part of an operator."""
+    ways: list[tuple[Layout, Layout, tuple[int, int]]] = []
     tall = tall_qr(n, rule.ins)
-    if tall is None:
-        return 0
-    apart, together, stack = tall.apart, tall.together(tall.stacked), (tall.stacked, tall.n)
-    ways = [(apart, together)] if tall.only_r else [(apart, together), (together, apart)]
-    return sum(step_cost(a, b, stack, mesh, n.dtype.itemsize, machine.tariff) for a, b in ways)
+    if tall is not None:
+        apart, together, stack = tall.apart, tall.together(tall.stacked), (tall.stacked, tall.n)
+        ways.append((apart, together, stack))
+        if not tall.only_r:
+            ways.append((together, apart, stack))
+    elif isinstance(n.op, Cholesky) and shards(rule.out):
+        ways = [way for turn in turns(n.dims[0], rule.out, mesh) for way in turn.exchanges()]
+    return sum(step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways)
 
 
 def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
@@ -110,7 +115,7 @@ def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
         tall = tall_qr(n, rule.ins)
         stacked = tall.stacked * tall.n if tall else 0
         return float(QR_FLOPS * n.dims[-1] * (_held(n.inputs[0], rule.ins[0], mesh) + stacked))
-    if isinstance(n.op, Linalg | Panel):
+    if isinstance(n.op, Linalg | Cholesky):
         held = sum(_held(x, layout, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True))
         return float(LAPACK_FLOPS * n.inputs[0].dims[-1] * held)
     if isinstance(n.op, Fft):

@@ -1,25 +1,19 @@
-"""Functions of matrices. In: nodes. Out: nodes; their values are NumPy's own, and Cholesky's factor comes in blocks.
+"""Functions of matrices. In: nodes. Out: nodes; their values are NumPy's own.
 
 The letters say what a mesh may cut: stacks of matrices along their leading axes, right-hand sides along their columns.
-The matrices themselves are not cut: every worker has them, and does the same.
+The matrices themselves are not cut: every worker has them, and does the same (but see cholesky.py and qr.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.ops.const import const
-from tilewise.ops.contract import LETTERS, matmul
-from tilewise.ops.create import full
-from tilewise.ops.elementwise import apply, cast
-from tilewise.ops.join import concat
-from tilewise.ops.views import Arrange, Cut
+from tilewise.ops.contract import LETTERS
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -71,61 +65,3 @@ def solve(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     lead = LETTERS[: len(shape)]
     la, lb = lead[len(shape) - (a.ndim - 2) :], lead[len(shape) - (b.ndim - 2) :]
     return intern(Linalg("solve", f"{la}YZ,{lb}ZW->{lead}XW"), (a, b), (*shape, *b.shape[-2:]), dtype)
-
-
-# -- Cholesky in blocks --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Panel(Op):
-    """The rows of Cholesky's factor below a diagonal block: x such that x @ l.conj().T is the given panel."""
-
-    letters = "YZ,aZ->aX"
-    name = "panel"
-
-    def numpy(self, *arrays: Any) -> Any:
-        l, panel = arrays  # noqa: E741
-        return np.linalg.solve(l.conj(), panel.T).T
-
-
-def cholesky(x: Node, dtype: np.dtype[Any], cuts: tuple[int, ...]) -> Iterator[Node]:
-    """The lower factor of one matrix, from the left to the right, a block of columns at a time. All nodes, in order.
-
-    Diagonal blocks are factored everywhere; the panels below them and the rest of the matrix may be cut.
-    """
-    rest = cast(x, dtype)
-    columns: list[Node] = []
-    n = x.shape[0]
-    for low, high in zip(cuts, cuts[1:], strict=False):
-        width = high - low
-        diagonal = of_matrix("cholesky", _part(rest, 0, width, width), (width, width), dtype)
-        yield diagonal
-        parts = [diagonal]
-        if low:
-            parts.insert(0, full((low, width), const(dtype.type(0))))
-        if high < n:
-            below = _part(rest, width, n - low, width)
-            panel = intern(Panel(), (diagonal, below), below.shape, dtype)
-            yield panel
-            parts.append(panel)
-            update = matmul(panel, _adjoint(panel), dtype)
-            rest = apply("subtract", (_corner(rest, width), update), (dtype,) * 3)
-        columns.append(concat(tuple(parts), 0, dtype))
-    yield concat(tuple(columns), 1, dtype)
-
-
-def _part(x: Node, low: int, high: int, width: int) -> Node:
-    """Rows [low, high) of the first columns."""
-    return intern(Cut((low, 0), (1, 1), (high - low, width)), (x,), (high - low, width), x.dtype)
-
-
-def _corner(x: Node, start: int) -> Node:
-    """What is right of and below the first rows and columns."""
-    dims = (x.shape[0] - start, x.shape[1] - start)
-    return intern(Cut((start, start), (1, 1), dims), (x,), dims, x.dtype)
-
-
-def _adjoint(x: Node) -> Node:
-    plain = apply("conjugate", (x,), (x.dtype,) * 2) if x.dtype.kind == "c" else x
-    shape = (x.shape[1], x.shape[0])
-    return intern(Arrange((1, 0), shape), (plain,), shape, x.dtype)

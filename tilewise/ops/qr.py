@@ -15,7 +15,6 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Cuts, Layout, Shard
-from tilewise.ops.views import Cut
 
 ND = np.ndarray[Any, Any]
 
@@ -53,10 +52,7 @@ class BlockQr(Op):
     def numpy(self, *arrays: Any) -> Any:
         a = arrays[0]
         n = a.shape[1]
-        if not self.keep:
-            r = np.linalg.qr(a, "r")
-            return np.concatenate([r, np.zeros((n - r.shape[0], n), r.dtype)])
-        q, r = np.linalg.qr(a)
+        q, r = np.linalg.qr(a) if self.keep else (a[:0, :0], np.asarray(np.linalg.qr(a, "r")))
         out = np.zeros((n + self.keep, n), r.dtype)
         out[: r.shape[0]] = r
         out[n:, : q.shape[1]] = q[: self.keep]
@@ -164,9 +160,3 @@ def tall_qr(node: Node, ins: Sequence[Layout]) -> Tall | None:
     if not isinstance(node.op, Qr) or node.ndim != 2 or not isinstance(ins[0], Shard):
         return None
     return Tall(ins[0].cuts, node.dims[1], node.op.only_r)
-
-
-def rows_of(x: Node, start: int, stop: int) -> Node:
-    """Some rows of a matrix."""
-    lengths = (stop - start, x.dims[1])
-    return intern(Cut((start, 0), (1, 1), lengths), (x,), lengths, x.dtype)

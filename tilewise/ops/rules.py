@@ -32,13 +32,14 @@ from tilewise.layout import (
     slice_cuts,
     split_cuts,
 )
+from tilewise.ops.cholesky import Cholesky, blocks
 from tilewise.ops.contract import LETTERS, Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
 from tilewise.ops.index import Gather, Update
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
-from tilewise.ops.linear import Linalg, Panel
+from tilewise.ops.linear import Linalg
 from tilewise.ops.move import Pin
 from tilewise.ops.qr import Qr, Tall
 from tilewise.ops.random import Random
@@ -48,7 +49,6 @@ from tilewise.ops.views import Arrange, Cut, explain
 
 WHOLE = Replicate()
 MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
-STENCIL = 16  # a window that leaves out more, or is of uneven blocks, may also keep the cuts of its base
 ASSOCIATIVE = frozenset(
     "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor "
     "bitwise_and bitwise_or bitwise_xor".split()
@@ -251,11 +251,18 @@ def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh)
 
 
-@specific.register(Linalg)
-@specific.register(Panel)
-def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+@specific.register
+def _(op: Linalg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     yield from by_letters(ins.split(","), out, node, have, mesh)
+
+
+@specific.register
+def _(op: Cholesky, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    n = node.shape[0]
+    for axis in (0, 1) if len(blocks(n, mesh)) > 2 else ():  # in steps: see solver/expand.py
+        for cuts in _axis_cuts(have[0], axis, n, mesh):
+            yield Rule((Shard(axis, cuts),), Shard(axis, cuts))
 
 
 @specific.register
@@ -265,7 +272,7 @@ def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([outer + "YZ"], outer + "XW", node, have, mesh)
     if not lead and mesh.total_blocks > 1 and m > n > 0:
         for cuts in _axis_cuts(have[0], 0, m, mesh):
-            if cuts[1] >= n:  # a tall-skinny QR: see solver/place.py
+            if cuts[1] >= n:  # in steps: see solver/expand.py
                 yield Rule((Shard(0, cuts),), Tall(cuts, n, op.only_r).out, grids=False)
 
 
@@ -343,7 +350,7 @@ def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             if near is not None:
                 target, ghosts = near
                 yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
-            if near is None or n - length > STENCIL or cuts != even_cuts(n, mesh.total_blocks):
+            if near is None or cuts != even_cuts(n, mesh.total_blocks):  # a part of uneven blocks may be even
                 yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
 
 

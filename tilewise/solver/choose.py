@@ -48,7 +48,7 @@ def choose(
 
 def placed(model: Model, values: Sequence[int], ends: Sequence[Use]) -> Placed:
     """The placed graph for an assignment of a model's variables."""
-    placer = Placer(model.graph, model.kind)
+    placer = Placer(model.graph, model.kind, model.mesh)
     for i, item in enumerate(model.graph.items):
         if item.given:
             placer.give(item, model.sources[i])
@@ -65,7 +65,7 @@ def _by_chance(
     graph: Graph, ends: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine, dice: random.Random
 ) -> Placed:
     leaves = iter(sources)
-    placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine))
+    placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine), mesh)
     for item in graph.items:
         if item.given:
             placer.give(item, next(leaves))

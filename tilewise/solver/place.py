@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewise.ir.node import Node, Op, intern, known_leaf, twin
-from tilewise.layout import Layout, Shard
-from tilewise.ops.move import Move, Regroup
-from tilewise.ops.qr import Apply, BlockQr, Heads, StackQr, Tall, rows_of, tall_qr
+from tilewise.ir.node import Node, intern, known_leaf, twin
+from tilewise.layout import Layout, Mesh, Shard, shards
+from tilewise.ops.cholesky import Cholesky
+from tilewise.ops.move import Move
+from tilewise.ops.qr import tall_qr
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
+from tilewise.solver import expand
 from tilewise.solver.graph import Graph, Item, Stub, Use, behind, seen
 from tilewise.solver.holding import Held, Kind, covers, spread
 from tilewise.solver.model import Model
@@ -41,8 +43,9 @@ class Placed:
 class Placer:
     """Builds the placed graph item by item, in order."""
 
-    def __init__(self, graph: Graph, kind: Callable[[int], Kind]) -> None:
+    def __init__(self, graph: Graph, kind: Callable[[int], Kind], mesh: Mesh) -> None:
         self.graph = graph
+        self.mesh = mesh
         self.kind = kind
         self.nodes: list[Node] = []
         self.layouts: list[Layout] = []
@@ -55,24 +58,30 @@ class Placer:
         """A leaf, in the layouts it is in already."""
         n = item.node
         self.first[len(self.copies)] = layouts
-        self.copies.append({x: self._add(known_leaf(Stub(n.dims, n.dtype), n.order), x) for x in layouts})
+        self.copies.append({x: self.add(known_leaf(Stub(n.dims, n.dtype), n.order), x) for x in layouts})
 
     def constant(self, item: Item, layout: Layout) -> None:
         """A number that every worker has."""
-        self.copies.append({layout: self._add(item.node, layout)})
+        self.copies.append({layout: self.add(item.node, layout)})
 
     def make(self, item: Item, rule: Rule) -> None:
         """An operator by a rule."""
         n = item.node
         ins = [self.see(use, layout, isinstance(n.op, Cut)) for use, layout in zip(item.uses, rule.ins, strict=True)]
-        if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
-            self.copies.append({rule.out: self._sort(n, ins[0], rule.out)})
-            return
+        self.copies.append({rule.out: self._steps(n, ins, rule)})
+
+    def _steps(self, n: Node, ins: list[int], rule: Rule) -> int:
+        """An operator in one step, or in several."""
         tall = tall_qr(n, rule.ins)
         if tall is not None:
-            self.copies.append({rule.out: self._tall_qr(n, ins[0], tall)})
-            return
-        self.copies.append({rule.out: self._op(n, n.op, ins, n.dims, rule.out)})
+            return expand.tall_qr(self, n, ins[0], tall)
+        if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
+            return expand.sample_sort(self, n, ins[0], rule.out)
+        if isinstance(n.op, Cholesky) and shards(rule.out):
+            return expand.cholesky(self, n, ins[0], self.mesh)
+        node = intern(n.op, tuple(self.nodes[i] for i in ins), n.shape, n.dtype, n.order)
+        node.site = node.site or n.site
+        return self.add(node, rule.out)
 
     def hold(self, item: int, held: Held) -> None:
         """A value in some layouts, whatever else it is in."""
@@ -84,7 +93,7 @@ class Placer:
         while parents:
             for x, parent in list(parents.items()):
                 if parent in have:
-                    have[x] = self._move(have[parent], x)
+                    have[x] = self.move(have[parent], x)
                     del parents[x]
 
     def see(self, use: Use, layout: Layout, cut: bool = False) -> int:
@@ -117,51 +126,20 @@ class Placer:
         if key not in self.aliases:
             x = self.nodes[base]
             node = intern(alias, (x,), alias.lengths, x.dtype)
-            self.aliases[key] = self._add(twin(node) if node in self.at else node, layout)
+            self.aliases[key] = self.add(twin(node) if node in self.at else node, layout)
         return self.aliases[key]
 
-    def _move(self, i: int, layout: Layout) -> int:
+    def move(self, i: int, layout: Layout) -> int:
+        """A value in another layout (itself, if it is in that one)."""
+        if layout == self.layouts[i]:
+            return i
         x = self.nodes[i]
         node = intern(Move(self.layouts[i], layout), (x,), x.dims, x.dtype, x.order)
         node.site = x.site
-        return self._add(node, layout)
+        return self.add(node, layout)
 
-    def _sort(self, n: Node, i: int, out: Shard) -> int:
-        """Sort every block, then let blocks exchange ranges."""
-        blocks = intern(n.op, (self.nodes[i],), n.shape, n.dtype, n.order)
-        blocks.site = blocks.site or n.site
-        self._add(blocks, self.layouts[i])
-        whole = intern(Regroup(self.layouts[i], out), (blocks,), n.shape, n.dtype, n.order)
-        whole.site = n.site
-        return self._add(whole, out)
-
-    def _tall_qr(self, n: Node, i: int, t: Tall) -> int:
-        """Factor every block, then the Rs of all in the first, and take what that says back to the blocks."""
-
-        def op(op: Op, ins: list[int], rows: int, layout: Layout) -> int:
-            return self._op(n, op, ins, (rows, t.n), layout)
-
-        def rows(i: int, start: int, stop: int) -> int:
-            node = rows_of(self.nodes[i], start, stop)
-            node.site = n.site
-            return self._add(node, t.together(stop - start))
-
-        blocks = op(BlockQr(0), [i], t.factors.cuts[-1], t.factors)
-        heads = self._move(op(Heads(), [blocks], t.stacked, t.apart), t.together(t.stacked))
-        whole = op(StackQr(), [heads, rows(blocks, t.n, 2 * t.n)], t.n + t.stacked, t.together(t.n + t.stacked))
-        r = rows(whole, 0, t.n)
-        if t.only_r:
-            return r
-        q = self._move(rows(whole, t.n, t.n + t.stacked), t.apart)
-        return op(Apply(), [blocks, r, q], n.dims[0], t.out)
-
-    def _op(self, n: Node, op: Op, ins: list[int], dims: tuple[int, ...], layout: Layout) -> int:
-        """An operator that is all or a part of what n stands for."""
-        node = intern(op, tuple(self.nodes[i] for i in ins), dims, n.dtype, n.order)
-        node.site = node.site or n.site
-        return self._add(node, layout)
-
-    def _add(self, node: Node, layout: Layout) -> int:
+    def add(self, node: Node, layout: Layout) -> int:
+        """A node, in a layout."""
         known = self.at.get(node)
         if known is None:
             known = self.at[node] = len(self.nodes)
