@@ -89,6 +89,16 @@ def test_a_tall_qr_of_uneven_blocks() -> None:
             near(r, np.linalg.qr(a[skip:] * 2).R)
 
 
+def test_a_tall_qr_of_dependent_columns() -> None:
+    column = RNG.standard_normal((400, 1))
+    for a in (np.zeros((400, 3)), np.ones((400, 4)), column @ np.ones((1, 5)), np.eye(400, 6)):
+        with tw.config(eager_bytes=0, objective="bytes"), session(4):
+            q, r = tw.linalg.qr(tw.array(a).relayout(0))
+            assert "qr of blocks" in str(tw.explain(q))
+            near(q @ r, a)
+            near(q.T @ q, np.eye(a.shape[1]))
+
+
 def test_factors_can_be_written() -> None:
     a = RNG.standard_normal((40, 3))
     with tw.config(eager_bytes=0), session(2):
@@ -215,6 +225,15 @@ def test_cholesky_in_blocks(mesh: Any, kind: str) -> None:
                 y = tw.linalg.cholesky(tw.array(a) * 1)
                 moved(here, y)
                 near(y, want)
+
+
+def test_cholesky_with_several_blocks_on_a_worker() -> None:
+    a = positive(200, "d")
+    for mesh in (1, 3, (2, 2)):
+        with tw.config(eager_bytes=0, blocks=3, objective="bytes"), session(mesh) as here:
+            y = tw.linalg.cholesky(tw.array(a).relayout(0))
+            moved(here, y)
+            near(y, np.linalg.cholesky(a))
 
 
 def test_cholesky_reads_only_the_lower_triangle() -> None:

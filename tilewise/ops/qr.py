@@ -44,19 +44,16 @@ def qr(node: Node, only_r: bool, dtype: np.dtype[Any]) -> Node:
 
 @dataclass(frozen=True)
 class BlockQr(Op):
-    """Each block's R above the first `keep` rows of its Q, both filled up with zeros to n columns and n rows."""
+    """Each block's R above the first `keep` rows of its Q."""
 
     keep: int
     name = "qr of blocks"
 
     def numpy(self, *arrays: Any) -> Any:
-        a = arrays[0]
-        n = a.shape[1]
-        q, r = np.linalg.qr(a) if self.keep else (a[:0, :0], np.asarray(np.linalg.qr(a, "r")))
-        out = np.zeros((n + self.keep, n), r.dtype)
-        out[: r.shape[0]] = r
-        out[n:, : q.shape[1]] = q[: self.keep]
-        return out
+        if not self.keep:
+            return np.linalg.qr(arrays[0], "r")
+        q, r = np.linalg.qr(arrays[0])
+        return np.concatenate([r, q[: self.keep]])
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ def signs(top: ND) -> ND:
 
 @dataclass(frozen=True)
 class Tall:
-    """The layouts of a tall-skinny QR of a matrix whose rows are cut."""
+    """The layouts of a tall-skinny QR of a matrix whose rows are cut into blocks of at least n."""
 
     cuts: Cuts
     n: int

@@ -270,9 +270,9 @@ def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     *lead, m, n = node.inputs[0].shape
     outer = LETTERS[: len(lead)]
     yield from by_letters([outer + "YZ"], outer + "XW", node, have, mesh)
-    if not lead and mesh.total_blocks > 1 and m > n > 0:
+    if not lead and mesh.total_blocks > 1 and n:
         for cuts in _axis_cuts(have[0], 0, m, mesh):
-            if cuts[1] >= n:  # in steps: see solver/expand.py
+            if all(high - low >= n for low, high in itertools.pairwise(cuts)):  # in steps: see solver/expand.py
                 yield Rule((Shard(0, cuts),), Tall(cuts, n, op.only_r).out, grids=False)
 
 
