@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from tilewise.config import Settings
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import Machine
+from tilewise.cost.stored import machine_for
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.const import Const
@@ -133,9 +133,9 @@ def prepare_mesh(
     machine: Machine | None = None,
     memory: int | None = None,
 ) -> MeshPlan:
-    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given), within some memory."""
+    """The plan for a graph on a mesh (of machines as the settings say, unless others are given), within some memory."""
     global planned_count
-    machine = machine or replace(FIXED, objective=settings.objective)
+    machine = machine or machine_for(settings)
     at: dict[Node, int] = {}
     parts: list[Any] = []
     for i, n in enumerate(nodes):

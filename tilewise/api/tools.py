@@ -10,8 +10,9 @@ from tilewise.array.cell import ND
 from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array, node_of
 from tilewise.array.session import Session, byte_budget, cluster_here, mesh_of
-from tilewise.config import current
-from tilewise.cost.model import FIXED, Machine
+from tilewise.config import Settings, current
+from tilewise.cost.model import Machine
+from tilewise.cost.stored import machine_for
 from tilewise.errors import ConfigError, message
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
@@ -71,7 +72,7 @@ def explain(
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise TypeError("explain takes one or more Arrays")
     settings = current()
-    machine = machine_for(network, objective or settings.objective)
+    machine = asked_machine(settings, network, objective)
     budget = byte_budget(memory)
     asked = workers is not None or mesh is not None
     shape = mesh_of("virtual", workers, mesh, settings.blocks) if asked else None
@@ -93,12 +94,14 @@ def explain(
     return shown
 
 
-def machine_for(network: Any, objective: str) -> Machine:
+def asked_machine(settings: Settings, network: Any, objective: str | None) -> Machine:
     """The machine that a plan is made for."""
-    if objective not in ("time", "bytes"):
+    if objective not in (None, "time", "bytes"):
         raise ConfigError(message(f"no objective {objective!r}", cure='Use objective="time" or objective="bytes"'))
-    machine = FIXED if network is None else replace(FIXED, network_rate=parse_rate(network))
-    return replace(machine, objective=objective)
+    machine = machine_for(settings)
+    if network is not None:
+        machine = replace(machine, network_rate=parse_rate(network))
+    return machine if objective is None else replace(machine, objective=objective)
 
 
 def parse_rate(network: Any) -> float:

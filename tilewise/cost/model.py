@@ -7,14 +7,16 @@ proof is a proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_cost
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
+from tilewise.ops.random import Random
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
 from tilewise.ops.views import Arrange, Cut, Window
@@ -22,8 +24,6 @@ from tilewise.ops.views import Arrange, Cut, Window
 TICKS = 10**9  # per second
 BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
 VIEWS = (Arrange, Cut, Window)
-FUNCTION_FLOPS = 20  # an exponential and its like, per element
-COMPARISON_FLOPS = 4  # one comparison of a sort, per element
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class Machine:
 
     memory_rate: float = 8e9  # bytes/s a worker streams
     flop_rate: float = 2e10  # flop/s of a matrix product on a worker
+    function_rate: float = 1e9  # exponentials and their like, per second
+    sort_rate: float = 5e9  # elements a second of a sort, times the logarithm of their number
+    step_seconds: float = 1e-5  # s per step of a plan, however small
     network_rate: float = 1.25e9  # bytes/s into one worker: 10 Gbit/s
     latency: float = 5e-5  # s per exchange
     small_bytes: int = 1 << 16  # results below are expected to be read by the driver
@@ -73,21 +76,24 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     for x, layout in zip(n.inputs, rule.ins, strict=True):
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
             touched += _held(x, layout, mesh) * x.dtype.itemsize
-    return round(touched * TICKS / machine.memory_rate + _flops(n, rule, mesh) * TICKS / machine.flop_rate)
+    shapes = [local_dims(layout, x.dims, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True)]
+    return round((touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)) * TICKS)
 
 
-def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
-    if isinstance(n.op, Contract):
+def op_seconds(op: Op, shapes: Sequence[tuple[int, ...]], size: int, machine: Machine) -> float:
+    """The arithmetic of an operator on one worker: shapes of its operands there, elements of its result."""
+    if isinstance(op, Contract):
         local: dict[str, int] = {}
-        for term, x, layout in zip(n.op.letters.split("->")[0].split(","), n.inputs, rule.ins, strict=True):
-            for letter, size in zip(term, local_dims(layout, x.dims, mesh), strict=True):
-                local[letter] = min(local.get(letter, size), size)
-        return 2.0 * math.prod(local.values())
-    here = float(_held(n, rule.out, mesh))
-    if isinstance(n.op, Map):
-        return FUNCTION_FLOPS * here if n.op.fn.name in EXPENSIVE else 0.0
-    if isinstance(n.op, Sort | Argsort):
-        return COMPARISON_FLOPS * here * math.log2(max(n.dims[n.op.axis], 2))
+        for term, shape in zip(op.letters.split("->")[0].split(","), shapes, strict=True):
+            for letter, n in zip(term, shape, strict=True):
+                local[letter] = min(local.get(letter, n), n)
+        return 2.0 * math.prod(local.values()) / machine.flop_rate
+    if isinstance(op, Map):
+        return size / machine.function_rate if op.fn.name in EXPENSIVE else 0.0
+    if isinstance(op, Random):
+        return size / machine.function_rate
+    if isinstance(op, Sort | Argsort):
+        return size * math.log2(max(shapes[0][op.axis], 2)) / machine.sort_rate
     return 0.0
 
 
