@@ -1,6 +1,6 @@
 """How far the exact search gets, on abstract programs with published seeds. In: options. Out: a table and JSON.
 
-    python -m benchmarks.solver_core [--part 1.0] [--first 0] [--rows small,apps] [--output benchmarks/results/solver_core.json]
+    python -m benchmarks.solver_core [--part 1.0] [--first 0] [--rows small,apps] [--output results.json]
 
 Times are build + solve on one core, in milliseconds: of the wall, and of this process alone (on a shared machine the
 first may be a multiple of the second). Every certificate is checked, outside of the times. `--part 0.01` runs a
