@@ -30,7 +30,10 @@ from tilewise.layout import Mesh
 
 pytestmark = pytest.mark.xdist_group("ray")  # Ray is started once, in one of the processes that test
 STORE_BYTES = 256 << 20
-ENGINES = [("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtual", 7), ("ray", 2), ("ray", 4)]
+ENGINES: list[tuple[str, Any]] = [
+    ("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtual", 7), ("virtual", (2, 2)),
+    ("ray", 2), ("ray", 4), ("ray", (2, 2)),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +46,10 @@ def ray_here() -> Iterator[Any]:
     connection.end()
 
 
-def opened(engine: str, workers: int, request: pytest.FixtureRequest) -> Session:
+def opened(engine: str, mesh: Any, request: pytest.FixtureRequest) -> Session:
     if engine == "ray":
         request.getfixturevalue("ray_here")
-    return tw.session(engine=engine, workers=workers)
+    return tw.session(engine=engine, mesh=mesh)
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=lambda p: f"{p[0]}{p[1]}")
