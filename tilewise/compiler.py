@@ -98,8 +98,12 @@ def prepare_mesh(
     settings: Settings,
     machine: Machine | None = None,
     memory: int | None = None,
+    to_show: bool = False,
 ) -> MeshPlan:
-    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given), within some memory."""
+    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given), within some memory.
+
+    A plan to show has the lines and numbers of this very graph, one to run perhaps those of an equal one before it.
+    """
     global planned_count
     machine = machine or replace(FIXED, objective=settings.objective)
     at: dict[Node, int] = {}
@@ -114,12 +118,15 @@ def prepare_mesh(
             parts.append((n.op, n.shape, *[at[x] for x in n.inputs]))
     key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed, machine, memory)
     plan = _mesh_plans.get(key)
-    if plan is None:
+    told = tuple(n.op if type(n.op) is Const else n.site for n in nodes)
+    if plan is None or (to_show and plan.told != told):
         planned_count += 1
         plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
         if memory is not None and settings.layout_seed is None and mesh_peak(plan) > memory:
             plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, memory)
-        _remember(_mesh_plans, key, plan)
+        plan = replace(plan, told=told)
+        if key not in _mesh_plans:  # workers know the plan that is there
+            _remember(_mesh_plans, key, plan)
     return plan
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
-from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, TilewiseError, message
@@ -39,7 +37,7 @@ from tilewise.store import pool
 
 PENDING: dict[int, weakref.ref[Cell]] = {}  # every pending cell, by id
 
-_CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
+CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
 class _Pending(weakref.ref):  # type: ignore[type-arg]
@@ -85,7 +83,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
         chosen: dict[int, Cell] = {id(c): c for c in targets}
         if len(PENDING) > len(targets):
             for c in pending_cells():
-                if c.node in at and c.node is not None and not isinstance(c.node.op, _CHEAP):
+                if c.node in at and c.node is not None and not isinstance(c.node.op, CHEAP):
                     chosen[id(c)] = c
         outputs = list(chosen.values())
         if settings.progress and not events.activity.began:
@@ -225,7 +223,7 @@ def plan_mesh(
     leaves: list[Any] = []
     for n in nodes:
         if n.value is not None:
-            values = _nearest(n, cluster)
+            values = nearest(n, cluster)
             where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
             leaves.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
@@ -233,7 +231,7 @@ def plan_mesh(
     return plan, leaves, consts
 
 
-def _nearest(n: Node, cluster: Cluster) -> list[Any]:
+def nearest(n: Node, cluster: Cluster) -> list[Any]:
     """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
     if isinstance(n.value, Remote):
         return [n.value, *n.value.copies] if n.value.cluster is cluster else [gathered(n.value)]
@@ -395,43 +393,6 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     out = pool.empty(nd.shape, nd.dtype, node.order)
     out[...] = nd
     return out
-
-
-def plan_of(arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED) -> tuple[Any, list[Node], list[int]]:
-    """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
-    with LOCK:
-        settings = current()
-        roots = list(dict.fromkeys(node_of(x) for x in arrays))
-        nodes = walk(roots)
-        at = {n: i for i, n in enumerate(nodes)}
-        kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
-        roots = list(dict.fromkeys([*roots, *(n for n in kept if n is not None)]))
-        if mesh is None:
-            wanted = sorted(at[r] for r in roots)
-            return compiler.prepare(nodes, wanted, settings), nodes, wanted
-        cluster, _ = cluster_here(settings.blocks)
-        where: dict[Node, tuple[Layout, ...]] = {}
-        for n in nodes:
-            if n.value is not None:
-                here = cluster is not None and cluster.mesh == mesh
-                values = [n.value] if cluster is None or not here else _nearest(n, cluster)
-                where[n] = tuple(v.layout if here and isinstance(v, Remote) else OnDriver() for v in values)
-        with _longest(nodes):
-            plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine)
-        return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]
-
-
-@contextmanager
-def _longest(nodes: Sequence[Node]) -> Iterator[None]:
-    """Lengths that masks will decide stand at the most they can be."""
-    unknown = [d for n in nodes for d in n.shape if type(d) is Length and d.value is None]
-    for d in unknown:
-        d.value = d.mask.size
-    try:
-        yield
-    finally:
-        for d in unknown:
-            d.value = None
 
 
 def force(x: Array) -> ND:

@@ -7,10 +7,11 @@ proof is a proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_cost
 from tilewise.ops.contract import Contract
@@ -73,21 +74,24 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     for x, layout in zip(n.inputs, rule.ins, strict=True):
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
             touched += _held(x, layout, mesh) * x.dtype.itemsize
-    return round(touched * TICKS / machine.memory_rate + _flops(n, rule, mesh) * TICKS / machine.flop_rate)
+    here = [local_dims(layout, x.dims, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True)]
+    work = flops(n.op, here, local_dims(rule.out, n.dims, mesh), n.dims)
+    return round(touched * TICKS / machine.memory_rate + work * TICKS / machine.flop_rate)
 
 
-def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
-    if isinstance(n.op, Contract):
+def flops(op: Op, ins: Sequence[tuple[int, ...]], out: tuple[int, ...], dims: tuple[int, ...]) -> float:
+    """Arithmetic that counts, beside touching memory. In: the parts of operands and of the result, the whole result."""
+    if isinstance(op, Contract):
         local: dict[str, int] = {}
-        for term, x, layout in zip(n.op.letters.split("->")[0].split(","), n.inputs, rule.ins, strict=True):
-            for letter, size in zip(term, local_dims(layout, x.dims, mesh), strict=True):
+        for term, sizes in zip(op.letters.split("->")[0].split(","), ins, strict=True):
+            for letter, size in zip(term, sizes, strict=True):
                 local[letter] = min(local.get(letter, size), size)
         return 2.0 * math.prod(local.values())
-    here = float(_held(n, rule.out, mesh))
-    if isinstance(n.op, Map):
-        return FUNCTION_FLOPS * here if n.op.fn.name in EXPENSIVE else 0.0
-    if isinstance(n.op, Sort | Argsort):
-        return COMPARISON_FLOPS * here * math.log2(max(n.dims[n.op.axis], 2))
+    here = float(math.prod(out))
+    if isinstance(op, Map):
+        return FUNCTION_FLOPS * here if op.fn.name in EXPENSIVE else 0.0
+    if isinstance(op, Sort | Argsort):
+        return COMPARISON_FLOPS * here * math.log2(max(dims[op.axis], 2))
     return 0.0
 
 

@@ -230,7 +230,9 @@ def freeze(roots: Sequence[Node]) -> tuple[list[Any], list[int]]:
         for d in n.shape:
             if type(d) is Length and d not in lengths and d.mask in at:
                 lengths[d] = at[d.mask]
-        shape = tuple(("len", lengths.get(d), d.value) if type(d) is Length else d for d in n.shape)
+        shape = tuple(
+            d if type(d) is not Length else ("len", lengths[d], d.value) if d in lengths else d.count() for d in n.shape
+        )
         known = n.value is not None
         ins = () if known else tuple(at[x] for x in n.inputs)
         rows.append((n.value if known else n.op, ins, shape, n.dtype, n.order, n.site))
@@ -238,7 +240,12 @@ def freeze(roots: Sequence[Node]) -> tuple[list[Any], list[int]]:
 
 
 def thaw(frozen: tuple[list[Any], list[int]], which: int) -> Node:
-    """Rebuild a frozen graph through the interning constructor."""
+    """One root of a frozen graph."""
+    return thaw_all(frozen)[which]
+
+
+def thaw_all(frozen: tuple[list[Any], list[int]]) -> list[Node]:
+    """Rebuild a frozen graph through the interning constructor; its roots."""
     rows, roots = frozen
     nodes: list[Node] = []
     lengths: dict[int, Length] = {}
@@ -257,4 +264,4 @@ def thaw(frozen: tuple[list[Any], list[int]], which: int) -> Node:
         if node.site is None:
             node.site = site
         nodes.append(node)
-    return nodes[roots[which]]
+    return [nodes[r] for r in roots]
