@@ -57,12 +57,12 @@ class Program:
         """A way to have the program again that holds none of its data, nor keeps anything pending."""
         cluster, _ = cluster_here(self.settings.blocks)
         mesh = None if cluster is None else cluster.mesh
-        rows, ends = freeze(self.roots)
+        (rows, ends), asked, settings = freeze(self.roots), self.asked, self.settings
         for i, n in enumerate(walk(self.roots)):
             if n.value is not None:
                 layouts = (OnDriver(),) if mesh is None else _layouts(n, mesh, self.settings)
                 rows[i] = (Absent(n.dims, n.dtype, layouts, mesh), *rows[i][1:])
-        return lambda: Program(tuple(thaw_all((rows, ends))), self.asked, self.settings)
+        return lambda: Program(tuple(thaw_all((rows, ends))), asked, settings)
 
 
 def program_of(arrays: Sequence[Array]) -> Program:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -184,9 +185,10 @@ def _by_stage(t: Tiled) -> Picture:
     """One stage under the other; runs of parts that repeat are drawn once, and counted."""
     pic = Picture(note=f"{len(t.specs):,} operators, drawn by stages")
     runs = fold([p.signature for p in t.parts])
-    if sum(r.length for r in runs) > MOST:
-        left = sum(r.length * r.times for r in runs[MOST // 2 :])
-        runs = runs[: MOST // 2]
+    fits = sum(total <= MOST for total in accumulate(r.length for r in runs))
+    if fits < len(runs):
+        left = sum(r.length * r.times for r in runs[fits:])
+        runs = runs[:fits]
         pic.note += f"; {left:,} more stages and exchanges are not drawn"
     for run in runs:
         times = () if run.times == 1 else (f"{run.times:,} times",)

@@ -73,7 +73,7 @@ def _size(b: Box) -> Point:
     words = max(_text_width(line, NAME if k == 0 else SMALL) for k, line in enumerate(b.lines))
     drawn = SIZE + PAD if b.shape is not None else 0.0
     height = max(SIZE + 8 if b.shape is not None else 0.0, NAME + (len(b.lines) - 1) * (SMALL + 3.5)) + 2 * PAD
-    return words + drawn + 2 * PAD + 4, height
+    return words + drawn + 2 * PAD + (12 if b.exchange else 4), height
 
 
 def _box(b: Box, centre: Point, size: Point) -> str:
@@ -92,7 +92,8 @@ def _box(b: Box, centre: Point, size: Point) -> str:
     out.append(f'<rect {place} {look} fill="{fill}" stroke="{line}" stroke-width="{stroke:g}"/>')
     start = x - w / 2 + PAD
     if b.shape is not None:
-        out.append(glyph(b.layout, b.shape, start + SIZE / 2 + (3 if b.exchange else 0), y + 1))
+        start += 3 if b.exchange else 0  # round ends
+        out.append(glyph(b.layout, b.shape, start + SIZE / 2, y + 1))
         start += SIZE + PAD
     baseline = y - (NAME + (len(b.lines) - 1) * (SMALL + 3.5)) / 2 + NAME - 2
     for k, words in enumerate(b.lines):

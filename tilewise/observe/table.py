@@ -12,7 +12,7 @@ from tilewise.observe.fold import fold
 from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, bytes_text, names_text, time_text
 
 WIDTH = 130
-NARROWEST = 16  # of the column that gives way
+NARROWEST = 20  # of a column that gives way
 MOST = 80  # parts shown, and steps of a stage; of more, the first and the last
 
 STEP_HEAD: tuple[str, ...] = ("operators", "shape", "layout", "reads", "writes", "time", "line")
