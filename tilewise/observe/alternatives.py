@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilewise.layout import describe
+from tilewise.observe.table import WIDTH
 from tilewise.solver.why import Alternative
 
 
@@ -21,11 +22,13 @@ class Why:
     def __str__(self) -> str:
         lines = [f"{self.value}: what the whole program costs with it as"]
         best = self.rows[0].cost
+        width = max(len(describe(row.layout)) for row in self.rows)
         for row in self.rows:
             more = "" if row.cost == best else f"+{self._amount(row.cost - best)}"
             note = "chosen" if row.chosen else "as good" if row.cost == best else ""
             reasons = "; ".join(f"{what} (+{self._amount(cost)})" for what, cost in row.reasons[:2])
-            lines.append(f"  {describe(row.layout):<40} {self._amount(row.cost):>16} {more:>16}  {note or reasons}")
+            line = f"  {describe(row.layout):<{width}} {self._amount(row.cost):>16} {more:>16}  {note or reasons}"
+            lines.append(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…")
         return "\n".join(lines)
 
     __repr__ = __str__
