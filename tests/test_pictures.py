@@ -174,7 +174,7 @@ def test_glyphs_show_the_tiling() -> None:
     names = [
         family(x) for x in (rows, columns, Grid(rows, columns), Grid(rows, Replicate()), Grid(rows, Partial("add")))
     ]
-    assert names == ["rows", "columns", "rows x columns", "rows", "partial"]
+    assert names == ["rows", "columns", "blocks", "rows", "partial"]
     assert (family(None), family(Shard(2, (0, 1)))) == ("one worker", "another axis")
 
 

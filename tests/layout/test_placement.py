@@ -4,6 +4,7 @@ import pytest
 
 from tilewise.layout import (
     DRIVER,
+    Grid,
     Layout,
     Mesh,
     OnDriver,
@@ -70,6 +71,8 @@ def test_layouts_are_values() -> None:
         (Partial("logical_or"), "partial any"),
         (Partial("bitwise_or"), "partial bitwise_or"),
         (OnDriver(), "on the driver"),
+        (Grid(Shard(0, (0, 3, 6)), Partial("add")), "rows/2 x partial sum"),
+        (Grid(Shard(0, (0, 3, 6), (1, 1)), Shard(1, (0, 2, 4), (0, 1))), "rows/2 x columns/2 with ghosts 1+1 x 0+1"),
     ],
 )
 def test_describe(layout: Layout, text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tilewise.layout.cuts import even_cuts
 from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard, bare
 
@@ -16,6 +18,7 @@ REDUCTION_NAMES = {
 }
 
 
+@lru_cache(maxsize=4096)
 def describe(layout: Layout) -> str:
     match layout:
         case Shard(axis=axis, cuts=cuts, ghosts=ghosts):

@@ -13,7 +13,7 @@ SHOWN = 8  # blocks drawn along an axis; more are drawn as so many
 COLOURS = {
     "rows": ("#e3eefb", "#2f6fb5"),
     "columns": ("#e4f4e6", "#2e8b47"),
-    "rows x columns": ("#efe6fa", "#7a4bb8"),
+    "blocks": ("#efe6fa", "#7a4bb8"),
     "another axis": ("#dff3f2", "#1d8583"),
     "partial": ("#fdeeda", "#c87410"),
     "replicated": ("#ededee", "#6b6f76"),
@@ -32,7 +32,7 @@ def family(layout: Layout | None) -> str:
         return "partial"
     cut = shards(layout)
     if len(cut) == 2:
-        return "rows x columns"
+        return "blocks"
     if not cut:
         return "replicated"
     return {0: "rows", 1: "columns"}.get(cut[0].axis, "another axis")

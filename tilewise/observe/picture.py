@@ -221,7 +221,7 @@ def _exchange(
     shape: tuple[int, ...] | None,
     more: str = "",
 ) -> Box:
-    lines = [f"{r.kind} {'<= ' if r.bound else ''}{r.bytes:,} B" for r in rows]
+    lines = [f"{r.kind} {'at most ' if r.bound else ''}{r.bytes:,} B" for r in rows]
     way = f"to {rows[-1].target}".replace("to on ", "to ")
     title = "; ".join(f"{r.kind}: {r.value}, {r.source} to {r.target}, {time_text(r.seconds)}" for r in rows)
     lines += [f"{way} · {more}" if more else way]

@@ -22,7 +22,7 @@ CROSSES = "#c0392b"  # what workers send
 LEGEND: tuple[tuple[str, Layout | None, tuple[int, ...]], ...] = (
     ("rows", Shard(0, even_cuts(4, 4)), (4, 4)),
     ("columns", Shard(1, even_cuts(4, 4)), (4, 4)),
-    ("rows x columns", grid_layout(Shard(0, even_cuts(2, 2)), Shard(1, even_cuts(2, 2))), (4, 4)),
+    ("blocks", grid_layout(Shard(0, even_cuts(2, 2)), Shard(1, even_cuts(2, 2))), (4, 4)),
     ("another axis", Shard(2, even_cuts(4, 4)), (4, 4)),
     ("partial", Partial("add"), (4, 4)),
     ("replicated", Replicate(), (4, 4)),

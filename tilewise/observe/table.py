@@ -98,7 +98,7 @@ def _step_row(s: StepRow) -> Row:
 
 
 def _exchange_row(e: ExchangeRow) -> Row:
-    most = "<= " if e.bound else ""
+    most = "at most " if e.bound else ""
     return Row((e.kind, e.value, f"{e.source} -> {e.target}", f"{most}{e.bytes:,}", time_text(e.seconds), e.where))
 
 
