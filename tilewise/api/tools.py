@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND
 from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array, node_of
+from tilewise.array.program import Program, program_of
 from tilewise.array.session import Session, byte_budget, cluster_here, mesh_of
 from tilewise.config import Settings, current
 from tilewise.cost.model import Machine
@@ -79,19 +82,32 @@ def explain(
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
-    plan, nodes, wanted = forcing.plan_of(arrays, shape, machine, budget)
-    at = {n: i for i, n in enumerate(nodes)}
+    program = program_of(arrays)
+    outline = program.outline()
+
+    def again(size: Any) -> Plan:
+        count, grid = (None, size) if isinstance(size, tuple) else (size, None)
+        return _shown(outline(), mesh_of("virtual", count, grid, settings.blocks), machine, again, budget)
+
+    shown = _shown(program, shape, machine, again, budget)
+    if budget is not None:
+        within(shown.memory_bytes, budget)
+    return shown
+
+
+def _shown(
+    program: Program, mesh: Mesh | None, machine: Machine, again: Callable[[Any], Plan], budget: int | None
+) -> Plan:
+    """The plan of a program on a mesh (None: here)."""
+    plan, nodes, wanted = program.plan(mesh, machine, budget)
+    if not isinstance(plan, MeshPlan):
+        return Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine, None, again, budget)
+    at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
 
     def locate(x: Any) -> int | None:
         return at.get(node_of(x)) if isinstance(x, Array) else None
 
-    if isinstance(plan, MeshPlan):
-        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate)
-    else:
-        shown = Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine)
-    if budget is not None:
-        within(shown.memory_bytes, budget)
-    return shown
+    return Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget)
 
 
 def asked_machine(settings: Settings, network: Any, objective: str | None) -> Machine:

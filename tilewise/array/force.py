@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -21,7 +20,6 @@ from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.reference import compare, reference
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
-from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, message
@@ -41,7 +39,7 @@ from tilewise.store import pool
 # would cost a tenth of recording.
 PENDING: dict[int, weakref.ref[Cell]] = {}
 
-_CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
+CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
 def register(cell: Cell) -> None:
@@ -78,7 +76,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
         nodes = list(at)
         outputs = targets
         if len(PENDING) > len(targets):
-            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
+            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, CHEAP)]
             outputs = list(dict.fromkeys([*targets, *more]))
         if settings.progress and not events.activity.began:
             watch()
@@ -246,7 +244,7 @@ def plan_mesh(
     leaves: list[Any] = []
     for n in nodes:
         if n.value is not None:
-            values = _nearest(n, cluster)
+            values = nearest(n, cluster)
             where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
             leaves.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
@@ -256,7 +254,7 @@ def plan_mesh(
     return plan, leaves, consts
 
 
-def _nearest(n: Node, cluster: Cluster) -> list[Any]:
+def nearest(n: Node, cluster: Cluster) -> list[Any]:
     """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
     if isinstance(n.value, Remote):
         return [n.value, *n.value.copies] if n.value.cluster is cluster else [gathered(n.value)]
@@ -383,45 +381,6 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     out = pool.empty(nd.shape, nd.dtype, node.order)
     out[...] = nd
     return out
-
-
-def plan_of(
-    arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
-) -> tuple[Any, list[Node], list[int]]:
-    """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
-    with LOCK:
-        settings = current()
-        roots = list(dict.fromkeys(node_of(x) for x in arrays))
-        at = numbered(roots)
-        nodes = list(at)
-        kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
-        roots = list(dict.fromkeys([*roots, *(n for n in kept if n is not None)]))
-        if mesh is None:
-            wanted = sorted(at[r] for r in roots)
-            return compiler.prepare(at, wanted, settings), nodes, wanted
-        cluster, _ = cluster_here(settings.blocks)
-        where: dict[Node, tuple[Layout, ...]] = {}
-        for n in nodes:
-            if n.value is not None:
-                here = cluster is not None and cluster.mesh == mesh
-                values = [n.value] if cluster is None or not here else _nearest(n, cluster)
-                where[n] = tuple(v.layout if here and isinstance(v, Remote) else OnDriver() for v in values)
-        with _longest(nodes):
-            plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine, memory)
-        return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]
-
-
-@contextmanager
-def _longest(nodes: Sequence[Node]) -> Iterator[None]:
-    """Lengths that masks will decide stand at the most they can be."""
-    unknown = [d for n in nodes for d in n.shape if type(d) is Length and d.value is None]
-    for d in unknown:
-        d.value = d.mask.size
-    try:
-        yield
-    finally:
-        for d in unknown:
-            d.value = None
 
 
 def force(x: Array) -> ND:

@@ -86,6 +86,7 @@ class MeshPlan:
     homes: tuple[int, ...]  # which leaf each of the last `wanted` is a copy of: it stays for later plans
     consts: tuple[int, ...]
     choice: Choice | None = field(default=None, compare=False, repr=False)  # not sent to workers
+    told: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the lines and numbers it was made from
     _local: dict[tuple[int, int], LocalNode] = field(default_factory=dict, compare=False, repr=False)
 
     @property
