@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.api.create import asarray
 from tilewise.array import force as forcing
+from tilewise.array.session import no_session
 from tilewise.config import config, current
 from tilewise.cost import stored
 from tilewise.cost.model import FIXED, Machine
@@ -36,7 +37,7 @@ def calibrate() -> tuple[Machine, Path]:
     ...     path.name, rates.memory_rate > 1e8
     ('machine.json', True)
     """
-    with config(eager_bytes=0, flush=False, progress=False):
+    with no_session(), config(eager_bytes=0, flush=False, progress=False):
         rates = measure()
     return rates, stored.save(rates, current().cache_dir)
 

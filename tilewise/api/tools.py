@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +14,7 @@ from tilewise.array.cell import ND
 from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
-from tilewise.array.session import Session, byte_budget, cluster_here, mesh_of
+from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
 from tilewise.config import Settings, current
 from tilewise.cost.model import Machine
 from tilewise.cost.stored import machine_for
@@ -82,6 +84,8 @@ def explain(
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
+        session = current_session()
+        budget = session.memory if budget is None and session is not None else budget
     program = program_of(arrays)
     outline = program.outline()
 
@@ -120,20 +124,22 @@ def asked_machine(settings: Settings, network: Any, objective: str | None) -> Ma
     return machine if objective is None else replace(machine, objective=objective)
 
 
-def parse_rate(network: Any) -> float:
-    """Bytes per second from "10Gbit" or a number of bytes.
+RATE = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kKmMgGtT]?)(i?)(bit|b|B|)(?:/s|ps)?\s*")
 
-    >>> parse_rate("10Gbit")
-    1250000000.0
+
+def parse_rate(network: Any) -> float:
+    """Bytes per second from "10Gbit", "10Gb/s" or "1.25GB/s" (b is a bit, B a byte), or from a number of bytes.
+
+    >>> parse_rate("10Gbit"), parse_rate("10 Gbps"), parse_rate("1.25GB/s")
+    (1250000000.0, 1250000000.0, 1250000000.0)
     """
-    text = str(network).strip().lower().removesuffix("/s")
-    for unit, factor in (("gbit", 1e9 / 8), ("mbit", 1e6 / 8), ("gb", 1e9), ("mb", 1e6), ("", 1.0)):
-        if text.endswith(unit):
-            try:
-                rate = float(text.removesuffix(unit)) * factor
-            except ValueError:
-                break
-            if rate > 0:
-                return rate
-            break
+    found = re.fullmatch(
+        r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kKmMgGtT]?)(i?)(bit|b|B|)(?:/s|ps)?\s*", str(network)
+    )
+    if found is not None:
+        number, prefix, binary, unit = found.groups()
+        rate: float = float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
+        rate /= 8 if unit in ("b", "bit") else 1
+        if 0 < rate < math.inf:
+            return rate
     raise ConfigError(message("network is a rate", got=repr(network), cure='Write network="10Gbit"'))

@@ -76,7 +76,8 @@ def evaluate(cells: Iterable[Cell]) -> None:
         nodes = list(at)
         outputs = targets
         if len(PENDING) > len(targets):
-            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, CHEAP)]
+            here = session_here()  # what another session has recorded stays its own
+            more = [c for c in pending_cells() if c.node in at and c.owner is here and not isinstance(c.node.op, CHEAP)]
             outputs = list(dict.fromkeys([*targets, *more]))
         if settings.progress and not events.activity.began:
             watch()
@@ -174,7 +175,6 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
     if _resolve_masks(nodes):
         nodes = walk([c.node for c in outputs if c.node is not None])
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
-    check_budget(plan)
     before, began = cluster.counters.network_bytes, time.perf_counter()
     results = cluster.run(plan, leaves, consts, settings.native)
     if events.listeners:
@@ -186,7 +186,7 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             _keep_copy(given[leaf], remote)
     for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
-        if stays:
+        if stays and c.owner is session_here():
             c.place(known_leaf(remote, remote.order))
         else:
             c.become(gathered(remote))
@@ -194,20 +194,13 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
 
 def _keep_copy(n: Node, remote: Remote) -> None:
     """Note a copy of an input that workers hold: it serves as long as the input is what it is."""
-    if isinstance(n.value, Remote):
-        n.value.copies.append(remote)
-    else:
+    if not isinstance(n.value, Remote):
         outside = getattr(n.op, "exports", None)
         if outside is not None:
-            outside.homes.setdefault(id(remote.cluster), []).append(remote)  # as long as the cell keeps this buffer
-
-
-def check_budget(plan: MeshPlan) -> None:
-    """Refuse a plan that needs more memory per worker than the session allows."""
-    session = current_session()
-    if session is not None and session.memory is not None:
-        need = peak_bytes(plan.steps, plan.specs, plan.layouts, plan.mesh, plan.wanted)
-        within(need, session.memory)
+            kept = outside.homes.setdefault(id(remote.cluster), [])  # as long as the cell keeps this buffer
+            kept.append(remote.as_copy())
+    elif n.value.cluster is remote.cluster:
+        n.value.copies.append(remote.as_copy())
 
 
 def within(need: int, allowed: int) -> None:
@@ -249,18 +242,30 @@ def plan_mesh(
             leaves.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     session = current_session()
-    memory = None if session is None else session.memory
+    memory = None if session is None or session.memory is None else session.memory - _elsewhere(cluster, leaves)
     plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
+    if memory is not None and compiler.mesh_peak(plan) > memory:
+        if cluster.drop_copies():  # inputs come from where they are, and converted copies again
+            return plan_mesh(nodes, roots, settings, cluster)
+        within(compiler.mesh_peak(plan), memory)
     return plan, leaves, consts
+
+
+def _elsewhere(cluster: Cluster, leaves: Sequence[Any]) -> int:
+    """Bytes per worker of values that a plan does not read."""
+    read = {x.key for x in leaves if isinstance(x, Remote)}
+    return sum(x.held_bytes for x in cluster.living() if x.key not in read)
 
 
 def nearest(n: Node, cluster: Cluster) -> list[Any]:
     """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
     if isinstance(n.value, Remote):
-        return [n.value, *n.value.copies] if n.value.cluster is cluster else [gathered(n.value)]
+        if n.value.cluster is not cluster:
+            return [gathered(n.value)]
+        return [n.value, *(x for x in n.value.copies if not x.dropped)]
     outside = getattr(n.op, "exports", None)
     homes = [] if outside is None else outside.homes.get(id(cluster), [])
-    return [x for x in homes if x.cluster is cluster] or [n.value]
+    return [x for x in homes if x.cluster is cluster and not x.dropped] or [n.value]
 
 
 def _resolve_masks(nodes: Sequence[Node]) -> bool:
