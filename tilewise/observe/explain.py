@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds
+from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds, talk_cost
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, moves
+from tilewise.ops.regroup import Traffic
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
@@ -107,8 +108,9 @@ class Plan:
                 assert plan is not None
                 for e in plan.routes[k]:
                     self._exchange(specs[step.pos], e)
-                if plan.sorts(step):
-                    self._sort(specs[step.pos], plan.step_bytes(k))
+                said = plan.traffic(step)
+                if said is not None:
+                    self._talk(specs[step.pos], plan.layouts[step.input], plan.layouts[step.pos], said)
             else:
                 run.append(self._row(step))
         if run:
@@ -207,10 +209,10 @@ class Plan:
         )
         self.seconds += exchange_seconds(e.src, e.dst, e.shape, self.mesh, spec.dtype.itemsize, self._machine)
 
-    def _sort(self, spec: Spec, most: int) -> None:
-        row = ExchangeRow("sample sort", _value(spec), "sorted blocks", "sorted", most, _where(spec.site), bound=True)
-        self.parts.append(row)
-        self.seconds += 4 * self._machine.latency + most / self.mesh.workers / self._machine.network_rate
+    def _talk(self, spec: Spec, src: Layout, dst: Layout, said: Traffic) -> None:
+        ends = describe(src), describe(dst)
+        self.parts.append(ExchangeRow(said.name, _value(spec), *ends, said.bytes, _where(spec.site), not said.exact))
+        self.seconds += talk_cost(said, self.mesh, self._machine.timed) / TICKS
 
     def _row(self, step: Step) -> StepRow:
         specs = self._specs

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tilewise.ir.node import Op
 from tilewise.layout import Layout, describe
 
@@ -25,16 +23,3 @@ class Move(Op):
 
     def label(self) -> str:
         return f"move to {describe(self.dst)}"
-
-
-class Regroup(Move):
-    """Blocks that are sorted each become one sorted array, cut as `dst` says. What moves depends on the data."""
-
-    __slots__ = ()
-    name = "sample sort"
-
-    def numpy(self, *arrays: Any) -> Any:
-        return np.sort(arrays[0])
-
-    def label(self) -> str:
-        return "sample sort"

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import LAWS
 from tilewise.layout import (
@@ -56,7 +58,7 @@ class Rule:
 
     ins: tuple[Layout, ...]
     out: Layout
-    grids: bool = True  # whether it may be one direction's part of a rule for a grid
+    talks: bool = False  # workers in one line talk (ops/regroup.py); never one direction's part of a rule for a grid
 
 
 Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
@@ -75,7 +77,9 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
             down = _line_rules(node, [_along(h, 0) for h in have], mesh.down)
             across = _line_rules(node, [_along(h, 1) for h in have], mesh.across)
             pairs = itertools.product([*down, every], [*across, every])
-            found.extend(Rule(*pair) for a, b in pairs if a.grids and b.grids and (pair := _both(a, b)) is not None)
+            found.extend(
+                Rule(*pair) for a, b in pairs if not (a.talks or b.talks) and (pair := _both(a, b)) is not None
+            )
     found.append(every)
     return list(dict.fromkeys(found))
 
@@ -224,13 +228,22 @@ def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
             yield rule
         elif node.ndim == 1 and mesh.workers > 1:
-            # A sample sort: each block is sorted, then ranges change places (solver/choose.py, engine/sorting.py).
-            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)), grids=False)
+            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)), talks=True)
 
 
-@specific.register(Scan)
-@specific.register(Argsort)
-def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+@specific.register
+def _(op: Scan, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    joins = op.fn in ASSOCIATIVE and (node.dtype == np.bool_ or not op.fn.startswith("logical"))
+    for rule in by_letters([term], term, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif joins and mesh.workers > 1:
+            yield Rule(rule.ins, rule.out, talks=True)
+
+
+@specific.register
+def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     for rule in by_letters([term], term, node, have, mesh):
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:

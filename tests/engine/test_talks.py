@@ -1,0 +1,100 @@
+"""Operators along the axis that is cut, on every mesh: NumPy's values, and never more bytes than announced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+from tilewise.layout import Kind
+
+MESHES = (1, 2, 3, 4, 7, (2, 2), (2, 4))
+Program = Callable[[Any, Any], Any]
+
+
+def rng(seed: int) -> numpy.random.Generator:
+    return numpy.random.default_rng(seed)
+
+
+def same(got: Any, want: Any) -> None:
+    got, want = numpy.asarray(got), numpy.asarray(want)
+    assert got.dtype == want.dtype and got.shape == want.shape
+    if want.dtype.kind in "fc":
+        numpy.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
+    else:
+        numpy.testing.assert_array_equal(got, want)
+
+
+def check(program: Program, data: numpy.ndarray, mesh: Any, blocks: int, seed: int | None) -> None:
+    """A program of an array gives what it gives in NumPy, and moves what its plans announce."""
+    want = program(numpy, data.copy())
+    with (
+        tw.config(eager_bytes=0, blocks=blocks, objective="bytes", layout_seed=seed, fallback="silent"),
+        tw.session(engine="virtual", mesh=mesh) as session,
+    ):
+        x = tw.array(data) * 1  # made where it is wanted, not on the driver
+        tw.evaluate(x)
+        same(program(tw, x), want)
+        assert session.cluster is not None
+        now = session.cluster.counters
+        assert 0 <= now.network_bytes - now.predicted_bytes <= now.bounded_bytes
+
+
+def everywhere(program: Program, data: numpy.ndarray) -> None:
+    for mesh in MESHES:
+        for blocks in (1, 3):
+            for seed in (None, 0, 1, 2):
+                check(program, data, mesh, blocks, seed)
+
+
+def talks(program: Program, data: numpy.ndarray, *, workers: int = 4) -> Any:
+    """The one row of a plan in which workers talk; that there is one is part of the test."""
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=workers):
+        x = tw.array(data) * 1
+        tw.evaluate(x)
+        y = program(tw, x)
+        plan = tw.explain(y)
+        with tw.profile() as ran:
+            tw.evaluate(y)
+        rows = [e for e in plan.exchanges if e.kind not in {str(k) for k in Kind}]
+        assert len(rows) == 1, str(plan)
+        bound = sum(e.bytes for e in plan.exchanges if e.kind != "gather")
+        assert ran.network_bytes <= bound
+        if not rows[0].bound:
+            assert ran.network_bytes == bound
+        return rows[0]
+
+
+# -- scans ------------------------------------------------------------------------------------------------------------
+
+SCANS: dict[str, tuple[Program, numpy.ndarray]] = {
+    "sum": (lambda np, x: np.cumsum(x), rng(1).standard_normal(101)),
+    "whole numbers": (lambda np, x: np.cumsum(x, dtype=numpy.int8), rng(2).integers(-99, 99, 40)),
+    "product": (lambda np, x: np.cumprod(x), rng(3).uniform(0.5, 1.5, 57)),
+    "rows": (lambda np, x: np.cumsum(x, axis=0), rng(4).standard_normal((23, 3))),
+    "columns": (lambda np, x: np.cumsum(x, axis=1) + 1, rng(5).standard_normal((2, 23))),
+    "across": (lambda np, x: np.cumsum(x.T, axis=0), rng(6).integers(0, 9, (3, 19))),
+    "greatest": (
+        lambda np, x: np.maximum.accumulate(x),
+        numpy.where(rng(7).random(60) < 0.05, numpy.nan, rng(8).random(60)),
+    ),
+    "least": (lambda np, x: np.minimum.accumulate(x), rng(9).integers(-50, 50, 35)),
+    "any": (lambda np, x: np.logical_or.accumulate(x > 0.9), rng(10).random(33)),
+    "few": (lambda np, x: np.cumsum(x), rng(11).random(3)),
+    "one": (lambda np, x: np.cumsum(x), rng(12).random(1)),
+    "none": (lambda np, x: np.cumsum(x), rng(13).random(0)),
+    "complex": (lambda np, x: np.cumsum(x * 1j), rng(14).random(20)),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_scans(name: str) -> None:
+    everywhere(*SCANS[name])
+
+
+def test_a_scan_sends_totals_and_nothing_else() -> None:
+    row = talks(lambda np, x: np.cumsum(x), rng(0).random(5000))
+    assert (row.kind, row.bytes, row.bound) == ("totals of a scan", 6 * 8, False)

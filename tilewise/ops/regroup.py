@@ -1,0 +1,98 @@
+"""Operators whose blocks must talk: what that takes. In: an operator, where operands and result lie. Out: a Traffic.
+
+These are rules along the axis that is cut, where a block's part of the result needs more than the block's own elements.
+What the workers then say to each other is in engine/talks/; here is how much, before anything runs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewise.ir.node import Op
+from tilewise.layout import Cuts, Layout, Mesh, Shard
+from tilewise.ops.move import Move
+from tilewise.ops.reduce import Scan
+from tilewise.ops.sort import Sort
+
+LOCAL_FIRST = (Sort, Scan)  # each block does the operator for itself before they talk
+SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
+COUNT_BYTES = np.dtype(np.int64).itemsize  # of a number of elements, or an index, on the way
+
+
+class Regroup(Move):
+    """An operator along the axis that is cut. Its operands: the operator's own, or what blocks made of them."""
+
+    __slots__ = ("op",)
+    name = "regroup"
+
+    def __init__(self, op: Op, src: Layout, dst: Layout) -> None:
+        super().__init__(src, dst)
+        self.op = op
+
+    def numpy(self, *arrays: Any) -> Any:
+        raise AssertionError("what workers say to each other has no meaning on one")
+
+    def label(self) -> str:
+        return self.op.label()
+
+
+class Operand(NamedTuple):
+    """The type of an array, and where it lies."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    layout: Layout
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of what has one index along the axis that is cut."""
+        assert isinstance(self.layout, Shard)
+        return prod(d for a, d in enumerate(self.shape) if a != self.layout.axis) * self.dtype.itemsize
+
+    def lengths(self, mesh: Mesh) -> list[int]:
+        """What each worker has along the axis that is cut."""
+        assert isinstance(self.layout, Shard)
+        edges = worker_cuts(self.layout.cuts, mesh)
+        return [edges[w + 1] - edges[w] for w in range(mesh.workers)]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What workers say to each other."""
+
+    name: str
+    bytes: int  # between workers, in all
+    widths: tuple[int, ...]  # per exchange: how many arrays go from one worker to another
+    exact: bool = False  # else at most so many bytes: how many depends on the data
+
+
+def worker_cuts(cuts: Cuts, mesh: Mesh) -> Cuts:
+    """Where the parts of workers begin and end."""
+    return cuts[:: mesh.blocks]
+
+
+@functools.singledispatch
+def traffic(op: Any, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """What the workers of a line say to each other in this operator."""
+    raise AssertionError(f"blocks do not talk in {op}")
+
+
+@traffic.register
+def _(op: Sort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Samples, counts, and the elements twice."""
+    p, length, size = mesh.workers, out.shape[0], out.dtype.itemsize
+    samples = min(SORT_SAMPLES * p, length) * size
+    return Traffic("sample sort", p * (p - 1) * (samples + COUNT_BYTES) + 2 * length * size, (1, 1, 1, 1))
+
+
+@traffic.register
+def _(op: Scan, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """What each worker's part comes to, to every later one that has a part."""
+    parts = sum(n > 0 for n in out.lengths(mesh))
+    return Traffic("totals of a scan", parts * (parts - 1) // 2 * out.row_bytes, (1,), exact=True)
