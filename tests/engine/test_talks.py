@@ -98,3 +98,61 @@ def test_scans(name: str) -> None:
 def test_a_scan_sends_totals_and_nothing_else() -> None:
     row = talks(lambda np, x: np.cumsum(x), rng(0).random(5000))
     assert (row.kind, row.bytes, row.bound) == ("totals of a scan", 6 * 8, False)
+
+
+# -- selection by index arrays ----------------------------------------------------------------------------------------
+
+
+def at(length: int, n: int, seed: int) -> numpy.ndarray:
+    """Indices from both ends, many of them several times."""
+    return rng(seed).integers(-length, length, n)
+
+
+GATHERS: dict[str, tuple[Program, numpy.ndarray]] = {
+    "elements": (lambda np, x: x[np.array(at(50, 80, 1)) * 1], rng(1).random(50)),
+    "few": (lambda np, x: x[np.array([4, -1])] * 2, rng(2).random(50)),
+    "one": (lambda np, x: x[np.array([-7])], rng(3).random(50)),
+    "none": (lambda np, x: x[np.array([], dtype=int)], rng(4).random(50)),
+    "rows": (lambda np, x: x[np.array(at(31, 17, 5)) * 1], rng(5).random((31, 3))),
+    "columns": (lambda np, x: np.take(x, at(29, 40, 6), axis=1), rng(6).random((2, 29))),
+    "a table": (lambda np, x: x[np.array(at(23, 24, 7)).reshape(4, 6)], rng(7).random((23, 2))),
+    "small numbers": (lambda np, x: x[np.array(at(9, 30, 8), dtype=numpy.int8)], rng(8).integers(0, 9, 9)),
+    "through an index": (lambda np, x: x[x[x]], rng(9).permutation(41)),
+    "reversed": (lambda np, x: x[np.arange(len(x) - 1, -1, -1)], rng(10).random(37)),
+    "then written": (lambda np, x: assigned(x[np.array(at(31, 17, 5))]), rng(5).random((31, 3))),
+}
+
+
+def assigned(x: Any) -> Any:
+    x[1:-1, 1] = 7
+    return x
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_selections(name: str) -> None:
+    everywhere(*GATHERS[name])
+
+
+def test_a_selection_asks_for_each_row_once() -> None:
+    row = talks(lambda np, x: x[np.arange(4000) % 7], rng(0).random(4000))
+    assert row.kind == "rows by index" and row.bound
+    assert row.bytes == 4 * 1000 * 16
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):
+        x, k = tw.array(rng(0).random(4000)) * 1, tw.arange(4000) % 7
+        tw.evaluate(x, k)
+        with tw.profile() as ran:
+            tw.evaluate(x[k])
+    assert ran.network_bytes == 3 * 7 * 16
+
+
+@pytest.mark.parametrize("bad", [50, -51])
+def test_indices_out_of_range(bad: int) -> None:
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=3):
+        x = tw.arange(50.0) + 1
+        k = tw.arange(50) * 1
+        tw.evaluate(x)
+        y = x[tw.where(k == 20, bad, k)]
+        with pytest.raises(IndexError, match=f"index {bad} is out of bounds for axis 0 with size 50") as caught:
+            y.compute()
+        assert any("recorded at" in note for note in caught.value.__notes__)
+        same(x[k], numpy.arange(50.0) + 1)

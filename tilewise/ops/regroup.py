@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Op
 from tilewise.layout import Cuts, Layout, Mesh, Shard
+from tilewise.ops.index import Gather
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Scan
 from tilewise.ops.sort import Sort
@@ -54,6 +55,10 @@ class Operand(NamedTuple):
         """Bytes of what has one index along the axis that is cut."""
         assert isinstance(self.layout, Shard)
         return prod(d for a, d in enumerate(self.shape) if a != self.layout.axis) * self.dtype.itemsize
+
+    def counts(self, mesh: Mesh) -> list[int]:
+        """How many elements each worker has."""
+        return [n * (self.row_bytes // self.dtype.itemsize) for n in self.lengths(mesh)]
 
     def lengths(self, mesh: Mesh) -> list[int]:
         """What each worker has along the axis that is cut."""
@@ -96,3 +101,12 @@ def _(op: Scan, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """What each worker's part comes to, to every later one that has a part."""
     parts = sum(n > 0 for n in out.lengths(mesh))
     return Traffic("totals of a scan", parts * (parts - 1) // 2 * out.row_bytes, (1,), exact=True)
+
+
+@traffic.register
+def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Indices to the owners of rows, rows back. A worker asks for a row once, and not for its own."""
+    base, index = ins
+    owned, asked = base.lengths(mesh), index.counts(mesh)
+    rows = sum(min(n, sum(owned) - own) for n, own in zip(asked, owned, strict=True))
+    return Traffic("rows by index", rows * (COUNT_BYTES + base.row_bytes), (1, 1))

@@ -37,7 +37,7 @@ from tilewise.layout import (
 from tilewise.ops.contract import LETTERS, Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
-from tilewise.ops.index import Gather, Update
+from tilewise.ops.index import Gather, Update, one_array
 from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
 from tilewise.ops.random import Random
 from tilewise.ops.reduce import Arg, Reduce, Scan
@@ -438,11 +438,9 @@ def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int,
 
 @specific.register
 def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    arrays = [k for k, p in enumerate(op.key) if isinstance(p, tuple) and p[0] == "a"]
-    plain = all(p == ("s", None, None, None) for k, p in enumerate(op.key) if k not in arrays)
-    if len(arrays) != 1 or not plain:
+    at = one_array(op.key)
+    if at is None:
         return
-    at = arrays[0]
     base, index = node.inputs
     term = LETTERS[: base.ndim]
     own = LETTERS[base.ndim : base.ndim + index.ndim]
@@ -451,3 +449,10 @@ def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         for r in by_letters([term, own], term[:at] + own + term[at + 1 :], node, have, mesh)
         if not (isinstance(r.ins[0], Shard) and r.ins[0].axis == at)
     )
+    if mesh.workers == 1 or base.shape[at] < 2:
+        return
+    for k, n in enumerate(index.shape):
+        if n >= 2 or index.size == 1:
+            for asked in _axis_cuts(have[1], k, n, mesh):
+                for cuts in _axis_cuts(have[0], at, base.shape[at], mesh):
+                    yield Rule((Shard(at, cuts), Shard(k, asked)), Shard(at + k, asked), talks=True)
