@@ -156,3 +156,83 @@ def test_indices_out_of_range(bad: int) -> None:
             y.compute()
         assert any("recorded at" in note for note in caught.value.__notes__)
         same(x[k], numpy.arange(50.0) + 1)
+
+
+# -- writing at index arrays ------------------------------------------------------------------------------------------
+
+
+def put(index: Any, value: Any) -> Program:
+    """x[index] = value; numbers of an array are made where they are used."""
+
+    def program(np: Any, x: Any) -> Any:
+        x[index(np)] = value(np)
+        return x
+
+    return program
+
+
+def of(array: Any) -> Any:
+    return lambda np: np.array(array) * 1
+
+
+WRITES: dict[str, tuple[Program, numpy.ndarray]] = {
+    "the last one stays": (put(of(at(20, 90, 1)), of(numpy.arange(90.0))), rng(1).random(20)),
+    "a number": (put(of(at(40, 9, 2)), lambda np: 5), rng(2).random(40)),
+    "one": (put(of([-3]), of([8.0])), rng(3).random(40)),
+    "none": (put(of(numpy.zeros(0, int)), of(numpy.zeros(0))), rng(4).random(40)),
+    "rows": (put(of(at(19, 30, 5)), of(rng(5).random((30, 3)))), rng(6).random((19, 3))),
+    "a row for all": (put(of(at(19, 8, 7)), of([1.0, 2.0, 3.0])), rng(7).random((19, 3))),
+    "a number per row": (put(of(at(19, 30, 8)), of(rng(8).random((30, 1)))), rng(8).random((19, 3))),
+    "columns": (
+        put(lambda np: (slice(None), np.array(at(17, 25, 9))), of(rng(9).random((2, 25)))),
+        rng(9).random((2, 17)),
+    ),
+    "other types": (put(of(at(30, 30, 10)), of(rng(10).random(30) * 9)), rng(10).integers(0, 9, 30)),
+    "where a mask holds": (lambda np, x: put(lambda np: x > 0.5, lambda np: -1.0)(np, x), rng(11).random((13, 4))),
+    "columns where a mask holds": (
+        lambda np, x: put(lambda np: (slice(None), x[0] > 0.5), lambda np: 2.0)(np, x),
+        rng(13).random((4, 13)),
+    ),
+    "rows where a mask holds": (
+        lambda np, x: put(lambda np: x[:, 0] > 0.5, of([1.0, 2.0, 3.0, 4.0]))(np, x),
+        rng(12).random((13, 4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes(name: str) -> None:
+    everywhere(*WRITES[name])
+
+
+def total(fn: str, index: Any, *value: Any) -> Program:
+    """ufunc.at(x, index, value)."""
+
+    def program(np: Any, x: Any) -> Any:
+        getattr(np, fn).at(x, index(np), *(v(np) for v in value))
+        return x
+
+    return program
+
+
+ATS: dict[str, tuple[Program, numpy.ndarray]] = {
+    "sums": (total("add", of(at(12, 100, 1)), of(rng(1).random(100))), rng(2).random(12)),
+    "counts": (total("add", of(at(12, 100, 3)), lambda np: 1), rng(3).integers(0, 9, 12)),
+    "greatest": (total("maximum", of(at(15, 60, 4)), of(rng(4).random(60))), rng(5).random(15)),
+    "rows": (total("add", of(at(11, 40, 6)), of(rng(6).random((40, 3)))), rng(6).random((11, 3))),
+    "not associative": (total("subtract", of(at(12, 50, 7)), of(rng(7).integers(0, 9, 50))), rng(7).integers(0, 9, 12)),
+    "of one operand": (total("negative", of(at(13, 40, 8))), rng(8).random(13)),
+}
+
+
+@pytest.mark.parametrize("name", ATS)
+def test_ufunc_at(name: str) -> None:
+    everywhere(*ATS[name])
+
+
+def test_writes_go_to_owners() -> None:
+    index = rng(0).integers(0, 4000, 1000)
+    row = talks(put(of(index), of(numpy.arange(1000.0))), rng(0).random(4000))
+    assert (row.kind, row.bytes, row.bound) == ("values by index", 1000 * 16, True)
+    assert talks(put(of(index), lambda np: 1.0), rng(0).random(4000)).bytes == 1000 * 8
+    assert talks(total("add", of(index), of(numpy.arange(1000.0))), rng(0).random(4000)).bytes == 1000 * 16

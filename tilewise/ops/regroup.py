@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Op
 from tilewise.layout import Cuts, Layout, Mesh, Shard
-from tilewise.ops.index import Gather
+from tilewise.ops.index import At, Gather, Put
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Scan
 from tilewise.ops.sort import Sort
@@ -110,3 +110,12 @@ def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     owned, asked = base.lengths(mesh), index.counts(mesh)
     rows = sum(min(n, sum(owned) - own) for n, own in zip(asked, owned, strict=True))
     return Traffic("rows by index", rows * (COUNT_BYTES + base.row_bytes), (1, 1))
+
+
+@traffic.register(Put)
+@traffic.register(At)
+def _(op: Put | At, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Indices, and values where they differ, to the owners of rows."""
+    *given, index = ins[1:]
+    each = COUNT_BYTES + sum(x.row_bytes for x in given if isinstance(x.layout, Shard))
+    return Traffic("values by index", index.shape[0] * each, (2,))

@@ -1,0 +1,131 @@
+"""Rules of operators along the axis that is cut, where workers talk (ops/regroup.py, engine/talks/)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node
+from tilewise.layout import Layout, Mesh, Shard, even_cuts
+from tilewise.ops.contract import LETTERS
+from tilewise.ops.index import At, Gather, Put, one_array
+from tilewise.ops.reduce import Arg, Scan
+from tilewise.ops.rules.rule import (
+    ASSOCIATIVE,
+    WHOLE,
+    Options,
+    Rule,
+    axis_cuts,
+    by_letters,
+    specific,
+)
+from tilewise.ops.sort import Argsort, Sort
+
+
+@specific.register
+def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif node.ndim == 1 and mesh.workers > 1:
+            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)), talks=True)
+
+
+@specific.register
+def _(op: Scan, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    joins = op.fn in ASSOCIATIVE and (node.dtype == np.bool_ or not op.fn.startswith("logical"))
+    for rule in by_letters([term], term, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif joins and mesh.workers > 1:
+            yield Rule(rule.ins, rule.out, talks=True)
+
+
+@specific.register
+def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    for rule in by_letters([term], term, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+
+
+@specific.register
+def _(op: Arg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    if op.axis is not None:
+        term = LETTERS[: node.inputs[0].ndim]
+        out = "".join(c if i != op.axis else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
+        yield from by_letters([term], out, node, have, mesh)
+
+
+@specific.register
+def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    at = one_array(op.key)
+    if at is None:
+        return
+    base, index = node.inputs
+    term = LETTERS[: base.ndim]
+    own = LETTERS[base.ndim : base.ndim + index.ndim]
+    yield from (
+        r
+        for r in by_letters([term, own], term[:at] + own + term[at + 1 :], node, have, mesh)
+        if not (isinstance(r.ins[0], Shard) and r.ins[0].axis == at)
+    )
+    if mesh.workers == 1 or base.shape[at] < 2:
+        return
+    for k, n in enumerate(index.shape):
+        if n >= 2 or index.size == 1:
+            for asked in axis_cuts(have[1], k, n, mesh):
+                for cuts in axis_cuts(have[0], at, base.shape[at], mesh):
+                    yield Rule((Shard(at, cuts), Shard(k, asked)), Shard(at + k, asked), talks=True)
+
+
+@specific.register(Put)
+@specific.register(At)
+def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    if op.window is not None:
+        return
+    at, index = one_array(op.key), node.inputs[-1]
+    if at is None:
+        return
+    if index.dtype == np.bool_:
+        if at == 0:
+            yield from _masked(node, have, mesh)
+    elif index.ndim == 1:
+        yield from _indexed(node, at, have, mesh)
+
+
+def _masked(node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Writing the same everywhere a mask over leading axes holds."""
+    base, value, mask = node.inputs
+    if value.ndim > base.ndim - mask.ndim:
+        return  # which value goes where depends on how many there are before
+    rest = LETTERS[: base.ndim]
+    terms = [rest, rest[base.ndim - value.ndim :], rest[: mask.ndim]]
+    yield from by_letters(terms, rest, node, have, mesh)
+
+
+def _indexed(node: Node, at: int, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Writing at the indices of an array: along other axes each block does it; along this one, workers talk."""
+    base, *given, index = node.inputs
+    letters = LETTERS[: base.ndim]
+    own = LETTERS[base.ndim]
+    picked = letters[:at] + own + letters[at + 1 :]
+    if any(x.ndim > base.ndim for x in given):
+        return
+    terms = [letters, *(picked[base.ndim - x.ndim :] for x in given), own]
+    for rule in by_letters(terms, letters, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != at:
+            yield rule
+    n, length = index.shape[0], base.shape[at]
+    if mesh.workers == 1 or n < 1 or length < 2:
+        return
+    for asked in axis_cuts(have[-1], 0, n, mesh):
+        values: list[Layout] = []
+        for x in given:
+            k = at - (base.ndim - x.ndim)
+            values.append(Shard(k, asked) if k >= 0 and x.shape[k] == n > 1 else WHOLE)
+        for cuts in axis_cuts(have[0], at, length, mesh):
+            yield Rule((Shard(at, cuts), *values, Shard(0, asked)), Shard(at, cuts), talks=True)
