@@ -111,7 +111,7 @@ def prepare_mesh(
         elif type(n.op) is Const:
             parts.append((n.op.signature, n.dtype))
         else:
-            parts.append((n.op, n.shape, *[at[x] for x in n.inputs]))
+            parts.append((n.op, n.dims, *[at[x] for x in n.inputs]))
     key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed, machine, memory)
     plan = _mesh_plans.get(key)
     if plan is None:

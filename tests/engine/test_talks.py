@@ -236,3 +236,83 @@ def test_writes_go_to_owners() -> None:
     assert (row.kind, row.bytes, row.bound) == ("values by index", 1000 * 16, True)
     assert talks(put(of(index), lambda np: 1.0), rng(0).random(4000)).bytes == 1000 * 8
     assert talks(total("add", of(index), of(numpy.arange(1000.0))), rng(0).random(4000)).bytes == 1000 * 16
+
+
+# -- selection by masks -----------------------------------------------------------------------------------------------
+
+
+def masked_twice(np: Any, x: Any) -> Any:
+    y = x[x > 0.2]
+    return y[y < 0.6] * 2
+
+
+def compared(np: Any, x: Any) -> Any:
+    m = x > 0.5
+    return x[m] + np.sqrt(x)[m]
+
+
+SELECTIONS: dict[str, tuple[Program, numpy.ndarray]] = {
+    "elements": (lambda np, x: x[x > 0.5], rng(1).random(60)),
+    "all": (lambda np, x: x[x > -1] + 1, rng(2).random(31)),
+    "none": (lambda np, x: x[x > 2], rng(3).random(31)),
+    "at one end": (lambda np, x: x[x > 40], numpy.arange(50)),
+    "rows": (lambda np, x: x[x[:, 0] > 0.3], rng(4).random((29, 3))),
+    "of a table": (lambda np, x: x[x > 0.3], rng(5).random((13, 4))),
+    "planes": (lambda np, x: x[x[:, :, 0] > 0.3] * 2, rng(6).random((7, 4, 2))),
+    "twice": (masked_twice, rng(7).random(80)),
+    "two by one mask": (compared, rng(8).random(45)),
+    "a sum": (lambda np, x: x[x > 0.5].sum(), rng(9).random(50)),
+    "sorted": (lambda np, x: np.sort(x[x > 0.5]), rng(10).random(50)),
+    "scanned": (lambda np, x: np.cumsum(x[x > 0.5]), rng(11).random(50)),
+    "wide": (lambda np, x: x[:, 1:][x[:, 0] > 0.5].sum(0), rng(12).random((5, 40))),
+    "written": (lambda np, x: put(lambda np: x > 0.5, lambda np: x[x > 0.5] * 2)(np, x), rng(13).random(30)),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_masks(name: str) -> None:
+    everywhere(*SELECTIONS[name])
+
+
+def test_a_selection_by_a_mask_stays_on_the_workers() -> None:
+    data = rng(0).random(40_000)
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):
+        x = tw.array(data) * 1
+        tw.evaluate(x)
+        y = x[x > 0.5]
+        plan = tw.explain(y)
+        (row,) = [e for e in plan.exchanges if e.kind not in {str(k) for k in Kind}]
+        assert (row.kind, row.bytes, row.bound) == ("selected rows", 12 * 8 + data.nbytes, True)  # at most all of it
+        with tw.profile() as ran:
+            tw.evaluate(y)
+        assert ran.network_bytes < data.nbytes / 50  # counts, and rows near the cuts
+        with tw.profile() as ran:
+            total = float(y.sum())
+        assert ran.network_bytes < 100
+    assert total == pytest.approx(data[data > 0.5].sum())
+
+
+def test_what_a_mask_hangs_on_is_computed_once() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3) as session:
+        x = tw.array(rng(0).random(300)) * 1
+        y = tw.sort(x)
+        z = y[y > 0.5]
+        tw.evaluate(z)
+        assert session.cluster is not None
+        plans = list(session.cluster.plans.values())
+        sorts = sum(s.op.name == "sort" for p in plans for s in p.specs)
+        assert sorts == 1
+        want = numpy.sort(rng(0).random(300))
+        same(z, want[want > 0.5])
+
+
+def test_masks_from_outside_and_after_a_session() -> None:
+    data, mask = rng(0).random(30), rng(1).random(30) < 0.5
+    with tw.config(eager_bytes=0):
+        x, m = tw.array(data), tw.array(mask)
+        late = (x * 2)[x > 0.5]
+        with tw.session(engine="virtual", workers=3):
+            same(x[m] + x[mask], data[mask] * 2)
+            same((x + 1)[x > 0.5], data[data > 0.5] + 1)
+        same(late, data[data > 0.5] * 2)
+        same(x[m], data[mask])

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Op
 from tilewise.layout import Cuts, Layout, Mesh, Shard
-from tilewise.ops.index import At, Gather, Put
+from tilewise.ops.index import At, Compress, Gather, Put
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Scan
 from tilewise.ops.sort import Sort
@@ -119,3 +119,10 @@ def _(op: Put | At, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
     *given, index = ins[1:]
     each = COUNT_BYTES + sum(x.row_bytes for x in given if isinstance(x.layout, Shard))
     return Traffic("values by index", index.shape[0] * each, (2,))
+
+
+@traffic.register
+def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """How many rows each worker has selected, to all; then the rows to where they belong."""
+    p = mesh.workers
+    return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + out.shape[0] * out.row_bytes, (1, 1))

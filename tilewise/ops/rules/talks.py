@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, Shard, even_cuts
 from tilewise.ops.contract import LETTERS
-from tilewise.ops.index import At, Gather, Put, one_array
+from tilewise.ops.index import At, Compress, Gather, Put, one_array
 from tilewise.ops.reduce import Arg, Scan
 from tilewise.ops.rules.rule import (
     ASSOCIATIVE,
@@ -129,3 +129,15 @@ def _indexed(node: Node, at: int, have: Options, mesh: Mesh) -> Iterator[Rule]:
             values.append(Shard(k, asked) if k >= 0 and x.shape[k] == n > 1 else WHOLE)
         for cuts in axis_cuts(have[0], at, length, mesh):
             yield Rule((Shard(at, cuts), *values, Shard(0, asked)), Shard(at, cuts), talks=True)
+
+
+@specific.register
+def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    base, mask = node.inputs
+    letters = LETTERS[: base.ndim]
+    yield from by_letters([letters, letters[: mask.ndim]], LETTERS[base.ndim] + letters[mask.ndim :], node, have, mesh)
+    n = base.shape[0]
+    if mesh.workers > 1 and n >= 2:
+        even = Shard(0, even_cuts(node.shape[0], mesh.total_blocks))
+        for cuts in axis_cuts([*have[0], *have[1]], 0, n, mesh):
+            yield Rule((Shard(0, cuts), Shard(0, cuts)), even, talks=True)
