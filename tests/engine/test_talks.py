@@ -316,3 +316,49 @@ def test_masks_from_outside_and_after_a_session() -> None:
             same((x + 1)[x > 0.5], data[data > 0.5] + 1)
         same(late, data[data > 0.5] * 2)
         same(x[m], data[mask])
+
+
+# -- positions --------------------------------------------------------------------------------------------------------
+
+
+def holes(seed: int, *shape: int) -> numpy.ndarray:
+    return numpy.where(rng(seed).random(shape) < 0.1, numpy.nan, rng(seed + 1).random(shape))
+
+
+POSITIONS: dict[str, tuple[Program, numpy.ndarray]] = {
+    "least": (lambda np, x: np.argmin(x), rng(1).random(50)),
+    "greatest": (lambda np, x: np.argmax(x), rng(2).random(50)),
+    "first of equals": (lambda np, x: np.argmax(x), rng(3).integers(0, 3, 60)),
+    "first of equals in a table": (lambda np, x: np.argmin(x), rng(4).integers(0, 4, (7, 9))),
+    "not a number": (lambda np, x: np.argmin(x), holes(5, 40)),
+    "not a number in a table": (lambda np, x: np.argmax(x), holes(6, 7, 9)),
+    "down": (lambda np, x: np.argmin(x, axis=0), rng(7).integers(0, 5, (31, 6))),
+    "across": (lambda np, x: np.argmax(x, axis=1), holes(8, 5, 31)),
+    "kept": (lambda np, x: np.argmax(x, axis=0, keepdims=True), rng(9).integers(0, 5, (31, 6))),
+    "all kept": (lambda np, x: np.argmax(x, keepdims=True), rng(10).integers(0, 5, (31, 6))),
+    "middle": (lambda np, x: np.argmin(x, axis=1) + 1, rng(11).integers(0, 5, (2, 23, 3))),
+    "complex": (lambda np, x: np.argmax(x + 1j * x[::-1]), rng(12).integers(0, 3, 40)),
+    "truth": (lambda np, x: np.argmax(x > 0.9), rng(13).random(40)),
+    "few": (lambda np, x: np.argmin(x), rng(14).random(2)),
+    "sorted": (lambda np, x: np.argsort(x, kind="stable"), rng(15).integers(0, 6, 90)),
+    "sorted numbers": (lambda np, x: np.argsort(x, kind="stable"), holes(16, 90)),
+    "sorted few": (lambda np, x: np.argsort(x, kind="stable"), rng(17).random(2)),
+    "ordered by another": (lambda np, x: x[np.argsort(-x, kind="stable")], rng(18).integers(0, 9, 55)),
+    "sorted somehow": (lambda np, x: x[np.argsort(x)], rng(19).random(55)),
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_positions(name: str) -> None:
+    everywhere(*POSITIONS[name])
+
+
+def test_positions_of_extremes_send_pairs() -> None:
+    row = talks(lambda np, x: np.argmin(x), rng(0).random(5000))
+    assert (row.kind, row.bytes, row.bound) == ("best of each", 4 * 3 * 16, False)
+
+
+def test_argsort_moves_elements_once_and_positions_twice() -> None:
+    row = talks(lambda np, x: np.argsort(x, kind="stable"), rng(0).random(50_000), workers=7)
+    assert row.kind == "sample sort" and row.bound
+    assert row.bytes == 7 * 6 * (16 * 7 * 8 + 8) + 50_000 * 24

@@ -18,8 +18,8 @@ from tilewise.ir.node import Op
 from tilewise.layout import Cuts, Layout, Mesh, Shard
 from tilewise.ops.index import At, Compress, Gather, Put
 from tilewise.ops.move import Move
-from tilewise.ops.reduce import Scan
-from tilewise.ops.sort import Sort
+from tilewise.ops.reduce import Arg, Scan
+from tilewise.ops.sort import Argsort, Sort
 
 LOCAL_FIRST = (Sort, Scan)  # each block does the operator for itself before they talk
 SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
@@ -97,6 +97,15 @@ def _(op: Sort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
 
 
 @traffic.register
+def _(op: Argsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Samples, counts, the elements with their positions, and the positions once more."""
+    p, length, size = mesh.workers, out.shape[0], ins[0].dtype.itemsize
+    samples = min(SORT_SAMPLES * p, length) * size
+    moved = length * (size + 2 * out.dtype.itemsize)
+    return Traffic("sample sort", p * (p - 1) * (samples + COUNT_BYTES) + moved, (1, 2, 1, 1))
+
+
+@traffic.register
 def _(op: Scan, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """What each worker's part comes to, to every later one that has a part."""
     parts = sum(n > 0 for n in out.lengths(mesh))
@@ -126,3 +135,13 @@ def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
     """How many rows each worker has selected, to all; then the rows to where they belong."""
     p = mesh.workers
     return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + out.shape[0] * out.row_bytes, (1, 1))
+
+
+@traffic.register
+def _(op: Arg, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """The best of every worker that has some, with its position, to the workers that have that part of the result."""
+    pair = ins[0].dtype.itemsize + out.dtype.itemsize
+    have = [n > 0 for n in ins[0].lengths(mesh)]
+    parts = out.counts(mesh) if isinstance(out.layout, Shard) else [prod(out.shape)] * mesh.workers
+    heard = sum(part * (sum(have) - own) for part, own in zip(parts, have, strict=True))
+    return Traffic("best of each", heard * pair, (2,), exact=True)

@@ -12,9 +12,9 @@ import numpy as np
 
 from tilewise.engine.talks.recut import recut
 from tilewise.engine.talks.talk import ND, Conversation, Parts, Scene, conversation
-from tilewise.layout import Mesh
+from tilewise.layout import Mesh, Shard
 from tilewise.ops.regroup import SORT_SAMPLES
-from tilewise.ops.sort import Sort
+from tilewise.ops.sort import Argsort, Sort
 
 
 @conversation.register
@@ -26,6 +26,22 @@ def _(op: Sort, scene: Scene, worker: int, blocks: Parts) -> Conversation:
     heard = yield [[values[edges[w] : edges[w + 1]]] for w in range(workers)]
     run = np.sort(np.concatenate([piece for (piece,) in heard]), kind="stable")  # merging sorted runs
     return (yield from recut(scene, worker, run))
+
+
+@conversation.register
+def _(op: Argsort, scene: Scene, worker: int, blocks: Parts) -> Conversation:
+    """The same with positions. Equal elements meet at one worker, in the order of their positions."""
+    workers, layout = scene.mesh.workers, scene.ins[0].layout
+    assert isinstance(layout, Shard)
+    values = np.concatenate([blocks[b] for b in sorted(blocks)])
+    order = np.argsort(values, kind="stable")
+    values, positions = values[order], order + layout.cuts[scene.mesh.blocks_of(worker)[0]]
+    heard = yield [[samples(values, scene.mesh)]] * workers
+    edges = ranges(values, splitters([piece for (piece,) in heard], workers), workers)
+    runs = [slice(edges[w], edges[w + 1]) for w in range(workers)]
+    heard = yield [[values[run], positions[run]] for run in runs]
+    order = np.argsort(np.concatenate([piece[0] for piece in heard]), kind="stable")
+    return (yield from recut(scene, worker, np.concatenate([piece[1] for piece in heard])[order]))
 
 
 def merged(blocks: Parts) -> ND:

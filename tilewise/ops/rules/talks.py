@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Mesh, Shard, even_cuts
+from tilewise.layout import Layout, Mesh, Shard, even_shard
 from tilewise.ops.contract import LETTERS
 from tilewise.ops.index import At, Compress, Gather, Put, one_array
 from tilewise.ops.reduce import Arg, Scan
@@ -30,7 +30,7 @@ def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
             yield rule
         elif node.ndim == 1 and mesh.workers > 1:
-            yield Rule(rule.ins, Shard(0, even_cuts(node.shape[0], mesh.total_blocks)), talks=True)
+            yield Rule(rule.ins, even_shard(0, node.shape, mesh), talks=True)
 
 
 @specific.register
@@ -50,14 +50,25 @@ def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for rule in by_letters([term], term, node, have, mesh):
         if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
             yield rule
+        elif node.ndim == 1 and mesh.workers > 1 and op.kind in ("stable", "mergesort"):
+            # Of equal elements, other kinds give the positions in an order that only NumPy's own loops know.
+            yield Rule(rule.ins, even_shard(0, node.shape, mesh), talks=True)
 
 
 @specific.register
 def _(op: Arg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    base = node.inputs[0]
+    term = LETTERS[: base.ndim]
     if op.axis is not None:
-        term = LETTERS[: node.inputs[0].ndim]
         out = "".join(c if i != op.axis else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
         yield from by_letters([term], out, node, have, mesh)
+    if mesh.workers == 1 or base.size == 0:
+        return
+    ends: list[Layout] = [WHOLE, *(even_shard(a, node.shape, mesh) for a, n in enumerate(node.shape) if n > 1)]
+    for axis in range(base.ndim) if op.axis is None else (op.axis,):
+        if base.shape[axis] >= 2:
+            for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
+                yield from (Rule((Shard(axis, cuts),), end, talks=True) for end in ends)
 
 
 @specific.register
@@ -138,6 +149,6 @@ def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([letters, letters[: mask.ndim]], LETTERS[base.ndim] + letters[mask.ndim :], node, have, mesh)
     n = base.shape[0]
     if mesh.workers > 1 and n >= 2:
-        even = Shard(0, even_cuts(node.shape[0], mesh.total_blocks))
+        even = even_shard(0, node.shape, mesh)
         for cuts in axis_cuts([*have[0], *have[1]], 0, n, mesh):
             yield Rule((Shard(0, cuts), Shard(0, cuts)), even, talks=True)
