@@ -251,6 +251,12 @@ def compared(np: Any, x: Any) -> Any:
     return x[m] + np.sqrt(x)[m]
 
 
+def changed(np: Any, x: Any, where: Any) -> Any:
+    m = where(x)
+    x[m] = x[m] * 2 + 1
+    return x
+
+
 SELECTIONS: dict[str, tuple[Program, numpy.ndarray]] = {
     "elements": (lambda np, x: x[x > 0.5], rng(1).random(60)),
     "all": (lambda np, x: x[x > -1] + 1, rng(2).random(31)),
@@ -265,7 +271,11 @@ SELECTIONS: dict[str, tuple[Program, numpy.ndarray]] = {
     "sorted": (lambda np, x: np.sort(x[x > 0.5]), rng(10).random(50)),
     "scanned": (lambda np, x: np.cumsum(x[x > 0.5]), rng(11).random(50)),
     "wide": (lambda np, x: x[:, 1:][x[:, 0] > 0.5].sum(0), rng(12).random((5, 40))),
-    "written": (lambda np, x: put(lambda np: x > 0.5, lambda np: x[x > 0.5] * 2)(np, x), rng(13).random(30)),
+    "written": (lambda np, x: changed(np, x, lambda x: x > 0.5), rng(13).random(30)),
+    "rows written": (lambda np, x: changed(np, x, lambda x: x[:, 1] > 0.5), rng(14).random((30, 3))),
+    "of a table written": (lambda np, x: changed(np, x, lambda x: x > 0.5), rng(15).random((11, 3))),
+    "columns of rows written": (lambda np, x: changed(np, x, lambda x: x[:, 1] > 0.5), rng(16).random((3, 30))),
+    "nothing written": (lambda np, x: changed(np, x, lambda x: x > 2), rng(17).random(30)),
 }
 
 
@@ -290,6 +300,16 @@ def test_a_selection_by_a_mask_stays_on_the_workers() -> None:
             total = float(y.sum())
         assert ran.network_bytes < 100
     assert total == pytest.approx(data[data > 0.5].sum())
+
+
+def test_a_change_where_a_mask_holds_stays_on_the_workers() -> None:
+    data = rng(0).random(40_000)
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):
+        x = tw.array(data) * 1
+        tw.evaluate(x)
+        with tw.profile() as ran:
+            tw.evaluate(changed(tw, x, lambda x: x > 0.5))
+        assert ran.network_bytes < data.nbytes / 25  # there and back
 
 
 def test_what_a_mask_hangs_on_is_computed_once() -> None:

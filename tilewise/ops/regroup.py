@@ -124,8 +124,11 @@ def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
 @traffic.register(Put)
 @traffic.register(At)
 def _(op: Put | At, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
-    """Indices, and values where they differ, to the owners of rows."""
+    """Indices, and values where they differ, to the owners of rows. For a mask: how many rows, to all; then rows."""
     *given, index = ins[1:]
+    if index.dtype == np.bool_:
+        p, (value,) = mesh.workers, given
+        return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + value.shape[0] * value.row_bytes, (1, 1))
     each = COUNT_BYTES + sum(x.row_bytes for x in given if isinstance(x.layout, Shard))
     return Traffic("values by index", index.shape[0] * each, (2,))
 

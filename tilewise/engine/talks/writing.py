@@ -1,10 +1,12 @@
-"""Writing at an index array along the axis that is cut. In: blocks of base, values, index. Out: the base's, written.
+"""Writing by an index array along the axis that is cut. In: blocks of base, values, index. Out: the base's, written.
 
-One exchange: indices and their values to the owners, who write in the order of the index array (the last one stays;
-for `ufunc.at`, all count).
+At indices, one exchange: they and their values to the owners, who write in the order of the index array (the last one
+stays; for `ufunc.at`, all count). Where a mask holds, two: how many rows each worker writes, to all; then the rows.
 """
 
 from __future__ import annotations
+
+from itertools import accumulate
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from tilewise.ops.regroup import worker_cuts
 @conversation.register(At)
 def _(op: Put | At, scene: Scene, worker: int, blocks: Parts, *rest: Parts) -> Conversation:
     base, (*given, index) = scene.ins[0], rest
+    if scene.ins[-1].dtype == np.bool_:
+        return (yield from _where(op, scene, worker, blocks, given[0], index))
     layout = base.layout
     assert isinstance(layout, Shard)
     along = next((x.layout.axis for x in scene.ins[1:-1] if isinstance(x.layout, Shard)), None)
@@ -40,6 +44,25 @@ def _(op: Put | At, scene: Scene, worker: int, blocks: Parts, *rest: Parts) -> C
         written = [parts[-1] if along is None else np.take(values, mine, axis=along) for parts in given]
         if mine.size:
             op.into(out[b], *written, where[mine] - low)
+    return out
+
+
+def _where(op: Put | At, scene: Scene, worker: int, blocks: Parts, value: Parts, mask: Parts) -> Conversation:
+    """The reverse of a selection (recut.py): each worker gets the run of rows that its mask has places for."""
+    layout, workers = scene.ins[1].layout, scene.mesh.workers
+    assert isinstance(layout, Shard)
+    counts = {b: int(np.count_nonzero(m)) for b, m in sorted(mask.items())}
+    heard = yield [[np.array([sum(counts.values())], np.int64)]] * workers
+    ends = list(accumulate((int(count[0]) for (count,) in heard), initial=0))
+    own, low = _joined(value, 0), worker_cuts(layout.cuts, scene.mesh)[worker]
+    heard = yield [[own[max(ends[w] - low, 0) : max(ends[w + 1] - low, 0)]] for w in range(workers)]
+    rows = np.concatenate([piece for (piece,) in heard])
+    out: Parts = {}
+    start = 0
+    for b, count in counts.items():
+        out[b] = blocks[b].copy(order="K")
+        op.into(out[b], rows[start : start + count], mask[b])
+        start += count
     return out
 
 

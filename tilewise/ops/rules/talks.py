@@ -102,20 +102,24 @@ def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if at is None:
         return
     if index.dtype == np.bool_:
-        if at == 0:
-            yield from _masked(node, have, mesh)
+        yield from _masked(node, have, mesh)
     elif index.ndim == 1:
         yield from _indexed(node, at, have, mesh)
 
 
 def _masked(node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    """Writing the same everywhere a mask over leading axes holds."""
+    """Writing where a mask over leading axes holds, one after the other: along these axes, workers talk."""
     base, value, mask = node.inputs
-    if value.ndim > base.ndim - mask.ndim:
-        return  # which value goes where depends on how many there are before
-    rest = LETTERS[: base.ndim]
-    terms = [rest, rest[base.ndim - value.ndim :], rest[: mask.ndim]]
-    yield from by_letters(terms, rest, node, have, mesh)
+    letters = LETTERS[: base.ndim]
+    terms = [letters, LETTERS[base.ndim] + letters[mask.ndim :], letters[: mask.ndim]]
+    for rule in by_letters(terms, letters, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis >= mask.ndim:
+            yield rule
+    n = base.shape[0]
+    if mesh.workers > 1 and n >= 2:
+        for cuts in axis_cuts([*have[0], *have[2]], 0, n, mesh):
+            for given in axis_cuts(have[1], 0, value.shape[0], mesh):
+                yield Rule((Shard(0, cuts), Shard(0, given), Shard(0, cuts)), Shard(0, cuts), talks=True)
 
 
 def _indexed(node: Node, at: int, have: Options, mesh: Mesh) -> Iterator[Rule]:
