@@ -21,7 +21,6 @@ from tilewise.ops.move import Move
 from tilewise.ops.reduce import Arg, Scan
 from tilewise.ops.sort import Argsort, Sort
 
-LOCAL_FIRST = (Sort, Scan)  # each block does the operator for itself before they talk
 SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
 COUNT_BYTES = np.dtype(np.int64).itemsize  # of a number of elements, or an index, on the way
 

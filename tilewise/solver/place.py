@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from tilewise.ir.node import Node, intern, known_leaf, twin
 from tilewise.layout import Layout
 from tilewise.ops.move import Move
-from tilewise.ops.regroup import LOCAL_FIRST, Regroup
+from tilewise.ops.regroup import Regroup
 from tilewise.ops.rules import Rule
+from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
 from tilewise.solver.graph import Graph, Item, Stub, Use, behind, seen
 from tilewise.solver.holding import Held, Kind, covers, spread
@@ -124,9 +125,9 @@ class Placer:
         return self._add(node, layout)
 
     def _regroup(self, n: Node, ins: list[int], out: Layout) -> int:
-        """An operator whose blocks talk, some after each has done the operator for itself."""
+        """An operator whose blocks talk; for a sort, each is sorted first."""
         operands = tuple(self.nodes[i] for i in ins)
-        if isinstance(n.op, LOCAL_FIRST):
+        if isinstance(n.op, Sort):
             blocks = intern(n.op, operands, n.shape, n.dtype, n.order)
             blocks.site = blocks.site or n.site
             self._add(blocks, self.layouts[ins[0]])
