@@ -368,6 +368,16 @@ def test_a_worker_may_be_lost_at_any_call(mortal: Mortal) -> None:
     assert not mortal.log and not mortal.log.maker and not any(w.stored() for w in mortal.workers)
 
 
+def test_a_worker_may_be_lost_while_workers_talk(mortal: Mortal) -> None:
+    want = talking(numpy)
+    same(talking(tw), want)
+    mortal.calls = 0
+    same(talking(tw), want)
+    for fatal in range(1, mortal.calls + 1, 7):
+        mortal.calls, mortal.fatal = 0, {fatal}
+        same(talking(tw), want)
+
+
 def test_a_plan_that_workers_do_not_survive_is_given_up(mortal: Mortal) -> None:
     x = tw.arange(30.0) + 1
     tw.evaluate(x)
