@@ -44,9 +44,9 @@ def check(program: Program, data: numpy.ndarray, mesh: Any, blocks: int, seed: i
 
 
 def everywhere(program: Program, data: numpy.ndarray) -> None:
-    for mesh in MESHES:
+    for k, mesh in enumerate(MESHES):
         for blocks in (1, 3):
-            for seed in (None, 0, 1, 2):
+            for seed in (None, 10 * k + blocks):
                 check(program, data, mesh, blocks, seed)
 
 
@@ -66,6 +66,26 @@ def talks(program: Program, data: numpy.ndarray, *, workers: int = 4) -> Any:
         if not rows[0].bound:
             assert ran.network_bytes == bound
         return rows[0]
+
+
+SHAPES: dict[str, Program] = {
+    "scan of a row repeated": lambda np, x: np.cumsum(np.broadcast_to(x[0], (9, x.shape[1])), axis=0),
+    "scan backwards": lambda np, x: np.cumsum(x[::-1], axis=0)[::-1],
+    "rows of none": lambda np, x: x[:, :0][np.arange(5) * 2],
+    "scan of none": lambda np, x: np.cumsum(x[:, :0], axis=0),
+    "mask of none": lambda np, x: x[:, :0][x[:, 0] > 0.5],
+    "rows of a transpose": lambda np, x: x.T[np.arange(3)[::-1]],
+    "rows of what is repeated": lambda np, x: np.broadcast_to(x[0], (9, x.shape[1]))[np.arange(0, 9, 2)],
+    "least of a transpose": lambda np, x: np.argmin(x.T, axis=1),
+    "least of what is repeated": lambda np, x: np.argmax(np.broadcast_to(x[0], (9, x.shape[1])), axis=0),
+    "mask of a transpose": lambda np, x: x.T[x[0] > 0.5],
+    "written to a copy in another order": lambda np, x: put(of([3, -1]), of([5.0]))(np, np.asfortranarray(x + 1)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_views_and_empties(name: str) -> None:
+    everywhere(SHAPES[name], rng(0).random((17, 4)))
 
 
 # -- scans ------------------------------------------------------------------------------------------------------------
