@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.engine.talks.owners import by_owner, from_front, taken
-from tilewise.engine.talks.talk import Conversation, Parts, Scene, conversation
+from tilewise.engine.talks.talk import ND, Conversation, Parts, Scene, conversation
 from tilewise.layout import Shard
 from tilewise.ops.index import Gather
+
+DENSE = 2  # rows per index up to which a table of all rows is several times faster than sorting the indices
 
 
 @conversation.register
@@ -19,7 +21,7 @@ def _(op: Gather, scene: Scene, worker: int, blocks: Parts, index: Parts) -> Con
     assert isinstance(base.layout, Shard)
     axis = base.layout.axis
     wanted = np.concatenate([index[b].ravel() for b in sorted(index)])
-    rows, places = np.unique(from_front(wanted, base.shape[axis], axis), return_inverse=True)
+    rows, places = distinct(from_front(wanted, base.shape[axis], axis), base.shape[axis])
     asked = yield [[rows[run]] for run in by_owner(scene, rows)]
     heard = yield [[taken(scene, blocks, theirs)] for (theirs,) in asked]
     found = np.concatenate([piece for (piece,) in heard], axis=axis)
@@ -30,3 +32,15 @@ def _(op: Gather, scene: Scene, worker: int, blocks: Parts, index: Parts) -> Con
         out[b] = mine.reshape(*mine.shape[:axis], *part.shape, *mine.shape[axis + 1 :])
         start += part.size
     return out
+
+
+def distinct(index: ND, length: int) -> tuple[ND, ND]:
+    """The different ones among indices below `length`, sorted, and for every index which of them it is."""
+    if length > DENSE * index.size:
+        return np.unique(index, return_inverse=True)
+    there = np.zeros(length, bool)
+    there[index] = True
+    rows = np.flatnonzero(there)
+    place = np.empty(length, np.intp)
+    place[rows] = np.arange(rows.size)
+    return rows, place[index]
