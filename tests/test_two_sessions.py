@@ -59,8 +59,8 @@ def test_copies_kept_on_workers_go_before_a_budget_is_exceeded() -> None:
 
 
 def test_arrays_alive_on_workers_count_against_the_budget() -> None:
-    with tw.session(engine="virtual", workers=2, memory=100_000):
-        alive = [tw.evaluate(tw.ones((50, 50)) * k) for k in range(4)]  # kept by rows: 10,000 bytes a worker each
+    with tw.session(engine="virtual", workers=2, memory=150_000):
+        alive = [tw.evaluate(tw.ones((50, 50)) * k) for k in range(4)]
         with pytest.raises(tw.MemoryBudgetError):
             for k in range(20):
                 alive.append(tw.evaluate(tw.ones((50, 50)) * (k + 10)))

@@ -29,7 +29,7 @@ from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.observe.progress import watch
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
-from tilewise.ops.index import Compress
+from tilewise.ops.reduce import reduce
 from tilewise.ops.views import Window
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
@@ -172,8 +172,20 @@ def _given(n: Node) -> Any:
 
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run on a cluster; results stay there, or come back at once."""
-    if _resolve_masks(nodes):
-        nodes = walk([c.node for c in outputs if c.node is not None])
+    lent: list[Node] = []
+    try:
+        if _count_masks(nodes, outputs, stays, lent):
+            outputs = [c for c in outputs if waiting(c)]
+            nodes = walk([c.node for c in outputs if c.node is not None])
+        if outputs:
+            _run_counted(nodes, outputs, settings, cluster, stays)
+    finally:
+        for n in lent:
+            n.value = None
+
+
+def _run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+    """Run nodes whose lengths are all known."""
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
     before, began = cluster.counters.network_bytes, time.perf_counter()
     results = cluster.run(plan, leaves, consts, settings.native)
@@ -268,17 +280,25 @@ def nearest(n: Node, cluster: Cluster) -> list[Any]:
     return [x for x in homes if x.cluster is cluster and not x.dropped] or [n.value]
 
 
-def _resolve_masks(nodes: Sequence[Node]) -> bool:
-    """Selections by masks are made on the driver: their lengths decide everything after them."""
-    found = False
-    for n in nodes:
-        if n.value is None and type(n.op) is Compress:
-            n.value = n.op.numpy(*(fetch_node(x) for x in n.inputs))
-            length = n.shape[0]
-            assert isinstance(length, Length)
-            length.value = n.value.shape[0]
-            found = True
-    return found
+def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, lent: list[Node]) -> bool:
+    """Masks are counted before what they select is planned: their lengths decide everything after them.
+
+    A mask is counted where it lies, and stays there for the selection, as does what had to be computed for it: such
+    nodes have a value as long as the evaluation lasts (`lent`).
+    """
+    unknown = dict.fromkeys(d for n in nodes for d in n.shape if type(d) is Length and d.value is None)
+    before = [(c, c.node) for c in outputs if c.node is not None]
+    for length in unknown:
+        mask = length.mask
+        count = from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))._cell
+        kept = from_node(mask)._cell
+        evaluate([count, kept] if stays and mask.value is None and type(mask.op) is not Const else [count])
+        length.value = int(fetch_cell(count))
+        for c, node in ((kept, mask), *before):
+            if c.node is not None and c.node is not node and node.value is None:
+                node.value = c.node.value
+                lent.append(node)
+    return bool(unknown)
 
 
 def fetch_node(node: Node) -> ND:

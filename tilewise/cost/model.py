@@ -17,6 +17,7 @@ from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, step_co
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.random import Random
+from tilewise.ops.regroup import Operand, Traffic, traffic
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
 from tilewise.ops.views import Arrange, Cut, Window
@@ -61,23 +62,37 @@ def exchange_seconds(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mes
     return step_cost(src, dst, shape, mesh, itemsize, m.timed) / TICKS
 
 
+def talk_cost(said: Traffic, mesh: Mesh, tariff: Tariff) -> int:
+    """The price of what workers say to each other; the busiest is taken to hear its share."""
+    share = said.bytes if tariff.all_bytes else -(-said.bytes // mesh.workers)
+    return (len(said.widths) - 1) * tariff.step + int(tariff.cost(share))
+
+
 def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     """What one worker computes: bytes touched, and arithmetic; of the worker that has most. In the machine's units.
 
+    Where workers talk, what they say is part of it.
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
     if isinstance(n.op, VIEWS) or not n.known:
         return 0
+    talk = 0
+    if rule.talks:
+        ins = [Operand(x.dims, x.dtype, layout) for x, layout in zip(n.inputs, rule.ins, strict=True)]
+        said = traffic(n.op, ins, Operand(n.dims, n.dtype, rule.out), mesh)
+        talk = talk_cost(said, mesh, machine.tariff)
     if machine.objective == "bytes":
         # Copies of a large new array are not for free: as if it had been made in one place and sent.
         new = not any(x.ndim for x in n.inputs) and n.nbytes > machine.small_bytes
-        return n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0
+        return talk + (n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0)
     touched = _held(n, rule.out, mesh) * n.dtype.itemsize
     for x, layout in zip(n.inputs, rule.ins, strict=True):
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
             touched += _held(x, layout, mesh) * x.dtype.itemsize
     shapes = [local_dims(layout, x.dims, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True)]
-    return round((touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)) * TICKS)
+    return talk + round(
+        (touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)) * TICKS
+    )
 
 
 def op_seconds(op: Op, shapes: Sequence[tuple[int, ...]], size: int, machine: Machine) -> float:

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds
+from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds, talk_cost
 from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, describe, moves, total_held
 from tilewise.observe import html, table
 from tilewise.observe.alternatives import Why
@@ -28,6 +28,7 @@ from tilewise.observe.rows import (
 )
 from tilewise.observe.svg import draw
 from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
+from tilewise.ops.regroup import Traffic
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import step_seconds
@@ -83,8 +84,9 @@ class Plan:
                     run = []
                 assert plan is not None
                 rows = [self._exchange(step.pos, e) for e in plan.routes[k]]
-                if plan.sorts(step):
-                    rows.append(self._sort(step.pos, plan.step_bytes(k)))
+                said = plan.traffic(step)
+                if said is not None:
+                    rows.append(self._talk(step.pos, plan.layouts[step.input], said))
                 self.moved[step.pos] = rows
                 self.parts.extend(rows)
                 self._rows.append(None)
@@ -221,10 +223,12 @@ class Plan:
         way = describe(e.src), describe(e.dst)
         return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where_text([self._sites[pos]]))
 
-    def _sort(self, pos: int, most: int) -> ExchangeRow:
-        seconds = 4 * self._machine.latency + most / self.mesh.workers / self._machine.network_rate
+    def _talk(self, pos: int, src: Layout, said: Traffic) -> ExchangeRow:
+        assert self._layouts is not None
+        seconds = talk_cost(said, self.mesh, self._machine.timed) / TICKS
+        ends = describe(src), describe(self._layouts[pos])
         where = where_text([self._sites[pos]])
-        return ExchangeRow("sample sort", self._value(pos), "sorted blocks", "sorted", most, seconds, where, bound=True)
+        return ExchangeRow(said.name, self._value(pos), *ends, said.bytes, seconds, where, bound=not said.exact)
 
     def _value(self, pos: int) -> str:
         return f"{size_text(self._specs[pos].shape)} {self._specs[pos].dtype}"

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewise.ir.node import Node, intern, known_leaf, twin
-from tilewise.layout import Layout, Shard
-from tilewise.ops.move import Move, Regroup
+from tilewise.layout import Layout
+from tilewise.ops.move import Move
+from tilewise.ops.regroup import Regroup
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
@@ -64,8 +65,8 @@ class Placer:
         """An operator by a rule."""
         n = item.node
         ins = [self.see(use, layout, isinstance(n.op, Cut)) for use, layout in zip(item.uses, rule.ins, strict=True)]
-        if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
-            self.copies.append({rule.out: self._sort(n, ins[0], rule.out)})
+        if rule.talks:
+            self.copies.append({rule.out: self._regroup(n, ins, rule.out)})
             return
         node = intern(n.op, tuple(self.nodes[i] for i in ins), n.shape, n.dtype, n.order)
         node.site = node.site or n.site
@@ -123,12 +124,15 @@ class Placer:
         node.site = x.site
         return self._add(node, layout)
 
-    def _sort(self, n: Node, i: int, out: Shard) -> int:
-        """Sort every block, then let blocks exchange ranges."""
-        blocks = intern(n.op, (self.nodes[i],), n.shape, n.dtype, n.order)
-        blocks.site = blocks.site or n.site
-        self._add(blocks, self.layouts[i])
-        whole = intern(Regroup(self.layouts[i], out), (blocks,), n.shape, n.dtype, n.order)
+    def _regroup(self, n: Node, ins: list[int], out: Layout) -> int:
+        """An operator whose blocks talk; for a sort, each is sorted first."""
+        operands = tuple(self.nodes[i] for i in ins)
+        if isinstance(n.op, Sort):
+            blocks = intern(n.op, operands, n.shape, n.dtype, n.order)
+            blocks.site = blocks.site or n.site
+            self._add(blocks, self.layouts[ins[0]])
+            operands = (blocks,)
+        whole = intern(Regroup(n.op, self.layouts[ins[0]], out), operands, n.shape, n.dtype, n.order)
         whole.site = n.site
         return self._add(whole, out)
 
