@@ -292,6 +292,7 @@ def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, le
         mask = length.mask
         count = from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))._cell
         kept = from_node(mask)._cell
+        kept.owner = session_here()
         evaluate([count, kept] if stays and mask.value is None and type(mask.op) is not Const else [count])
         length.value = int(fetch_cell(count))
         for c, node in ((kept, mask), *before):
