@@ -1,6 +1,6 @@
 """How far the exact search gets, on abstract programs with published seeds. In: options. Out: a table and JSON.
 
-    python -m benchmarks.solver_core [--part 1.0] [--rows small,apps] [--output benchmarks/results/solver_core.json]
+    python -m benchmarks.solver_core [--part 1.0] [--first 0] [--rows small,apps] [--output results.json]
 
 Times are build + solve on one core, in milliseconds: of the wall, and of this process alone (on a shared machine the
 first may be a multiple of the second). Every certificate is checked, outside of the times. `--part 0.01` runs a
@@ -41,12 +41,15 @@ class Case:
     budget: float | None = None
 
 
+Cases = Callable[[float, int], Iterator[Case]]  # of a part of the programs, and the first seed
+
+
 @dataclass(frozen=True)
 class Row:
     """Cases, and the goal: a time that so many per cent of them keep, and the largest gap."""
 
     name: str
-    cases: Callable[[float], Iterator[Case]]
+    cases: Cases
     goal_ms: float
     percentile: float = 100.0
     proved: float = 1.0  # of all cases, at least
@@ -69,33 +72,33 @@ class Outcome:
     greedy: list[float] = field(default_factory=list)  # its cost, as a multiple of the least
 
 
-def _small(mesh: Mesh, count: int, budgets: tuple[float | None, ...] = (None,)) -> Callable[[float], Iterator[Case]]:
-    def cases(part: float) -> Iterator[Case]:
-        for seed in range(math.ceil(count * part)):
+def _small(mesh: Mesh, count: int, budgets: tuple[float | None, ...] = (None,)) -> Cases:
+    def cases(part: float, first: int) -> Iterator[Case]:
+        for seed in range(first, first + math.ceil(count * part)):
             yield Case(random_program(seed, 5 + seed % 11), mesh, budgets[seed % len(budgets)])
 
     return cases
 
 
-def _random(sizes: tuple[int, ...], count: int, window: int | None = None) -> Callable[[float], Iterator[Case]]:
-    def cases(part: float) -> Iterator[Case]:
-        for seed in range(math.ceil(count * part)):
+def _random(sizes: tuple[int, ...], count: int, window: int | None = None) -> Cases:
+    def cases(part: float, first: int) -> Iterator[Case]:
+        for seed in range(first, first + math.ceil(count * part)):
             for size in sizes:
                 yield Case(random_program(seed, size, window=window), (VOLUME, WORK)[seed % 2])
 
     return cases
 
 
-def _loops(size: int, count: int) -> Callable[[float], Iterator[Case]]:
-    def cases(part: float) -> Iterator[Case]:
-        for seed in range(math.ceil(count * part)):
+def _loops(size: int, count: int) -> Cases:
+    def cases(part: float, first: int) -> Iterator[Case]:
+        for seed in range(first, first + math.ceil(count * part)):
             yield Case(random_loop(seed, size), (VOLUME, WORK)[seed % 2])
 
     return cases
 
 
-def _programs(*programs: Callable[[int], Program]) -> Callable[[float], Iterator[Case]]:
-    def cases(part: float) -> Iterator[Case]:
+def _programs(*programs: Callable[[int], Program]) -> Cases:
+    def cases(part: float, first: int) -> Iterator[Case]:
         for program in programs:
             for mesh in (VOLUME, WORK):
                 yield Case(program(100), mesh)
@@ -120,10 +123,10 @@ ROWS = {
 }
 
 
-def run(row: Row, part: float) -> Outcome:
+def run(row: Row, part: float, first: int) -> Outcome:
     """Solve a row's cases one after another."""
     outcome = Outcome(row.name)
-    for case in row.cases(part):
+    for case in row.cases(part, first):
         wall, own = time.perf_counter(), time.process_time()
         problem = build(case.program, case.mesh, case.budget)
         found = solve(problem, row.seconds)
@@ -168,6 +171,7 @@ def report(row: Row, outcome: Outcome) -> tuple[str, bool]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", type=float, default=1.0, help="of the random programs")
+    parser.add_argument("--first", type=int, default=0, help="seed; the search was tuned on the seeds from 0 on")
     parser.add_argument("--rows", default=",".join(ROWS), help="which, by name")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -175,7 +179,7 @@ def main() -> int:
         solve(build(random_program(1, 15), mesh, budget))
     outcomes, missed = [], 0
     for name in options.rows.split(","):
-        outcome = run(ROWS[name], options.part)
+        outcome = run(ROWS[name], options.part, options.first)
         line, reached = report(ROWS[name], outcome)
         print(line, flush=True)
         missed += not reached

@@ -1,9 +1,14 @@
 """Plans before they run: what they say is what then happens, and asking runs nothing."""
 
+import re
+from typing import Any
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.cost.model import FIXED
 from tilewise.target import llvm
 
 
@@ -88,9 +93,116 @@ def test_text_names_the_users_line_and_the_bytes() -> None:
     assert "exchange" in text and "stage 1" in text
 
 
-def test_html_is_escaped() -> None:
-    html = tw.explain(tw.ones(4) + 1)._repr_html_()
-    assert html.startswith("<pre>") and "->" not in html
+def numbers(text: str, head: str, column: str) -> list[int]:
+    """What stands in a column of the plan's table, by where its head ends."""
+    lines = text.splitlines()
+    (top,) = [i for i, line in enumerate(lines) if line.startswith(head) and column in line]
+    end = lines[top].index(column) + len(column)
+    found = []
+    for line in lines[top + 1 :]:
+        kind = line.split()[0]
+        part = "exchange" if kind == "exchange" else "stage" if kind == "stage" else None
+        head = part or head.split()[0]
+        if part is None and line.startswith("  ") and lines[top].startswith(head):
+            words = line[:end].split()
+            if words[-1].replace(",", "").isdigit():
+                found.append(int(words[-1].replace(",", "")))
+    return found
+
+
+@pytest.mark.parametrize("mesh", [4, (2, 2)])
+def test_the_table_has_the_plans_numbers(mesh: object) -> None:
+    with tw.config(objective="time"):
+        a, b = tw.array(np.ones((400, 300))), tw.array(np.ones((300, 200)))
+        plan = tw.explain(tw.exp(a @ b).sum(axis=0), mesh=mesh)
+    text = str(plan)
+    assert f"{plan.network_bytes:,} bytes cross" in text
+    assert f"predicted {plan.seconds * 1e3:,.3f} ms" in text
+    crossing = numbers(text, "exchange", "bytes")
+    assert crossing == [e.bytes for e in plan.exchanges] and sum(crossing) == plan.network_bytes
+    steps = [s for stage in plan.stages for s in stage.steps if s.kind != "view"]
+    assert numbers(text, "stage 1", "reads") == [s.bytes_read for s in steps]
+    assert numbers(text, "stage 1", "writes") == [s.bytes_written for s in steps]
+    assert plan.seconds == pytest.approx(sum(s.seconds for s in steps) + plan.exchange_seconds)
+    for s in steps:
+        assert any(f"  {s.kind} " in line and s.value in line and s.layout[:15] in line for line in text.splitlines())
+
+
+@pytest.mark.parametrize("mesh", [1, 4, (2, 2)])
+def test_columns_line_up_and_lines_are_short(mesh: object) -> None:
+    a = tw.array(np.ones((64, 64)))
+    for _ in range(6):
+        a = (tw.sqrt(tw.exp(a) + a.T @ a) * 2 + tw.cos(a) - tw.sin(a) / 3).T
+    lines = str(tw.explain(a, mesh=mesh)).splitlines()
+    assert max(map(len, lines)) <= 130
+    (head,) = [line for line in lines if line.startswith("stage 1 ")]
+    shape, layout = head.index("shape"), head.index("layout")
+    for line in lines:
+        if re.match(r"  (pass|numpy|view|write) ", line):
+            assert line[shape - 2 : shape] == "  " and re.match(r"\d+x\d+ |scalar ", line[shape:])
+            assert line[layout - 2 : layout] == "  " and line[layout] != " "
+
+
+def test_a_loop_is_shown_once() -> None:
+    with tw.config(flush=False):
+        text = str(tw.explain(jacobi(turns=12), workers=4))
+    assert "… the 2 parts above" in text and "more times" in text
+    assert len(text.splitlines()) < 50
+
+
+def test_a_matrix_product_counts_its_arithmetic() -> None:
+    a, b = tw.array(np.ones((400, 300))), tw.array(np.ones((300, 200)))
+    with tw.config(objective="time"):
+        plan = tw.explain(a @ b)
+    touched = 8 * (400 * 300 + 300 * 200 + 400 * 200)
+    work = touched / FIXED.memory_rate + 2 * 400 * 300 * 200 / FIXED.flop_rate
+    assert plan.seconds == pytest.approx(FIXED.step_seconds + work)
+
+
+def test_totals() -> None:
+    x = tw.array(np.ones((40, 12)))
+    alone = tw.explain((x + 1).sum(axis=0)).totals
+    assert (alone.read, alone.written, alone.allocated, alone.sent) == (3840, 96, 96, 0)
+    plan = tw.explain(x + 1, workers=4)
+    # Every worker has a quarter, reads it, and makes a quarter of the result.
+    assert (plan.totals.read, plan.totals.written, plan.totals.allocated) == (3840, 3840, 7680)
+    assert plan.totals.sent == plan.network_bytes == 2 * 3 * 960
+    with tw.config(flush=False):
+        ghosts = tw.explain(jacobi(60, 20), workers=4)
+    assert ghosts.totals.allocated > ghosts.totals.written  # what was scattered, with two ghost rows at each boundary
+
+
+def test_an_update_in_place_allocates_nothing() -> None:
+    x = tw.arange(1000.0) * 2
+    x[10:20] = 1.0
+    plan = tw.explain(x)
+    assert plan.totals.allocated < plan.totals.written
+
+
+def test_lines_are_this_programs_lines() -> None:
+    """A plan that is kept from an equal program on other lines is not shown for this one."""
+    a = tw.array(np.ones((40, 30)))
+    first = tw.explain(tw.exp(a * 3).sum(axis=0), workers=4)
+    second = tw.explain(tw.exp(a * 4).sum(axis=0), workers=4)
+
+    def lines(plan: Any) -> set[str]:
+        return {s.where for stage in plan.stages for s in stage.steps}
+
+    (one,), (two,) = lines(first), lines(second)
+    assert int(two.split(":")[1]) == int(one.split(":")[1]) + 1
+    assert "multiply(·, 3.0)" in first.to_svg() and "multiply(·, 4.0)" in second.to_svg()
+
+
+def test_html_has_the_table_and_the_picture() -> None:
+    a = tw.array(np.ones((40, 30)))
+    plan = tw.explain(tw.exp(a).sum(axis=0), workers=4)
+    html = plan._repr_html_()
+    page = ElementTree.fromstring(html.replace("<br>", "<br/>").replace("<details open>", "<details>"))
+    assert "script" not in html
+    rows = [[cell.text or "" for cell in row] for row in page.iter("tr")]
+    for e in plan.exchanges:
+        assert any(row[0] == e.kind and f"{e.bytes:,}" in row and f"{e.source} -> {e.target}" in row for row in rows)
+    assert page.find(".//{http://www.w3.org/2000/svg}svg") is not None
 
 
 def test_memory_is_known_before() -> None:

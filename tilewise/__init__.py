@@ -11,11 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewise import testing
+from tilewise.api.calibrate import calibrate
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, explain, profile, session
 from tilewise.array.handle import Array
 from tilewise.config import config
-from tilewise.errors import FallbackError, FallbackWarning, LayoutError, PerformanceWarning, TilewiseError
+from tilewise.errors import (
+    FallbackError,
+    FallbackWarning,
+    LayoutError,
+    MemoryBudgetError,
+    PerformanceWarning,
+    TilewiseError,
+)
 
 if TYPE_CHECKING:  # NumPy's names are added below, where a type checker cannot see them.
 
@@ -32,8 +40,10 @@ __all__ = [
     "FallbackError",
     "FallbackWarning",
     "LayoutError",
+    "MemoryBudgetError",
     "PerformanceWarning",
     "TilewiseError",
+    "calibrate",
     "compute",
     "config",
     "evaluate",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import tilewise
 from tilewise.config import config
 from tilewise.errors import TilewiseError, message
 from tilewise.machine import machine
@@ -68,7 +69,16 @@ def demo() -> None:
     raise TilewiseError(message("the demonstration is not installed", where=str(HERE), cure="Install Tilewise again"))
 
 
-COMMANDS = {"info": info, "demo": demo}
+def calibrate() -> None:
+    """Measure this machine, for plans that predict its own times (tw.config(machine="measured"))."""
+    rates, path = tilewise.calibrate()
+    for name, value in asdict(rates).items():
+        if isinstance(value, float):
+            print(f"{name:14} {value:.3g}")
+    print(f"kept in {path}")
+
+
+COMMANDS = {"info": info, "demo": demo, "calibrate": calibrate}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

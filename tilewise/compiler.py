@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from tilewise.config import Settings
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import Machine
+from tilewise.cost.stored import machine_for
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.const import Const
@@ -132,10 +133,14 @@ def prepare_mesh(
     settings: Settings,
     machine: Machine | None = None,
     memory: int | None = None,
+    to_show: bool = False,
 ) -> MeshPlan:
-    """The plan for a graph on a mesh (of machines such as FIXED, unless others are given), within some memory."""
+    """The plan for a graph on a mesh (of machines as the settings say, unless others are given), within some memory.
+
+    A plan to show has the lines and numbers of this very graph, one to run perhaps those of an equal one before it.
+    """
     global planned_count
-    machine = machine or replace(FIXED, objective=settings.objective)
+    machine = machine or machine_for(settings)
     at: dict[Node, int] = {}
     parts: list[Any] = []
     for i, n in enumerate(nodes):
@@ -145,16 +150,19 @@ def prepare_mesh(
         elif type(n.op) is Const:
             parts.append((n.op.signature, n.dtype))
         else:
-            parts.append((n.op, n.shape, *[at[x] for x in n.inputs]))
+            parts.append((n.op, n.dims, *[at[x] for x in n.inputs]))
     key = (tuple(parts), tuple(wanted), mesh, settings.fusion, settings.layout_seed, machine, memory)
     plan = _mesh_plans.get(key)
-    if plan is None:
+    told = tuple(n.op if type(n.op) is Const else n.site for n in nodes)
+    if plan is None or (to_show and plan.told != told):
         planned_count += 1
         plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
         if memory is not None and settings.layout_seed is None and mesh_peak(plan) > memory:
             with suppress(Infeasible):  # whoever runs the plan says what it needs
                 plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, memory)
-        _remember(_mesh_plans, key, plan)
+        plan = replace(plan, told=told)
+        if key not in _mesh_plans:  # workers know the plan that is there
+            _remember(_mesh_plans, key, plan)
     return plan
 
 

@@ -60,6 +60,7 @@ class Settings:
     compare: bool = False  # Compare every node with NumPy and name the first that differs.
     layout_seed: int | None = None  # Choose layouts at random (valid ones) with this seed: for tests.
     objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
+    machine: Literal["fixed", "measured"] = "fixed"  # Whose rates time is predicted by; see tw.calibrate.
 
 
 class Changes(TypedDict, total=False):
@@ -79,6 +80,7 @@ class Changes(TypedDict, total=False):
     compare: bool
     layout_seed: int | None
     objective: Literal["time", "bytes"]
+    machine: Literal["fixed", "measured"]
 
 
 # --- values ----------------------------------------------------------------------------------------------
@@ -176,6 +178,7 @@ KINDS: dict[str, Kind] = {
     "compare": FLAG,
     "layout_seed": _optional(_count(0)),
     "objective": _choice("time", "bytes"),
+    "machine": _choice("fixed", "measured"),
 }
 assert tuple(KINDS) == tuple(each.name for each in fields(Settings)) == tuple(Changes.__annotations__)
 

@@ -46,7 +46,7 @@ def faults(every: int) -> Iterator[None]:
 
 @contextmanager
 def counted(mesh: Any) -> Iterator[None]:
-    """A virtual session in which no more and no less moves than plans say (sorts have a bound)."""
+    """A virtual session in which no more and no less moves than plans say (what depends on data has a bound)."""
     with tilewise.session(engine="virtual", mesh=mesh) as session:  # type: ignore[attr-defined]
         yield
         now = session.cluster.counters

@@ -4,6 +4,7 @@ import pytest
 
 from tilewise.layout import (
     DRIVER,
+    Grid,
     Layout,
     Mesh,
     OnDriver,
@@ -63,13 +64,15 @@ def test_layouts_are_values() -> None:
         (Shard(0, (0, 2, 4, 6, 8)), "rows/4"),
         (Shard(1, (0, 3, 5)), "columns/2"),
         (Shard(2, (0, 1, 2)), "axis 2/2"),
-        (Shard(1, (0, 1, 1, 1, 1, 1, 1, 9)), "axis 1 in 7 uneven blocks"),
+        (Shard(1, (0, 1, 1, 1, 1, 1, 1, 9)), "columns/7 uneven"),
         (Shard(0, (0, 3, 6), ghosts=(1, 2)), "rows/2 with ghosts 1+2"),
         (Replicate(), "replicated"),
         (Partial("add"), "partial sum"),
         (Partial("logical_or"), "partial any"),
         (Partial("bitwise_or"), "partial bitwise_or"),
         (OnDriver(), "on the driver"),
+        (Grid(Shard(0, (0, 3, 6)), Partial("add")), "rows/2 x partial sum"),
+        (Grid(Shard(0, (0, 3, 6), (1, 1)), Shard(1, (0, 2, 4), (0, 1))), "rows/2 x columns/2 with ghosts 1+1 x 0+1"),
     ],
 )
 def test_describe(layout: Layout, text: str) -> None:

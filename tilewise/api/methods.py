@@ -221,7 +221,7 @@ def imag(self: Array) -> Array:
     nd = meta(self)
     if nd.dtype.kind == "c":
         return views.shown(self, nd.imag)
-    return create.zeros(self.shape, self.dtype)
+    return create.zeros(self.shape, self.dtype, order="F" if nd.flags.fnc else "C")
 
 
 def _set(part: Any) -> Any:

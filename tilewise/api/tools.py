@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND
 from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array, node_of
-from tilewise.array.session import Session, byte_budget, cluster_here, mesh_of
-from tilewise.config import current
-from tilewise.cost.model import FIXED, Machine
+from tilewise.array.program import Program, program_of
+from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
+from tilewise.config import Settings, current
+from tilewise.cost.model import Machine
+from tilewise.cost.stored import machine_for
 from tilewise.errors import ConfigError, message
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
@@ -71,50 +77,69 @@ def explain(
     if not arrays or not all(isinstance(x, Array) for x in arrays):
         raise TypeError("explain takes one or more Arrays")
     settings = current()
-    machine = machine_for(network, objective or settings.objective)
+    machine = asked_machine(settings, network, objective)
     budget = byte_budget(memory)
     asked = workers is not None or mesh is not None
     shape = mesh_of("virtual", workers, mesh, settings.blocks) if asked else None
     if shape is None:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
-    plan, nodes, wanted = forcing.plan_of(arrays, shape, machine, budget)
-    at = {n: i for i, n in enumerate(nodes)}
+        session = current_session()
+        budget = session.memory if budget is None and session is not None else budget
+    program = program_of(arrays)
+    outline = program.outline()
 
-    def locate(x: Any) -> int | None:
-        return at.get(node_of(x)) if isinstance(x, Array) else None
+    def again(size: Any) -> Plan:
+        count, grid = (None, size) if isinstance(size, tuple) else (size, None)
+        return _shown(outline(), mesh_of("virtual", count, grid, settings.blocks), machine, again, budget)
 
-    if isinstance(plan, MeshPlan):
-        shown = Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate)
-    else:
-        shown = Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine)
+    shown = _shown(program, shape, machine, again, budget)
     if budget is not None:
         within(shown.memory_bytes, budget)
     return shown
 
 
-def machine_for(network: Any, objective: str) -> Machine:
+def _shown(
+    program: Program, mesh: Mesh | None, machine: Machine, again: Callable[[Any], Plan], budget: int | None
+) -> Plan:
+    """The plan of a program on a mesh (None: here)."""
+    plan, nodes, wanted = program.plan(mesh, machine, budget)
+    if not isinstance(plan, MeshPlan):
+        return Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine, None, again, budget)
+    at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
+
+    def locate(x: Any) -> int | None:
+        return at.get(node_of(x)) if isinstance(x, Array) else None
+
+    return Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget)
+
+
+def asked_machine(settings: Settings, network: Any, objective: str | None) -> Machine:
     """The machine that a plan is made for."""
-    if objective not in ("time", "bytes"):
+    if objective not in (None, "time", "bytes"):
         raise ConfigError(message(f"no objective {objective!r}", cure='Use objective="time" or objective="bytes"'))
-    machine = FIXED if network is None else replace(FIXED, network_rate=parse_rate(network))
-    return replace(machine, objective=objective)
+    machine = machine_for(settings)
+    if network is not None:
+        machine = replace(machine, network_rate=parse_rate(network))
+    return machine if objective is None else replace(machine, objective=objective)
+
+
+RATE = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kKmMgGtT]?)(i?)(bit|b|B|)(?:/s|ps)?\s*")
 
 
 def parse_rate(network: Any) -> float:
-    """Bytes per second from "10Gbit" or a number of bytes.
+    """Bytes per second from "10Gbit", "10Gb/s" or "1.25GB/s" (b is a bit, B a byte), or from a number of bytes.
 
-    >>> parse_rate("10Gbit")
-    1250000000.0
+    >>> parse_rate("10Gbit"), parse_rate("10 Gbps"), parse_rate("1.25GB/s")
+    (1250000000.0, 1250000000.0, 1250000000.0)
     """
-    text = str(network).strip().lower().removesuffix("/s")
-    for unit, factor in (("gbit", 1e9 / 8), ("mbit", 1e6 / 8), ("gb", 1e9), ("mb", 1e6), ("", 1.0)):
-        if text.endswith(unit):
-            try:
-                rate = float(text.removesuffix(unit)) * factor
-            except ValueError:
-                break
-            if rate > 0:
-                return rate
-            break
+    found = re.fullmatch(
+        r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kKmMgGtT]?)(i?)(bit|b|B|)(?:/s|ps)?\s*", str(network)
+    )
+    if found is not None:
+        number, prefix, binary, unit = found.groups()
+        rate: float = float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
+        rate /= 8 if unit in ("b", "bit") else 1
+        if 0 < rate < math.inf:
+            return rate
     raise ConfigError(message("network is a rate", got=repr(network), cure='Write network="10Gbit"'))

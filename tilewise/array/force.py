@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -21,7 +20,6 @@ from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.reference import compare, reference
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.config import Settings, current
-from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, message
@@ -31,7 +29,7 @@ from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.observe.progress import watch
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
-from tilewise.ops.index import Compress
+from tilewise.ops.reduce import reduce
 from tilewise.ops.views import Window
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
@@ -41,7 +39,7 @@ from tilewise.store import pool
 # would cost a tenth of recording.
 PENDING: dict[int, weakref.ref[Cell]] = {}
 
-_CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
+CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
 def register(cell: Cell) -> None:
@@ -78,7 +76,8 @@ def evaluate(cells: Iterable[Cell]) -> None:
         nodes = list(at)
         outputs = targets
         if len(PENDING) > len(targets):
-            more = [c for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
+            here = session_here()  # what another session has recorded stays its own
+            more = [c for c in pending_cells() if c.node in at and c.owner is here and not isinstance(c.node.op, CHEAP)]
             outputs = list(dict.fromkeys([*targets, *more]))
         if settings.progress and not events.activity.began:
             watch()
@@ -173,10 +172,21 @@ def _given(n: Node) -> Any:
 
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run on a cluster; results stay there, or come back at once."""
-    if _resolve_masks(nodes):
-        nodes = walk([c.node for c in outputs if c.node is not None])
+    lent: list[Node] = []
+    try:
+        if _count_masks(nodes, outputs, stays, lent):
+            outputs = [c for c in outputs if waiting(c)]
+            nodes = walk([c.node for c in outputs if c.node is not None])
+        if outputs:
+            _run_counted(nodes, outputs, settings, cluster, stays)
+    finally:
+        for n in lent:
+            n.value = None
+
+
+def _run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+    """Run nodes whose lengths are all known."""
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
-    check_budget(plan)
     before, began = cluster.counters.network_bytes, time.perf_counter()
     results = cluster.run(plan, leaves, consts, settings.native)
     if events.listeners:
@@ -188,7 +198,7 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             _keep_copy(given[leaf], remote)
     for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
-        if stays:
+        if stays and c.owner is session_here():
             c.place(known_leaf(remote, remote.order))
         else:
             c.become(gathered(remote))
@@ -196,20 +206,13 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
 
 def _keep_copy(n: Node, remote: Remote) -> None:
     """Note a copy of an input that workers hold: it serves as long as the input is what it is."""
-    if isinstance(n.value, Remote):
-        n.value.copies.append(remote)
-    else:
+    if not isinstance(n.value, Remote):
         outside = getattr(n.op, "exports", None)
         if outside is not None:
-            outside.homes.setdefault(id(remote.cluster), []).append(remote)  # as long as the cell keeps this buffer
-
-
-def check_budget(plan: MeshPlan) -> None:
-    """Refuse a plan that needs more memory per worker than the session allows."""
-    session = current_session()
-    if session is not None and session.memory is not None:
-        need = peak_bytes(plan.steps, plan.specs, plan.layouts, plan.mesh, plan.wanted)
-        within(need, session.memory)
+            kept = outside.homes.setdefault(id(remote.cluster), [])  # as long as the cell keeps this buffer
+            kept.append(remote.as_copy())
+    elif n.value.cluster is remote.cluster:
+        n.value.copies.append(remote.as_copy())
 
 
 def within(need: int, allowed: int) -> None:
@@ -246,36 +249,57 @@ def plan_mesh(
     leaves: list[Any] = []
     for n in nodes:
         if n.value is not None:
-            values = _nearest(n, cluster)
+            values = nearest(n, cluster)
             where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
             leaves.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     session = current_session()
-    memory = None if session is None else session.memory
+    memory = None if session is None or session.memory is None else session.memory - _elsewhere(cluster, leaves)
     plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
+    if memory is not None and compiler.mesh_peak(plan) > memory:
+        if cluster.drop_copies():  # inputs come from where they are, and converted copies again
+            return plan_mesh(nodes, roots, settings, cluster)
+        within(compiler.mesh_peak(plan), memory)
     return plan, leaves, consts
 
 
-def _nearest(n: Node, cluster: Cluster) -> list[Any]:
+def _elsewhere(cluster: Cluster, leaves: Sequence[Any]) -> int:
+    """Bytes per worker of values that a plan does not read."""
+    read = {x.key for x in leaves if isinstance(x, Remote)}
+    return sum(x.held_bytes for x in cluster.living() if x.key not in read)
+
+
+def nearest(n: Node, cluster: Cluster) -> list[Any]:
     """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
     if isinstance(n.value, Remote):
-        return [n.value, *n.value.copies] if n.value.cluster is cluster else [gathered(n.value)]
+        if n.value.cluster is not cluster:
+            return [gathered(n.value)]
+        return [n.value, *(x for x in n.value.copies if not x.dropped)]
     outside = getattr(n.op, "exports", None)
     homes = [] if outside is None else outside.homes.get(id(cluster), [])
-    return [x for x in homes if x.cluster is cluster] or [n.value]
+    return [x for x in homes if x.cluster is cluster and not x.dropped] or [n.value]
 
 
-def _resolve_masks(nodes: Sequence[Node]) -> bool:
-    """Selections by masks are made on the driver: their lengths decide everything after them."""
-    found = False
-    for n in nodes:
-        if n.value is None and type(n.op) is Compress:
-            n.value = n.op.numpy(*(fetch_node(x) for x in n.inputs))
-            length = n.shape[0]
-            assert isinstance(length, Length)
-            length.value = n.value.shape[0]
-            found = True
-    return found
+def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, lent: list[Node]) -> bool:
+    """Masks are counted before what they select is planned: their lengths decide everything after them.
+
+    A mask is counted where it lies, and stays there for the selection, as does what had to be computed for it: such
+    nodes have a value as long as the evaluation lasts (`lent`).
+    """
+    unknown = dict.fromkeys(d for n in nodes for d in n.shape if type(d) is Length and d.value is None)
+    before = [(c, c.node) for c in outputs if c.node is not None]
+    for length in unknown:
+        mask = length.mask
+        count = from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))._cell
+        kept = from_node(mask)._cell
+        kept.owner = session_here()
+        evaluate([count, kept] if stays and mask.value is None and type(mask.op) is not Const else [count])
+        length.value = int(fetch_cell(count))
+        for c, node in ((kept, mask), *before):
+            if c.node is not None and c.node is not node and node.value is None:
+                node.value = c.node.value
+                lent.append(node)
+    return bool(unknown)
 
 
 def fetch_node(node: Node) -> ND:
@@ -383,45 +407,6 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     out = pool.empty(nd.shape, nd.dtype, node.order)
     out[...] = nd
     return out
-
-
-def plan_of(
-    arrays: Sequence[Array], mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
-) -> tuple[Any, list[Node], list[int]]:
-    """The plan that evaluating arrays would run on a mesh (None: here), its nodes and the wanted positions."""
-    with LOCK:
-        settings = current()
-        roots = list(dict.fromkeys(node_of(x) for x in arrays))
-        at = numbered(roots)
-        nodes = list(at)
-        kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, _CHEAP)]
-        roots = list(dict.fromkeys([*roots, *(n for n in kept if n is not None)]))
-        if mesh is None:
-            wanted = sorted(at[r] for r in roots)
-            return compiler.prepare(at, wanted, settings), nodes, wanted
-        cluster, _ = cluster_here(settings.blocks)
-        where: dict[Node, tuple[Layout, ...]] = {}
-        for n in nodes:
-            if n.value is not None:
-                here = cluster is not None and cluster.mesh == mesh
-                values = [n.value] if cluster is None or not here else _nearest(n, cluster)
-                where[n] = tuple(v.layout if here and isinstance(v, Remote) else OnDriver() for v in values)
-        with _longest(nodes):
-            plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, mesh, settings, machine, memory)
-        return plan, nodes, [plan.wanted[roots.index(node_of(x))] for x in arrays]
-
-
-@contextmanager
-def _longest(nodes: Sequence[Node]) -> Iterator[None]:
-    """Lengths that masks will decide stand at the most they can be."""
-    unknown = [d for n in nodes for d in n.shape if type(d) is Length and d.value is None]
-    for d in unknown:
-        d.value = d.mask.size
-    try:
-        yield
-    finally:
-        for d in unknown:
-            d.value = None
 
 
 def force(x: Array) -> ND:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import importlib
 import math
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any
+
+import numpy as np
 
 from tilewise.config import current, parse_bytes
 from tilewise.engine.cluster import Cluster
@@ -43,6 +48,7 @@ class Session:
         if checkpoint is not None or every is not None:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
         self.engine = engine
+        self.closed = False
         self.memory = byte_budget(memory)
         self.mesh = mesh_of(engine, workers, mesh, current().blocks)
         self.cluster: Cluster | None = None
@@ -71,13 +77,35 @@ class Session:
 
     def close(self) -> None:
         """End the session: its workers go, and the session before it is the current one again."""
+        self.closed = True
         if _current.get() is self:
-            _current.set(self._before)
+            before = self._before
+            while before is not None and before.closed:
+                before = before._before
+            _current.set(before)
         if self.cluster is not None and not self.cluster.closed:
             self.cluster.close()
 
     def __repr__(self) -> str:
         return f"<session {self.engine}, {self.workers} worker{'s' if self.workers > 1 else ''}>"
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number (not a truth value); None if it is none."""
+    try:
+        return None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        return None
+
+
+@contextmanager
+def no_session() -> Iterator[None]:
+    """The local engine, whatever session is the current one."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def byte_budget(memory: Any) -> int | None:
@@ -94,19 +122,23 @@ def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
     """The workers asked for, in a line or a grid, checked."""
     columns = 1
     if mesh is not None:
-        dims = (mesh,) if isinstance(mesh, int) else tuple(mesh)
-        if len(dims) not in (1, 2) or not all(isinstance(d, int) and d >= 1 for d in dims):
+        dims = [_whole(d) for d in (mesh if isinstance(mesh, tuple | list) else (mesh,))]
+        lengths = [d for d in dims if d is not None and d >= 1]
+        if len(lengths) != len(dims) or len(dims) not in (1, 2):
             raise ConfigError(
-                message("a mesh has one or two lengths, each at least one", got=f"mesh={mesh!r}", cure="mesh=(2, 4)")
+                message(
+                    "a mesh has one or two lengths, each at least one", got=f"mesh={mesh!r}", cure="Write mesh=(2, 4)"
+                )
             )
-        count = math.prod(dims)
-        if workers is not None and workers != count:
+        count = math.prod(lengths)
+        if workers is not None and _whole(workers) != count:
             raise ConfigError(message("workers and mesh differ", got=f"workers={workers}, mesh={mesh}"))
-        workers, columns = count, dims[1] if len(dims) == 2 and dims[0] > 1 else 1
+        workers, columns = count, lengths[1] if len(lengths) == 2 and lengths[0] > 1 else 1
     if workers is None:
         workers = 1 if engine == "local" else 2
-    if not isinstance(workers, int) or workers < 1:
-        raise ConfigError(message("a session needs at least one worker", got=f"workers={workers!r}"))
+    asked, workers = workers, _whole(workers)
+    if workers is None or workers < 1:
+        raise ConfigError(message("a session needs at least one worker", got=f"workers={asked!r}"))
     if engine == "local" and workers != 1:
         raise ConfigError(
             message(

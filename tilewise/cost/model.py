@@ -7,18 +7,21 @@ proof is a proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, shards, step_cost
-from tilewise.ops.cholesky import Cholesky, turns
+from tilewise.ops.cholesky import Cholesky, Panel, turns
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
 from tilewise.ops.linear import Linalg
-from tilewise.ops.qr import Qr, tall_qr
+from tilewise.ops.qr import BlockQr, Qr, StackQr, tall_qr
+from tilewise.ops.random import Random
+from tilewise.ops.regroup import Operand, Traffic, traffic
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Argsort, Sort
 from tilewise.ops.views import Arrange, Cut, Window
@@ -26,8 +29,6 @@ from tilewise.ops.views import Arrange, Cut, Window
 TICKS = 10**9  # per second
 BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
 VIEWS = (Arrange, Cut, Window)
-FUNCTION_FLOPS = 20  # an exponential and its like, per element
-COMPARISON_FLOPS = 4  # one comparison of a sort, per element
 QR_FLOPS = 16  # per element and column: 4 for R and Q, at a quarter of the rate of a matrix product
 LAPACK_FLOPS = 4  # per element of an operand and column of a matrix
 FFT_FLOPS = 20  # one level of a transform, per element: 5, at a quarter of the rate of a matrix product
@@ -39,6 +40,9 @@ class Machine:
 
     memory_rate: float = 8e9  # bytes/s a worker streams
     flop_rate: float = 2e10  # flop/s of a matrix product on a worker
+    function_rate: float = 1e9  # exponentials and their like, per second
+    sort_rate: float = 5e9  # elements a second of a sort, times the logarithm of their number
+    step_seconds: float = 1e-5  # s per step of a plan, however small
     network_rate: float = 1.25e9  # bytes/s into one worker: 10 Gbit/s
     latency: float = 5e-5  # s per exchange
     small_bytes: int = 1 << 16  # results below are expected to be read by the driver
@@ -65,28 +69,41 @@ def exchange_seconds(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mes
     return step_cost(src, dst, shape, mesh, itemsize, m.timed) / TICKS
 
 
+def talk_cost(said: Traffic, mesh: Mesh, tariff: Tariff) -> int:
+    """The price of what workers say to each other; the busiest is taken to hear its share."""
+    share = said.bytes if tariff.all_bytes else -(-said.bytes // mesh.workers)
+    return (len(said.widths) - 1) * tariff.step + int(tariff.cost(share))
+
+
 def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     """What one worker computes: bytes touched, and arithmetic; of the worker that has most. In the machine's units.
 
+    What moves within an operator, and what workers say where they talk, is part of it.
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
     if isinstance(n.op, VIEWS) or not n.known:
         return 0
+    talk = _within(n, rule, mesh, machine)
+    if rule.talks:
+        ins = [Operand(x.dims, x.dtype, layout) for x, layout in zip(n.inputs, rule.ins, strict=True)]
+        said = traffic(n.op, ins, Operand(n.dims, n.dtype, rule.out), mesh)
+        talk = talk_cost(said, mesh, machine.tariff)
     if machine.objective == "bytes":
         # Copies of a large new array are not for free: as if it had been made in one place and sent.
         new = not any(x.ndim for x in n.inputs) and n.nbytes > machine.small_bytes
-        copied = n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0
-        return copied + _within(n, rule, mesh, machine)
+        return talk + (n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0)
     touched = _held(n, rule.out, mesh) * n.dtype.itemsize
     for x, layout in zip(n.inputs, rule.ins, strict=True):
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
             touched += _held(x, layout, mesh) * x.dtype.itemsize
-    work = touched * TICKS / machine.memory_rate + _flops(n, rule, mesh) * TICKS / machine.flop_rate
-    return round(work) + _within(n, rule, mesh, machine)
+    shapes = [local_dims(layout, x.dims, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True)]
+    return talk + round(
+        (touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)) * TICKS
+    )
 
 
 def _within(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
-    """The exchanges that are part of an operator."""
+    """The exchanges that are part of an operator in steps."""
     ways: list[tuple[Layout, Layout, tuple[int, int]]] = []
     tall = tall_qr(n, rule.ins)
     if tall is not None:
@@ -99,27 +116,26 @@ def _within(n: Node, rule: Rule, mesh: Mesh, machine: Machine) -> int:
     return sum(step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways)
 
 
-def _flops(n: Node, rule: Rule, mesh: Mesh) -> float:
-    if isinstance(n.op, Contract):
+def op_seconds(op: Op, shapes: Sequence[tuple[int, ...]], size: int, machine: Machine) -> float:
+    """The arithmetic of an operator on one worker: shapes of its operands there, elements of its result."""
+    if isinstance(op, Contract):
         local: dict[str, int] = {}
-        for term, x, layout in zip(n.op.letters.split("->")[0].split(","), n.inputs, rule.ins, strict=True):
-            for letter, size in zip(term, local_dims(layout, x.dims, mesh), strict=True):
-                local[letter] = min(local.get(letter, size), size)
-        return 2.0 * math.prod(local.values())
-    here = float(_held(n, rule.out, mesh))
-    if isinstance(n.op, Map):
-        return FUNCTION_FLOPS * here if n.op.fn.name in EXPENSIVE else 0.0
-    if isinstance(n.op, Sort | Argsort):
-        return COMPARISON_FLOPS * here * math.log2(max(n.dims[n.op.axis], 2))
-    if isinstance(n.op, Qr):
-        tall = tall_qr(n, rule.ins)
-        stacked = tall.stacked * tall.n if tall else 0
-        return float(QR_FLOPS * n.dims[-1] * (_held(n.inputs[0], rule.ins[0], mesh) + stacked))
-    if isinstance(n.op, Linalg | Cholesky):
-        held = sum(_held(x, layout, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True))
-        return float(LAPACK_FLOPS * n.inputs[0].dims[-1] * held)
-    if isinstance(n.op, Fft):
-        return FFT_FLOPS * here * math.log2(max(n.op.n, 2))
+        for term, shape in zip(op.letters.split("->")[0].split(","), shapes, strict=True):
+            for letter, n in zip(term, shape, strict=True):
+                local[letter] = min(local.get(letter, n), n)
+        return 2.0 * math.prod(local.values()) / machine.flop_rate
+    if isinstance(op, Map):
+        return size / machine.function_rate if op.fn.name in EXPENSIVE else 0.0
+    if isinstance(op, Random):
+        return size / machine.function_rate
+    if isinstance(op, Sort | Argsort):
+        return size * math.log2(max(shapes[0][op.axis], 2)) / machine.sort_rate
+    if isinstance(op, Qr | BlockQr | StackQr):
+        return QR_FLOPS * math.prod(shapes[0]) * shapes[0][-1] / machine.flop_rate
+    if isinstance(op, Linalg | Cholesky | Panel):
+        return LAPACK_FLOPS * sum(map(math.prod, shapes)) * shapes[0][-1] / machine.flop_rate
+    if isinstance(op, Fft):
+        return FFT_FLOPS * size * math.log2(max(op.n, 2)) / machine.flop_rate
     return 0.0
 
 

@@ -7,6 +7,7 @@ count of bytes that changed owner, and the log from which lost workers are broug
 from __future__ import annotations
 
 import itertools
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from tilewise.engine.rounds import Move, Round, rounds
 from tilewise.engine.worker import Failure, Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.ir.order import Order
-from tilewise.layout import Layout, Mesh, OnDriver, moves
+from tilewise.layout import Layout, Mesh, OnDriver, local_dims, moves
 from tilewise.plan.mesh import MeshPlan
 from tilewise.store import pool
 
@@ -54,7 +55,20 @@ class Remote:
         self.order = order
         self.layout = layout
         self.copies: list[Remote] = []  # of the same value, in other layouts
+        self.spare = False  # a copy of something that can be had again
+        self.dropped = False  # a spare copy that had to go
+        cluster.values.add(self)
         weakref.finalize(self, cluster.release, key).atexit = False
+
+    def as_copy(self) -> Remote:
+        """The same, known as one that may be dropped."""
+        self.spare = True
+        return self
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of it on the worker that holds most."""
+        return math.prod(local_dims(self.layout, self.shape, self.cluster.mesh)) * int(self.dtype.itemsize)
 
     def gather(self) -> ND:
         """The whole array on the driver."""
@@ -89,6 +103,7 @@ class Cluster:
         self.taught: set[int] = set()
         self.dead: list[int] = []  # keys nobody has a handle on; workers still store them
         self.log = Log()
+        self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
         self.broken = False  # workers were lost and are not back
 
     # -- what an engine provides ----------------------------------------------------------------------------------
@@ -242,6 +257,18 @@ class Cluster:
         return out
 
     # -- freeing, and bringing back -------------------------------------------------------------------------------
+
+    def living(self) -> list[Remote]:
+        """The values that workers hold."""
+        return [x for x in self.values if not x.dropped]
+
+    def drop_copies(self) -> bool:
+        """Let go of copies that can be had again; whether there were any."""
+        spare = [x for x in self.living() if x.spare]
+        for x in spare:
+            x.dropped = True
+            self.release(x.key)
+        return bool(spare)
 
     def release(self, key: int) -> None:
         """A Remote is gone (called at any moment, by whatever thread: only notes it)."""

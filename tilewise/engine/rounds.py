@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.sorting import Shuffle
+from tilewise.engine.talks import Scene
 from tilewise.ir.order import Order
-from tilewise.layout import Exchange, OnDriver, Piece, Shard, place
+from tilewise.layout import Exchange, OnDriver, Piece, place
+from tilewise.ops.regroup import Regroup
 from tilewise.plan.mesh import MeshPlan
 from tilewise.plan.steps import Exchange as ExchangeStep
+from tilewise.plan.steps import reads
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Move:
     scatter: bool
     frees: tuple[int, ...]
 
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The values that must be there before it."""
+        return (self.pos,)
+
     def between(self, sender: int, receiver: int) -> list[Piece]:
         """The pieces that go from one worker to another (or to itself), in order; not for scatters."""
         return self._between.get((sender, receiver), [])
@@ -58,6 +65,22 @@ class Move:
     @cached_property
     def _arriving(self) -> dict[int, list[Piece]]:
         return _grouped(self.exchange.pieces, lambda p: place(p.dst_worker))
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffle:
+    """One exchange of workers that talk. All send to all others, if only empty pieces."""
+
+    scene: Scene
+    needs: tuple[int, ...]  # operands; after the first exchange, what it is about
+    target: int
+    width: int  # pieces that go from one worker to another
+    frees: tuple[int, ...]
+    scatter = False
+
+    def between(self, sender: int, receiver: int) -> list[int]:
+        """Something goes between any two workers."""
+        return [receiver] if sender != receiver else []
 
 
 Act = Run | Move | Shuffle
@@ -103,7 +126,7 @@ def rounds(plan: MeshPlan) -> tuple[Round, ...]:
             isinstance(act, Move) and not act.scatter and act.exchange.network_elements > 0
         )
         # A scatter needs nothing from here: it may come before exchanges that are waiting to be cut.
-        free = not isinstance(act, Run) and (act.scatter or (crosses and act.pos not in [c.target for c in cuts]))
+        free = not isinstance(act, Run) and (act.scatter or (crosses and not {c.target for c in cuts} & {*act.needs}))
         if cuts and not free:
             done.append(Round(joins, tuple(body), tuple(cuts)))
             joins, body, cuts = tuple(cuts), [], []
@@ -127,9 +150,8 @@ def _actions(plan: MeshPlan) -> list[Act]:
         if not isinstance(step, ExchangeStep):
             out.append(Run(first, last))
             continue
-        if plan.sorts(step):
-            out.extend(_sort(plan, step, between))
-            between -= 3
+        if plan.traffic(step) is not None:
+            out.extend(_talk(plan, step))
             continue
         spec, route, pos = plan.specs[step.pos], plan.routes[first], step.input
         passed: tuple[int, ...] = ()
@@ -145,10 +167,14 @@ def _actions(plan: MeshPlan) -> list[Act]:
     return out
 
 
-def _sort(plan: MeshPlan, step: ExchangeStep, between: int) -> list[Shuffle]:
-    """The four exchanges of a sample sort."""
-    dst = plan.layouts[step.pos]
-    assert isinstance(dst, Shard)
-    places = (step.input, between, between - 1, between - 2, step.pos)
-    frees = (step.frees, *((p,) for p in places[1:4]))
-    return [Shuffle(k, places[k], places[k + 1], dst, plan.mesh, frees[k]) for k in range(4)]
+def _talk(plan: MeshPlan, step: ExchangeStep) -> list[Shuffle]:
+    """The exchanges of workers that talk."""
+    regroup, said, ins = plan.specs[step.pos].op, plan.traffic(step), reads(step)
+    assert isinstance(regroup, Regroup) and said is not None
+    operands = tuple(plan.operand(x) for x in ins)
+    scene = Scene(regroup, operands, plan.operand(step.pos), plan.mesh, plan.specs[step.pos].site)
+    last = len(said.widths) - 1
+    return [
+        Shuffle(scene, (step.pos,) if k else ins, step.pos, width, step.frees if k == last else ())
+        for k, width in enumerate(said.widths)
+    ]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.rounds import Move, Round, Run, rounds
+from tilewise.engine.rounds import Move, Round, Run, Shuffle, rounds
 from tilewise.engine.run import Runner, compiled, interpreted, widened
-from tilewise.engine.sorting import Shuffle
+from tilewise.engine.talks import Parts, Talk
 from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import (
     DRIVER,
@@ -37,7 +37,6 @@ from tilewise.plan.steps import Pass, Step, makes, reads
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
-Parts = dict[int, ND]  # block -> array; -1 for values held once per worker
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,7 @@ class Worker:
         """Forget everything."""
         self.store: dict[int, Parts] = {}
         self.values: dict[int, Parts] = {}
+        self.talks: dict[int, Talk] = {}
         self.plans: dict[int, Learned] = {}
         self.now: tuple[Start, Learned] | None = None  # None also after a failure: the rest of the plan is skipped
 
@@ -114,7 +114,7 @@ class Worker:
             if index == len(self.now[1].rounds) - 1:
                 self._finish(self.now[1].plan, self.now[0].keys)
         except Exception as error:
-            self.now, self.values = None, {}
+            self.now, self.values, self.talks = None, {}, {}
             skipped = Failure(None)
             answer = (skipped if isinstance(error, _Skipped) else Failure(portable(error)), *[skipped] * outgoing)
         return answer if outgoing else answer[0]
@@ -123,7 +123,7 @@ class Worker:
         self.drop(start.gone)
         learned = self.plans[start.number]
         plan = learned.plan
-        self.now, self.values = (start, learned), {}
+        self.now, self.values, self.talks = (start, learned), {}, {}
         for pos, key in zip(plan.leaves, start.leaves, strict=True):
             if key is not None:
                 self.values[pos] = dict(self.store[key])
@@ -236,17 +236,23 @@ class Worker:
 
     def _cut(self, move: Move | Shuffle, receiver: int) -> list[ND]:
         """The pieces of a value that go to another worker."""
-        source = self.values[move.pos]
         if isinstance(move, Shuffle):
-            return [move.cut(self.index, receiver, source)]
+            if move.target not in self.talks:
+                self.talks[move.target] = Talk(move.scene, self.index, [self.values[x] for x in move.needs])
+            return self.talks[move.target].said[receiver]
+        source = self.values[move.pos]
         return [_piece(source, move.exchange, self.mesh, p) for p in move.between(self.index, receiver)]
 
     def _join(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> int:
         """Assemble the blocks of a value from pieces here and elsewhere; how many bytes came from elsewhere."""
         if isinstance(move, Shuffle):
-            arrived = {w: waiting[w].pop(0) for w in range(self.mesh.workers) if w != self.index}
-            self.values[move.target] = move.join(self.index, self.values[move.pos], arrived)
-            return sum(piece.nbytes for piece in arrived.values())
+            talk = self.talks[move.target]
+            arrived = {w: [pieces.pop(0) for _ in range(move.width)] for w, pieces in waiting.items()}
+            talk.hear([talk.said[w] if w == self.index else arrived[w] for w in range(self.mesh.workers)])
+            if talk.result is not None:
+                self.values[move.target] = talk.result
+                del self.talks[move.target]
+            return sum(piece.nbytes for pieces in arrived.values() for piece in pieces)
         exchange = move.exchange
         source = {} if move.scatter else self.values.get(move.pos, {})
         halo = self._halo(source, exchange)

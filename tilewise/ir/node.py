@@ -249,7 +249,12 @@ def freeze(roots: Sequence[Node]) -> tuple[list[Any], list[int]]:
 
 
 def thaw(frozen: tuple[list[Any], list[int]], which: int) -> Node:
-    """Rebuild a frozen graph through the interning constructor."""
+    """One root of a frozen graph."""
+    return thaw_all(frozen)[which]
+
+
+def thaw_all(frozen: tuple[list[Any], list[int]]) -> list[Node]:
+    """Rebuild a frozen graph through the interning constructor; its roots."""
     rows, roots = frozen
     nodes: list[Node] = []
     lengths: dict[int, Length] = {}
@@ -268,4 +273,4 @@ def thaw(frozen: tuple[list[Any], list[int]], which: int) -> Node:
         if node.site is None:
             node.site = site
         nodes.append(node)
-    return nodes[roots[which]]
+    return [nodes[r] for r in roots]

@@ -32,8 +32,14 @@ def _ufuncs() -> dict[str, np.ufunc]:
     return {f.__name__: f for f in found.values() if f.signature is None}
 
 
+def _power(a: Any, b: Any, **options: Any) -> Any:
+    """np.power; of two numbers as NumPy's scalars have it: (-inf) ** 0.5 is inf, not the nan of arrays."""
+    return a[()] ** b[()] if a.ndim == b.ndim == 0 and not options else np.power(a, b, **options)
+
+
 UFUNCS: dict[str, np.ufunc] = _ufuncs()
 TABLE: dict[str, Scalar] = {n: Scalar(n, f.nin, f.nout, f) for n, f in UFUNCS.items()}
+TABLE["power"] = Scalar("power", 2, 1, _power)
 TABLE["where"] = Scalar("where", 3, 1, np.where)
 TABLE["cast"] = Scalar("cast", 1, 1, lambda a: a)
 TABLE["clip"] = Scalar("clip", 3, 1, lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi))

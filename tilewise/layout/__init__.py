@@ -37,7 +37,7 @@ from tilewise.layout.placement import (
 )
 from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
 from tilewise.layout.route import route, step_cost, way
-from tilewise.layout.volume import local_dims, volume
+from tilewise.layout.volume import local_dims, total_held, volume
 
 __all__ = [
     "DRIVER",
@@ -81,6 +81,7 @@ __all__ = [
     "slice_cuts",
     "split_cuts",
     "step_cost",
+    "total_held",
     "volume",
     "way",
 ]

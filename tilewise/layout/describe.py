@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tilewise.layout.cuts import even_cuts
-from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard
+from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard, bare
 
 AXIS_NAMES = {0: "rows", 1: "columns"}
 REDUCTION_NAMES = {
@@ -16,14 +18,14 @@ REDUCTION_NAMES = {
 }
 
 
+@lru_cache(maxsize=4096)
 def describe(layout: Layout) -> str:
     match layout:
         case Shard(axis=axis, cuts=cuts, ghosts=ghosts):
             blocks = len(cuts) - 1
-            if cuts == even_cuts(cuts[-1], blocks):
-                text = f"{AXIS_NAMES.get(axis, f'axis {axis}')}/{blocks}"
-            else:
-                text = f"axis {axis} in {blocks} uneven blocks"
+            text = f"{AXIS_NAMES.get(axis, f'axis {axis}')}/{blocks}"
+            if cuts != even_cuts(cuts[-1], blocks):
+                text += " uneven"
             return text if ghosts == (0, 0) else f"{text} with ghosts {ghosts[0]}+{ghosts[1]}"
         case Replicate():
             return "replicated"
@@ -32,4 +34,6 @@ def describe(layout: Layout) -> str:
         case OnDriver():
             return "on the driver"
         case Grid(down=down, across=across):
-            return f"{describe(down)} x {describe(across)}"
+            text = f"{describe(bare(down))} x {describe(bare(across))}"
+            both = [f"{p.ghosts[0]}+{p.ghosts[1]}" if isinstance(p, Shard) else "0+0" for p in (down, across)]
+            return text if both == ["0+0", "0+0"] else f"{text} with ghosts {' x '.join(both)}"

@@ -81,6 +81,23 @@ def local_dims(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[int,
     return tuple(dims)
 
 
+@lru_cache(maxsize=VOLUMES_KEPT)
+def total_held(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> int:
+    """Elements that all workers hold together, copies and ghosts included."""
+    if isinstance(layout, OnDriver):
+        return 0
+    count = 1
+    rest = list(shape)
+    for part, line in lines(layout, mesh):
+        if isinstance(part, Shard):
+            spans = (part.held(b) for b in range(line.total_blocks))
+            count *= sum(high - low for low, high in spans)
+            rest[part.axis] = 1
+        else:
+            count *= line.workers
+    return count * prod(rest)
+
+
 @lru_cache(maxsize=4096)
 def _bounds(layout: Layout, mesh: Mesh, per: int, joined: bool) -> dict[int, tuple[Bounds, Bounds]]:
     """Per axis that is cut: where what a place holds begins and ends. `per` places a worker: its blocks, or itself.

@@ -3,69 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from math import prod
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds
-from tilewise.layout import Layout, Mesh, OnDriver, Replicate, describe, moves
+from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds, talk_cost
+from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, describe, moves, total_held
+from tilewise.observe import html, table
+from tilewise.observe.alternatives import Why
+from tilewise.observe.picture import Tiled, picture
+from tilewise.observe.rows import (
+    ExchangeRow,
+    Part,
+    Site,
+    Stage,
+    StepRow,
+    Totals,
+    bytes_text,
+    count_text,
+    size_text,
+    time_text,
+    where_text,
+)
+from tilewise.observe.svg import draw
+from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
+from tilewise.ops.regroup import Traffic
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
+from tilewise.plan.predict import step_seconds
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 from tilewise.solver.check import check
-from tilewise.solver.why import Alternative, alternatives, label
-
-MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class StepRow:
-    """One step as a person reads it."""
-
-    kind: str
-    operators: tuple[str, ...]
-    shape: tuple[int, ...]
-    dtype: str
-    layout: str
-    bytes_read: int
-    bytes_written: int
-    where: str
-    kernel: Any = None
-
-    def __str__(self) -> str:
-        names = ", ".join(self.operators)
-        names = names if len(names) <= 60 else f"{len(self.operators)} operators: {names[:44]}…"
-        size = "x".join(map(str, self.shape)) or "scalar"
-        return f"  {self.kind:<6} {names:<62} {size + ' ' + self.dtype:<24} {self.layout:<16} {self.where}"
-
-
-@dataclass(frozen=True)
-class ExchangeRow:
-    """One exchange: what kind, of which value, how many bytes cross."""
-
-    kind: str
-    value: str
-    source: str
-    target: str
-    bytes: int
-    where: str
-    bound: bool = False  # the bytes are an upper bound (they depend on data)
-
-    def __str__(self) -> str:
-        most = "at most " if self.bound else ""
-        way = f"{self.source} -> {self.target}"
-        return f"  {self.kind:<18} {self.value:<26} {way:<54} {most + format(self.bytes, ','):>14} bytes  {self.where}"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Steps that need no communication."""
-
-    steps: tuple[StepRow, ...]
-
-    @property
-    def passes(self) -> tuple[StepRow, ...]:
-        """The fused steps."""
-        return tuple(s for s in self.steps if s.kind == "pass")
+from tilewise.solver.why import alternatives, label
 
 
 class Plan:
@@ -89,34 +58,82 @@ class Plan:
         results: Sequence[int],
         machine: Machine = FIXED,
         locate: Callable[[Any], int | None] | None = None,
+        again: Again | None = None,
+        budget: int | None = None,
     ) -> None:
         self._machine = machine
         self._choice = None if plan is None else plan.choice
         self._locate = locate
+        self._again = again
+        self._budget = budget
+        self._steps = steps
+        self._results = tuple(results)
         self.mesh = mesh
         self._specs = specs
         self._layouts = layouts
-        self.parts: list[Stage | ExchangeRow] = []
+        self._sites = _sites(specs)
+        self.parts: list[Part] = []
+        self.moved: dict[int, list[ExchangeRow]] = {}  # by the position of what an exchange makes
+        self.gathered: list[tuple[int, ExchangeRow]] = []  # results, brought to the driver
+        self._rows: list[StepRow | None] = []  # by step
         run: list[StepRow] = []
-        self.seconds = 0.0
         for k, step in enumerate(steps):
             if isinstance(step, Exchange):
                 if run:
                     self.parts.append(Stage(tuple(run)))
                     run = []
                 assert plan is not None
-                for e in plan.routes[k]:
-                    self._exchange(specs[step.pos], e)
-                if plan.sorts(step):
-                    self._sort(specs[step.pos], plan.step_bytes(k))
+                rows = [self._exchange(step.pos, e) for e in plan.routes[k]]
+                said = plan.traffic(step)
+                if said is not None:
+                    rows.append(self._talk(step.pos, plan.layouts[step.input], said))
+                self.moved[step.pos] = rows
+                self.parts.extend(rows)
+                self._rows.append(None)
             else:
                 run.append(self._row(step))
+                self._rows.append(run[-1])
         if run:
             self.parts.append(Stage(tuple(run)))
         if layouts is not None:
             for pos in results:
-                self._exchange(specs[pos], moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
+                row = self._exchange(pos, moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
+                self.gathered.append((pos, row))
+                self.parts.append(row)
         self.memory_bytes = peak_bytes(steps, specs, layouts, mesh, results)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted time: of what is exchanged, and of what is computed between exchanges."""
+        return sum(p.seconds for p in self.parts)
+
+    @property
+    def exchange_seconds(self) -> float:
+        """The part of `seconds` in which workers talk."""
+        return sum(e.seconds for e in self.exchanges)
+
+    @property
+    def totals(self) -> Totals:
+        """Bytes over all workers: read and written by operators, allocated for new values, sent between workers.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0):
+        ...     x = tw.array([1.0, 2.0, 3.0])
+        ...     plan = tw.explain(x * 2)
+        >>> plan.totals
+        Totals(read=24, written=24, allocated=24, sent=0)
+        """
+        read = written = allocated = 0
+        for step in self._steps:
+            made = sum(self._all_bytes(x) for x in makes(step))
+            if isinstance(step, Exchange):
+                rows = self.moved[step.pos]
+                allocated += 0 if all(r.kind == Kind.TRIM for r in rows) else made
+            elif not isinstance(step, View):
+                read += sum(self._all_bytes(x) for x in _read(step))
+                written += made
+                allocated += made - sum(self._all_bytes(x) for x in _in_place(step))
+        return Totals(read, written, allocated, self.network_bytes)
 
     @property
     def optimal(self) -> bool:
@@ -200,117 +217,172 @@ class Plan:
             for s, lay in zip(self._specs, self._layouts or [Replicate()] * len(self._specs), strict=True)
         )
 
-    def _exchange(self, spec: Spec, e: Any) -> None:
-        moved = e.bytes(spec.dtype.itemsize)
-        self.parts.append(
-            ExchangeRow(str(e.kind), _value(spec), describe(e.src), describe(e.dst), moved, _where(spec.site))
-        )
-        self.seconds += exchange_seconds(e.src, e.dst, e.shape, self.mesh, spec.dtype.itemsize, self._machine)
+    def _exchange(self, pos: int, e: Any) -> ExchangeRow:
+        size = self._specs[pos].dtype.itemsize
+        seconds = exchange_seconds(e.src, e.dst, e.shape, self.mesh, size, self._machine)
+        way = describe(e.src), describe(e.dst)
+        return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where_text([self._sites[pos]]))
 
-    def _sort(self, spec: Spec, most: int) -> None:
-        row = ExchangeRow("sample sort", _value(spec), "sorted blocks", "sorted", most, _where(spec.site), bound=True)
-        self.parts.append(row)
-        self.seconds += 4 * self._machine.latency + most / self.mesh.workers / self._machine.network_rate
+    def _talk(self, pos: int, src: Layout, said: Traffic) -> ExchangeRow:
+        assert self._layouts is not None
+        seconds = talk_cost(said, self.mesh, self._machine.timed) / TICKS
+        ends = describe(src), describe(self._layouts[pos])
+        where = where_text([self._sites[pos]])
+        return ExchangeRow(said.name, self._value(pos), *ends, said.bytes, seconds, where, bound=not said.exact)
+
+    def _value(self, pos: int) -> str:
+        return f"{size_text(self._specs[pos].shape)} {self._specs[pos].dtype}"
 
     def _row(self, step: Step) -> StepRow:
         specs = self._specs
         made = makes(step)
-        first = specs[made[0]]
-        layout = describe(self._layouts[made[0]]) if self._layouts is not None else "here"
+        members, space, shape = made, made[0], specs[made[0]].shape
+        kind, kernel = {View: "view", Call: "numpy", Write: "write", Pass: "pass"}[type(step)], None
         if isinstance(step, Pass):
-            ops = tuple(specs[m].op.label() for m in (*step.members, *(o for o in made if o not in step.members)))
-            read, written = sum(self._bytes(x) for x in step.inputs), sum(self._bytes(x) for x in made)
-            self.seconds += (read + written) / self._machine.memory_rate
-            space = specs[step.space]
-            return StepRow(
-                "pass", ops, space.shape, str(space.dtype), layout, read, written, _where(first.site), step.kernel
-            )
-        kind = {View: "view", Call: "numpy", Write: "write"}[type(step)]
-        read = 0 if kind == "view" else sum(self._bytes(x) for x in reads(step))
+            members = (*step.members, *(o for o in made if o not in step.members))
+            kernel = step.kernel
+            if any(w is not None for w in step.writes):
+                shape = specs[step.space].shape  # the part that is written
+            else:
+                space = step.space
+        read = 0 if kind == "view" else sum(self._bytes(x) for x in _read(step))
         written = 0 if kind == "view" else sum(self._bytes(x) for x in made)
-        self.seconds += (read + written) / self._machine.memory_rate
         return StepRow(
-            kind, (first.op.label(),), first.shape, str(first.dtype), layout, read, written, _where(first.site)
+            kind,
+            tuple(specs[m].op.label() for m in members),
+            shape if space == made[0] else specs[space].shape,
+            shape,
+            str(specs[made[0]].dtype),
+            self._lies(space, made[0]),
+            read,
+            written,
+            step_seconds(step, specs, self._layouts, self.mesh, self._machine),
+            where_text([self._sites[m] for m in members]),
+            kernel,
         )
+
+    def _lies(self, space: int, made: int) -> str:
+        if self._layouts is None:
+            return "here"
+        words = dict.fromkeys(describe(self._layouts[p]) for p in (space, made))
+        return " -> ".join(words)
 
     def _bytes(self, pos: int) -> int:
         return held_bytes(self._specs[pos], None if self._layouts is None else self._layouts[pos], self.mesh)
 
+    def _all_bytes(self, pos: int) -> int:
+        if self._layouts is None:
+            return self._bytes(pos)
+        spec = self._specs[pos]
+        return total_held(self._layouts[pos], spec.shape, self.mesh) * spec.dtype.itemsize
+
     def __str__(self) -> str:
+        return table.text(self._head(), self.parts)
+
+    __repr__ = __str__
+
+    def _head(self) -> list[str]:
+        """What is to be said of the whole plan."""
         passes = sum(len(s.passes) for s in self.stages)
         who = "1 worker" if self.mesh.workers == 1 else f"{self.mesh} workers"
         if self.mesh.blocks > 1:
             who += f" of {self.mesh.blocks} blocks"
-        lines = [
-            f"Plan for {who}: {_count(len(self.stages), 'stage')}, {_count(passes, 'pass')}, "
-            f"{_count(len(self.exchanges), 'exchange')}",
-            f"{self.network_bytes:,} bytes cross between workers, peak {self.memory_bytes / MIB:,.2f} MiB per worker, "
-            f"predicted {self.seconds * 1e3:,.3f} ms",
+        counts = ((len(self.stages), "stage"), (passes, "pass"), (len(self.exchanges), "exchange"))
+        t = self.totals
+        return [
+            f"Plan for {who}: {', '.join(count_text(n, what) for n, what in counts)}",
+            f"{self.network_bytes:,} bytes cross between workers, peak {bytes_text(self.memory_bytes)} per worker, "
+            f"predicted {time_text(self.seconds)} (exchanges {time_text(self.exchange_seconds)})",
+            table.sum_text(t.read, t.written, t.allocated, t.sent),
+            self.proof,
         ]
-        number = 0
-        for part in self.parts:
-            if isinstance(part, Stage):
-                number += 1
-                lines.append(f"stage {number}")
-                lines.extend(str(s) for s in part.steps)
-            else:
-                lines.append("exchange" + str(part)[1:])
-        if self._layouts is not None:
-            lines.append(self._proof())
-        return "\n".join(lines)
 
-    def _proof(self) -> str:
+    def _tiled(self) -> Tiled:
+        return Tiled(
+            self._specs, self._layouts, self._steps, self._rows, self.moved, self.gathered, self._results, self.parts
+        )
+
+    @property
+    def main_layouts(self) -> str:
+        """The layouts that most bytes are in."""
+        if self._layouts is None or self.mesh.workers == 1:
+            return "whole"
+        seen = {step.pos for step in self._steps if isinstance(step, View)}
+        pairs = enumerate(zip(self._specs, self._layouts, strict=True))
+        return main_layouts([(lay, prod(s.shape) * s.dtype.itemsize) for i, (s, lay) in pairs if i not in seen])
+
+    @property
+    def proof(self) -> str:
+        """In a sentence, how good the layouts are."""
+        if self._layouts is None:
+            return "One worker: there are no layouts to choose."
         if self._choice is None:
             return "Layouts were chosen at random (tw.testing.random_layouts)."
+        by = f"Layouts chosen by {self._machine.objective}: "
         if self.optimal:
-            return "No choice of layouts is cheaper under this cost model (proved; .certificate, .verify())."
+            return by + "no choice is cheaper under this cost model (proved; .certificate, .verify())."
         gap = self._choice.solution.gap
-        return f"No choice of layouts is more than {100 * gap:.2g} % cheaper under this cost model (proved)."
-
-    def __repr__(self) -> str:
-        return str(self)
+        return by + f"no choice is more than {100 * gap:.2g} % cheaper under this cost model (proved)."
 
     def _repr_html_(self) -> str:
-        """For notebooks: the same table."""
-        text = str(self).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        return f"<pre>{text}</pre>"
+        """For notebooks: the table and the picture."""
+        return html.page(self._head(), self.parts, self.to_svg())
+
+    def to_svg(self, path: str | PathLike[str] | None = None) -> str:
+        """A picture of the tiled program as SVG text, written to a file if a path is given.
+
+        A box is an operator or an input, its colour and the small drawing in it its layout; a rounded box on a thick
+        arrow is an exchange; a band is a stage. Large programs are drawn by steps, very large ones by stages.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0):
+        ...     plan = tw.explain(tw.ones((4000, 1000)).sum(axis=0), workers=4)
+        >>> plan.to_svg().startswith("<svg ")
+        True
+        """
+        text = draw(picture(self._tiled()))
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def what_if(self, workers: int | Sequence[int | tuple[int, ...]] = (1, 4, 16, 64, 256, 1024)) -> WhatIf:
+        """The same program on other numbers of workers (or grids, as tuples), in one table. Nothing is run.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0):
+        ...     table = tw.explain(tw.ones((4000, 4000)).sum()).what_if(workers=(1, 16, (4, 4)))
+        >>> [row.mesh.workers for row in table.rows]
+        [1, 16, 16]
+        >>> table.rows[0].speedup
+        1.0
+        """
+        if isinstance(workers, int):
+            workers = (workers,)
+        if self._again is None:
+            raise ValueError("this plan does not know its program; ask the one that explain(...) gives")
+        return what_if(self._again, workers, self._budget)
 
 
-@dataclass(frozen=True)
-class Why:
-    """The layouts an array could have, the cheapest first, and what the whole program costs with each."""
-
-    value: str
-    rows: Sequence[Alternative]
-    units: Callable[[int], float]
-    objective: str
-
-    def __str__(self) -> str:
-        lines = [f"{self.value}: what the whole program costs with it as"]
-        best = self.rows[0].cost
-        for row in self.rows:
-            more = "" if row.cost == best else f"+{self._amount(row.cost - best)}"
-            note = "chosen" if row.chosen else "as good" if row.cost == best else ""
-            reasons = "; ".join(f"{what} (+{self._amount(cost)})" for what, cost in row.reasons[:2])
-            lines.append(f"  {describe(row.layout):<40} {self._amount(row.cost):>16} {more:>16}  {note or reasons}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    def _amount(self, cost: int) -> str:
-        amount = self.units(cost)
-        return f"{amount:,.0f} bytes" if self.objective == "bytes" else f"{amount * 1e3:,.3f} ms"
+def _sites(specs: Sequence[Spec]) -> list[Site | None]:
+    """The user's line of every node; of what has none (inputs, views, parts of a composed function), its user's."""
+    sites = [s.site for s in specs]
+    for pos in reversed(range(len(specs))):
+        for x in specs[pos].inputs:
+            if specs[x].site is None and sites[pos] is not None:
+                sites[x] = sites[pos]  # of several users, the first
+    return sites
 
 
-def _count(n: int, what: str) -> str:
-    many = what + ("es" if what.endswith("s") else "s")
-    return f"{n} {what if n == 1 else many}"
+def _read(step: Step) -> tuple[int, ...]:
+    """What a step reads that is not a number it is given."""
+    return step.inputs if isinstance(step, Pass) else reads(step)
 
 
-def _value(spec: Spec) -> str:
-    size = "x".join(map(str, spec.shape)) or "scalar"
-    return f"{size} {spec.dtype}"
-
-
-def _where(site: tuple[str, int] | None) -> str:
-    return "" if site is None else f"{site[0].rsplit('/', 1)[-1]}:{site[1]}"
+def _in_place(step: Step) -> list[int]:
+    """What a step makes in memory that is there already."""
+    if isinstance(step, Write):
+        return [step.pos] if step.last_use else []
+    if isinstance(step, Pass):
+        bases = zip(step.outs, step.writes, step.last_uses, strict=False)
+        return [out for out, base, last in bases if base is not None and last]
+    return []

@@ -30,6 +30,13 @@ def rebuild(key: Key, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(out)
 
 
+def one_array(key: Key) -> int | None:
+    """The axis that a key with one index array, and nothing else, indexes; None for other keys."""
+    arrays = [k for k, p in enumerate(key) if isinstance(p, tuple) and p[0] == "a"]
+    plain = all(p == ("s", None, None, None) for k, p in enumerate(key) if k not in arrays)
+    return arrays[0] if len(arrays) == 1 and plain else None
+
+
 @dataclass(frozen=True)
 class Gather(Op):
     """base[key] with index arrays. `take`: whole axes, then one index array, and the result in C order (np.take)."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tilewise.errors import LayoutError, message
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Layout, Mesh, Placement, Replicate, describe, even_shard, grid_layout
@@ -27,19 +25,6 @@ class Move(Op):
 
     def label(self) -> str:
         return f"move to {describe(self.dst)}"
-
-
-class Regroup(Move):
-    """Blocks that are sorted each become one sorted array, cut as `dst` says. What moves depends on the data."""
-
-    __slots__ = ()
-    name = "sample sort"
-
-    def numpy(self, *arrays: Any) -> Any:
-        return np.sort(arrays[0])
-
-    def label(self) -> str:
-        return "sample sort"
 
 
 @dataclass(frozen=True)

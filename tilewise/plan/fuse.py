@@ -24,6 +24,7 @@ from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Reduce
+from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
@@ -238,7 +239,7 @@ class _Fuser:
             elif isinstance(op, WriteOp):
                 units.append(((self.need[i], 2, i), Write(i, self.ins[i][0], self.ins[i][1:], False)))
             elif isinstance(op, Move):
-                units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0])))
+                units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0], more=self.ins[i][1:])))
             else:
                 units.append(((self.need[i], 1, i), Call(i, self.ins[i])))
         for g in groups:
@@ -348,7 +349,7 @@ class _Fuser:
 
     def _halo(self, step: Exchange) -> bool:
         """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
-        if self.layouts is None:
+        if self.layouts is None or isinstance(self.nodes[step.pos].op, Regroup):
             return False
         a, b = self.layouts[step.input], self.layouts[step.pos]
         return isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts)

@@ -22,9 +22,9 @@ from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Unchanged, Update
 from tilewise.ops.join import Broadcast, Reshape
-from tilewise.ops.move import Regroup
 from tilewise.ops.qr import BlockQr
 from tilewise.ops.random import Random
+from tilewise.ops.regroup import Operand, Regroup, Traffic, traffic
 from tilewise.ops.views import Arrange, Axis, Cut, Window, explain
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
 from tilewise.solver.place import Choice
@@ -81,35 +81,42 @@ class MeshPlan:
     specs: tuple[Spec, ...]
     layouts: tuple[Layout, ...]
     steps: tuple[Step, ...]
-    routes: tuple[tuple[Move, ...], ...]  # per step; () for steps that are no exchange, and for sorts
+    routes: tuple[tuple[Move, ...], ...]  # per step; () for steps that are no exchange, and where blocks talk
     leaves: tuple[int, ...]
     wanted: tuple[int, ...]  # results, then the inputs' copies named in `homes`
     homes: tuple[int, ...]  # which leaf each of the last `wanted` is a copy of: it stays for later plans
     consts: tuple[int, ...]
     choice: Choice | None = field(default=None, compare=False, repr=False)  # not sent to workers
+    told: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the lines and numbers it was made from
     _local: dict[tuple[int, int], LocalNode] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def network_bytes(self) -> int:
-        """Bytes that cross between workers, summed; exact for oblivious exchanges, a bound for sorts."""
+        """Bytes that cross between workers, summed; exact, but for a bound where it depends on data."""
         return sum(self.step_bytes(i) for i in range(len(self.steps)))
 
     @property
     def bounded_bytes(self) -> int:
         """The part of `network_bytes` that is only a bound."""
-        return sum(self.step_bytes(i) for i, s in enumerate(self.steps) if self.sorts(s))
+        return sum(self.step_bytes(i) for i, s in enumerate(self.steps) if (t := self.traffic(s)) and not t.exact)
 
     def step_bytes(self, index: int) -> int:
         """Bytes that cross in one step."""
         step = self.steps[index]
-        spec = self.specs[_pos(step)]
-        if self.sorts(step):
-            return sort_bound(spec.shape[0], spec.dtype.itemsize, self.mesh)
-        return sum(e.bytes(spec.dtype.itemsize) for e in self.routes[index])
+        said = self.traffic(step)
+        itemsize = self.specs[_pos(step)].dtype.itemsize
+        return said.bytes if said is not None else sum(e.bytes(itemsize) for e in self.routes[index])
 
-    def sorts(self, step: Step) -> bool:
-        """Whether a step is an exchange whose contents depend on data."""
-        return isinstance(step, Exchange) and isinstance(self.specs[step.pos].op, Regroup)
+    def traffic(self, step: Step) -> Traffic | None:
+        """What workers say to each other in a step; None where they do not talk."""
+        op = self.specs[_pos(step)].op
+        if not isinstance(step, Exchange) or not isinstance(op, Regroup):
+            return None
+        return traffic(op.op, [self.operand(x) for x in (step.input, *step.more)], self.operand(step.pos), self.mesh)
+
+    def operand(self, pos: int) -> Operand:
+        """The type of a value, and where it lies."""
+        return Operand(self.specs[pos].shape, self.specs[pos].dtype, self.layouts[pos])
 
     def stages(self) -> list[tuple[int, int]]:
         """Ranges of steps between exchanges."""
@@ -148,16 +155,6 @@ class MeshPlan:
         if found is None:
             found = self._local[(pos, block)] = _localise(self, pos, block)
         return found
-
-
-SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
-
-
-def sort_bound(length: int, itemsize: int, mesh: Mesh) -> int:
-    """The most bytes a sample sort moves between workers: samples, counts, elements twice (engine/sorting.py)."""
-    p = mesh.workers
-    samples = min(SORT_SAMPLES * p, length) * itemsize
-    return 0 if p == 1 else p * (p - 1) * (samples + 8) + 2 * length * itemsize
 
 
 def _pos(step: Step) -> int:

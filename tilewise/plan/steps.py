@@ -57,11 +57,12 @@ class Pass:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A value takes another layout; the only step in which workers talk."""
+    """A value takes another layout, or is made by blocks that talk; the only step in which workers do."""
 
     pos: int
     input: int
     frees: tuple[int, ...] = ()
+    more: tuple[int, ...] = ()  # further operands of what is made
 
 
 Step = View | Call | Write | Pass | Exchange
@@ -70,8 +71,10 @@ Step = View | Call | Write | Pass | Exchange
 def reads(step: Step) -> tuple[int, ...]:
     """Positions a step reads."""
     match step:
-        case View() | Exchange():
+        case View():
             return (step.input,)
+        case Exchange():
+            return (step.input, *step.more)
         case Call():
             return step.inputs
         case Write():

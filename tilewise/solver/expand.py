@@ -1,6 +1,6 @@
 """Operators that are several steps on a mesh. In: a node, its operand in a layout. Out: the steps, placed.
 
-Their layouts follow from the operand's: there is nothing to choose (see ops/qr.py, ops/cholesky.py, ops/sort.py).
+Their layouts follow from the operand's: there is nothing to choose (see ops/qr.py, ops/cholesky.py).
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from typing import Protocol
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import strides_of
-from tilewise.layout import Layout, Mesh, Replicate, Shard
+from tilewise.layout import Layout, Mesh, Replicate
 from tilewise.ops.cholesky import Blank, Cholesky, Panel, by_columns, by_rows, flipped, part, turns
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import map_op
 from tilewise.ops.index import Update
-from tilewise.ops.move import Regroup
 from tilewise.ops.qr import Apply, BlockQr, Heads, StackQr, Tall
 from tilewise.ops.views import Arrange, Cut, Window
 
@@ -57,16 +56,6 @@ class Steps:
         window = Window(offset, dims, strides, base.dtype, base.dims, None, base.dtype)
         moved = self.site.move(value, part(layout, starts, (dims[0], dims[1])))
         return self.op(Update(window), [i, moved], base.dims, layout)
-
-
-def sample_sort(site: Site, n: Node, i: int, out: Shard) -> int:
-    """Sort every block, then let blocks exchange ranges."""
-    blocks = intern(n.op, (site.nodes[i],), n.shape, n.dtype, n.order)
-    blocks.site = blocks.site or n.site
-    site.add(blocks, site.layouts[i])
-    whole = intern(Regroup(site.layouts[i], out), (blocks,), n.shape, n.dtype, n.order)
-    whole.site = n.site
-    return site.add(whole, out)
 
 
 def tall_qr(site: Site, n: Node, i: int, t: Tall) -> int:

@@ -40,7 +40,8 @@ class Item:
 class Graph:
     """Items in order, and where each node of the program is to be found.
 
-    The nodes in it are copies without values: a plan that is kept must not keep the data it was first made for.
+    The nodes in it are copies without values: a plan that is kept must not keep the data it was first made for. Lengths
+    that masks decide have been counted: they are numbers.
     """
 
     items: tuple[Item, ...]
@@ -61,8 +62,13 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
     at: dict[Node, Use] = {}
     copies: dict[Node, Node] = {}
 
+    def copied(n: Node) -> Node:
+        copy = twin(n, [copies[x] for x in n.inputs])
+        copy.shape = n.dims
+        return copy
+
     def add(n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
-        copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else twin(n, [copies[x] for x in n.inputs])
+        copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else copied(n)
         items.append(Item(copies[n], uses, given))
         for x in dict.fromkeys(u.item for u in uses):
             items[x].users.append(len(items) - 1)
@@ -80,7 +86,7 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
             else:
                 found = add(n, (base,))
             if n not in copies:
-                copies[n] = twin(n, [copies[n.inputs[0]]])
+                copies[n] = copied(n)
             at[n] = found
         return found
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewise.ir.node import Node, intern, known_leaf, twin
-from tilewise.layout import Layout, Mesh, Shard, shards
+from tilewise.layout import Layout, Mesh, shards
 from tilewise.ops.cholesky import Cholesky
 from tilewise.ops.move import Move
 from tilewise.ops.qr import tall_qr
+from tilewise.ops.regroup import Regroup
 from tilewise.ops.rules import Rule
 from tilewise.ops.sort import Sort
 from tilewise.ops.views import Arrange, Cut
@@ -72,11 +73,11 @@ class Placer:
 
     def _steps(self, n: Node, ins: list[int], rule: Rule) -> int:
         """An operator in one step, or in several."""
+        if rule.talks:
+            return self._regroup(n, ins, rule.out)
         tall = tall_qr(n, rule.ins)
         if tall is not None:
             return expand.tall_qr(self, n, ins[0], tall)
-        if isinstance(n.op, Sort) and isinstance(rule.out, Shard) and rule.out.axis == n.op.axis:
-            return expand.sample_sort(self, n, ins[0], rule.out)
         if isinstance(n.op, Cholesky) and shards(rule.out):
             return expand.cholesky(self, n, ins[0], self.mesh)
         node = intern(n.op, tuple(self.nodes[i] for i in ins), n.shape, n.dtype, n.order)
@@ -137,6 +138,18 @@ class Placer:
         node = intern(Move(self.layouts[i], layout), (x,), x.dims, x.dtype, x.order)
         node.site = x.site
         return self.add(node, layout)
+
+    def _regroup(self, n: Node, ins: list[int], out: Layout) -> int:
+        """An operator whose blocks talk; for a sort, each is sorted first."""
+        operands = tuple(self.nodes[i] for i in ins)
+        if isinstance(n.op, Sort):
+            blocks = intern(n.op, operands, n.shape, n.dtype, n.order)
+            blocks.site = blocks.site or n.site
+            self.add(blocks, self.layouts[ins[0]])
+            operands = (blocks,)
+        whole = intern(Regroup(n.op, self.layouts[ins[0]], out), operands, n.shape, n.dtype, n.order)
+        whole.site = n.site
+        return self.add(whole, out)
 
     def add(self, node: Node, layout: Layout) -> int:
         """A node, in a layout."""

@@ -11,6 +11,8 @@ from tilewise.solver.model import Model
 from tilewise.solver.problem import INF, Infeasible, Problem
 from tilewise.solver.search import Solution, solve
 
+SECONDS = 1.0  # for each alternative; then the best plan so far stands for it
+
 
 @dataclass(frozen=True)
 class Alternative:
@@ -39,7 +41,7 @@ def _with(problem: Problem, var: int, allowed: np.ndarray[tuple[int], np.dtype[n
     unary = list(problem.unary)
     unary[var] = np.where(allowed, unary[var], INF)
     try:
-        found = solve(Problem(unary, problem.pairs, problem.limits))
+        found = solve(Problem(unary, problem.pairs, problem.limits), SECONDS)
     except Infeasible:
         return None
     return found if found.cost < INF else None

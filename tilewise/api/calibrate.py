@@ -1,0 +1,87 @@
+"""Measure this machine. In: nothing. Out: a Machine, kept in the cache folder for later plans.
+
+Every rate is measured by what will use it: a fused pass over arrays larger than the caches, a product, a function, a
+sort, each the best of several; between workers, what one process can copy (a network is given by `network=`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.create import asarray
+from tilewise.array import force as forcing
+from tilewise.array.session import no_session
+from tilewise.config import config, current
+from tilewise.cost import stored
+from tilewise.cost.model import FIXED, Machine
+
+REPEATS = 5
+STREAM = 1 << 23  # elements: 64 MiB an array
+SIDE = 1024
+ORDERED = 1 << 20
+
+
+def calibrate() -> tuple[Machine, Path]:
+    """Measure the rates of this machine (a few seconds) and keep them for `config(machine="measured")`.
+
+    >>> import tempfile
+    >>> import tilewise as tw
+    >>> with tempfile.TemporaryDirectory() as folder, tw.config(cache_dir=folder):
+    ...     rates, path = tw.calibrate()
+    ...     path.name, rates.memory_rate > 1e8
+    ('machine.json', True)
+    """
+    with no_session(), config(eager_bytes=0, flush=False, progress=False):
+        rates = measure()
+    return rates, stored.save(rates, current().cache_dir)
+
+
+def measure() -> Machine:
+    """The rates, best of several."""
+    a: Any
+    b: Any
+    tiny: Any
+    product: Any
+    mixed: Any
+    numbers = np.random.default_rng(1).random
+    a, b, tiny, product, mixed = (asarray(numbers(n)) for n in (STREAM, STREAM, 8, (SIDE, SIDE), ORDERED))
+    step = _seconds(lambda: tiny * 3.0 + 1.0)
+    stream = _seconds(lambda: a * 2.0 + b)
+    functions = _seconds(lambda: np.exp(a))
+    flops = 2.0 * SIDE**3 / _seconds(lambda: product @ product)
+    ordering = _seconds(lambda: np.sort(mixed))
+    memory_rate = 3 * 8 * STREAM / stream
+    source, target = np.ones(STREAM), np.empty(STREAM)
+    copied = min(_timed(lambda: np.copyto(target, source)) for _ in range(REPEATS))
+    return replace(
+        FIXED,
+        memory_rate=memory_rate,
+        flop_rate=flops,
+        function_rate=STREAM / max(functions - 2 * 8 * STREAM / memory_rate, 0.1 * functions),
+        sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,
+        step_seconds=step,
+        network_rate=8 * STREAM / copied,
+        latency=10 * step,
+    )
+
+
+def _seconds(make: Callable[[], Any]) -> float:
+    """The least time to evaluate a recorded expression, planned and compiled before."""
+
+    def run() -> None:
+        forcing.evaluate([make()._cell])
+
+    run()
+    return min(_timed(run) for _ in range(REPEATS))
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin

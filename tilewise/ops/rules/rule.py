@@ -1,0 +1,172 @@
+"""What a mesh may do with an operator. In: a node, where its operands lie. Out: rules: layouts of operands and result.
+
+Most rules follow from index letters (DESIGN, the one idea): cutting a letter shards the operands that have it,
+replicates the others, and shards the result, or makes it partial if the letter is reduced. Cuts are inherited from the
+largest operand that is already cut along the letter, so that nothing moves that need not. The rules of
+operators are in the files beside this one.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.ir.node import Node
+from tilewise.layout import (
+    Cuts,
+    Grid,
+    Layout,
+    Mesh,
+    OnDriver,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    even_cuts,
+    grid_layout,
+    placements,
+)
+from tilewise.ops.move import Pin
+
+WHOLE = Replicate()
+MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
+ASSOCIATIVE = frozenset(
+    "add multiply minimum maximum fmin fmax logical_and logical_or logical_xor "
+    "bitwise_and bitwise_or bitwise_xor".split()
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to run an operator in pieces: where operands must lie, and where the result then lies."""
+
+    ins: tuple[Layout, ...]
+    out: Layout
+    talks: bool = False  # workers in one line talk (ops/regroup.py); never one direction's part of a rule for a grid
+    line: bool = False  # nor is what is for all workers in one line otherwise
+
+
+Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
+
+
+def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule]:
+    """All rules of a node, given how each operand might lie; the last is always to replicate everything.
+
+    On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
+    """
+    if isinstance(node.op, Pin):
+        layout = node.op.layout(node.dims, mesh)
+        return [Rule((layout,), layout)]
+    every = Rule((WHOLE,) * len(node.inputs), WHOLE)
+    found: list[Rule] = []
+    if node.known and all(x.known for x in node.inputs):
+        found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
+        if mesh.grid:
+            down = _line_rules(node, [_along(h, 0) for h in have], mesh.down)
+            across = _line_rules(node, [_along(h, 1) for h in have], mesh.across)
+            pairs = itertools.product([*down, every], [*across, every])
+            found.extend(
+                Rule(*pair)
+                for a, b in pairs
+                if not (a.talks or a.line or b.talks or b.line) and (pair := _both(a, b)) is not None
+            )
+    found.append(every)
+    return list(dict.fromkeys(found))
+
+
+def _along(layouts: Sequence[Layout], direction: int) -> list[Layout]:
+    """How an operand might lie along one direction of the grid."""
+    return [placements(x)[direction] for x in layouts if isinstance(x, Grid)]
+
+
+def _line_rules(node: Node, have: Sequence[Sequence[Layout]], line: Mesh) -> list[Rule]:
+    options = [[x for x in h if not isinstance(x, OnDriver | Grid)] for h in have]
+    return [r for r in specific(node.op, node, options, line) if _reachable(r, options)]
+
+
+def _reachable(rule: Rule, have: Options) -> bool:
+    """Nothing is made partial on purpose: only what is partial already may stay so."""
+    return all(not isinstance(r, Partial) or r in h for r, h in zip(rule.ins, have, strict=True))
+
+
+def _both(down: Rule, across: Rule) -> tuple[tuple[Layout, ...], Layout] | None:
+    """A rule for each direction as one rule; None where the two do not go together, or are not really two."""
+    parts = [_grid(a, b) for a, b in zip((*down.ins, down.out), (*across.ins, across.out), strict=True)]
+    if any(p is None for p in parts) or not any(isinstance(p, Grid) for p in parts):
+        return None
+    *ins, out = (p for p in parts if p is not None)
+    return tuple(ins), out
+
+
+def _grid(down: Layout, across: Layout) -> Layout | None:
+    assert not isinstance(down, OnDriver | Grid) and not isinstance(across, OnDriver | Grid)
+    if isinstance(down, Shard) and isinstance(across, Shard):
+        return None if down.axis == across.axis else grid_layout(down, across)
+    if isinstance(down, Partial) and isinstance(across, Partial) and down != across:
+        return None
+    return grid_layout(down, across)
+
+
+@functools.singledispatch
+def specific(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Rules beyond replicating; operators without a row here have none."""
+    return iter(())
+
+
+def by_letters(
+    terms: Sequence[str], out: str, node: Node, have: Options, mesh: Mesh, op: str | None = None
+) -> Iterator[Rule]:
+    """A rule per letter. `op` is the reduction of letters that the result lacks (None: they cannot be cut)."""
+    shapes = [x.shape for x in node.inputs]
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, d in zip(term, shape, strict=True):
+            sizes[letter] = max(sizes.get(letter, 1), d) if d != 0 else 0
+    tied = {c for term in terms for c in term if term.count(c) > 1}
+    for letter, size in sizes.items():
+        if letter in tied or size < 2 or (letter not in out and op is None):
+            continue
+        for cuts in cuts_of(letter, size, terms, shapes, have, node, mesh):
+            ins: list[Layout] = [
+                Shard(t.index(letter), cuts) if letter in t and s[t.index(letter)] == size else WHOLE
+                for t, s in zip(terms, shapes, strict=True)
+            ]
+            result: Layout = Shard(out.index(letter), cuts) if letter in out else Partial(op or "")
+            yield Rule(tuple(ins), result)
+
+
+def cuts_of(
+    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options, node: Node, mesh: Mesh
+) -> list[Cuts]:
+    """Cuts worth trying for a letter: those of operands that may be cut so, the largest first, and even ones."""
+    found: dict[Cuts, int] = {}
+    for term, shape, layouts, x in zip(terms, shapes, have, node.inputs, strict=True):
+        axis = term.find(letter)
+        if axis >= 0 and shape[axis] == size:
+            for cuts in known_cuts(layouts, axis):
+                found[cuts] = max(found.get(cuts, 0), x.nbytes)
+    return few(sorted(found, key=lambda c: -found[c]), size, mesh)
+
+
+def known_cuts(layouts: Sequence[Layout], axis: int) -> list[Cuts]:
+    """The cuts that an operand might have along an axis."""
+    return list(dict.fromkeys(x.cuts for x in layouts if isinstance(x, Shard) and x.axis == axis))
+
+
+def few(found: Sequence[Cuts], size: int, mesh: Mesh) -> list[Cuts]:
+    """Some cuts, and the even ones."""
+    return list(dict.fromkeys((*found[:MAX_CUTS], even_cuts(size, mesh.total_blocks))))
+
+
+def axis_cuts(layouts: Sequence[Layout], axis: int, size: int, mesh: Mesh) -> list[Cuts]:
+    return few(known_cuts(layouts, axis), size, mesh)
+
+
+def still_partial(layouts: Sequence[Placement]) -> Iterator[Rule]:
+    """Elements that only change places may do so before their contributions are reduced."""
+    for p in layouts:
+        if isinstance(p, Partial):
+            yield Rule((p,), p)
