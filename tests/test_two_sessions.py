@@ -64,6 +64,7 @@ def test_arrays_alive_on_workers_count_against_the_budget() -> None:
         with pytest.raises(tw.MemoryBudgetError):
             for k in range(20):
                 alive.append(tw.evaluate(tw.ones((50, 50)) * (k + 10)))
+        del alive[4:]
         assert float(alive[0].sum()) == 0 and float(alive[3].sum()) == 7500
 
 

@@ -6,8 +6,7 @@ buffers. On a mesh, layouts depend on sizes and offsets, so the key has them; sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +26,10 @@ from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Pass, Step, Write
 from tilewise.solver.choose import choose
-from tilewise.solver.problem import Infeasible
+from tilewise.solver.place import Choice
+from tilewise.solver.problem import Infeasible, cost_of
 
+BUDGETS = tuple(1.5 * 0.88**k for k in range(24))  # of what the cheapest plan needs, for plans that need less
 MAX_PLANS = 2048  # plans kept; a program that makes more structures than this is not a loop
 
 planned_count = 0  # plans made so far (tests assert that loops stop making them)
@@ -157,12 +158,37 @@ def prepare_mesh(
     if plan is None or (to_show and plan.told != told):
         planned_count += 1
         plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
-        if memory is not None and settings.layout_seed is None and mesh_peak(plan) > memory:
-            with suppress(Infeasible):  # whoever runs the plan says what it needs
-                plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, memory)
+        if memory is not None and plan.choice is not None and mesh_peak(plan) > memory:
+            plan = _smaller(
+                plan, memory, lambda budget: _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, budget)
+            )
         plan = replace(plan, told=told)
         if key not in _mesh_plans:  # workers know the plan that is there
             _remember(_mesh_plans, key, plan)
+    return plan
+
+
+def _smaller(plan: MeshPlan, memory: int, make: Callable[[int], MeshPlan]) -> MeshPlan:
+    """The first plan that fits, of some made under smaller and smaller budgets; the smallest, if none does.
+
+    What the solver takes for memory is not the peak of the steps that then run, and often more: so budgets begin above
+    what is needed, and real peaks decide. They do not depend on what is allowed, so that more never gives a worse plan.
+    Nothing is proved about these plans; the bound without a budget holds.
+    """
+    assert plan.choice is not None
+    free, need = plan.choice, mesh_peak(plan)
+    for share in BUDGETS:
+        try:
+            other = make(round(need * share))
+        except Infeasible:
+            break
+        if mesh_peak(other) < mesh_peak(plan):
+            assert other.choice is not None
+            values = other.choice.solution.values
+            cost = cost_of(free.model.problem, values)
+            plan = replace(other, choice=Choice(free.model, replace(free.solution, values=values, cost=cost)))
+        if mesh_peak(plan) <= memory:
+            break
     return plan
 
 

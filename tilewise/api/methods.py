@@ -12,7 +12,7 @@ from tilewise.api import create, views
 from tilewise.api.dispatch import call, implements, mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of
+from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.array.session import cluster_here
 from tilewise.array.writing import assign
 from tilewise.config import current
@@ -329,7 +329,7 @@ Array.layout = property(layout)  # type: ignore[attr-defined]
 
 
 def relayout(self: Array, *axes: Any, rows: int | None = None, columns: int | None = None) -> Array:
-    """The same value in a layout of your choice; the solver works around it. Without workers, the array itself.
+    """The same value in a layout of your choice; the solver works around it. Here, what is known is returned as it is.
 
     One axis cuts it over all workers, None keeps it whole on each; two (on a mesh with two directions) cut it over the
     rows and the columns of workers. `rows=4` and `columns=2` say also how many parts you expect.
@@ -342,10 +342,11 @@ def relayout(self: Array, *axes: Any, rows: int | None = None, columns: int | No
     """
     given, parts = _directions(self, axes, rows, columns)
     cluster, _ = cluster_here(current().blocks)
-    if cluster is None:
+    if cluster is not None:
+        Pin(given, parts).layout(meta(self).shape, cluster.mesh)  # an error if there is none, at the user's line
+    elif self._cell.node is None and meta(self).nbytes < current().eager_bytes:
         return self
-    Pin(given, parts).layout(meta(self).shape, cluster.mesh)  # an error if there is none, at the user's line
-    return from_node(pin(node_of(self), given, parts))
+    return rec.record(pin(node_of(self), given, parts))
 
 
 def _directions(
@@ -359,7 +360,7 @@ def _directions(
     ndim = meta(x).ndim
     out: list[int | None] = []
     for axis, _ in pairs:
-        if axis is not None and not isinstance(axis, int | np.integer):
+        if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
             raise LayoutError(message("an axis is a number, None, 'rows' or 'columns'", got=repr(axis)))
         if axis is not None and not -ndim <= axis < ndim:
             raise np.exceptions.AxisError(int(axis), ndim)

@@ -220,7 +220,7 @@ def within(need: int, allowed: int) -> None:
     if need > allowed:
         raise MemoryBudgetError(
             message(
-                f"a worker would need {need:,} bytes and may use {allowed:,}",
+                f"a worker would need {need:,} bytes and may use {allowed:,} (no plan looked at needs less)",
                 cure="Use more workers, evaluate in smaller parts, or raise memory=",
             )
         )

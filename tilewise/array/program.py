@@ -46,7 +46,7 @@ class Program:
         with LOCK:
             at = numbered(self.roots)
             nodes = list(at)
-            if mesh is None:
+            if mesh is None or not nodes:
                 wanted = sorted(at[r] for r in self.roots)
                 return compiler.prepare(at, wanted, self.settings), nodes, wanted
             where = {n: _layouts(n, mesh, self.settings) for n in nodes if n.value is not None}
@@ -68,12 +68,14 @@ class Program:
 
 
 def program_of(arrays: Sequence[Array]) -> Program:
-    """What evaluating arrays now would compute."""
+    """What evaluating arrays now would compute: of a view also all that it is a view of; of what is here nothing."""
     with LOCK:
-        asked = [node_of(x) for x in arrays]
+        away = [x for x in arrays if not isinstance(x._cell.read().value, np.ndarray)]
+        asked = [node_of(x) for x in away]
+        bases = [x._cell.read() for x in away]
         at = set(walk(asked))
         kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, CHEAP)]
-        roots = tuple(dict.fromkeys([*asked, *(n for n in kept if n is not None)]))
+        roots = tuple(dict.fromkeys([*bases, *asked, *(n for n in kept if n is not None)]))
         return Program(roots, tuple(roots.index(n) for n in asked), current())
 
 

@@ -39,7 +39,7 @@ class Pin(Op):
     name = "relayout"
 
     def numpy(self, *arrays: Any) -> Any:
-        return arrays[0].copy(order="K")
+        return arrays[0][...]
 
     def label(self) -> str:
         return f"relayout({', '.join(map(str, self.axes))})"

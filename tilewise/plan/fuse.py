@@ -22,13 +22,13 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Broadcast, Reshape
-from tilewise.ops.move import Move
+from tilewise.ops.move import Move, Pin
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
-ALIASES = (Reshape, Broadcast)  # their NumPy functions give views where they can
+ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
 
 MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
 MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
