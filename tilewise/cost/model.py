@@ -132,7 +132,9 @@ def op_seconds(op: Op, shapes: Sequence[tuple[int, ...]], size: int, machine: Ma
         return size * math.log2(max(shapes[0][op.axis], 2)) / machine.sort_rate
     if isinstance(op, Qr | BlockQr | StackQr):
         return QR_FLOPS * math.prod(shapes[0]) * shapes[0][-1] / machine.flop_rate
-    if isinstance(op, Linalg | Cholesky | Panel):
+    if isinstance(op, Cholesky):
+        return LAPACK_FLOPS * size * op.n / machine.flop_rate
+    if isinstance(op, Linalg | Panel):
         return LAPACK_FLOPS * sum(map(math.prod, shapes)) * shapes[0][-1] / machine.flop_rate
     if isinstance(op, Fft):
         return FFT_FLOPS * size * math.log2(max(op.n, 2)) / machine.flop_rate

@@ -37,8 +37,9 @@ MAX_BLOCKS = 64  # more make plans longer, and nothing faster
 
 @dataclass(frozen=True)
 class Cholesky(Op):
-    """np.linalg.cholesky of one matrix."""
+    """np.linalg.cholesky of one matrix, n by n."""
 
+    n: int
     name = "cholesky"
 
     def numpy(self, *arrays: Any) -> Any:
@@ -47,7 +48,7 @@ class Cholesky(Op):
 
 def cholesky(x: Node, dtype: np.dtype[Any]) -> Node:
     """The lower factor."""
-    return intern(Cholesky(), (cast(x, dtype),), x.shape, dtype)
+    return intern(Cholesky(x.shape[0]), (cast(x, dtype),), x.shape, dtype)
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def cholesky(site: Site, n: Node, i: int, mesh: Mesh) -> int:
     for t in turns(size, whole, mesh):
         corner = (t.width, t.width)
         square = site.move(s.cut(rest, (0, 0), corner, t.diagonal), Replicate())
-        diagonal = s.op(Cholesky(), [square], corner, Replicate())
+        diagonal = s.op(Cholesky(t.width), [square], corner, Replicate())
         out = s.write(out, diagonal, (t.low, t.low), whole)
         if not t.left:
             break
