@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .programs import Program, Value, Writer
+from benchmarks.tilings.programs import Program, Value, Writer
 
 
 def kmeans(steps: int) -> Program:

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.tilings.programs import Op, Program, Shape
 from tilewise.solver.problem import Limit, Problem
-
-from .programs import Op, Program, Shape
 
 R, P = 2, 3  # Replicate, Partial; 0 and 1 are Shards of that axis.
 Layout = tuple[int, ...]  # one placement per axis of the mesh

@@ -150,7 +150,7 @@ def test_time_is_kept() -> None:
 def test_a_start_is_used() -> None:
     problem = random_problem(3, variables=9, density=0.9)
     best = brute_force(problem)
-    assert solve(problem, start=best).cost == cost_of(problem, best)
+    assert solve(problem, start=lambda: best).cost == cost_of(problem, best)
 
 
 def test_equal_problems_have_equal_solutions() -> None:
@@ -200,6 +200,24 @@ def test_everything_forbidden() -> None:
         solve(Problem([np.array([INF, INF])], {}))
 
 
+def test_large_costs_are_added_without_their_last_bits() -> None:
+    problem = Problem([np.array([(1 << 54) + 1, (1 << 54) + 9])] * 40, {})
+    found = verified(problem)
+    assert found.values == (0,) * 40
+    assert not found.proved and found.gap < 1e-12
+    allowed = Problem([*problem.unary, np.array([INF, 7])], {(0, 40): np.array([[0, INF], [0, 0]])})
+    assert verified(allowed).values == (1, *(0,) * 39, 1)
+
+
+def test_a_start_saves_the_last_bits() -> None:
+    """Entries above the cost of a known assignment do not matter, however large."""
+    problem = Problem([np.array([1 << 54, 3])] * 40, {})
+    assert verified(problem).proof.shift > 0
+    found = solve(problem, start=lambda: [1] * 40)
+    check(problem, found.values, found.cost, found.bound, found.proof)
+    assert found.proved and found.proof.ceiling == 121 and not found.proof.shift
+
+
 def test_costs_that_would_overflow_are_refused() -> None:
     with pytest.raises(ValueError, match="too large"):
-        solve(Problem([np.array([1 << 58, 0])] * 4, {}))
+        solve(Problem([np.array([1 << 58, 0])] * 9, {}))

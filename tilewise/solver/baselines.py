@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import INF, Infeasible, Ints, Problem
+from tilewise.solver.problem import INF, Infeasible, Ints, Problem
 
 MOST = 1 << 22  # assignments that brute force looks at
 

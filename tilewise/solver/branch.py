@@ -12,14 +12,14 @@ from time import perf_counter
 
 import numpy as np
 
-from . import certificate
-from .certificate import Branch, Order, Step
-from .dual import Dual
-from .eliminate import Elimination
-from .frontier import Frontier
-from .kernelise import Kernel
-from .order import elimination_order
-from .problem import Limit
+from tilewise.solver import certificate
+from tilewise.solver.certificate import Branch, Order, Step
+from tilewise.solver.dual import Dual
+from tilewise.solver.eliminate import Elimination
+from tilewise.solver.frontier import Frontier
+from tilewise.solver.kernelise import Kernel
+from tilewise.solver.order import elimination_order
+from tilewise.solver.problem import Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
 NARROW_FEW = 18.0  # the same with few variables, where only few tables are large

@@ -61,16 +61,19 @@ class _State:
 
     def __init__(self, problem: Any, certificate: Any, bound: int) -> None:
         scale, ceiling, prices = certificate.scale, certificate.ceiling, certificate.multipliers
-        _require(scale >= 1 and len(prices) in (0, len(problem.limits)), "the scale or the multipliers do not fit")
+        shift = certificate.shift
+        _require(scale >= 1 and shift >= 0, "the scale or the shift does not fit")
+        _require(len(prices) in (0, len(problem.limits)), "the multipliers do not fit")
+        bound = -(-bound >> shift)  # What is shown of costs without their last bits holds for these.
         self.goal = (bound - 1) * scale + 1  # Costs are whole: more than bound - 1 is bound.
         self.empty = False  # Whether a variable has no value left: nothing is below the bound.
         self.constant = 0
-        self.unary = {v: _guard(np.minimum(table, ceiling), scale) for v, table in enumerate(problem.unary)}
+        self.unary = {v: _guard(np.minimum(table, ceiling) >> shift, scale) for v, table in enumerate(problem.unary)}
         self.left = {v: list(range(len(table))) for v, table in self.unary.items()}
         self.near: dict[int, dict[int, Any]] = {v: {} for v in self.unary}  # v -> w -> table with v in its rows
         for (i, j), table in problem.pairs.items():
             _require(i < j, "a pair is not in order")
-            self.put(i, j, _guard(np.minimum(table, ceiling), scale))
+            self.put(i, j, _guard(np.minimum(table, ceiling) >> shift, scale))
         self.limits = list(problem.limits) if certificate.hard else []
         for price, limit in zip(prices, problem.limits, strict=False):
             _require(price >= 0, "a multiplier is negative")

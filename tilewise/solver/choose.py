@@ -42,7 +42,7 @@ def choose(
     model = model_of(graph, ends, sources, mesh, machine)
     if memory is not None:
         model.problem = within(model, memory)
-    found = solve(model.problem, SECONDS)
+    found = solve(model.problem, SECONDS, model.replicated)
     return replace(placed(model, found.values, ends), choice=Choice(model, found))
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .problem import Ints
-from .sweeps import bound, settle, slack, sweep
+from tilewise.solver.problem import Ints
+from tilewise.solver.sweeps import bound, settle, slack, sweep
 
 SETTLE = 20  # rounds of local search, at most
 

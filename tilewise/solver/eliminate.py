@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .problem import Ints
+from tilewise.solver.problem import Ints
 
 INTERN_FROM = 100  # variables; looking for equal tables costs more than it saves in smaller problems
 _minimum = np.minimum.reduce

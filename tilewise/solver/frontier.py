@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Ints, Limit
+from tilewise.solver.problem import Ints, Limit
 
 KEY = 1 << 62
 Places = NDArray[np.int64]

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Dominated, Eliminate, Move, Over, Split, Step
-from .problem import Ints
-from .tables import Tables, dominated
+from tilewise.solver.certificate import Dominated, Eliminate, Move, Over, Split, Step
+from tilewise.solver.problem import Ints
+from tilewise.solver.tables import Tables, dominated
 
 
 class Kernel:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .branch import Proof, Search
-from .kernelise import Kernel
-from .problem import Limit
+from tilewise.solver.branch import Proof, Search
+from tilewise.solver.kernelise import Kernel
+from tilewise.solver.problem import Limit
 
 MOST = 2_000  # variables: at the root, a first plan is looked for in problems up to here
 

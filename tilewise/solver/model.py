@@ -67,6 +67,20 @@ class Model:
     wanted: frozenset[int]  # results
     problem: Problem
 
+    def replicated(self) -> list[int]:
+        """Values for everything whole everywhere (each operator's last rule): dear, but always possible."""
+        values = [len(table) - 1 for table in self.problem.unary]
+        held = set(self.held_at.values())
+        costs = {v: self.problem.unary[v] for v in held}
+        for (i, j), table in self.problem.pairs.items():
+            if i in held:
+                costs[i] = np.minimum(costs[i] + table[:, values[j]], INF)
+            elif j in held:
+                costs[j] = np.minimum(costs[j] + table[values[i]], INF)
+        for v, cost in costs.items():
+            values[v] = int(cost.argmin())
+        return values
+
     def kind(self, item: int) -> Kind:
         """The type of a value."""
         return kind_of(self.graph.items[item].node, self.mesh, self.machine)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .problem import Ints
+from tilewise.solver.problem import Ints
 
 Keep = tuple[int, ...]
 
