@@ -22,7 +22,7 @@ from tilewise.solver.order import elimination_order
 from tilewise.solver.problem import Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
-NARROW_FEW = 18.0  # the same with few variables, where only few tables are large
+IN_ALL = 22.5  # log2 of entries: tables of so many together are made however large they are (some 12 ms)
 WIDE = 20.0  # the same where the alternative is to branch
 CHUNK = 20  # rounds of message passing between two looks at the bound
 STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
@@ -70,7 +70,7 @@ class Search:
         while True:
             if not self.reduce(kernel):
                 return kernel.steps, self.enough()
-            proof = self.finish(kernel, NARROW if len(kernel.unary) > FEW else NARROW_FEW)
+            proof = self.finish(kernel, NARROW)
             if proof is not None:
                 return proof
             names, unary, pairs = kernel.flat()
@@ -102,7 +102,7 @@ class Search:
     def finish(self, kernel: Kernel, widest: float) -> Proof | None:
         """Solve a kernel outright by elimination, if no table grows too large."""
         names, unary, pairs = kernel.flat()
-        order = elimination_order([len(table) for table in unary], pairs, widest)
+        order = elimination_order([len(table) for table in unary], pairs, widest, IN_ALL)
         if order is None:
             return None
         done = Elimination(unary, pairs, order)

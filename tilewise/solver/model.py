@@ -21,10 +21,11 @@ from tilewise.ops.move import Pin
 from tilewise.ops.rules import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.graph import Graph, Use, behind, hidden, seen
-from tilewise.solver.holding import MAX_HELD, Held, Kind, joined, reach_costs, sets_of, spread_costs, undominated
+from tilewise.solver.holding import MAX_HELD, Held, Kind, joined, needless, reach_costs, sets_of, spread_costs, undominated
 from tilewise.solver.problem import INF, Ints, Problem
 
 MAX_KEPT = 1 << 14  # choices and tables remembered between problems
+MAX_USES = 6  # of a value: with more, all pairs of layouts are weighed
 
 Slots = tuple[tuple[int, Arrange | None], ...]  # the operands of a user that are one value: which, through what
 
@@ -230,12 +231,12 @@ class _Builder:
         asking = dict.fromkeys((self.choices[u], slots) for u, slots in users)
         asked = dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row)
         outs = mine.outs if mine else self.sources[i]
-        most = min(len(users) + (i in self.wanted), MAX_HELD)
+        uses = min(sum(len(slots) for _, slots in users) + (i in self.wanted), MAX_USES)
         small = small_bytes(self.graph.items[i].node, self.machine)
-        key = (outs, mine is None, kind.sorted(asked), self.wanted.get(i), small, most, kind)
+        key = (outs, mine is None, kind.sorted(asked), self.wanted.get(i), small, uses, kind)
         holding = _holdings.get(key)
         if holding is None:
-            holding = _holdings[key] = _holding(outs, mine is not None, key[2], kind, self.wanted.get(i), small, most)
+            holding = _holdings[key] = _holding(outs, mine is not None, key[2], kind, self.wanted.get(i), small, uses)
         self.holdings[i] = holding
         if mine is None:
             var = self.held_at[i] = self._variable(holding.cost[0])
@@ -286,25 +287,27 @@ def _given(outs: Held, made: bool, targets: Held, kind: Kind) -> Ints:
 
 
 def _holding(
-    outs: Held, made: bool, asked: Held, kind: Kind, hidden: frozenset[int] | None, small: int, most: int
+    outs: Held, made: bool, asked: Held, kind: Kind, hidden: frozenset[int] | None, small: int, uses: int
 ) -> Holding:
     """The sets worth weighing for a value. `hidden` is None for what is no result."""
     ends = [settle(x, kind, small, hidden)[1] for x in outs] if hidden is not None else []
     some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
     layouts = (*some, *joined(some))
     between = kind.matrix(layouts, layouts)
-    sets = sets_of(layouts, between, most)
+    sets = sets_of(layouts, between, min(uses, MAX_HELD))
     cost = spread_costs(_given(outs, made, layouts, kind), between, sets)
     reach = reach_costs(between, sets)
     left = None
-    features = [cost.T, reach[:, : len(asked)]]
+    takes = [reach[:, : len(asked)]]
     if hidden is not None:
         each = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
         left = reach_costs(each[:, None], sets)[:, 0]
-        features.append(left[:, None])
-    keep = undominated(np.concatenate(features, axis=1))
+        takes.append(left[:, None])
+    taken = np.concatenate(takes, axis=1)
+    worth = np.delete(np.arange(len(sets)), needless(cost, taken, sets, uses) if uses < MAX_USES else [])
+    keep = worth[undominated(np.concatenate([cost.T, taken], axis=1)[worth])]
     return Holding(
-        tuple(tuple(layouts[x] for x in sets[k]) for k in keep),
+        tuple(tuple(layouts[x] for x in sets[k]) for k in keep.tolist()),
         np.ascontiguousarray(cost[:, keep]),
         reach[keep],
         {x: k for k, x in enumerate(layouts)},

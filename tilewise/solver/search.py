@@ -23,7 +23,8 @@ from tilewise.solver.order import elimination_order
 from tilewise.solver.problem import INF, Infeasible, Ints, Limit, Problem, cost_of, fits
 from tilewise.solver.tables import Tables
 
-DIRECT = 14.0  # log2 of entries: up to here variables are eliminated at once
+DIRECT = 16.0  # log2 of entries: up to here variables are eliminated at once
+DIRECT_IN_ALL = 21.0  # the same for all tables together (some 5 ms)
 ROOM = 1 << 57  # Sums of all tables stay below, with all their scales.
 FORBIDDEN = "Every assignment takes a forbidden value."
 Start = Callable[[], Sequence[int]]
@@ -61,7 +62,7 @@ def solve(problem: Problem, seconds: float | None = None, start: Start | None = 
     if 0 in sizes:
         raise Infeasible(f"Variable {sizes.index(0)} has no values.")
     safe = _Safe(problem, partial(_known, problem, start))
-    order = elimination_order(sizes, problem.pairs, DIRECT)
+    order = elimination_order(sizes, problem.pairs, DIRECT, DIRECT_IN_ALL)
     if order is not None:
         done = Elimination(safe.unary, safe.pairs, order)
         proof = safe.certificate(Order(order))
@@ -116,22 +117,31 @@ class _Safe:
         most = self.ceiling * count if self.ceiling > 0 else 0
         peak = max(self.ceiling, -int(flat.min()), 1) * count
         if self.ceiling >= INF or peak >= ROOM:
-            every = [id(table) for table in (*problem.unary, *problem.pairs.values())]
-            spans = {key: _span(table) for key, table in tables.items()}
-            low, most = (sum(spans[key][end] for key in every) for end in (0, 1))
+            place = {key: at for at, key in enumerate(tables)}
+            every = [place[id(table)] for table in (*problem.unary, *problem.pairs.values())]
+            starts = np.cumsum([0, *(table.size for table in tables.values())])[:-1]
+            allowed = np.where(flat < INF, flat, 0)
+            lows = np.minimum(np.minimum.reduceat(allowed, starts), 0).tolist()
+            highs = np.maximum(np.maximum.reduceat(allowed, starts), 0).tolist()
+            low, most = (sum([ends[at] for at in every]) for ends in (lows, highs))
             cost = known()
             most = most if cost is None else min(most, cost)
-            highest = {key: int(table.max()) for key, table in tables.items()}
-            peak = sum(max(min(highest[key], 1 + most - low), -spans[key][0]) for key in every)
-            self.shift = max(0, (peak // ROOM).bit_length())
+            tops = np.maximum.reduceat(flat, starts).tolist()
+            tops = [max(min(top, 1 + most - low), -least) for top, least in zip(tops, lows, strict=True)]
+            peak = sum([tops[at] for at in every])
+            self.shift = (peak // ROOM).bit_length()
             most, low = most >> self.shift, (low >> self.shift) - (count if self.shift else 0)
+            if 1 + most - low << self.shift > INF:
+                raise ValueError(f"The costs are too large to be added, got up to {self.ceiling}.")
             self.ceiling = 1 + most - low << self.shift
-            if self.ceiling > INF:
-                raise ValueError(f"The costs are too large to be added, got up to {max(highest.values())}.")
-            self.unary, self.pairs = _map(
-                self.unary, self.pairs, lambda table: np.minimum(table, self.ceiling) >> self.shift
-            )
-        self.factor = max(1, min(FINEST, 1 << (ROOM // max(peak, 1)).bit_length() - 1))
+            cut = np.minimum(flat, self.ceiling) >> self.shift
+            parts = [
+                cut[at : at + table.size].reshape(table.shape)
+                for at, table in zip(starts.tolist(), tables.values(), strict=True)
+            ]
+            self.unary = [parts[at] for at in every[: len(problem.unary)]]
+            self.pairs = dict(zip(problem.pairs, [parts[at] for at in every[len(problem.unary) :]], strict=True))
+        self.factor = min(FINEST, 1 << max(ROOM // max(peak, 1), 1).bit_length() - 1)
         self.most = most * self.factor  # Any assignment that costs more is not better than what is known.
 
     def certificate(self, *steps: Step, scale: int = 1, prices: tuple[int, ...] = (), hard: bool = False) -> Certificate:
@@ -158,12 +168,6 @@ def _map(
         return done[id(table)]
 
     return [once(table) for table in unary], {edge: once(table) for edge, table in pairs.items()}
-
-
-def _span(table: Ints) -> tuple[int, int]:
-    """The least and the most that a table can cost without what is forbidden, zero included."""
-    allowed = table[table < INF]
-    return min(int(allowed.min(initial=0)), 0), max(int(allowed.max(initial=0)), 0)
 
 
 def _search(problem: Problem, safe: _Safe, search: Search, start: Start | None) -> Solution:
