@@ -138,6 +138,14 @@ def lbfgs(steps: int, history: int = 10) -> Program:
     return w.program(f"l-bfgs-{history}")
 
 
+def figure_11(side: int) -> Program:
+    """The chain of Spartan's figure 11."""
+    w = Writer()
+    a, b = w.new(side, side), w.new(side, side)
+    (a + b) + (a.T + b.T)
+    return w.program("figure-11")
+
+
 APPLICATIONS: tuple[Callable[[int], Program], ...] = (
     kmeans,
     conjugate_gradient,

@@ -114,7 +114,7 @@ def _shaped(factor: Factor, others: Scope) -> Ints:
 
 def _entries(bucket: list[Factor]) -> int:
     """How many entries the sum of a bucket has."""
-    sizes = {p: size for scope, table in bucket for p, size in zip(scope, table.shape[1:], strict=True)}
+    sizes: dict[int, int] = {p: size for scope, table in bucket for p, size in zip(scope, table.shape[1:], strict=True)}
     return len(bucket[0][1]) * prod(sizes.values())
 
 

@@ -102,9 +102,7 @@ class Kind:
 
 
 @lru_cache(maxsize=SHAPES_KEPT)
-def _costs(
-    shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff
-) -> dict[tuple[Layout, Layout], int]:
+def _costs(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff) -> dict[tuple[Layout, Layout], int]:
     """What was found out about a kind of value, filled as it is asked for."""
     return {}
 

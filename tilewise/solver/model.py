@@ -21,7 +21,17 @@ from tilewise.ops.move import Pin
 from tilewise.ops.rules import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.graph import Graph, Use, behind, hidden, seen
-from tilewise.solver.holding import MAX_HELD, Held, Kind, joined, needless, reach_costs, sets_of, spread_costs, undominated
+from tilewise.solver.holding import (
+    MAX_HELD,
+    Held,
+    Kind,
+    joined,
+    needless,
+    reach_costs,
+    sets_of,
+    spread_costs,
+    undominated,
+)
 from tilewise.solver.problem import INF, Ints, Problem
 
 MAX_KEPT = 1 << 14  # choices and tables remembered between problems

@@ -52,7 +52,7 @@ class Solution:
 
 
 def solve(problem: Problem, seconds: float | None = None, start: Start | None = None) -> Solution:
-    """The cheapest assignment. With `seconds`, the best found by then and a proven bound; `start` makes one to begin with.
+    """The cheapest assignment. With `seconds`, the best found by then and a proven bound; `start` makes a first one.
 
     >>> solve(Problem([np.array([0, 3]), np.array([2, 0])], {(0, 1): np.array([[0, 5], [5, 0]])})).values
     (0, 0)
@@ -92,8 +92,8 @@ def _limited(
         priced = price(unary, pairs, problem.limits, cost, lambda: deadline is not None and perf_counter() > deadline)
         proof = safe.certificate(*priced.steps, scale=safe.factor, prices=priced.prices)
         bounds.append((safe.bound(priced.bound, safe.factor), proof))
-        found = priced.values
-        start = start if found is None else lambda: found
+        if (first := priced.values) is not None:
+            start = partial(list, first)
     found = _search(problem, safe, search, start)
     bound, proof = max([*bounds, (found.bound, found.proof)], key=lambda pair: pair[0])
     return replace(found, bound=min(bound, found.cost), proof=proof)
@@ -144,7 +144,9 @@ class _Safe:
         self.factor = min(FINEST, 1 << max(ROOM // max(peak, 1), 1).bit_length() - 1)
         self.most = most * self.factor  # Any assignment that costs more is not better than what is known.
 
-    def certificate(self, *steps: Step, scale: int = 1, prices: tuple[int, ...] = (), hard: bool = False) -> Certificate:
+    def certificate(
+        self, *steps: Step, scale: int = 1, prices: tuple[int, ...] = (), hard: bool = False
+    ) -> Certificate:
         return Certificate(steps, scale, self.ceiling, self.shift, prices, hard)
 
     def bound(self, shown: int, scale: int = 1) -> int:

@@ -85,7 +85,7 @@ def _differences(table: Ints) -> Ints:
     if rows * rows * columns <= AT_ONCE:
         return (table[:, None, :] - table[None, :, :]).min(axis=2)  # type: ignore[no-any-return]
     turned = np.ascontiguousarray(table.T)
-    least = np.subtract.outer(turned[0], turned[0])
+    least: Ints = np.subtract.outer(turned[0], turned[0])
     room = np.empty_like(least)
     for column in turned[1:]:
         np.minimum(least, np.subtract.outer(column, column, out=room), out=least)
