@@ -29,7 +29,7 @@ STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
 ROOT_STALL = 0.002  # the same at the root, where more rounds pay
 FEW = 40  # variables: for more, the frontier search is not tried
 BEAM = 64  # states of the frontier search: enough for a good plan
-WIDTH = 4096  # states: with more, branching is cheaper
+WIDTH = 1 << 14  # states: with more, branching is cheaper
 DEEPEST = 150  # choices in a row, within what Python may nest; what is deeper stays open
 MANY = 0.05  # of all values: so many must go for another round at the same node
 

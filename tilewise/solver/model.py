@@ -35,6 +35,7 @@ from tilewise.solver.holding import (
 from tilewise.solver.problem import INF, Ints, Problem
 
 MAX_KEPT = 1 << 14  # choices and tables remembered between problems
+NOTHING: Ints = np.zeros(0, dtype=np.int64)
 MAX_USES = 6  # of a value: with more, all pairs of layouts are weighed
 
 Slots = tuple[tuple[int, Arrange | None], ...]  # the operands of a user that are one value: which, through what
@@ -134,6 +135,8 @@ class _Builder:
             if not item.given and not item.constant:
                 self.choices[i] = self._choices(i)
                 self.rule_at[i] = self._variable(self.choices[i].work)
+            if not item.constant and len(item.users) + (i in self.wanted) >= 2:
+                self.held_at[i] = self._variable(NOTHING)  # in order of the program, which the search goes along
         for i, item in enumerate(self.graph.items):
             if not item.constant:
                 self._spread(i)
@@ -190,7 +193,7 @@ class _Builder:
         """The costs of bringing a value to its users."""
         item, wanted = self.graph.items[i], i in self.wanted
         users = [(u, self._slots(i, u)) for u in item.users]
-        if len(users) + wanted >= 2:
+        if i in self.held_at:
             self._hold(i, users)
         elif users:
             self._direct(i, *users[0])
@@ -248,13 +251,14 @@ class _Builder:
         if holding is None:
             holding = _holdings[key] = _holding(outs, mine is not None, key[2], kind, self.wanted.get(i), small, uses)
         self.holdings[i] = holding
+        var = self.held_at[i]
         if mine is None:
-            var = self.held_at[i] = self._variable(holding.cost[0])
+            self.unary[var] = holding.cost[0]
         else:
             cost = _tables.get((holding, mine))
             if cost is None:
                 cost = _tables[holding, mine] = holding.cost[mine.out_at]
-            var = self.held_at[i] = self._variable(np.zeros(len(holding.sets), dtype=np.int64))
+            self.unary[var] = np.zeros(len(holding.sets), dtype=np.int64)
             self._add_pair(self.rule_at[i], var, cost)
         if holding.ends is not None:
             self._add_unary(var, holding.ends)
