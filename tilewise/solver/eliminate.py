@@ -106,6 +106,8 @@ def _joint(bucket: list[Factor], others: Scope) -> Ints:
 def _shaped(factor: Factor, others: Scope) -> Ints:
     """A factor's table with an axis for each of the others, of length one where it does not depend on it."""
     scope, table = factor
+    if not scope:
+        return table.reshape(-1, *(1,) * len(others))
     shape = [len(table), *(1,) * len(others)]
     for p, size in zip(scope, table.shape[1:], strict=True):
         shape[others.index(p) + 1] = size
@@ -120,7 +122,7 @@ def _entries(bucket: list[Factor]) -> int:
 
 def _least(bucket: list[Factor], others: Scope) -> Ints:
     """The least of a bucket's sum over its variable. Large sums are made one value at a time, to stay in the cache."""
-    if _entries(bucket) <= AT_ONCE:
+    if len(others) < 2 or _entries(bucket) <= AT_ONCE:
         return _minimum(_joint(bucket, others), axis=0)  # type: ignore[no-any-return]
     shaped = [_shaped(factor, others) for factor in bucket]
     least: Ints | None = None

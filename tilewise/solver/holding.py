@@ -32,16 +32,16 @@ from tilewise.layout import (
 from tilewise.solver.problem import INF, Ints
 
 MAX_HELD = 3  # layouts at once
-SHAPES_KEPT = 1 << 12
+KINDS_KEPT = 1 << 12
 MAX_SETS = 48  # beyond, sets are of two layouts at most
 
 Held = tuple[Layout, ...]
 Sets = tuple[tuple[int, ...], ...]  # of positions in a list of layouts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
-    """What of a value decides what converting it costs."""
+    """What of a value decides what converting it costs. Made by `one_kind`: equal ones are one object."""
 
     shape: tuple[int, ...]
     itemsize: int
@@ -55,7 +55,7 @@ class Kind:
 
     @cached_property
     def _known(self) -> dict[tuple[Layout, Layout], int]:
-        return _costs(self.shape, self.itemsize, self.mesh, self.tariff)
+        return {}
 
     def cost(self, src: Layout, dst: Layout) -> int:
         """The price of the cheapest way from one layout to another; INF where there is none."""
@@ -101,10 +101,10 @@ class Kind:
         return out
 
 
-@lru_cache(maxsize=SHAPES_KEPT)
-def _costs(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff) -> dict[tuple[Layout, Layout], int]:
-    """What was found out about a kind of value, filled as it is asked for."""
-    return {}
+@lru_cache(maxsize=KINDS_KEPT)
+def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff) -> Kind:
+    """The kind with these properties."""
+    return Kind(shape, itemsize, mesh, tariff)
 
 
 def covers(src: Layout, dst: Layout) -> bool:

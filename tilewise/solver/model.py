@@ -27,6 +27,7 @@ from tilewise.solver.holding import (
     Kind,
     joined,
     needless,
+    one_kind,
     reach_costs,
     sets_of,
     spread_costs,
@@ -34,7 +35,7 @@ from tilewise.solver.holding import (
 )
 from tilewise.solver.problem import INF, Ints, Problem
 
-MAX_KEPT = 1 << 14  # choices and tables remembered between problems
+MAX_KEPT = 1 << 15  # choices and tables remembered between problems
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
 MAX_USES = 6  # of a value: with more, all pairs of layouts are weighed
 
@@ -105,7 +106,7 @@ _tables: dict[object, Ints] = {}
 
 def kind_of(n: Node, mesh: Mesh, machine: Machine) -> Kind:
     """What of a node decides the cost of converting it."""
-    return Kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
+    return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
 
 
 def model_of(graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine) -> Model:
@@ -122,7 +123,8 @@ class _Builder:
         self.machine = machine
         self.wanted = hidden(wanted)
         self.sources = dict(zip((i for i, x in enumerate(graph.items) if x.given), sources, strict=True))
-        self.kinds = [Kind(x.node.dims, x.node.dtype.itemsize, mesh, machine.tariff) for x in graph.items]
+        tariff = machine.tariff
+        self.kinds = [one_kind(x.node.dims, x.node.dtype.itemsize, mesh, tariff) for x in graph.items]
         self.choices: dict[int, Choices] = {}
         self.holdings: dict[int, Holding] = {}
         self.rule_at: dict[int, int] = {}
@@ -241,15 +243,20 @@ class _Builder:
     def _hold(self, i: int, users: list[tuple[int, Slots]]) -> None:
         """Several users: a set of layouts is held, and each user takes what it needs from there."""
         kind, mine = self.kinds[i], self.choices.get(i)
-        asking = dict.fromkeys((self.choices[u], slots) for u, slots in users)
-        asked = dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row)
-        outs = mine.outs if mine else self.sources[i]
+        asking = tuple(dict.fromkeys([(self.choices[u], slots) for u, slots in users]))
         uses = min(sum(len(slots) for _, slots in users) + (i in self.wanted), MAX_USES)
         small = small_bytes(self.graph.items[i].node, self.machine)
-        key = (outs, mine is None, kind.sorted(asked), self.wanted.get(i), small, uses, kind)
-        holding = _holdings.get(key)
+        ends = self.wanted.get(i)
+        quick = (mine or self.sources[i], asking, ends, small, uses, kind)
+        holding = _holdings.get(quick)
         if holding is None:
-            holding = _holdings[key] = _holding(outs, mine is not None, key[2], kind, self.wanted.get(i), small, uses)
+            asked = kind.sorted(dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row))
+            outs = mine.outs if mine else self.sources[i]
+            key = (outs, mine is None, asked, ends, small, uses, kind)
+            holding = _holdings.get(key)
+            if holding is None:
+                holding = _holdings[key] = _holding(outs, mine is not None, asked, kind, ends, small, uses)
+            _holdings[quick] = holding
         self.holdings[i] = holding
         var = self.held_at[i]
         if mine is None:
