@@ -148,11 +148,13 @@ def run(row: Row, part: float, first: int) -> Outcome:
     outcome = Outcome(row.name)
     for case in row.cases(part, first):
         nodes = recorded(case.program)
-        budget = None if case.budget is None else tight(model(nodes, case.mesh, case.machine), case.budget)
+        budget = (
+            None if case.budget is None else tight(model(nodes, case.mesh, case.machine, limited=True), case.budget)
+        )
         if case.budget is not None and budget is None:
             continue
         wall, own = time.perf_counter(), time.process_time()
-        made = model(nodes, case.mesh, case.machine)
+        made = model(nodes, case.mesh, case.machine, limited=budget is not None)
         problem = made.problem if budget is None else within(made, budget)
         built = time.process_time() - own
         try:
@@ -233,7 +235,7 @@ def _greedy_text(ratios: list[float]) -> str:
 
 def chain() -> str:
     """Spartan's figure 11: C = A + B, D = A.T + B.T, E = C + D, with A and B by rows."""
-    made = model(recorded(figure_11(20_000)), LINE, BYTES, (even_shard(0, (20_000, 20_000), LINE),))
+    made = model(recorded(figure_11(20_000)), LINE, BYTES, inputs=(even_shard(0, (20_000, 20_000), LINE),))
     found = solve(made.problem)
     outs = [describe(made.choices[i].rules[found.values[v]].out) for i, v in made.rule_at.items()]
     other = greedy(made.problem)

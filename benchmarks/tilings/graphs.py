@@ -40,12 +40,19 @@ def recorded(program: Program) -> Recorded:
     return nodes, [at[n] for n in dict.fromkeys(ends)]
 
 
-def model(recorded: Recorded, mesh: Mesh, machine: Machine, inputs: tuple[Layout, ...] = (OnDriver(),)) -> Model:
+def model(
+    recorded: Recorded,
+    mesh: Mesh,
+    machine: Machine,
+    *,
+    inputs: tuple[Layout, ...] = (OnDriver(),),
+    limited: bool = False,
+) -> Model:
     """The tiling problem of a recorded program whose inputs are all in some layouts."""
     nodes, wanted = recorded
     leaves = {n for n in nodes if n.value is not None}
     graph = graph_of(nodes, leaves)
-    return model_of(graph, [graph.at[w] for w in wanted], [inputs] * len(leaves), mesh, machine)
+    return model_of(graph, [graph.at[w] for w in wanted], [inputs] * len(leaves), mesh, machine, limited=limited)
 
 
 def tight(model: Model, part: float) -> int | None:

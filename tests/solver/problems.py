@@ -49,6 +49,6 @@ def problem_of(
     program: Program, mesh: Mesh | None = None, machine: Machine = FIXED, budget: float | None = None
 ) -> Problem:
     """The tiling problem of a program; with a budget, under limits that bind if there can be any (see `tight`)."""
-    made = model(recorded(program), mesh or Mesh(8), machine)
+    made = model(recorded(program), mesh or Mesh(8), machine, limited=budget is not None)
     memory = None if budget is None else tight(made, budget)
     return made.problem if memory is None else within(made, memory)

@@ -39,7 +39,7 @@ def choose(
     sources = [leaves[n] for n in nodes if n in leaves]
     if seed is not None:
         return _by_chance(graph, ends, sources, mesh, machine, random.Random(seed))
-    model = model_of(graph, ends, sources, mesh, machine)
+    model = model_of(graph, ends, sources, mesh, machine, limited=memory is not None)
     if memory is not None:
         model.problem = within(model, memory)
     found = solve(model.problem, SECONDS, model.replicated)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, product
+from math import prod
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tilewise.layout import (
     Grid,
     Layout,
     Mesh,
+    OnDriver,
     Partial,
     Placement,
     Prices,
@@ -24,6 +26,7 @@ from tilewise.layout import (
     Tariff,
     bare,
     grid_layout,
+    local_dims,
     placements,
     prices,
     reduction,
@@ -70,6 +73,10 @@ class Kind:
         if reduction(dst) is not None and not _keeps(src, dst):
             return INF
         return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
+
+    def bytes_of(self, layout: Layout) -> int:
+        """What a worker holds of it."""
+        return 0 if isinstance(layout, OnDriver) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
 
     def sorted(self, layouts: Iterable[Layout]) -> Held:
         """Layouts in an order that does not depend on who asked first, as far as they are usual ones."""
@@ -206,8 +213,8 @@ def reach_costs(between: Ints, sets: Sets) -> Ints:
     return nearest
 
 
-def needless(cost: Ints, reach: Ints, sets: Sets, uses: int) -> list[int]:
-    """Pairs of layouts for which, whatever is done with the value, some layout alone does as well.
+def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> list[int]:
+    """Pairs of layouts for which, whatever is done with the value, some layout alone that weighs no more does as well.
 
     `cost` is [source, set], `reach` [set, use]: what each use that may be made of the value costs. Of `uses` uses, some
     take the first of the pair and the others the second. With a third layout instead, each loses at most the largest
@@ -223,6 +230,7 @@ def needless(cost: Ints, reach: Ints, sets: Sets, uses: int) -> list[int]:
     lose = np.maximum((reach[single][:, None] - reach[single][None]).max(axis=2), 0)  # [instead, taken]
     first, second = (lose[:, [at[sets[k][end]] for k in pairs]] for end in (0, 1))  # [instead, pair]
     saved = cost[:, None, pairs] - cost[:, single][:, :, None]  # [source, instead, pair]
+    saved[:, weight[single][:, None] > weight[pairs]] = -1
     possible = cost[:, pairs] < INF
     worth = np.zeros(len(pairs), dtype=bool)
     for took in range(uses + 1):

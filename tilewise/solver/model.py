@@ -109,15 +109,24 @@ def kind_of(n: Node, mesh: Mesh, machine: Machine) -> Kind:
     return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
 
 
-def model_of(graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine) -> Model:
-    """Tables for a graph whose leaves, in order, are in some layouts."""
-    return _Builder(graph, wanted, sources, mesh, machine).build()
+def model_of(
+    graph: Graph,
+    wanted: Sequence[Use],
+    sources: Sequence[Held],
+    mesh: Mesh,
+    machine: Machine,
+    *,
+    limited: bool = False,
+) -> Model:
+    """Tables for a graph whose leaves, in order, are in some layouts. If memory is limited, small sets stay, too."""
+    return _Builder(graph, wanted, sources, mesh, machine, limited).build()
 
 
 class _Builder:
     def __init__(
-        self, graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine
+        self, graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine, limited: bool
     ) -> None:
+        self.limited = limited
         self.graph = graph
         self.mesh = mesh
         self.machine = machine
@@ -244,18 +253,21 @@ class _Builder:
         """Several users: a set of layouts is held, and each user takes what it needs from there."""
         kind, mine = self.kinds[i], self.choices.get(i)
         asking = tuple(dict.fromkeys([(self.choices[u], slots) for u, slots in users]))
-        uses = min(sum(len(slots) for _, slots in users) + (i in self.wanted), MAX_USES)
+        uses = sum([len(slots) for _, slots in users]) + (i in self.wanted)
+        uses = min(uses, MAX_USES if self.mesh.grid else MAX_HELD)
         small = small_bytes(self.graph.items[i].node, self.machine)
         ends = self.wanted.get(i)
-        quick = (mine or self.sources[i], asking, ends, small, uses, kind)
+        quick = (mine or self.sources[i], asking, ends, small, uses, kind, self.limited)
         holding = _holdings.get(quick)
         if holding is None:
             asked = kind.sorted(dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row))
             outs = mine.outs if mine else self.sources[i]
-            key = (outs, mine is None, asked, ends, small, uses, kind)
+            key = (outs, mine is None, asked, ends, small, uses, kind, self.limited)
             holding = _holdings.get(key)
             if holding is None:
-                holding = _holdings[key] = _holding(outs, mine is not None, asked, kind, ends, small, uses)
+                holding = _holdings[key] = _holding(
+                    outs, mine is not None, asked, kind, ends, small, uses, self.limited
+                )
             _holdings[quick] = holding
         self.holdings[i] = holding
         var = self.held_at[i]
@@ -308,7 +320,14 @@ def _given(outs: Held, made: bool, targets: Held, kind: Kind) -> Ints:
 
 
 def _holding(
-    outs: Held, made: bool, asked: Held, kind: Kind, hidden: frozenset[int] | None, small: int, uses: int
+    outs: Held,
+    made: bool,
+    asked: Held,
+    kind: Kind,
+    hidden: frozenset[int] | None,
+    small: int,
+    uses: int,
+    limited: bool,
 ) -> Holding:
     """The sets worth weighing for a value. `hidden` is None for what is no result."""
     ends = [settle(x, kind, small, hidden)[1] for x in outs] if hidden is not None else []
@@ -321,12 +340,15 @@ def _holding(
     left = None
     takes = [reach[:, : len(asked)]]
     if hidden is not None:
-        each = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
-        left = reach_costs(each[:, None], sets)[:, 0]
+        leaving = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
+        left = reach_costs(leaving[:, None], sets)[:, 0]
         takes.append(left[:, None])
     taken = np.concatenate(takes, axis=1)
-    worth = np.delete(np.arange(len(sets)), needless(cost, taken, sets, uses) if uses < MAX_USES else [])
-    keep = worth[undominated(np.concatenate([cost.T, taken], axis=1)[worth])]
+    each = [kind.bytes_of(x) if limited else 0 for x in layouts]
+    weight = np.array([sum(each[x] for x in s) for s in sets], dtype=np.int64)  # A heavier set replaces no lighter one.
+    many = uses == MAX_USES or not kind.mesh.grid  # in a line there are few sets anyway
+    worth = np.delete(np.arange(len(sets)), [] if many else needless(cost, taken, weight, sets, uses))
+    keep = worth[undominated(np.concatenate([cost.T, taken, weight[:, None]], axis=1)[worth])]
     return Holding(
         tuple(tuple(layouts[x] for x in sets[k]) for k in keep.tolist()),
         np.ascontiguousarray(cost[:, keep]),
