@@ -59,6 +59,17 @@ class Search:
         if cost < self.enough():
             self.cost, self.values = cost, values()
 
+    def offer_soon(self, cost: int, values: Callable[[], dict[int, int]]) -> Callable[[], None]:
+        """As `offer`, where better ones may follow soon: the values are made when the result is called."""
+        if cost >= self.enough():
+            return lambda: None
+        self.cost = cost
+
+        def settle() -> None:
+            self.values = values()
+
+        return settle
+
     def enough(self) -> int:
         """A bound of at least this shows that nothing is better than the best known."""
         return self.most + 1 if self.cost is None else self.cost - self.unit + 1
@@ -113,13 +124,19 @@ class Search:
     def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
         """Message passing until the gap is closed, or hardly gets smaller."""
         bound = dual.bound() + kernel.constant
+        known, settle = self.cost, None
         while True:
             dual.sweep(CHUNK)
             values = dual.round()
-            self.offer(dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist()))
+            offered = self.offer_soon(
+                dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist())
+            )
+            known, settle = (self.cost, offered) if self.cost != known else (known, settle)
             before, bound = bound, dual.bound() + kernel.constant
             gap = self.enough() - bound
             if gap <= 0 or bound - before <= stall * gap or self.late():
+                if settle is not None:
+                    settle()
                 return bound
 
     def last(self, kernel: Kernel, bound: int, depth: int) -> Proof | None:

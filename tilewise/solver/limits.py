@@ -51,6 +51,10 @@ class LimitedSearch(Search):
             if self.fits(found):
                 self.cost, self.values = cost, found
 
+    def offer_soon(self, cost: int, values: Callable[[], dict[int, int]]) -> Callable[[], None]:
+        self.offer(cost, values)  # Whether they fit must be known at once.
+        return lambda: None
+
     def few(self) -> int:
         return MOST if self.nodes == 1 else super().few()  # Message passing alone hardly finds plans that fit.
 
