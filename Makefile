@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz soak bench bench-programs clean
+.PHONY: demo test lint fuzz soak bench bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -39,6 +39,10 @@ bench: $(BENCH)
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs
+
+# The layout search: how fast, how often proved, beside Spartan's greedy and brute force (ten minutes).
+bench-solver: $(BENCH)
+	$(BIN)/python -m benchmarks.solver
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

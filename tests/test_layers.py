@@ -37,7 +37,11 @@ LEVELS = {
     "apps": 10,
 }
 # Doors that open when first used: LLVM and Ray are large, and Ray is optional.
-LAZY = {("tilewise.engine.run", "tilewise.target.llvm"), ("tilewise.array.session", "tilewise.engine.ray")}
+LAZY = {
+    ("tilewise.engine.run", "tilewise.target.llvm"),
+    ("tilewise.array.session", "tilewise.engine.ray"),
+    ("tilewise.solver.native", "tilewise.solver.llvm"),
+}
 IMPORTERS = ("importlib.import_module", "import_module", "__import__")
 
 

@@ -1,1 +1,1 @@
-"""A testbed for the exact search: abstract programs (`programs`, `apps`) and costs for them (`costs`)."""
+"""A testbed for the layout search: abstract programs (`programs`, `apps`) and their recorded graphs (`graphs`)."""

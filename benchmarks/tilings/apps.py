@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .programs import Program, Value, Writer
+from benchmarks.tilings.programs import Program, Value, Writer
 
 
 def kmeans(steps: int) -> Program:
@@ -136,6 +136,14 @@ def lbfgs(steps: int, history: int = 10) -> Program:
         pairs = [*pairs, (s, y, (s @ y).apply())][-history:]
         x, gradient = fresh, slope
     return w.program(f"l-bfgs-{history}")
+
+
+def figure_11(side: int) -> Program:
+    """The chain of Spartan's figure 11."""
+    w = Writer()
+    a, b = w.new(side, side), w.new(side, side)
+    (a + b) + (a.T + b.T)
+    return w.program("figure-11")
 
 
 APPLICATIONS: tuple[Callable[[int], Program], ...] = (

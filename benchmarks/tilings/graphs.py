@@ -1,4 +1,4 @@
-"""Abstract programs as Tilewise records them. In: a Program. Out: the nodes of its graph, and its results.
+"""Abstract programs as Tilewise records them. In: a Program. Out: the nodes of its graph, its results, its model.
 
 Inputs are on the driver and have a type but no data: nothing is run.
 """
@@ -13,11 +13,21 @@ import numpy as np
 import tilewise as tw
 from benchmarks.tilings.programs import Op, Program
 from tilewise.array.handle import from_node, node_of
+from tilewise.cost.model import Machine
 from tilewise.ir.node import Node, known_leaf, walk
-from tilewise.solver.graph import Stub
+from tilewise.layout import Layout, Mesh, OnDriver
+from tilewise.solver.budget import within
+from tilewise.solver.graph import Stub, graph_of
+from tilewise.solver.model import Model, model_of
+from tilewise.solver.search import solve
+
+NO_LIMIT = 1 << 60  # bytes
 
 
-def recorded(program: Program) -> tuple[list[Node], list[int]]:
+Recorded = tuple[list[Node], list[int]]
+
+
+def recorded(program: Program) -> Recorded:
     """The graph of a program: nodes in order, and the positions of values that nothing else uses."""
     with tw.config(eager_bytes=0, flush=False):
         values: list[Any] = []
@@ -28,6 +38,33 @@ def recorded(program: Program) -> tuple[list[Node], list[int]]:
         nodes = walk(ends)
     at = {n: i for i, n in enumerate(nodes)}
     return nodes, [at[n] for n in dict.fromkeys(ends)]
+
+
+def model(
+    recorded: Recorded,
+    mesh: Mesh,
+    machine: Machine,
+    *,
+    inputs: tuple[Layout, ...] = (OnDriver(),),
+    limited: bool = False,
+) -> Model:
+    """The tiling problem of a recorded program whose inputs are all in some layouts."""
+    nodes, wanted = recorded
+    leaves = {n for n in nodes if n.value is not None}
+    graph = graph_of(nodes, leaves)
+    return model_of(graph, [graph.at[w] for w in wanted], [inputs] * len(leaves), mesh, machine, limited=limited)
+
+
+def tight(model: Model, part: float) -> int | None:
+    """A limit that binds: bytes per worker between the least that any plan may need (0) and what the cheapest has (1).
+
+    None if the two are the same.
+    """
+    values = solve(model.problem).values
+    limits = within(model, NO_LIMIT).limits
+    most = max(sum(int(use[values[v]]) for v, use in limit.use.items()) for limit in limits)
+    least = max(sum(int(use.min()) for use in limit.use.values()) for limit in limits)
+    return None if least >= most else least + int((most - 1 - least) * part)
 
 
 def _new(op: Op) -> Any:

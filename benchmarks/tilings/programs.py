@@ -1,4 +1,4 @@
-"""Abstract array programs and their random generators. In: seeds, sizes. Out: Programs. Costs are elsewhere (costs.py).
+"""Abstract array programs and their random generators. In: seeds, sizes. Out: Programs (graphs.py has their graphs).
 
 A program is a list of operators in order; an operator has a class (how it may be tiled), the positions of its operands
 and the shape of its result. Nothing here knows of layouts.

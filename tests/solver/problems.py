@@ -1,9 +1,14 @@
-"""Random problems for the tests of the solver. In: seeds. Out: Problems small enough for brute force."""
+"""Problems for the tests of the solver: random ones small enough for brute force, and those of recorded programs."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.tilings.graphs import model, recorded, tight
+from benchmarks.tilings.programs import Program
+from tilewise.cost.model import FIXED, Machine
+from tilewise.layout import Mesh
+from tilewise.solver.budget import within
 from tilewise.solver.problem import INF, Limit, Problem
 
 
@@ -38,3 +43,12 @@ def random_problem(
         least = sum(int(u.min()) for u in use.values())
         bounds.append(Limit(least + int(rng.integers(0, 8)), use))
     return Problem(unary, pairs, bounds)
+
+
+def problem_of(
+    program: Program, mesh: Mesh | None = None, machine: Machine = FIXED, budget: float | None = None
+) -> Problem:
+    """The tiling problem of a program; with a budget, under limits that bind if there can be any (see `tight`)."""
+    made = model(recorded(program), mesh or Mesh(8), machine, limited=budget is not None)
+    memory = None if budget is None else tight(made, budget)
+    return made.problem if memory is None else within(made, memory)

@@ -53,6 +53,7 @@ def test_true_claims() -> None:
     claim(Over(((2, 1),)), Order((0, 1, 2)))
     claim(Move(0, 1, np.array([0, -1]), np.array([1, 0])))
     claim(bound=2)
+    claim(Order((0, 1, 2)), bound=2, shift=1)
 
 
 FALSE = [
@@ -83,6 +84,8 @@ FALSE = [
     ("a part is missing", [Branch(1, (((1,), ()),))], {}),
     ("a part shows too little", [Branch(0, (((0,), (Move(0, 1, np.array([9]), np.array([0, 0])),)), ((1,), ())))], {}),
     ("scale zero", [Order((0, 1, 2))], {"scale": 0}),
+    ("last bits that were needed", [Order((0, 1, 2))], {"shift": 1}),
+    ("a negative shift", [Order((0, 1, 2))], {"shift": -1}),
     ("a scale that overflows", [Order((0, 1, 2))], {"scale": 1 << 60}),
     ("a ceiling below the costs", [Order((0, 1, 2))], {"ceiling": 0}),
     ("a multiplier too many", [Order((0, 1, 2))], {"multipliers": (0, 0, 0)}),
@@ -112,7 +115,7 @@ def solutions(monkeypatch: pytest.MonkeyPatch, limits: int) -> list[tuple[Proble
     for way in WAYS.values():
         with monkeypatch.context() as patch:
             for name, value in way.items():
-                patch.setattr(search if name == "DIRECT" else branch, name, value)
+                patch.setattr(search if name.startswith("DIRECT") else branch, name, value)
             for seed in range(6):
                 problem = random_problem(seed, density=0.8, limits=limits)
                 with suppress(Infeasible):
@@ -177,7 +180,7 @@ def test_altered_tables_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     for way in WAYS.values():
         with monkeypatch.context() as patch:
             for name, value in way.items():
-                patch.setattr(search if name == "DIRECT" else branch, name, value)
+                patch.setattr(search if name.startswith("DIRECT") else branch, name, value)
             problem = random_problem(5, density=0.8)
             found = solve(problem)
         for v, table in enumerate(problem.unary):

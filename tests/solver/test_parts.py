@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from benchmarks.tilings.costs import build
 from benchmarks.tilings.programs import random_loop, random_program
-from tests.solver.problems import random_problem
+from tests.solver.problems import problem_of, random_problem
+from tilewise.cost.model import FIXED
+from tilewise.layout import Mesh
+from tilewise.solver import eliminate, tables
+from tilewise.solver import model as tiling
 from tilewise.solver.baselines import brute_force, greedy
 from tilewise.solver.dual import Dual
 from tilewise.solver.eliminate import Elimination
@@ -17,6 +22,7 @@ from tilewise.solver.lagrange import price
 from tilewise.solver.native import Native
 from tilewise.solver.order import elimination_order
 from tilewise.solver.problem import Infeasible, Problem, cost_of, fits
+from tilewise.solver.search import solve
 from tilewise.solver.tables import Tables
 
 SEEDS = range(12)
@@ -75,10 +81,20 @@ def test_elimination(seed: int) -> None:
     assert done.bound == best == cost_of(problem, done.values())
 
 
+def test_large_sums_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eliminate, "AT_ONCE", 1)
+    monkeypatch.setattr(tables, "AT_ONCE", 1)
+    for seed in SEEDS:
+        test_elimination(seed)
+        test_a_kernel_keeps_the_least_cost(seed)
+
+
 def test_orders_that_are_too_wide() -> None:
     edges = [(i, j) for i in range(6) for j in range(i + 1, 6)]
     assert elimination_order([4] * 6, edges, 11.9) is None
     assert sorted(elimination_order([4] * 6, edges, 12.0)) == list(range(6))
+    assert sorted(elimination_order([4] * 6, edges, 0.0, 13.0)) == list(range(6))
+    assert elimination_order([4] * 6, edges, 0.0, 12.0) is None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -98,10 +114,10 @@ def test_a_kernel_keeps_the_least_cost(seed: int) -> None:
 def test_kernels_of_loops_share_their_tables() -> None:
     made = []
     for size in (500, 2_000):
-        problem = build(random_loop(1, size))
-        tables = Tables()
-        Kernel(problem.unary, problem.pairs, tables).reduce()
-        made.append(len(tables._equal))
+        problem = problem_of(random_loop(1, size))
+        store = Tables()
+        Kernel(problem.unary, problem.pairs, store).reduce()
+        made.append(len(store._equal))
     assert made[1] < 2 * made[0]
 
 
@@ -135,21 +151,44 @@ def test_prices_give_a_bound(seed: int) -> None:
     assert priced.values is None or fits(problem, priced.values)
 
 
-def test_greedy_takes_the_cheapest_next() -> None:
-    problem = Problem([np.array([1, 0]), np.array([0, 0])], {(0, 1): np.array([[0, 0], [9, 9]])})
-    assert greedy(problem, (0, 1)) == (1, 0)
-    assert greedy(problem, (1, 0)) == (0, 0)
+def test_greedy_begins_with_what_has_most_neighbours() -> None:
+    """Variable 1 has two neighbours and takes what is best if these do what suits it; one of them cannot."""
+    table = np.array([[0, 9], [9, 1]])
+    problem = Problem([np.array([0, 0]), np.array([0, 0]), np.array([20, 0])], {(0, 1): table, (1, 2): table})
+    assert greedy(problem) == (1, 1, 1)
+    torn = Problem([np.array([0, 6]), np.array([3, 0]), np.array([0, 0])], {(0, 1): table, (1, 2): table})
+    assert greedy(torn) == (0, 0, 0)
 
 
-def test_greedy_under_limits() -> None:
-    for seed in range(20):
-        problem = random_problem(seed, limits=2)
-        try:
-            values = greedy(problem, range(7))
-        except Infeasible:
-            continue
-        assert fits(problem, values)
-        assert cost_of(problem, values) >= cost_of(problem, brute_force(problem))
+def test_greedy_is_no_better_than_the_best() -> None:
+    worse = 0
+    for seed in range(40):
+        problem = random_problem(seed, density=0.7)
+        cost, best = (cost_of(problem, values) for values in (greedy(problem), brute_force(problem)))
+        assert cost >= best
+        worse += cost > best
+    assert worse
+
+
+def test_pairs_of_layouts_that_are_left_out_are_needless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all pairs weighed nothing is cheaper."""
+    sizes = []
+    for keep_all in (False, True):
+        if keep_all:
+            monkeypatch.setattr(tiling, "needless", lambda *_: [])
+        for table in (tiling._choices, tiling._holdings, tiling._tables):
+            table.clear()
+        found = []
+        for seed in range(20):
+            for mesh in (Mesh(4), Mesh(4, 1, 2)):
+                machine = (FIXED, replace(FIXED, objective="bytes"))[seed % 2]
+                problem = problem_of(random_program(seed, 8 + seed % 7), mesh, machine)
+                found.append((solve(problem).cost, sum(map(len, problem.unary))))
+        sizes.append(found)
+    assert [cost for cost, _ in sizes[0]] == [cost for cost, _ in sizes[1]]
+    assert sum(size for _, size in sizes[0]) < sum(size for _, size in sizes[1])
+    for table in (tiling._choices, tiling._holdings, tiling._tables):
+        table.clear()
 
 
 def test_brute_force_refuses_large_problems() -> None:

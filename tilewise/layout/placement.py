@@ -139,10 +139,25 @@ class Grid:
     down: Placement
     across: Placement
 
+    def __hash__(self) -> int:  # as for Shard
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.down, self.across))
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    def __getstate__(self) -> tuple[Placement, Placement]:
+        return self.down, self.across
+
+    def __setstate__(self, state: tuple[Placement, Placement]) -> None:
+        for name, value in zip(("down", "across"), state, strict=True):
+            object.__setattr__(self, name, value)
+
 
 Layout = Shard | Replicate | Partial | OnDriver | Grid
 
 
+@lru_cache(maxsize=4096)
 def grid_layout(down: Placement, across: Placement) -> Layout:
     """The layout with these two placements: a Grid, or the layout that it equals."""
     if isinstance(down, Shard) and isinstance(across, Shard):

@@ -1,44 +1,38 @@
 """Two ways to compare with. In: a Problem. Out: an assignment.
 
-`greedy` is Spartan's: variables in an order, each takes what is cheapest given those before it. `brute_force` looks at
-every assignment.
+`greedy` is Spartan's: groups of nodes in order of connectivity. `brute_force` looks at every assignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import INF, Infeasible, Ints, Problem
+from tilewise.solver.problem import INF, Infeasible, Ints, Problem
 
 MOST = 1 << 22  # assignments that brute force looks at
 
 
-def greedy(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
-    """Cheapest first, never going back; only values that leave room in every limit."""
+def greedy(problem: Problem) -> tuple[int, ...]:
+    """Variables with most neighbours first; each takes what is cheapest if all around it did their best for it.
+
+    What a neighbour has taken already stays; one that has not may still take any value. Limits are not looked at.
+    """
     near: list[list[tuple[int, Ints]]] = [[] for _ in problem.unary]
     for (i, j), table in problem.pairs.items():
-        near[i].append((j, table.T))
-        near[j].append((i, table))
-    room = [limit.budget - sum(int(use.min()) for use in limit.use.values()) for limit in problem.limits]
+        near[i].append((j, table))
+        near[j].append((i, table.T))
     values: dict[int, int] = {}
-    for v in order:
-        costs = problem.unary[v].astype(object)  # Sums of what is forbidden would overflow.
+    for v in sorted(range(len(near)), key=lambda v: (-len(near[v]), v)):
+        costs = problem.unary[v]
         for w, table in near[v]:
-            if w in values:
-                costs = costs + table[values[w]]
-        limits = [(k, limit.use[v]) for k, limit in enumerate(problem.limits) if v in limit.use]
-        open_ = [a for a in range(len(costs)) if all(use[a] - use.min() <= room[k] for k, use in limits)]
-        if not open_:
-            raise Infeasible(f"No value of variable {v} leaves room in every limit.")
-        values[v] = min(open_, key=lambda a: costs[a])
-        for k, use in limits:
-            room[k] -= int(use[values[v]] - use.min())
-    return tuple(values[v] for v in range(len(problem.unary)))
+            best = table[:, values[w]] if w in values else (table + problem.unary[w]).min(axis=1)
+            costs = np.minimum(costs + best, INF)
+        values[v] = int(costs.argmin())
+    return tuple(values[v] for v in range(len(near)))
 
 
 def brute_force(problem: Problem) -> tuple[int, ...]:

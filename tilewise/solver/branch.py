@@ -12,24 +12,24 @@ from time import perf_counter
 
 import numpy as np
 
-from . import certificate
-from .certificate import Branch, Order, Step
-from .dual import Dual
-from .eliminate import Elimination
-from .frontier import Frontier
-from .kernelise import Kernel
-from .order import elimination_order
-from .problem import Limit
+from tilewise.solver import certificate
+from tilewise.solver.certificate import Branch, Order, Step
+from tilewise.solver.dual import Dual
+from tilewise.solver.eliminate import Elimination
+from tilewise.solver.frontier import Frontier
+from tilewise.solver.kernelise import Kernel
+from tilewise.solver.order import elimination_order
+from tilewise.solver.problem import Limit
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
-NARROW_FEW = 18.0  # the same with few variables, where only few tables are large
+IN_ALL = 22.5  # log2 of entries: tables of so many together are made however large they are (some 12 ms)
 WIDE = 20.0  # the same where the alternative is to branch
 CHUNK = 20  # rounds of message passing between two looks at the bound
 STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
 ROOT_STALL = 0.002  # the same at the root, where more rounds pay
 FEW = 40  # variables: for more, the frontier search is not tried
 BEAM = 64  # states of the frontier search: enough for a good plan
-WIDTH = 4096  # states: with more, branching is cheaper
+WIDTH = 1 << 14  # states: with more, branching is cheaper
 DEEPEST = 150  # choices in a row, within what Python may nest; what is deeper stays open
 MANY = 0.05  # of all values: so many must go for another round at the same node
 
@@ -59,6 +59,17 @@ class Search:
         if cost < self.enough():
             self.cost, self.values = cost, values()
 
+    def offer_soon(self, cost: int, values: Callable[[], dict[int, int]]) -> Callable[[], None]:
+        """As `offer`, where better ones may follow soon: the values are made when the result is called."""
+        if cost >= self.enough():
+            return lambda: None
+        self.cost = cost
+
+        def settle() -> None:
+            self.values = values()
+
+        return settle
+
     def enough(self) -> int:
         """A bound of at least this shows that nothing is better than the best known."""
         return self.most + 1 if self.cost is None else self.cost - self.unit + 1
@@ -70,7 +81,7 @@ class Search:
         while True:
             if not self.reduce(kernel):
                 return kernel.steps, self.enough()
-            proof = self.finish(kernel, NARROW if len(kernel.unary) > FEW else NARROW_FEW)
+            proof = self.finish(kernel, NARROW)
             if proof is not None:
                 return proof
             names, unary, pairs = kernel.flat()
@@ -102,7 +113,7 @@ class Search:
     def finish(self, kernel: Kernel, widest: float) -> Proof | None:
         """Solve a kernel outright by elimination, if no table grows too large."""
         names, unary, pairs = kernel.flat()
-        order = elimination_order([len(table) for table in unary], pairs, widest)
+        order = elimination_order([len(table) for table in unary], pairs, widest, IN_ALL)
         if order is None:
             return None
         done = Elimination(unary, pairs, order)
@@ -113,13 +124,19 @@ class Search:
     def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
         """Message passing until the gap is closed, or hardly gets smaller."""
         bound = dual.bound() + kernel.constant
+        known, settle = self.cost, None
         while True:
             dual.sweep(CHUNK)
             values = dual.round()
-            self.offer(dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist()))
+            offered = self.offer_soon(
+                dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist())
+            )
+            known, settle = (self.cost, offered) if self.cost != known else (known, settle)
             before, bound = bound, dual.bound() + kernel.constant
             gap = self.enough() - bound
             if gap <= 0 or bound - before <= stall * gap or self.late():
+                if settle is not None:
+                    settle()
                 return bound
 
     def last(self, kernel: Kernel, bound: int, depth: int) -> Proof | None:

@@ -8,11 +8,9 @@ The real peak of a plan is looked at afterwards (plan/memory.py).
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
-from tilewise.layout import Layout, OnDriver, local_dims
+from tilewise.layout import Layout
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Reduce
 from tilewise.solver.model import Model, Slots, needs
@@ -100,7 +98,4 @@ def _slots(model: Model, i: int, user: int) -> Slots:
 
 
 def _bytes(model: Model, i: int, layout: Layout) -> int:
-    if isinstance(layout, OnDriver):
-        return 0
-    n = model.graph.items[i].node
-    return prod(local_dims(layout, n.dims, model.mesh)) * n.dtype.itemsize
+    return model.kind(i).bytes_of(layout)

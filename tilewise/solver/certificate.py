@@ -72,10 +72,14 @@ Step = Dominated | Split | Eliminate | Move | Over | Branch | Order | Frontier
 
 @dataclass(frozen=True)
 class Certificate:
-    """Costs are cut down to `ceiling`, multiplied by `scale`; limit k is charged `multipliers[k]` per unit."""
+    """Costs are cut down to `ceiling`, divided by 2 ** `shift` (rounded down) and multiplied by `scale`.
+
+    Limit k is charged `multipliers[k]` per unit.
+    """
 
     steps: tuple[Step, ...]
     scale: int = 1
     ceiling: int = 1 << 40
+    shift: int = 0
     multipliers: tuple[int, ...] = ()
     hard: bool = False  # Whether limits are kept while stepping (else only charged for).

@@ -61,16 +61,19 @@ class _State:
 
     def __init__(self, problem: Any, certificate: Any, bound: int) -> None:
         scale, ceiling, prices = certificate.scale, certificate.ceiling, certificate.multipliers
-        _require(scale >= 1 and len(prices) in (0, len(problem.limits)), "the scale or the multipliers do not fit")
+        shift = certificate.shift
+        _require(scale >= 1 and shift >= 0, "the scale or the shift does not fit")
+        _require(len(prices) in (0, len(problem.limits)), "the multipliers do not fit")
+        bound = -(-bound >> shift)  # What is shown of costs without their last bits holds for these.
         self.goal = (bound - 1) * scale + 1  # Costs are whole: more than bound - 1 is bound.
         self.empty = False  # Whether a variable has no value left: nothing is below the bound.
         self.constant = 0
-        self.unary = {v: _guard(np.minimum(table, ceiling), scale) for v, table in enumerate(problem.unary)}
+        self.unary = {v: _guard(np.minimum(table, ceiling) >> shift, scale) for v, table in enumerate(problem.unary)}
         self.left = {v: list(range(len(table))) for v, table in self.unary.items()}
         self.near: dict[int, dict[int, Any]] = {v: {} for v in self.unary}  # v -> w -> table with v in its rows
         for (i, j), table in problem.pairs.items():
             _require(i < j, "a pair is not in order")
-            self.put(i, j, _guard(np.minimum(table, ceiling), scale))
+            self.put(i, j, _guard(np.minimum(table, ceiling) >> shift, scale))
         self.limits = list(problem.limits) if certificate.hard else []
         for price, limit in zip(prices, problem.limits, strict=False):
             _require(price >= 0, "a multiplier is negative")
@@ -191,9 +194,8 @@ class _State:
     def frontier(self, variables: Sequence[int]) -> None:
         place = self.places(variables)
         last = {v: max([place[v], *(place[w] for w in self.near[v])]) for v in variables}
-        for limit in self.limits:
-            last.update({v: max(last[v], *(place[w] for w in limit.use)) for v in limit.use})
         chosen: dict[int, Any] = {}  # the partial assignments, as columns: places of values
+        used: dict[int, Any] = {}  # and what they use of each limit
         cost = np.full(1, self.bound(), dtype=np.int64)
         for at, v in enumerate(variables):
             total = cost[:, None] + (self.unary[v] - self.unary[v].min())
@@ -201,18 +203,23 @@ class _State:
                 if place[w] < at:
                     total = total + (table.T[chosen[w]] - table.min())
             stands = total < self.goal
-            for limit in self.limits:
+            grown = {}
+            for k, limit in enumerate(self.limits):
                 if v in limit.use:
-                    use = {w: limit.use[w][self.left[w]] for w in limit.use}
-                    later = sum(int(use[w].min()) for w in use if place[w] > at)
-                    earlier = sum((use[w][chosen[w]] for w in use if place[w] < at), np.zeros(len(cost), np.int64))
-                    stands &= earlier[:, None] + use[v] <= limit.budget - later
+                    later = [limit.use[w][self.left[w]] for w in limit.use if place[w] > at]
+                    here = used.get(k, np.zeros(len(cost), np.int64))[:, None] + limit.use[v][self.left[v]]
+                    stands &= here <= limit.budget - sum(int(use.min()) for use in later)
+                    grown[k] = np.maximum(
+                        here, limit.budget - sum(int(use.max()) for use in later)
+                    )  # Less is the same.
             states, chosen[v] = np.nonzero(stands)
             if not len(states):
                 return
+            used = {k: column[states] for k, column in used.items()} | {k: here[stands] for k, here in grown.items()}
             chosen = {w: c if w == v else c[states] for w, c in chosen.items() if last[w] > at}
-            first = _cheapest(list(chosen.values()), total[stands])
+            first = _cheapest([*chosen.values(), *used.values()], total[stands])
             chosen = {w: column[first] for w, column in chosen.items()}
+            used = {k: column[first] for k, column in used.items()}
             cost = total[stands][first]
         _require(bool((cost >= self.goal).all()), "an assignment may be below the bound")
 

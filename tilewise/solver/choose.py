@@ -39,10 +39,10 @@ def choose(
     sources = [leaves[n] for n in nodes if n in leaves]
     if seed is not None:
         return _by_chance(graph, ends, sources, mesh, machine, random.Random(seed))
-    model = model_of(graph, ends, sources, mesh, machine)
+    model = model_of(graph, ends, sources, mesh, machine, limited=memory is not None)
     if memory is not None:
         model.problem = within(model, memory)
-    found = solve(model.problem, SECONDS)
+    found = solve(model.problem, SECONDS, model.replicated)
     return replace(placed(model, found.values, ends), choice=Choice(model, found))
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .problem import Ints
-from .sweeps import bound, settle, slack, sweep
+from tilewise.solver.problem import Ints
+from tilewise.solver.sweeps import bound, settle, slack, sweep
 
 SETTLE = 20  # rounds of local search, at most
 
@@ -25,7 +25,7 @@ class Dual:
 
     def __init__(self, unary: Sequence[Ints], pairs: Mapping[tuple[int, int], Ints]) -> None:
         self.edges = list(pairs)
-        ends = np.array(self.edges, dtype=np.int64).reshape(-1, 2)
+        ends = self.ends = np.array(self.edges, dtype=np.int64).reshape(-1, 2)
         self.size = np.array([len(table) for table in unary], dtype=np.int64)
         starts = _starts(self.size)
         self.at = starts[:-1].copy()
@@ -73,9 +73,8 @@ class Dual:
         return values
 
     def cost(self, values: Ints) -> int:
-        ends = np.array(self.edges, dtype=np.int64).reshape(-1, 2)
-        rows, columns = values[ends[:, 0]], values[ends[:, 1]]
-        places = self.start[:-1] + rows * self.size[ends[:, 1]] + columns
+        rows, columns = values[self.ends[:, 0]], values[self.ends[:, 1]]
+        places = self.start[:-1] + rows * self.size[self.ends[:, 1]] + columns
         return int(self.unary[self.at + values].sum() + self.tables[places].sum())
 
     def slack(self) -> list[Ints]:

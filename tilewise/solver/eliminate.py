@@ -8,11 +8,13 @@ the order, ascending, so that the variable that goes first is always axis 0 and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
-from .problem import Ints
+from tilewise.solver.problem import Ints
 
+AT_ONCE = 1 << 15  # entries: larger sums do not stay in a core's cache
 INTERN_FROM = 100  # variables; looking for equal tables costs more than it saves in smaller problems
 _minimum = np.minimum.reduce
 
@@ -94,21 +96,42 @@ def _joint(bucket: list[Factor], others: Scope) -> Ints:
     """The sum of a bucket's factors over its variable (axis 0) and the others."""
     rank = len(others) + 1
     total = None
-    for scope, table in bucket:
-        if len(scope) + 1 != rank:
-            if scope:
-                shape = [1] * rank
-                shape[0] = len(table)
-                for p, size in zip(scope, table.shape[1:], strict=True):
-                    shape[others.index(p) + 1] = size
-                table = table.reshape(shape)
-            else:
-                table = table.reshape(-1, *(1,) * (rank - 1))
+    for factor in bucket:
+        table = factor[1] if len(factor[0]) + 1 == rank else _shaped(factor, others)
         total = table if total is None else total + table
     assert total is not None
     return total
 
 
+def _shaped(factor: Factor, others: Scope) -> Ints:
+    """A factor's table with an axis for each of the others, of length one where it does not depend on it."""
+    scope, table = factor
+    if not scope:
+        return table.reshape(-1, *(1,) * len(others))
+    shape = [len(table), *(1,) * len(others)]
+    for p, size in zip(scope, table.shape[1:], strict=True):
+        shape[others.index(p) + 1] = size
+    return table.reshape(shape)
+
+
+def _entries(bucket: list[Factor]) -> int:
+    """How many entries the sum of a bucket has."""
+    sizes: dict[int, int] = {p: size for scope, table in bucket for p, size in zip(scope, table.shape[1:], strict=True)}
+    return len(bucket[0][1]) * prod(sizes.values())
+
+
 def _least(bucket: list[Factor], others: Scope) -> Ints:
-    least: Ints = _minimum(_joint(bucket, others), axis=0)
+    """The least of a bucket's sum over its variable. Large sums are made one value at a time, to stay in the cache."""
+    if len(others) < 2 or _entries(bucket) <= AT_ONCE:
+        return _minimum(_joint(bucket, others), axis=0)  # type: ignore[no-any-return]
+    shaped = [_shaped(factor, others) for factor in bucket]
+    least: Ints | None = None
+    room: Ints | None = None
+    for a in range(len(shaped[0])):
+        row = shaped[0][a]
+        for table in shaped[1:-1]:
+            row = row + table[a]
+        room = np.add(row, shaped[-1][a], out=room)
+        least = room.copy() if least is None else np.minimum(least, room, out=least)
+    assert least is not None
     return least

@@ -1,8 +1,8 @@
 """Exact search under hard limits, one variable at a time. In: tables, limits, an order. Out: values and a lower bound.
 
-A state is an assignment of the variables whose neighbours (or limits) are not all assigned yet; of states that agree
-there, the cheapest stays. States that cannot come below the best known cost go, and if there are too many, those that
-look worst: then the least of them is the lower bound that is left.
+A state is an assignment of the variables whose neighbours are not all assigned yet, and what is used of each limit; of
+states that agree there, one goes that costs and uses no less than another. States that cannot come below the best known
+cost go, and if there are too many, those that look worst: then the least of them is the lower bound that is left.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Ints, Limit
+from tilewise.solver.problem import Ints, Limit
 
 KEY = 1 << 62
+LEADERS = 6  # the cheapest states that others are compared with
 Places = NDArray[np.int64]
 
 
@@ -48,13 +49,14 @@ class Frontier:
             self.base += least
             self.before[j].append((i, table - least))
             last[i] = max(last[i], j)
-        self.limits: list[list[tuple[int, int, Ints]]] = [[] for _ in range(count)]  # (limit, room, use)
+        self.limits: list[list[tuple[int, int, int, Ints]]] = [[] for _ in range(count)]  # (limit, room, safe, use)
         for k, limit in enumerate(limits):
-            ends = max(limit.use)
             room = limit.budget - sum(int(use.min()) for use in limit.use.values())
-            for v, use in limit.use.items():
-                self.limits[v].append((k, room, use - use.min()))
-                last[v] = max(last[v], ends)
+            safe = room  # With no more than this used, what follows cannot break the limit.
+            for v in sorted(limit.use, reverse=True):
+                use = limit.use[v] - limit.use[v].min()
+                self.limits[v].append((k, room, safe, use))
+                safe -= int(use.max())
         self.closes: list[set[int]] = [set() for _ in range(count)]
         for k, limit in enumerate(limits):
             self.closes[max(limit.use)].add(k)
@@ -75,31 +77,38 @@ class Frontier:
                 total += table[chosen[w]]
             stands = total < goal
             grown: dict[int, Ints] = {}
-            for k, room, use in self.limits[v]:
+            for k, room, _, use in self.limits[v]:
                 here = grown[k] = used[k][:, None] + use if k in used else np.broadcast_to(use, total.shape)
                 stands &= here <= room
             states, picked = np.nonzero(stands)
             if not len(states):
                 return Found(None, goal, bound)
             cost = total[states, picked]
+            used = {k: column[states] for k, column in used.items() if k not in grown}
+            for k, _, safe, _ in self.limits[v]:
+                if k not in self.closes[v]:
+                    used[k] = np.maximum(grown[k][states, picked], safe)
             gone = self.retires[v]
             for w in gone:
                 chosen.pop(w, None)
-            if gone:
+            keep = None
+            if gone or self.closes[v]:
                 columns = [(column, len(self.unary[w])) for w, column in chosen.items()]
-                key = _numbers(len(total), columns if gone != [v] else None)[states]
-                keep = _cheapest(key if v in gone else key * len(unary) + picked, cost)
+                alone = gone == [v] and not any(self.limits)
+                key = _numbers(len(total), None if alone else columns)[states]
+                keep = _undominated(key if v in gone else key * len(unary) + picked, cost, list(used.values()))
+            left = len(cost) if keep is None else len(keep)
+            if left > width:
+                keep = np.arange(left) if keep is None else keep
+                ranked = np.argsort(cost[keep], kind="stable")
+                bound = min(bound, int(cost[keep[ranked[width]]]))
+                keep = np.sort(keep[ranked[:width]])
+            if keep is not None:
                 cost, states, picked = cost[keep], states[keep], picked[keep]
-            if len(cost) > width:
-                ranked = np.argsort(cost, kind="stable")
-                bound = min(bound, int(cost[ranked[width]]))
-                keep = np.sort(ranked[:width])
-                cost, states, picked = cost[keep], states[keep], picked[keep]
+                used = {k: column[keep] for k, column in used.items()}
             chosen = {w: column[states] for w, column in chosen.items()}
             if v not in gone:
                 chosen[v] = picked
-            used = {k: column[states] for k, column in used.items() if k not in grown}
-            used.update((k, column[states, picked]) for k, column in grown.items() if k not in self.closes[v])
             trail.append((states, picked))
         best = int(cost.argmin())
         return Found(_walk(trail, best), int(cost[best]), min(bound, int(cost[best])))
@@ -118,6 +127,27 @@ def _numbers(count: int, columns: list[tuple[Places, int]] | None) -> Places:
         key = key * size + column
         span *= size
     return np.unique(key, return_inverse=True)[1]
+
+
+def _undominated(key: Places, cost: Ints, used: list[Ints]) -> Places:
+    """The places of entries that cost or use less than others with equal keys; without limits, one for each key.
+
+    Only the cheapest few of each key are compared with.
+    """
+    if not used:
+        return _cheapest(key, cost)
+    order = np.lexsort((cost, key))
+    sorted_key = key[order]
+    uses = np.stack([column[order] for column in used], axis=1)
+    first = np.flatnonzero(np.concatenate(([True], sorted_key[1:] != sorted_key[:-1])))
+    sizes = np.diff(np.concatenate((first, [len(order)])))
+    start = np.repeat(first, sizes)
+    rank = np.arange(len(order)) - start
+    beaten = np.zeros(len(order), dtype=bool)
+    for j in range(min(LEADERS, int(sizes.max()) - 1)):
+        behind = rank > j
+        beaten |= behind & (uses >= uses[np.where(behind, start + j, 0)]).all(axis=1)
+    return np.sort(order[~beaten])
 
 
 def _cheapest(key: Places, cost: Ints) -> Places:

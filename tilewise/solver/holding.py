@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, product
+from math import prod
 
 import numpy as np
 
@@ -17,12 +18,15 @@ from tilewise.layout import (
     Grid,
     Layout,
     Mesh,
+    OnDriver,
+    Partial,
     Placement,
     Prices,
     Shard,
     Tariff,
     bare,
     grid_layout,
+    local_dims,
     placements,
     prices,
     reduction,
@@ -31,15 +35,16 @@ from tilewise.layout import (
 from tilewise.solver.problem import INF, Ints
 
 MAX_HELD = 3  # layouts at once
+KINDS_KEPT = 1 << 12
 MAX_SETS = 48  # beyond, sets are of two layouts at most
 
 Held = tuple[Layout, ...]
 Sets = tuple[tuple[int, ...], ...]  # of positions in a list of layouts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
-    """What of a value decides what converting it costs."""
+    """What of a value decides what converting it costs. Made by `one_kind`: equal ones are one object."""
 
     shape: tuple[int, ...]
     itemsize: int
@@ -51,13 +56,27 @@ class Kind:
         """The costs between the usual layouts."""
         return prices(self.shape, self.mesh, self.itemsize, self.tariff)
 
+    @cached_property
+    def _known(self) -> dict[tuple[Layout, Layout], int]:
+        return {}
+
     def cost(self, src: Layout, dst: Layout) -> int:
         """The price of the cheapest way from one layout to another; INF where there is none."""
+        found = self._known.get((src, dst))
+        if found is None:
+            found = self._known[src, dst] = self._cost(src, dst)
+        return found
+
+    def _cost(self, src: Layout, dst: Layout) -> int:
         if src == dst or covers(src, dst):
             return 0
         if reduction(dst) is not None and not _keeps(src, dst):
             return INF
         return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
+
+    def bytes_of(self, layout: Layout) -> int:
+        """What a worker holds of it."""
+        return 0 if isinstance(layout, OnDriver) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
 
     def sorted(self, layouts: Iterable[Layout]) -> Held:
         """Layouts in an order that does not depend on who asked first, as far as they are usual ones."""
@@ -79,11 +98,20 @@ class Kind:
                 return found
             out[np.array(a)[:, None], b] = found
         done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
-        for k, x in enumerate(sources):
-            for m, y in enumerate(targets):
-                if k not in done_rows or m not in done_columns:
+        for m, y in enumerate(targets):
+            stays = isinstance(y, Partial)  # Nothing becomes partial on all workers.
+            if stays:
+                out[:, m] = [0 if x == y else INF for x in sources]
+            for k, x in enumerate(sources):
+                if not stays and (k not in done_rows or m not in done_columns):
                     out[k, m] = self.cost(x, y)
         return out
+
+
+@lru_cache(maxsize=KINDS_KEPT)
+def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff) -> Kind:
+    """The kind with these properties."""
+    return Kind(shape, itemsize, mesh, tariff)
 
 
 def covers(src: Layout, dst: Layout) -> bool:
@@ -183,6 +211,31 @@ def reach_costs(between: Ints, sets: Sets) -> Ints:
     for k in range(1, widest):
         nearest = np.minimum(nearest, between[ids[:, k]])
     return nearest
+
+
+def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> list[int]:
+    """Pairs of layouts for which, whatever is done with the value, some layout alone that weighs no more does as well.
+
+    `cost` is [source, set], `reach` [set, use]: what each use that may be made of the value costs. Of `uses` uses, some
+    take the first of the pair and the others the second. With a third layout instead, each loses at most the largest
+    difference. So a pair is worth holding only if for some source and some division every single layout loses more
+    than it saves.
+    """
+    pairs = [k for k, s in enumerate(sets) if len(s) == 2]
+    alone = {s[0]: k for k, s in enumerate(sets) if len(s) == 1}
+    if not pairs:
+        return []
+    single = list(alone.values())
+    at = {x: k for k, x in enumerate(alone)}
+    lose = np.maximum((reach[single][:, None] - reach[single][None]).max(axis=2), 0)  # [instead, taken]
+    first, second = (lose[:, [at[sets[k][end]] for k in pairs]] for end in (0, 1))  # [instead, pair]
+    saved = cost[:, None, pairs] - cost[:, single][:, :, None]  # [source, instead, pair]
+    saved[:, weight[single][:, None] > weight[pairs]] = -1
+    possible = cost[:, pairs] < INF
+    worth = np.zeros(len(pairs), dtype=bool)
+    for took in range(uses + 1):
+        worth |= ((took * first + (uses - took) * second > saved).all(axis=1) & possible).any(axis=0)
+    return [k for k, good in zip(pairs, worth.tolist(), strict=True) if not good]
 
 
 def undominated(features: Ints) -> list[int]:

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .certificate import Dominated, Eliminate, Move, Over, Split, Step
-from .problem import Ints
-from .tables import Tables, dominated
+from tilewise.solver.certificate import Dominated, Eliminate, Move, Over, Split, Step
+from tilewise.solver.problem import Ints
+from tilewise.solver.tables import Tables, dominated
 
 
 class Kernel:
@@ -43,8 +43,11 @@ class Kernel:
         self.constant = 0
         self.steps: list[Step] = []
         self._undo: list[tuple[int, Ints, dict[int, Ints], dict[int, tuple[int, ...]]]] = []
-        self._queue = deque(self.unary)
-        self._queued = set(self.unary)
+        self._queue: deque[int] = deque()
+        self._later: deque[int] = deque()  # Variables with many neighbours: these may go, which costs less.
+        self._queued: set[int] = set()
+        for v in self.unary:
+            self.wake(v)
         self._whole = set(pairs)  # tables (v, w), v < w, that may be sums: not looked at since they were made
 
     def copy(self) -> Kernel:
@@ -55,7 +58,7 @@ class Kernel:
         twin.unary, twin.left, twin.constant = dict(self.unary), dict(self.left), self.constant
         twin.near = {v: dict(around) for v, around in self.near.items()}
         twin.steps, twin._undo, twin._whole = [], list(self._undo), set(self._whole)
-        twin._queue, twin._queued = deque(self._queue), set(self._queued)
+        twin._queue, twin._later, twin._queued = deque(self._queue), deque(self._later), set(self._queued)
         return twin
 
     def flat(self) -> tuple[list[int], list[Ints], dict[tuple[int, int], Ints]]:
@@ -67,8 +70,8 @@ class Kernel:
 
     def reduce(self) -> None:
         """Go on until nothing changes."""
-        while self._queue:
-            v = self._queue.popleft()
+        while self._queue or self._later:
+            v = (self._queue or self._later).popleft()
             self._queued.discard(v)
             if v in self.unary:
                 self._look(v)
@@ -76,7 +79,7 @@ class Kernel:
     def wake(self, v: int) -> None:
         if v not in self._queued:
             self._queued.add(v)
-            self._queue.append(v)
+            (self._queue if len(self.near.get(v, ())) <= 2 else self._later).append(v)
 
     def _look(self, v: int) -> None:
         near = self.near[v]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .certificate import Move, Step
-from .dual import Dual
-from .problem import Ints, Limit
+from tilewise.solver.certificate import Move, Step
+from tilewise.solver.dual import Dual
+from tilewise.solver.problem import Ints, Limit
 
 ROUNDS = 150
 SWEEPS = 3  # of message passing, per change of the prices

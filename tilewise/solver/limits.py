@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .branch import Proof, Search
-from .kernelise import Kernel
-from .problem import Limit
+from tilewise.solver.branch import Proof, Search
+from tilewise.solver.kernelise import Kernel
+from tilewise.solver.problem import Limit
 
 MOST = 2_000  # variables: at the root, a first plan is looked for in problems up to here
 
@@ -50,6 +50,10 @@ class LimitedSearch(Search):
             found = values()
             if self.fits(found):
                 self.cost, self.values = cost, found
+
+    def offer_soon(self, cost: int, values: Callable[[], dict[int, int]]) -> Callable[[], None]:
+        self.offer(cost, values)  # Whether they fit must be known at once.
+        return lambda: None
 
     def few(self) -> int:
         return MOST if self.nodes == 1 else super().few()  # Message passing alone hardly finds plans that fit.

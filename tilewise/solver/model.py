@@ -21,10 +21,23 @@ from tilewise.ops.move import Pin
 from tilewise.ops.rules import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.graph import Graph, Use, behind, hidden, seen
-from tilewise.solver.holding import MAX_HELD, Held, Kind, joined, reach_costs, sets_of, spread_costs, undominated
+from tilewise.solver.holding import (
+    MAX_HELD,
+    Held,
+    Kind,
+    joined,
+    needless,
+    one_kind,
+    reach_costs,
+    sets_of,
+    spread_costs,
+    undominated,
+)
 from tilewise.solver.problem import INF, Ints, Problem
 
-MAX_KEPT = 1 << 14  # choices and tables remembered between problems
+MAX_KEPT = 1 << 15  # choices and tables remembered between problems
+NOTHING: Ints = np.zeros(0, dtype=np.int64)
+MAX_USES = 6  # of a value: with more, all pairs of layouts are weighed
 
 Slots = tuple[tuple[int, Arrange | None], ...]  # the operands of a user that are one value: which, through what
 
@@ -67,6 +80,20 @@ class Model:
     wanted: frozenset[int]  # results
     problem: Problem
 
+    def replicated(self) -> list[int]:
+        """Values for everything whole everywhere (each operator's last rule): dear, but always possible."""
+        values = [len(table) - 1 for table in self.problem.unary]
+        held = set(self.held_at.values())
+        costs = {v: self.problem.unary[v] for v in held}
+        for (i, j), table in self.problem.pairs.items():
+            if i in held:
+                costs[i] = np.minimum(costs[i] + table[:, values[j]], INF)
+            elif j in held:
+                costs[j] = np.minimum(costs[j] + table[values[i]], INF)
+        for v, cost in costs.items():
+            values[v] = int(cost.argmin())
+        return values
+
     def kind(self, item: int) -> Kind:
         """The type of a value."""
         return kind_of(self.graph.items[item].node, self.mesh, self.machine)
@@ -79,24 +106,34 @@ _tables: dict[object, Ints] = {}
 
 def kind_of(n: Node, mesh: Mesh, machine: Machine) -> Kind:
     """What of a node decides the cost of converting it."""
-    return Kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
+    return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
 
 
-def model_of(graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine) -> Model:
-    """Tables for a graph whose leaves, in order, are in some layouts."""
-    return _Builder(graph, wanted, sources, mesh, machine).build()
+def model_of(
+    graph: Graph,
+    wanted: Sequence[Use],
+    sources: Sequence[Held],
+    mesh: Mesh,
+    machine: Machine,
+    *,
+    limited: bool = False,
+) -> Model:
+    """Tables for a graph whose leaves, in order, are in some layouts. If memory is limited, small sets stay, too."""
+    return _Builder(graph, wanted, sources, mesh, machine, limited).build()
 
 
 class _Builder:
     def __init__(
-        self, graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine
+        self, graph: Graph, wanted: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine, limited: bool
     ) -> None:
+        self.limited = limited
         self.graph = graph
         self.mesh = mesh
         self.machine = machine
         self.wanted = hidden(wanted)
         self.sources = dict(zip((i for i, x in enumerate(graph.items) if x.given), sources, strict=True))
-        self.kinds = [Kind(x.node.dims, x.node.dtype.itemsize, mesh, machine.tariff) for x in graph.items]
+        tariff = machine.tariff
+        self.kinds = [one_kind(x.node.dims, x.node.dtype.itemsize, mesh, tariff) for x in graph.items]
         self.choices: dict[int, Choices] = {}
         self.holdings: dict[int, Holding] = {}
         self.rule_at: dict[int, int] = {}
@@ -109,6 +146,8 @@ class _Builder:
             if not item.given and not item.constant:
                 self.choices[i] = self._choices(i)
                 self.rule_at[i] = self._variable(self.choices[i].work)
+            if not item.constant and len(item.users) + (i in self.wanted) >= 2:
+                self.held_at[i] = self._variable(NOTHING)  # in order of the program, which the search goes along
         for i, item in enumerate(self.graph.items):
             if not item.constant:
                 self._spread(i)
@@ -165,7 +204,7 @@ class _Builder:
         """The costs of bringing a value to its users."""
         item, wanted = self.graph.items[i], i in self.wanted
         users = [(u, self._slots(i, u)) for u in item.users]
-        if len(users) + wanted >= 2:
+        if i in self.held_at:
             self._hold(i, users)
         elif users:
             self._direct(i, *users[0])
@@ -213,23 +252,32 @@ class _Builder:
     def _hold(self, i: int, users: list[tuple[int, Slots]]) -> None:
         """Several users: a set of layouts is held, and each user takes what it needs from there."""
         kind, mine = self.kinds[i], self.choices.get(i)
-        asking = dict.fromkeys((self.choices[u], slots) for u, slots in users)
-        asked = dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row)
-        outs = mine.outs if mine else self.sources[i]
-        most = min(len(users) + (i in self.wanted), MAX_HELD)
+        asking = tuple(dict.fromkeys([(self.choices[u], slots) for u, slots in users]))
+        uses = sum([len(slots) for _, slots in users]) + (i in self.wanted)
+        uses = min(uses, MAX_USES if self.mesh.grid else MAX_HELD)
         small = small_bytes(self.graph.items[i].node, self.machine)
-        key = (outs, mine is None, kind.sorted(asked), self.wanted.get(i), small, most, kind)
-        holding = _holdings.get(key)
+        ends = self.wanted.get(i)
+        quick = (mine or self.sources[i], asking, ends, small, uses, kind, self.limited)
+        holding = _holdings.get(quick)
         if holding is None:
-            holding = _holdings[key] = _holding(outs, mine is not None, key[2], kind, self.wanted.get(i), small, most)
+            asked = kind.sorted(dict.fromkeys(x for other, slots in asking for row in needs(other, slots) for x in row))
+            outs = mine.outs if mine else self.sources[i]
+            key = (outs, mine is None, asked, ends, small, uses, kind, self.limited)
+            holding = _holdings.get(key)
+            if holding is None:
+                holding = _holdings[key] = _holding(
+                    outs, mine is not None, asked, kind, ends, small, uses, self.limited
+                )
+            _holdings[quick] = holding
         self.holdings[i] = holding
+        var = self.held_at[i]
         if mine is None:
-            var = self.held_at[i] = self._variable(holding.cost[0])
+            self.unary[var] = holding.cost[0]
         else:
             cost = _tables.get((holding, mine))
             if cost is None:
                 cost = _tables[holding, mine] = holding.cost[mine.out_at]
-            var = self.held_at[i] = self._variable(np.zeros(len(holding.sets), dtype=np.int64))
+            self.unary[var] = np.zeros(len(holding.sets), dtype=np.int64)
             self._add_pair(self.rule_at[i], var, cost)
         if holding.ends is not None:
             self._add_unary(var, holding.ends)
@@ -272,25 +320,37 @@ def _given(outs: Held, made: bool, targets: Held, kind: Kind) -> Ints:
 
 
 def _holding(
-    outs: Held, made: bool, asked: Held, kind: Kind, hidden: frozenset[int] | None, small: int, most: int
+    outs: Held,
+    made: bool,
+    asked: Held,
+    kind: Kind,
+    hidden: frozenset[int] | None,
+    small: int,
+    uses: int,
+    limited: bool,
 ) -> Holding:
     """The sets worth weighing for a value. `hidden` is None for what is no result."""
     ends = [settle(x, kind, small, hidden)[1] for x in outs] if hidden is not None else []
     some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
     layouts = (*some, *joined(some))
     between = kind.matrix(layouts, layouts)
-    sets = sets_of(layouts, between, most)
+    sets = sets_of(layouts, between, min(uses, MAX_HELD))
     cost = spread_costs(_given(outs, made, layouts, kind), between, sets)
     reach = reach_costs(between, sets)
     left = None
-    features = [cost.T, reach[:, : len(asked)]]
+    takes = [reach[:, : len(asked)]]
     if hidden is not None:
-        each = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
-        left = reach_costs(each[:, None], sets)[:, 0]
-        features.append(left[:, None])
-    keep = undominated(np.concatenate(features, axis=1))
+        leaving = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
+        left = reach_costs(leaving[:, None], sets)[:, 0]
+        takes.append(left[:, None])
+    taken = np.concatenate(takes, axis=1)
+    each = [kind.bytes_of(x) if limited else 0 for x in layouts]
+    weight = np.array([sum(each[x] for x in s) for s in sets], dtype=np.int64)  # A heavier set replaces no lighter one.
+    many = uses == MAX_USES or not kind.mesh.grid  # in a line there are few sets anyway
+    worth = np.delete(np.arange(len(sets)), [] if many else needless(cost, taken, weight, sets, uses))
+    keep = worth[undominated(np.concatenate([cost.T, taken, weight[:, None]], axis=1)[worth])]
     return Holding(
-        tuple(tuple(layouts[x] for x in sets[k]) for k in keep),
+        tuple(tuple(layouts[x] for x in sets[k]) for k in keep.tolist()),
         np.ascontiguousarray(cost[:, keep]),
         reach[keep],
         {x: k for k, x in enumerate(layouts)},

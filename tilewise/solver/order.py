@@ -13,8 +13,10 @@ HUB = 12  # Above this degree a variable waits, weighed by its degree alone: sum
 LAST = 1_000.0  # the weight of a hub, beyond its degree: above that of any table
 
 
-def elimination_order(sizes: Sequence[int], edges: Iterable[tuple[int, int]], widest: float) -> list[int] | None:
-    """The order; None if it makes a table of more than 2 ** widest entries."""
+def elimination_order(
+    sizes: Sequence[int], edges: Iterable[tuple[int, int]], widest: float, most: float = 0.0
+) -> list[int] | None:
+    """The order; None if it makes a table of more than 2 ** widest entries, and 2 ** most in all."""
     near: list[set[int]] = [set() for _ in sizes]
     for i, j in edges:
         near[i].add(j)
@@ -29,6 +31,7 @@ def elimination_order(sizes: Sequence[int], edges: Iterable[tuple[int, int]], wi
     best = [item[0] for item in queue]
     heapify(queue)
     order: list[int] = []
+    total, room = 0.0, 2.0**most
     while queue:
         estimate, v = heappop(queue)
         if estimate != best[v]:
@@ -37,7 +40,8 @@ def elimination_order(sizes: Sequence[int], edges: Iterable[tuple[int, int]], wi
         order.append(v)
         around = near[v]
         table = estimate if estimate < LAST else sum([weight[w] for w in around])
-        if table + weight[v] > widest:
+        total += 2.0 ** (table + weight[v])
+        if table + weight[v] > widest and total > room:
             return None
         for w in around:
             others = near[w]

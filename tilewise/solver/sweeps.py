@@ -8,8 +8,8 @@ assignment, so that any sum of minima is a lower bound of the least cost (see du
 
 from __future__ import annotations
 
-from .native import Native
-from .problem import Ints
+from tilewise.solver.native import Native
+from tilewise.solver.problem import Ints
 
 
 @Native

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .problem import Ints
+from tilewise.solver.problem import Ints
 
+AT_ONCE = 1 << 13  # entries: larger differences are made column by column, to stay in a core's cache
 Keep = tuple[int, ...]
 
 
@@ -65,9 +66,7 @@ class Tables:
 
     def differences(self, table: Ints) -> Ints:
         """[a, b]: the least, over the other variable, of the cost of row a beyond that of row b."""
-        return self._once(
-            ("differences", id(table)), (table,), lambda: (table[:, None, :] - table[None, :, :]).min(axis=2)
-        )
+        return self._once(("differences", id(table)), (table,), lambda: _differences(table))
 
     def parts(self, table: Ints) -> tuple[Ints, Ints] | None:
         """A row cost and a column cost whose sum the table is, if it is one."""
@@ -79,6 +78,18 @@ class Tables:
             parts = (self.intern(rows.copy()), self.intern(columns)) if separable else None
             known = self._parts[id(table)] = (parts, table)
         return known[0]
+
+
+def _differences(table: Ints) -> Ints:
+    rows, columns = table.shape
+    if rows * rows * columns <= AT_ONCE:
+        return (table[:, None, :] - table[None, :, :]).min(axis=2)  # type: ignore[no-any-return]
+    turned = np.ascontiguousarray(table.T)
+    least: Ints = np.subtract.outer(turned[0], turned[0])
+    room = np.empty_like(least)
+    for column in turned[1:]:
+        np.minimum(least, np.subtract.outer(column, column, out=room), out=least)
+    return least
 
 
 def dominated(excess: Ints) -> list[tuple[int, int]]:
