@@ -147,12 +147,14 @@ def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
     return tuple(out)
 
 
-def joined(wanted: Sequence[Layout]) -> list[Layout]:
-    """For layouts that differ in ghosts: one with enough for all."""
+def widened(wanted: Sequence[Layout]) -> dict[Layout, Layout]:
+    """For each layout with ghosts, one with enough for all that differ from it in ghosts only: they share one halo."""
     groups: dict[Layout, list[Layout]] = {}
     for x in wanted:
-        groups.setdefault(bare(x), []).append(x)
-    return [j for same in groups.values() if len(same) > 1 and (j := _join(same)) not in wanted]
+        if (plain := bare(x)) != x:
+            groups.setdefault(plain, []).append(x)
+    wide = {plain: _join(same) for plain, same in groups.items()}
+    return {x: x if (plain := bare(x)) == x else wide[plain] for x in wanted}
 
 
 def _join(layouts: Sequence[Layout]) -> Layout:

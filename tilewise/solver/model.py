@@ -25,13 +25,13 @@ from tilewise.solver.holding import (
     MAX_HELD,
     Held,
     Kind,
-    joined,
     needless,
     one_kind,
     reach_costs,
     sets_of,
     spread_costs,
     undominated,
+    widened,
 )
 from tilewise.solver.problem import INF, Ints, Problem
 
@@ -331,14 +331,15 @@ def _holding(
 ) -> Holding:
     """The sets worth weighing for a value. `hidden` is None for what is no result."""
     ends = [settle(x, kind, small, hidden)[1] for x in outs] if hidden is not None else []
-    some = tuple(dict.fromkeys(x for x in (*asked, *outs, *ends) if not isinstance(x, OnDriver)))
-    layouts = (*some, *joined(some))
+    wide = widened(asked)
+    asked_for = tuple(dict.fromkeys(wide.values()))
+    layouts = tuple(dict.fromkeys(x for x in (*asked_for, *outs, *ends) if not isinstance(x, OnDriver)))
     between = kind.matrix(layouts, layouts)
     sets = sets_of(layouts, between, min(uses, MAX_HELD))
     cost = spread_costs(_given(outs, made, layouts, kind), between, sets)
     reach = reach_costs(between, sets)
     left = None
-    takes = [reach[:, : len(asked)]]
+    takes = [reach[:, : len(asked_for)]]
     if hidden is not None:
         leaving = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
         left = reach_costs(leaving[:, None], sets)[:, 0]
@@ -353,7 +354,7 @@ def _holding(
         tuple(tuple(layouts[x] for x in sets[k]) for k in keep.tolist()),
         np.ascontiguousarray(cost[:, keep]),
         reach[keep],
-        {x: k for k, x in enumerate(layouts)},
+        {x: layouts.index(wide.get(x, x)) for x in (*layouts, *asked)},
         None if left is None else left[keep],
     )
 
