@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
@@ -228,3 +230,14 @@ def test_a_start_saves_the_last_bits() -> None:
 def test_costs_that_would_overflow_are_refused() -> None:
     with pytest.raises(ValueError, match="too large"):
         solve(Problem([np.array([1 << 58, 0])] * 9, {}))
+
+
+def test_plans_that_elimination_finds_do_not_load_llvm() -> None:
+    program = """
+import sys, tilewise as tw
+with tw.config(eager_bytes=0, flush=False):
+    a = tw.ones((1000, 1000))
+    assert tw.explain(a @ a + a.T, workers=4).optimal
+sys.exit("llvmlite" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
