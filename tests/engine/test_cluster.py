@@ -363,7 +363,8 @@ def test_a_worker_may_be_lost_at_any_call(mortal: Mortal) -> None:
         before, again = mortal.counters.network_bytes, mortal.counters.replays
         same(jacobi(tw, 2), want[0])
         assert mortal.counters.network_bytes - before == predicted
-        assert mortal.counters.replays == again + 1
+        reached = mortal.calls >= fatal  # workers are told what to drop when the collector has come by: calls vary
+        assert mortal.counters.replays == again + reached and (reached or fatal > count - mortal.mesh.workers)
     mortal.calls, mortal.fatal = 0, {20, 61}
     same(conjugate_gradient(tw), want[1])
     gc.collect()
