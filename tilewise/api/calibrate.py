@@ -58,10 +58,12 @@ def measure() -> Machine:
     ordering = _seconds(lambda: np.sort(mixed))
     memory_rate = 3 * 8 * STREAM / stream
     source, target = np.ones(STREAM), np.empty(STREAM)
+    alone = min(_timed(lambda: np.add(source, 1.0)) for _ in range(REPEATS))
     copied = min(_timed(lambda: np.copyto(target, source)) for _ in range(REPEATS))
     return replace(
         FIXED,
         memory_rate=memory_rate,
+        numpy_rate=2 * 8 * STREAM / alone,
         flop_rate=flops,
         function_rate=STREAM / max(functions - 2 * 8 * STREAM / memory_rate, 0.1 * functions),
         sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,

@@ -39,6 +39,7 @@ class Machine:
     """Rates of one worker and of the network between workers."""
 
     memory_rate: float = 8e9  # bytes/s a worker streams
+    numpy_rate: float = 4e9  # bytes/s where NumPy does an operator on one core
     flop_rate: float = 2e10  # flop/s of a matrix product on a worker
     function_rate: float = 1e9  # exponentials and their like, per second
     sort_rate: float = 5e9  # elements a second of a sort, times the logarithm of their number

@@ -8,8 +8,9 @@ from math import prod
 from tilewise.cost.model import Machine, op_seconds
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, local_dims
+from tilewise.ops.contract import Contract
 from tilewise.plan.mesh import Spec
-from tilewise.plan.steps import Exchange, Pass, Step, View, makes, reads
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, makes, reads
 
 
 def step_seconds(
@@ -24,7 +25,8 @@ def step_seconds(
         return shape if layouts is None else local_dims(layouts[pos], shape, mesh)
 
     touched = sum(prod(dims(x)) * specs[x].dtype.itemsize for x in {*reads(step), *makes(step)})
-    seconds = machine.step_seconds + touched / machine.memory_rate
+    alone = isinstance(step, Call) and not isinstance(specs[step.pos].op, Contract)
+    seconds = machine.step_seconds + touched / (machine.numpy_rate if alone else machine.memory_rate)
     if isinstance(step, Pass):
         functions = sum(i.fn in EXPENSIVE for i in step.kernel.body)
         return seconds + functions * prod(dims(step.space)) / machine.function_rate
