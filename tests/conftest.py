@@ -1,5 +1,6 @@
 """What all tests share: how many examples properties are tried on, and settings that do not leak."""
 
+import signal
 from collections.abc import Iterator
 from dataclasses import asdict
 
@@ -7,6 +8,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tilewise.config import config
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt themselves
 
 # Compiling a kernel takes longer than any useful deadline for one example.
 settings.register_profile("ci", derandomize=True, max_examples=25, deadline=None)
