@@ -25,6 +25,8 @@ REPEATS = 5
 STREAM = 1 << 23  # elements: 64 MiB an array
 SIDE = 1024
 ORDERED = 1 << 20
+MANY = 20
+EXCHANGE_STEPS = 10  # an exchange between workers of one process costs about as much
 
 
 def calibrate() -> tuple[Machine, Path]:
@@ -51,7 +53,7 @@ def measure() -> Machine:
     mixed: Any
     numbers = np.random.default_rng(1).random
     a, b, tiny, product, mixed = (asarray(numbers(n)) for n in (STREAM, STREAM, 8, (SIDE, SIDE), ORDERED))
-    step = _seconds(lambda: tiny * 3.0 + 1.0)
+    step = max(_seconds(lambda: _steps(tiny, MANY)) - _seconds(lambda: _steps(tiny, 1)), 1e-7) / (MANY - 1)
     stream = _seconds(lambda: a * 2.0 + b)
     functions = _seconds(lambda: np.exp(a))
     flops = 2.0 * SIDE**3 / _seconds(lambda: product @ product)
@@ -69,8 +71,15 @@ def measure() -> Machine:
         sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,
         step_seconds=step,
         network_rate=8 * STREAM / copied,
-        latency=10 * step,
+        latency=EXCHANGE_STEPS * step,
     )
+
+
+def _steps(x: Any, count: int) -> Any:
+    """Work of so many steps that cannot be one."""
+    for _ in range(count):
+        x = x.cumsum()
+    return x
 
 
 def _seconds(make: Callable[[], Any]) -> float:
