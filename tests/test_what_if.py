@@ -66,10 +66,10 @@ def test_nothing_runs_and_nothing_is_kept() -> None:
     compiled = llvm.compiled_count()
     source = tw.array(np.ones((400, 30)))
     y = tw.exp(source * 3).sum(axis=0)
-    pending = len(pending_cells())
+    pending = {id(c) for c in pending_cells()}
     plan = tw.explain(y, workers=4)
     table = plan.what_if()
-    assert len(table.rows) == 6 and len(pending_cells()) == pending
+    assert len(table.rows) == 6 and {id(c) for c in pending_cells()} <= pending  # others' may have gone meanwhile
     assert y._cell.node is not None and y._cell.node.value is None
     assert llvm.compiled_count() == compiled
     cell = weakref.ref(source._cell)
