@@ -402,3 +402,9 @@ def test_argsort_moves_elements_once_and_positions_twice() -> None:
     row = talks(lambda np, x: np.argsort(x, kind="stable"), rng(0).random(50_000), workers=7)
     assert row.kind == "sample sort" and row.bound
     assert row.bytes == 7 * 6 * (16 * 7 * 8 + 8) + 50_000 * 24
+
+
+def test_a_scan_keeps_the_sign_of_zero() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
+        got = numpy.asarray(tw.cumsum(tw.asarray(numpy.full(6, -0.0)).relayout(0)).relayout(0))
+    assert numpy.signbit(got).all()

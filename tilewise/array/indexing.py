@@ -21,6 +21,7 @@ from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
 from tilewise.ops.elementwise import small
 from tilewise.ops.index import Gather, compress
+from tilewise.ops.join import copy as copy_node
 from tilewise.ops.views import view
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
@@ -130,6 +131,8 @@ def getitem(self: Array, key: Any) -> Any:
         if t is int or t is slice:
             r = self._nd[key]  # type: ignore[index]
             if type(r) is _NDARRAY:
+                if self._fixed:
+                    return from_buffer(r.copy())
                 x = _new(Array)  # on_cell(cell, r), written out
                 x._cell = cell
                 x._nd = r
@@ -154,8 +157,16 @@ def getitem(self: Array, key: Any) -> Any:
         r = show(shown, key)
         if r is None:
             return _element(self, shown, key)
-        return on_cell(cell, r)
+        # A number shows its memory to nobody: what is made of it is new, as with NumPy's scalars.
+        return getitem(_thawed(self), key) if self._fixed else on_cell(cell, r)
     return select(self, key)
+
+
+def _thawed(number: Array) -> Array:
+    """A 0-d array with a number's value."""
+    if number._cell.node is None:
+        return from_buffer(meta(number).copy())
+    return rec.record(copy_node(node_of(number), None))
 
 
 setattr(Array, "__getitem__", getitem)  # noqa: B010 (a checker sees no such method)

@@ -24,7 +24,8 @@ def _(op: Scan, scene: Scene, worker: int, blocks: Parts) -> Conversation:
         return ufunc(a, b, dtype=op.dtype)  # type: ignore[no-any-return]
 
     own = {b: x for b, x in sorted(blocks.items()) if x.shape[op.axis]}
-    totals = {b: ufunc.reduce(x, axis=op.axis, keepdims=True, dtype=op.dtype) for b, x in own.items()}
+    # From the first element on: a sum that began with 0 would lose the sign of -0.0.
+    totals = {b: ufunc.reduce(x, op.axis, op.dtype, keepdims=True, initial=None) for b, x in own.items()}
     total = reduce(join, totals.values()) if own else nothing
     heard = yield [[total if w > worker and lengths[w] else nothing] for w in range(scene.mesh.workers)]
     before = [piece for w, (piece,) in enumerate(heard) if w < worker and lengths[w]]
