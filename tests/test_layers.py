@@ -39,6 +39,7 @@ LEVELS = {
 # Doors that open when first used: LLVM and Ray are large, and Ray is optional.
 LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
+    ("tilewise.engine.tiled", "tilewise.target.llvm"),
     ("tilewise.array.session", "tilewise.engine.ray"),
     ("tilewise.solver.native", "tilewise.solver.llvm"),
 }

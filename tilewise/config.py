@@ -58,6 +58,7 @@ class Settings:
     blocks: int = 1  # Blocks per worker.
     threads: int | None = None  # Threads per worker; None: the cores there are.
     compare: bool = False  # Compare every node with NumPy and name the first that differs.
+    tile: int | None = None  # Elements (rows) per cache tile; None: as many as the caches like.
     layout_seed: int | None = None  # Choose layouts at random (valid ones) with this seed: for tests.
     objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
     machine: Literal["fixed", "measured"] = "fixed"  # Whose rates time is predicted by; see tw.calibrate.
@@ -78,6 +79,7 @@ class Changes(TypedDict, total=False):
     blocks: int
     threads: int | None
     compare: bool
+    tile: int | None
     layout_seed: int | None
     objective: Literal["time", "bytes"]
     machine: Literal["fixed", "measured"]
@@ -176,6 +178,7 @@ KINDS: dict[str, Kind] = {
     "blocks": _count(1),
     "threads": _optional(_count(1)),
     "compare": FLAG,
+    "tile": _optional(_count(1)),
     "layout_seed": _optional(_count(0)),
     "objective": _choice("time", "bytes"),
     "machine": _choice("fixed", "measured"),

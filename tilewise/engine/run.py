@@ -9,7 +9,6 @@ import importlib
 import signal
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,8 @@ import numpy as np
 
 from tilewise import events
 from tilewise.compiler import overwritten
+from tilewise.engine.buffers import fresh, walked
+from tilewise.engine.tiled import Group, run_tiled
 from tilewise.ir.node import Leaf, Length, Node
 from tilewise.ir.order import strides_of
 from tilewise.kernel import interpret
@@ -29,9 +30,8 @@ from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
-from tilewise.plan.mesh import MARGIN
-from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
-from tilewise.store import pool
+from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, reads
+from tilewise.plan.tile import space_of
 from tilewise.target import threads
 
 Values = list[Any]
@@ -54,11 +54,18 @@ def interpreted(kernel: Kernel) -> Callable[..., None]:
     return call
 
 
+def bound(step: Step, kernels: Kernels) -> Any:
+    """What runs a step: the kernel of a pass, or a group of them."""
+    if isinstance(step, Tiled):
+        return Group(step, [bound(s, kernels) for s in step.steps])
+    return kernels(step.kernel) if isinstance(step, Pass) else None
+
+
 class Runner:
     """A list of steps bound to the kernels that run its passes."""
 
     def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
-        self.steps = [(s, kernels(s.kernel) if isinstance(s, Pass) else None) for s in steps]
+        self.steps = [(s, bound(s, kernels)) for s in steps]
         self.bases = tuple(b for s in steps for b in overwritten(s))  # what may be overwritten
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
@@ -97,6 +104,8 @@ def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, note
     match step:
         case Pass():
             run_pass(step, kernel, nodes, values, noted)
+        case Tiled():
+            run_tiled(step, kernel, nodes, values, noted, run_step)
         case View():
             values[step.pos] = nodes[step.pos].op.numpy(values[step.input])
         case Call():
@@ -146,10 +155,9 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
     if isinstance(step, View):
         return
     made = makes(step)
-    ops = step.members if isinstance(step, Pass) else made
-    name = ", ".join(nodes[m].op.label() for m in dict.fromkeys((*ops, *made)))
+    name = ", ".join(nodes[m].op.label() for m in members(step))
     touched = sum(v.nbytes for x in {*reads(step), *made} if isinstance(v := values[x], np.ndarray))
-    kind = {Pass: "pass", Call: "call", Write: "write"}[type(step)]
+    kind = {Pass: "pass", Tiled: "pass", Call: "call", Write: "write"}[type(step)]
     site = nodes[made[0]].site
     where = "" if site is None else f"{site[0]}:{site[1]}"
     events.emit(events.Event(kind, name, began, time.perf_counter(), touched, where=where))
@@ -157,42 +165,11 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
 
 def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:
     """Tell where the failing operator was recorded."""
-    members = step.members if isinstance(step, Pass) else (step.pos,)
-    for m in members:
+    for m in members(step):
         site = nodes[m].site
         if site is not None:
             error.add_note(f"in {nodes[m].op.label()}, recorded at {site[0]}:{site[1]}")
             return
-
-
-# Arrays whose first and last rows are free for ghosts, by id.
-_margined: weakref.WeakValueDictionary[int, np.ndarray[Any, Any]] = weakref.WeakValueDictionary()
-
-
-def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any] | None:
-    """x with rows before and after it from its own margins; None if it has none, or is only a part of what has."""
-    if low == high == 0:
-        return x
-    base: Any = x.base
-    if base is None or _margined.get(id(base)) is not x.base or base.strides != x.strides:
-        return None
-    first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
-    whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])
-    if not whole or max(low, high) > MARGIN:
-        return None
-    wide: np.ndarray[Any, Any] = base[first - low : first + x.shape[0] + high]
-    return wide
-
-
-def fresh(node: Node) -> np.ndarray[Any, Any]:
-    """An uninitialised array with the node's type and order (on a mesh: with rows to spare for ghosts)."""
-    margin = getattr(node, "margin", 0)
-    if margin:
-        rows, *rest = node.dims
-        base = pool.empty((rows + 2 * margin, *rest), node.dtype, None)
-        _margined[id(base)] = base
-        return base[margin:-margin]
-    return pool.empty(node.dims, node.dtype, node.order)
 
 
 def call(node: Node, inputs: list[Any]) -> Any:
@@ -264,7 +241,9 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
             targets.append((pos, buffer))
             outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
-    dims = nodes[step.space].dims
+    dims = space_of(step, nodes)
+    if step.letters is not None:
+        inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
     if 0 in dims:
         _check_empty(step.kernel, dims)
     kernel(dims, inputs, params, outs)

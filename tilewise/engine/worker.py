@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engine.buffers import widened
 from tilewise.engine.rounds import Move, Round, Run, Shuffle, rounds
-from tilewise.engine.run import Runner, compiled, interpreted, widened
+from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.talks import Parts, Talk
 from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import (

@@ -12,7 +12,7 @@ from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seco
 from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, describe, moves, total_held
 from tilewise.observe import html, table
 from tilewise.observe.alternatives import Why
-from tilewise.observe.picture import Tiled, picture
+from tilewise.observe.picture import Drawn, picture
 from tilewise.observe.rows import (
     ExchangeRow,
     Part,
@@ -32,7 +32,8 @@ from tilewise.ops.regroup import Traffic
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import step_seconds
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, reads
+from tilewise.plan.steps import members as all_members
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 
@@ -237,7 +238,9 @@ class Plan:
         specs = self._specs
         made = makes(step)
         members, space, shape = made, made[0], specs[made[0]].shape
-        kind, kernel = {View: "view", Call: "numpy", Write: "write", Pass: "pass"}[type(step)], None
+        kind, kernel = {View: "view", Call: "numpy", Write: "write", Pass: "pass", Tiled: "pass"}[type(step)], None
+        if isinstance(step, Tiled):
+            members, space = all_members(step), made[0]
         if isinstance(step, Pass):
             members = (*step.members, *(o for o in made if o not in step.members))
             kernel = step.kernel
@@ -297,8 +300,8 @@ class Plan:
             self.proof,
         ]
 
-    def _tiled(self) -> Tiled:
-        return Tiled(
+    def _drawn(self) -> Drawn:
+        return Drawn(
             self._specs, self._layouts, self._steps, self._rows, self.moved, self.gathered, self._results, self.parts
         )
 
@@ -340,7 +343,7 @@ class Plan:
         >>> plan.to_svg().startswith("<svg ")
         True
         """
-        text = draw(picture(self._tiled()))
+        text = draw(picture(self._drawn()))
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

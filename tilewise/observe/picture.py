@@ -17,14 +17,14 @@ from tilewise.observe.fold import fold
 from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, count_text, names_text, size_text, time_text
 from tilewise.ops.const import Const
 from tilewise.plan.mesh import Spec
-from tilewise.plan.steps import Exchange, Pass, Step, makes, reads
+from tilewise.plan.steps import Exchange, Pass, Step, Tiled, makes, members, reads
 
 MOST = 60  # boxes
 LABEL = 30  # characters of a box's first line
 
 
 @dataclass(frozen=True)
-class Tiled:
+class Drawn:
     """All of a plan that is drawn. `layouts` is None on one worker."""
 
     specs: Sequence[Spec]
@@ -70,7 +70,7 @@ class Picture:
         return len(self.boxes) - 1
 
 
-def picture(t: Tiled) -> Picture:
+def picture(t: Drawn) -> Picture:
     """The picture with as much in it as can be read."""
     shown = sum(not isinstance(s.op, Const) for s in t.specs) + len(t.gathered)
     if shown <= MOST:
@@ -92,7 +92,7 @@ def _stripes(steps: Sequence[Step]) -> list[int]:
     return out
 
 
-def _bands(t: Tiled) -> dict[int, tuple[str, ...]]:
+def _bands(t: Drawn) -> dict[int, tuple[str, ...]]:
     stages = [p for p in t.parts if isinstance(p, Stage)]
     return {2 * k + 1: (f"stage {k + 1}", *_about(s)) for k, s in enumerate(stages)}
 
@@ -102,7 +102,7 @@ def _about(stage: Stage) -> tuple[str, ...]:
     return count_text(passes or len(stage.steps), "pass" if passes else "step"), time_text(stage.seconds)
 
 
-def _by_node(t: Tiled) -> Picture:
+def _by_node(t: Drawn) -> Picture:
     stripes, kinds = _where_made(t)
     pic = Picture(bands=_bands(t))
     at: dict[int, int] = {}
@@ -130,17 +130,18 @@ def _by_node(t: Tiled) -> Picture:
     return pic
 
 
-def _where_made(t: Tiled) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
+def _where_made(t: Drawn) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
     """The stripe of every node, and the step that makes it, in a word."""
     stripes: dict[int, int] = {}
     kinds: dict[int, tuple[str, ...]] = {}
     passes = 0
     for step, stripe, row in zip(t.steps, _stripes(t.steps), t.rows, strict=True):
-        passes += isinstance(step, Pass)
-        for m in (*(step.members if isinstance(step, Pass) else ()), *makes(step)):
+        passed = isinstance(step, Pass | Tiled)
+        passes += passed
+        for m in members(step):
             stripes.setdefault(m, stripe)
             if row is not None:
-                kinds.setdefault(m, (f"pass {passes}" if isinstance(step, Pass) else row.kind,))
+                kinds.setdefault(m, (f"pass {passes}" if passed else row.kind,))
     for pos in reversed(range(len(t.specs))):  # what no step makes stands before what first uses it
         for x in t.specs[pos].inputs:
             if pos in stripes and not _made(x, t):
@@ -148,11 +149,11 @@ def _where_made(t: Tiled) -> tuple[dict[int, int], dict[int, tuple[str, ...]]]:
     return {pos: stripes.get(pos, 0) for pos in range(len(t.specs))}, kinds
 
 
-def _made(pos: int, t: Tiled) -> bool:
+def _made(pos: int, t: Drawn) -> bool:
     return not (t.specs[pos].leaf or isinstance(t.specs[pos].op, Const))
 
 
-def _by_step(t: Tiled) -> Picture:
+def _by_step(t: Drawn) -> Picture:
     pic = Picture(bands=_bands(t), note=f"{len(t.specs):,} operators, drawn by steps")
     at: dict[int, int] = {}
     order = _stripes(t.steps)
@@ -181,7 +182,7 @@ def _by_step(t: Tiled) -> Picture:
     return pic
 
 
-def _by_stage(t: Tiled) -> Picture:
+def _by_stage(t: Drawn) -> Picture:
     """One stage under the other; runs of parts that repeat are drawn once, and counted."""
     pic = Picture(note=f"{len(t.specs):,} operators, drawn by stages")
     runs = fold([p.signature for p in t.parts])
@@ -208,7 +209,7 @@ def _names(stage: Stage) -> list[tuple[str, ...]]:
     return [s.operators for s in stage.steps]
 
 
-def _gathers(pic: Picture, t: Tiled, at: Mapping[int, int]) -> None:
+def _gathers(pic: Picture, t: Drawn, at: Mapping[int, int]) -> None:
     stripe = max((b.stripe for b in pic.boxes), default=0) // 2 * 2 + 2
     for pos, row in t.gathered:
         pic.add(_exchange([row], stripe, OnDriver(), t.specs[pos].shape), [at[pos]] if pos in at else [])
@@ -228,7 +229,7 @@ def _exchange(
     return Box(tuple(lines), stripe, layout, shape, exchange=True, free=not any(r.bytes for r in rows), title=title)
 
 
-def _name(t: Tiled, spec: Spec) -> str:
+def _name(t: Drawn, spec: Spec) -> str:
     """The operator, with the numbers among its operands."""
     values = [op.value if isinstance(op := t.specs[x].op, Const) else None for x in spec.inputs]
     if all(v is None for v in values):

@@ -17,6 +17,7 @@ from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.layout import Shard, shards
 from tilewise.ops.const import Const
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
@@ -27,6 +28,7 @@ from tilewise.ops.reduce import Reduce
 from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+from tilewise.plan.tile import tile
 
 ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
 
@@ -50,6 +52,28 @@ def native_reduce(node: Node) -> bool:
     if type(op) is not Reduce or not op.axes or not (op.dtype.isnative and node.inputs[0].dtype.isnative):
         return False
     return supports_reduce(op.fn, op.dtype.name)
+
+
+def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | None:
+    """A product of two operands as a loop nest: the dims that each operand walks, how many are kept, how many reduced.
+
+    None where BLAS is better (three letters and more of floats), or there is no native code.
+    """
+    op = node.op
+    if type(op) is not Contract or len(node.inputs) != 2 or not node.dtype.isnative:
+        return None
+    ins, out = op.letters.split("->")
+    a, b = ins.split(",")
+    if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):
+        return None
+    letters = out + "".join(c for c in dict.fromkeys(a + b) if c not in out)
+    if not letters or (len(letters) > 2 and node.dtype.kind == "f"):
+        return None
+    name = node.dtype.name
+    if not (supports("multiply", (name, name), name) and supports_reduce("add", name)):
+        return None
+    walks = tuple(tuple(letters.index(c) for c in term) for term in (a, b))
+    return walks, len(out), len(letters) - len(out)
 
 
 def fuse(
@@ -84,6 +108,7 @@ class _Fuser:
                 self.users[x].append(i)
         self.map = [fusion and n.value is None and native_map(n) for n in nodes]
         self.red = [fusion and n.value is None and native_reduce(n) for n in nodes]
+        self.fusion = fusion
         self.space = self._spaces()
         self.root_of_write = self._absorb(fusion)
         self.stored = self._stored()
@@ -241,13 +266,30 @@ class _Fuser:
             elif isinstance(op, Move):
                 units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0], more=self.ins[i][1:])))
             else:
-                units.append(((self.need[i], 1, i), Call(i, self.ins[i])))
+                units.append(((self.need[i], 1, i), self._contraction(i) or Call(i, self.ins[i])))
         for g in groups:
             late = 2 if any(r in writes for r in g.roots) else 1
             units.append(((g.need, late, min(g.roots)), g))
         units.sort(key=lambda u: u[0])
         steps = [self._pass(u) if isinstance(u, _Group) else u for _, u in units]
-        return self._liveness(steps)
+        return self._liveness(tile(self.nodes, steps, self.wanted) if self.fusion and self.layouts is None else steps)
+
+    def _contraction(self, i: int) -> Pass | None:
+        """A product as a pass, where that is better than BLAS."""
+        node = self.nodes[i]
+        found = contraction(node) if self.fusion else None
+        if found is None:
+            return None
+        walks, kept, gone = found
+        name = node.dtype.name
+        kernel = Kernel(
+            (name, name),
+            (),
+            (Instr("multiply", (0, 1), name),),
+            (Output(2, "add" if gone else None),),
+            (False,) * kept + (True,) * gone,
+        )
+        return Pass(kernel, self.ins[i], (), (i,), i, (i,), (None,), letters=walks)
 
     def _only_constant(self, i: int) -> bool:
         """A Full that only passes read is a scalar of theirs, never an array."""

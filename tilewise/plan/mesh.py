@@ -26,7 +26,7 @@ from tilewise.ops.qr import BlockQr
 from tilewise.ops.random import Random
 from tilewise.ops.regroup import Operand, Regroup, Traffic, traffic
 from tilewise.ops.views import Arrange, Axis, Cut, Window, explain
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
 from tilewise.solver.place import Choice
 
 
@@ -133,8 +133,8 @@ class MeshPlan:
 
     def blockwise(self, step: Step) -> bool:
         """Whether a worker runs a step once per block (else once)."""
-        if isinstance(step, Pass):
-            seen = (*step.inputs, *step.outs, step.space)
+        if isinstance(step, Pass | Tiled):
+            seen = tuple(x for p in passes(step) for x in (*p.inputs, *p.outs, p.space))
         elif isinstance(step, Call | Write):
             seen = (step.pos, *(step.inputs if isinstance(step, Call) else (step.base, *step.inputs)))
         else:
@@ -158,7 +158,7 @@ class MeshPlan:
 
 
 def _pos(step: Step) -> int:
-    return step.outs[0] if isinstance(step, Pass) else step.pos
+    return makes(step)[0]
 
 
 def build(

@@ -10,7 +10,7 @@ from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, local_dims
 from tilewise.ops.contract import Contract
 from tilewise.plan.mesh import Spec
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, makes, reads
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
 
 
 def step_seconds(
@@ -27,9 +27,11 @@ def step_seconds(
     touched = sum(prod(dims(x)) * specs[x].dtype.itemsize for x in {*reads(step), *makes(step)})
     alone = isinstance(step, Call) and not isinstance(specs[step.pos].op, Contract)
     seconds = machine.step_seconds + touched / (machine.numpy_rate if alone else machine.memory_rate)
-    if isinstance(step, Pass):
-        functions = sum(i.fn in EXPENSIVE for i in step.kernel.body)
-        return seconds + functions * prod(dims(step.space)) / machine.function_rate
+    if isinstance(step, Pass | Tiled):
+        for each in passes(step):
+            functions = sum(i.fn in EXPENSIVE for i in each.kernel.body)
+            seconds += functions * prod(dims(each.space)) / machine.function_rate
+        return seconds
     return seconds + op_seconds(
         specs[step.pos].op, [dims(x) for x in specs[step.pos].inputs], prod(dims(step.pos)), machine
     )

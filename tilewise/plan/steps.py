@@ -48,10 +48,25 @@ class Pass:
     inputs: tuple[int, ...]
     params: tuple[int, ...]
     outs: tuple[int, ...]
-    space: int  # the position whose shape is the iteration space
+    space: int  # the position whose shape is the iteration space (with `letters`: of the result, which lacks some)
     members: tuple[int, ...]  # positions of all nodes computed here
     writes: tuple[int | None, ...] = ()
     last_uses: tuple[bool, ...] = ()
+    frees: tuple[int, ...] = ()
+    letters: tuple[tuple[int, ...], ...] | None = None  # a contraction: the dims of the space that each input walks
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """Passes that share their tiles: each tile goes through all of them while it is in the caches.
+
+    `steps` in order, views of what they make among them; run one after the other over whole arrays they give the same.
+    `outs` are the positions that are needed outside.
+    """
+
+    steps: tuple[Pass | View, ...]
+    inputs: tuple[int, ...]
+    outs: tuple[int, ...]
     frees: tuple[int, ...] = ()
 
 
@@ -65,7 +80,7 @@ class Exchange:
     more: tuple[int, ...] = ()  # further operands of what is made
 
 
-Step = View | Call | Write | Pass | Exchange
+Step = View | Call | Write | Pass | Tiled | Exchange
 
 
 def reads(step: Step) -> tuple[int, ...]:
@@ -79,10 +94,30 @@ def reads(step: Step) -> tuple[int, ...]:
             return step.inputs
         case Write():
             return (step.base, *step.inputs)
+        case Tiled():
+            return step.inputs
         case Pass():
             return (*step.inputs, *step.params, *(w for w in step.writes if w is not None))
 
 
 def makes(step: Step) -> tuple[int, ...]:
     """Positions a step defines."""
-    return step.outs if isinstance(step, Pass) else (step.pos,)
+    return step.outs if isinstance(step, Pass | Tiled) else (step.pos,)
+
+
+def members(step: Step) -> tuple[int, ...]:
+    """Positions of all nodes that a step computes, stored or not."""
+    match step:
+        case Tiled():
+            return tuple(dict.fromkeys(m for s in step.steps for m in members(s)))
+        case Pass():
+            return (*step.members, *(o for o in step.outs if o not in step.members))
+        case _:
+            return (step.pos,)
+
+
+def passes(step: Step) -> tuple[Pass, ...]:
+    """The passes of a step."""
+    if isinstance(step, Tiled):
+        return tuple(s for s in step.steps if isinstance(s, Pass))
+    return (step,) if isinstance(step, Pass) else ()

@@ -8,5 +8,20 @@ from __future__ import annotations
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
 from tilewise.target.llvm.launch import Compiled, compile, run
+from tilewise.target.llvm.scalar import identity
+from tilewise.target.llvm.walk import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
 
-__all__ = ["Compiled", "compile", "compiled_count", "run", "supports", "supports_reduce"]
+__all__ = [
+    "SCRATCH_BYTES",
+    "Compiled",
+    "Ref",
+    "Scratch",
+    "Walk",
+    "calls_of",
+    "compile",
+    "compiled_count",
+    "identity",
+    "run",
+    "supports",
+    "supports_reduce",
+]

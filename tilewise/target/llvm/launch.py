@@ -109,6 +109,12 @@ class Compiled:
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
 
+    def alone(self, shape: tuple[int, ...], operands: Sequence[Array]) -> _Launch | None:
+        """What one thread does for a geometry; None if there is no native code."""
+        if not self._native or 0 in shape:
+            return None
+        return self._prepare(shape, operands, alone=True)
+
     def _run_empty(self, outs: Sequence[Array]) -> None:
         """No point is visited: a reduction is its identity, a store has nothing to fill."""
         for output, out in zip(self.kernel.outputs, outs, strict=True):
@@ -155,7 +161,7 @@ class Compiled:
                 view = np.lib.stride_tricks.as_strided(out, launch.kept_shape, strides)
                 view[...] = result.reshape(launch.kept_shape)
 
-    def _prepare(self, shape: tuple[int, ...], operands: Sequence[Array]) -> _Launch:
+    def _prepare(self, shape: tuple[int, ...], operands: Sequence[Array], alone: bool = False) -> _Launch:
         """Loops, code and parts for a geometry."""
         kernel = self.kernel
         n = len(kernel.inputs)
@@ -186,7 +192,7 @@ class Compiled:
         twin = self._long and total_ns >= TWIN_AT_NS
         spec = Spec(nest.form, len(nest.dims), classes, self.machine, stream, twin)
         code = native((kernel, spec), lambda name: forms.build(kernel, spec, name))
-        parts = _parts(nest, len(operands), total_ns)
+        parts = _parts(nest, len(operands), 0.0 if alone else total_ns)
         if nest.partials is None:
             return _Launch(code, parts, None)
         return self._with_combines(code, parts, nest)

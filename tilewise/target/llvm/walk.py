@@ -1,0 +1,198 @@
+"""Several kernels on one tile after another. In: kernels, the operands of a tile. Out: a `Walk` over all tiles.
+
+An operand is a `Ref`: an array that is whole (its tiles lie `step` bytes apart), or scratch of the size of a tile, of
+which every thread has its own. Tiles are handed out in chunks whose number depends on sizes alone; what is reduced over
+tiles is added up per chunk, in a place of its own, so that results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.loops import Kernel, Output
+from tilewise.target import threads
+from tilewise.target.llvm.build import Native
+from tilewise.target.llvm.drive import CALL_WORDS, address, drive
+from tilewise.target.llvm.frame import DATA_OFFSET
+from tilewise.target.llvm.launch import Compiled, compile
+
+Array = np.ndarray[Any, Any]
+
+ALIGN = 64
+SCRATCH_BYTES = 1 << 20  # of a thread: half of a common L2 cache
+
+
+@dataclass(frozen=True, eq=False)
+class Ref:
+    """An operand: where it is for the first tile, and how far apart tiles and chunks are (scratch: 0)."""
+
+    array: Array
+    step: int = 0
+    chunk_step: int = 0
+    slot: int | None = None  # of the arrays given to a run; None: scratch
+
+    def of(self, array: Array) -> Ref:
+        """Another view of the same memory."""
+        return Ref(array, self.step, self.chunk_step, self.slot)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One native function for every tile."""
+
+    code: Native
+    refs: tuple[Ref, ...]
+    params: tuple[tuple[int, str], ...]  # position and format of every param
+    geometry: bytes
+
+
+class Scratch:
+    """Memory for one thread's tiles, laid out once per walk."""
+
+    def __init__(self, size: int) -> None:
+        raw = np.empty(size + ALIGN, np.uint8)
+        start = -raw.ctypes.data % ALIGN
+        self.memory = raw[start : start + size]
+        self.used = 0
+
+    def array(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> Array | None:
+        """A part of the memory; None if there is none left."""
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        if self.used + size > self.memory.size:
+            return None
+        made: Array = np.ndarray(shape, kind, self.memory.data, self.used, strides)
+        self.used += -(-size // ALIGN) * ALIGN
+        return made
+
+
+def calls_of(
+    kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch
+) -> list[Call] | None:
+    """The native calls of a kernel on one tile; None if there is no native code, or too little scratch."""
+    launch = kernel.alone(shape, [r.array for r in refs])
+    if launch is None:
+        return None
+    formats = tuple(zip(params, kernel.kernel.params, strict=True))
+    n = len(kernel.kernel.inputs)
+    targets = list(refs)
+    after: list[Call] = []
+    for j, code, geometry in launch.combines:
+        assert launch.partials is not None
+        out = refs[n + j]
+        partial = scratch.array(launch.partials, out.array.dtype)
+        if partial is None:
+            return None
+        targets[n + j] = Ref(partial)
+        after.append(Call(code, (Ref(partial),), (), geometry))
+        seen = np.lib.stride_tricks.as_strided(out.array, launch.kept_shape, launch.kept_strides[j])
+        result = Ref(partial[:, 0, :].reshape(launch.kept_shape))
+        copy = calls_of(
+            _copy(out.array.dtype.name, result.array.ndim), launch.kept_shape, [result, out.of(seen)], (), scratch
+        )
+        if copy is None:
+            return None
+        after += copy
+    return [*(Call(launch.code, tuple(targets), formats, g) for g in launch.parts), *after]
+
+
+def _copy(dtype: str, rank: int) -> Compiled:
+    return compile(Kernel((dtype,), (), (), (Output(0),), (False,) * rank))
+
+
+class Table:
+    """Calls as the words that the loop over tiles reads. Addresses are filled in for every run and every thread."""
+
+    def __init__(self, calls: Sequence[Call], layout: Scratch) -> None:
+        self._links: list[tuple[int, int]] = []  # words that hold the address of another word
+        self._slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
+        self._places: list[tuple[int, int]] = []  # words that hold an address in scratch
+        self.params: list[tuple[int, int, str]] = []  # words that hold a number: its position and dtype
+        base = layout.memory.ctypes.data
+        words = [len(calls), *[0] * (CALL_WORDS * len(calls))]
+        for c, call in enumerate(calls):
+            row = 1 + CALL_WORDS * c
+            words[row], words[row + 3] = address(call.code), len(call.refs)
+            self._links.append((row + 1, len(words)))
+            self._operands(call, words, base)
+            geometry = struct.unpack(f"<{len(call.geometry) // 8}q", call.geometry)
+            self._links.append((row + 2, len(words)))
+            words += geometry
+            self._links.append((row + 4, len(words)))
+            words += [w for k, r in enumerate(call.refs) for w in (geometry[k], r.step, r.chunk_step)]
+        self._template = np.array(words, np.int64)
+
+    def _operands(self, call: Call, words: list[int], base: int) -> None:
+        """The block of a call's operands; for scratch, a word that stands where an ndarray keeps its data pointer."""
+        at = len(words)
+        words += [0] * (len(call.refs) + len(call.params))
+        for k, ref in enumerate(call.refs):
+            if ref.slot is not None:
+                self._slots.append((at + k, ref.slot))
+            else:
+                self._links.append((at + k, len(words)))
+                self._places.append((len(words), ref.array.ctypes.data - base))
+                words.append(0)
+                words[at + k] = -DATA_OFFSET
+        self.params += [(at + len(call.refs) + k, p, kind) for k, (p, kind) in enumerate(call.params)]
+
+    def words(self, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> Array:
+        """The words for one thread of a run."""
+        words = self._template.copy()
+        here, base = words.ctypes.data, memory.memory.ctypes.data
+        for at, target in self._links:
+            words[at] += here + 8 * target
+        for at, slot in self._slots:
+            words[at] = id(arrays[slot])
+        for at, offset in self._places:
+            words[at] = base + offset
+        for at, pos, kind in self.params:
+            words[at] = _bits(params(pos), kind)
+        return words
+
+
+class Walk:
+    """Calls for full tiles, those for the last one if it is shorter, and how tiles are handed out."""
+
+    def __init__(self, tiles: int, chunks: int, full: Sequence[Call], last: Sequence[Call], layout: Scratch) -> None:
+        self.tiles, self.chunks = tiles, chunks
+        self._full = Table(full, layout)
+        self._last = Table(last, layout) if last else None
+
+    def run(self, arrays: Sequence[Array], more: Sequence[Array], params: Callable[[int], Any]) -> None:
+        """Over all tiles, on all threads. `arrays` are those of full tiles, `more` those of the last."""
+        ready: dict[int, Array] = {}
+        go, end = drive(), self.tiles if self._last is None else self.tiles - 1
+
+        def chunk(c: int) -> None:
+            memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
+            try:
+                words = ready.get(id(memory))
+                if words is None:
+                    words = ready[id(memory)] = self._full.words(arrays, params, memory)
+                low, high = self.tiles * c // self.chunks, self.tiles * (c + 1) // self.chunks
+                go(words.ctypes.data, struct.pack("<3q", low, min(high, end), c))
+                if high > end and self._last is not None:
+                    words = self._last.words(more, params, memory)
+                    go(words.ctypes.data, struct.pack("<3q", end, high, c))
+            finally:
+                _spaces.append(memory)
+
+        threads.run(chunk, self.chunks)
+
+
+def _bits(value: Any, dtype: str) -> int:
+    """A number as the word that code reads it from."""
+    word = np.asarray(value, dtype).tobytes().ljust(8, b"\0")
+    return int.from_bytes(word, "little", signed=True)
+
+
+_spaces: list[Scratch] = []  # of threads that are not at work
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_spaces.clear)
