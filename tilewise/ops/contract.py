@@ -28,6 +28,10 @@ class Contract(Op):
     part: bool = False  # of a larger product
     name = "contract"
 
+    @property
+    def signature(self) -> Any:
+        return Contract, self.letters
+
     def numpy(self, *arrays: Any) -> Any:
         made = self._whole(*arrays)
         # NumPy multiplies 1 x 1 matrices as numbers, which may give -0.0; all other products are sums that begin at 0.

@@ -9,7 +9,7 @@ from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
 from tilewise.target.llvm.launch import Compiled, compile, run
 from tilewise.target.llvm.scalar import identity
-from tilewise.target.llvm.walk import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
+from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
 
 __all__ = [
     "SCRATCH_BYTES",
