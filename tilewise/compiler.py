@@ -74,6 +74,8 @@ def key_of(at: dict[Node, int], wanted: Sequence[int]) -> tuple[Any, ...]:
         if n.value is not None:
             add(n.dtype)
             add(len(shape))
+            if len(shape) > 1:
+                add(shape.index(max(shape)))  # tiles are cut along the longest axis
             continue
         op = n.op
         if type(op) is Map:  # as many inputs as the function has

@@ -214,6 +214,11 @@ class _Layout:
         self.arrays.append((pos, see))
         return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
 
+    def _pinned(self, ref: Any, see: See) -> Any:
+        """A copy of an array that is the same for all tiles, made once per run."""
+        pos, before = self.arrays[ref.slot]
+        return self._given(pos, _after(before, see), see(ref.array), 0, ref.chunk_step)
+
     def _pass(self, step: Pass, kernel: Any, length: int) -> list[Any] | None:
         nodes = self.nodes
         space = space_of(step, nodes)
@@ -246,7 +251,7 @@ class _Layout:
             if ref is None:
                 return None
             refs.append(ref)
-        calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch)
+        calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
         return None if calls is None else [*calls, *after]
 
     def _again(self, ref: Any, see: See, axis: int, length: int) -> Any:
@@ -270,7 +275,12 @@ class _Layout:
             total = np.empty(kept, node.dtype)
             acc = self._given(pos, None, total, 0, total.nbytes)
             add = self.llvm.calls_of(
-                _adder(where, node.dtype.name, len(kept)), kept, [acc, self.llvm.Ref(result), acc], (), self.scratch
+                _adder(where, node.dtype.name, len(kept)),
+                kept,
+                [acc, self.llvm.Ref(result), acc],
+                (),
+                self.scratch,
+                self._pinned,
             )
             if add is None:
                 return None

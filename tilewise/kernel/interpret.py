@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.kernel.loops import Instr, Kernel, const_value
+from tilewise.kernel.loops import Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
 
@@ -40,19 +40,58 @@ def run(
     outs: Sequence[np.ndarray[Any, Any]],
 ) -> None:
     """Fill `outs`; floating-point warnings are silent, as they are in native code."""
-    axes = tuple(d for d, r in enumerate(kernel.reduced) if r)
     values: list[np.ndarray[Any, Any]] = [np.asarray(a) for a in inputs]
     values += [np.asarray(p).astype(t) for p, t in zip(params, kernel.params, strict=True)]
     with np.errstate(all="ignore"):
         for instr in kernel.body:
             values.append(apply(instr, [values[a] for a in instr.args]))
         results = []
-        for output in kernel.outputs:
+        for output, out in zip(kernel.outputs, outs, strict=True):
             whole = np.broadcast_to(values[output.value], shape)
             if output.reduce is None:
                 results.append(whole)
+            elif output.key is not None:
+                keys = np.broadcast_to(values[output.key], shape)
+                results.append(_buckets(output.reduce, kernel.reduced, whole, keys, len(out)))
             else:
-                ufunc = getattr(np, output.reduce)
-                results.append(ufunc.reduce(whole, axis=axes, dtype=whole.dtype))
+                results.append(_reduced(output, kernel.reduced, whole))
         for out, result in zip(outs, results, strict=True):
             np.copyto(out, result)
+
+
+def _reduced(output: Output, reduced: Sequence[bool], whole: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A reduction, a position or a scan."""
+    assert output.reduce is not None
+    axes = tuple(d for d, r in enumerate(reduced) if r)
+    if output.is_arg:
+        last = np.moveaxis(whole, axes, range(-len(axes), 0))
+        found = last.reshape(*last.shape[: whole.ndim - len(axes)], math.prod(last.shape[whole.ndim - len(axes) :]))
+        return np.asarray(getattr(np, output.reduce)(found, axis=-1))
+    ufunc = getattr(np, output.reduce)
+    if output.scan:
+        return np.asarray(ufunc.accumulate(whole, axis=axes[0], dtype=whole.dtype))
+    return np.asarray(ufunc.reduce(whole, axis=axes, dtype=whole.dtype))
+
+
+def identity(op: str, dtype: str) -> Scalar:
+    """What nothing reduces to: the value that changes no other."""
+    kind = np.dtype(dtype)
+    if op not in ("minimum", "maximum"):
+        return getattr(np, op).identity
+    if kind.kind == "b":
+        return op == "minimum"
+    if kind.kind == "f":
+        return math.inf if op == "minimum" else -math.inf
+    return np.iinfo(kind).max if op == "minimum" else np.iinfo(kind).min
+
+
+def _buckets(
+    op: str, reduced: Sequence[bool], whole: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], buckets: int
+) -> np.ndarray[Any, Any]:
+    """Point after point to the bucket that its key names."""
+    kept = [d for d, r in enumerate(reduced) if not r]
+    result = np.full((buckets, *(whole.shape[d] for d in kept)), identity(op, whole.dtype.name), whole.dtype)
+    inside = np.nonzero((keys >= 0) & (keys < buckets))
+    if inside:
+        getattr(np, op).at(result, (keys[inside], *(inside[d] for d in kept)), whole[inside])
+    return result

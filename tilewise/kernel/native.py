@@ -63,3 +63,18 @@ def supports(fn: str, in_dtypes: tuple[str, ...], out_dtype: str) -> bool:
 def supports_reduce(op: str, dtype: str) -> bool:
     """Whether a value of this dtype can be accumulated natively by `op`."""
     return (op, dtype) in _REDUCTIONS
+
+
+def supports_arg(op: str, dtype: str) -> bool:
+    """Whether there is native code for "argmin" or "argmax" of values of this dtype."""
+    return op in ("argmin", "argmax") and dtype in (*FLOATS, *INTS, "bool")
+
+
+def supports_bucket(op: str, dtype: str) -> bool:
+    """Whether values of this dtype can be accumulated natively by key."""
+    return supports_reduce(op, dtype)
+
+
+def supports_scan(op: str, dtype: str) -> bool:
+    """Whether there is native code for a running reduction."""
+    return supports_reduce(op, dtype)

@@ -75,6 +75,10 @@ class Arg(Op):
     keepdims: bool
     name = "arg"
 
+    @property
+    def signature(self) -> Any:
+        return self
+
     def numpy(self, *arrays: Any) -> Any:
         return getattr(np, self.fn)(arrays[0], axis=self.axis, keepdims=self.keepdims)
 

@@ -14,7 +14,7 @@ from typing import Any
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_reduce
+from tilewise.kernel.native import supports, supports_arg, supports_reduce
 from tilewise.layout import Shard, shards
 from tilewise.ops.const import Const
 from tilewise.ops.contract import Contract
@@ -24,7 +24,7 @@ from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Move, Pin
-from tilewise.ops.reduce import Reduce
+from tilewise.ops.reduce import Arg, Reduce
 from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
@@ -49,9 +49,19 @@ def native_map(node: Node) -> bool:
 def native_reduce(node: Node) -> bool:
     """Whether a node can end a kernel as an accumulator."""
     op = node.op
-    if type(op) is not Reduce or not op.axes or not (op.dtype.isnative and node.inputs[0].dtype.isnative):
+    if not node.inputs or not node.inputs[0].dtype.isnative or not reduced_axes(node):
         return False
-    return supports_reduce(op.fn, op.dtype.name)
+    if type(op) is Arg:
+        return supports_arg(op.fn, node.inputs[0].dtype.name)
+    return type(op) is Reduce and op.dtype.isnative and supports_reduce(op.fn, op.dtype.name)
+
+
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """The axes of its operand that a reduction takes away; none for other operators."""
+    op = node.op
+    if type(op) is Arg:
+        return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
+    return op.axes if type(op) is Reduce else ()
 
 
 def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | None:
@@ -301,7 +311,7 @@ class _Fuser:
         op = self.nodes[i].op
         value = self.root_of_write.get(i)
         top = self.ins[i][0] if self.red[i] else value if value is not None else i
-        axes = op.axes if isinstance(op, Reduce) and self.red[i] else None
+        axes = reduced_axes(self.nodes[i]) if self.red[i] else None
         need = self.need[i]
         members, ins = self._expand(top, need)
         space = self.space[top]
@@ -375,7 +385,7 @@ class _Fuser:
         outputs = []
         for r, top in zip(g.roots, tops, strict=True):
             op = nodes[r].op
-            outputs.append(Output(number[top], op.fn if isinstance(op, Reduce) and self.red[r] else None))
+            outputs.append(Output(number[top], op.fn if isinstance(op, Reduce | Arg) and self.red[r] else None))
         rank = len(nodes[tops[0]].shape)
         axes = g.axes or ()
         kernel = Kernel(

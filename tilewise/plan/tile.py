@@ -104,10 +104,16 @@ def _whole(op: Any, base: Any, node: Any, axis: int) -> bool:
     return isinstance(op, Arrange)
 
 
+def _long_dims(step: Pass, nodes: Sequence[Any]) -> list[tuple[int, int]]:
+    """Dims to cut, and their lengths: across a short dim, one slice fills the caches."""
+    space = space_of(step, nodes)
+    return [(dim, length) for dim, length in enumerate(space) if 2 * length >= max(space)]
+
+
 def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
     """Every way to cut a step."""
     out = []
-    for dim, length in enumerate(space_of(step, nodes)):
+    for dim, length in _long_dims(step, nodes):
         if length > 1:
             way = _joined(Way(length, {}, frozenset(), {}), step, dim, nodes, views, free=True)
             if way is not None:
@@ -118,7 +124,7 @@ def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
 def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
     """Every way in which a step can go along with steps that are cut so."""
     out = []
-    for dim, length in enumerate(space_of(step, nodes)):
+    for dim, length in _long_dims(step, nodes):
         if length == way.length:
             found = _joined(way, step, dim, nodes, views, free=False)
             if found is not None:

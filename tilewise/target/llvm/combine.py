@@ -1,48 +1,67 @@
-"""Add partial results pairwise, in place. In: a reduction, a dtype. Out: a `Function`; the order is fixed.
+"""Merge partial results pairwise, in place. In: a reduction, a dtype. Out: a `Function`; the order is fixed.
 
-geom holds: outer items and their byte stride, partials of each and their byte stride, contiguous columns of a partial,
-and the number of levels of the tree. The result of an outer item ends in its first partial.
+objs holds the arrays of the state; geom holds the number of items, partials of each, contiguous columns of a partial,
+and the levels of the tree. The result of an item ends in its first partial.
 """
 
 from __future__ import annotations
 
-from tilewise.target.llvm.frame import DATA_OFFSET, each, load, memory_type, store
-from tilewise.target.llvm.scalar import RULES
+from tilewise.target.llvm.control import each
+from tilewise.target.llvm.frame import DATA_OFFSET, load, memory_type, store
+from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.text import Function
 
 
-def build(op: str, dtype: str, lanes: int, name: str) -> Function:
-    """The function that combines partials of one dtype by one operation."""
+def build(reducer: Reducer, lanes: int, name: str) -> Function:
+    """The function that combines the partials of one reduction."""
     fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
-    words = [fn.hoist(f"getelementptr i64, ptr %geom, i64 {i}") for i in range(6)]
-    outer, outer_stride, count, stride, columns, levels = (fn.hoist(f"load i64, ptr {w}, align 8") for w in words)
-    field = fn.hoist(f"getelementptr i8, ptr {fn.hoist('load ptr, ptr %objs, align 8')}, i64 {DATA_OFFSET}")
-    base = fn.hoist(f"load ptr, ptr {field}, align 8")
+    words = [fn.hoist(f"getelementptr i64, ptr %geom, i64 {i}") for i in range(4)]
+    items, count, columns, levels = (fn.hoist(f"load i64, ptr {w}, align 8") for w in words)
+    bases = [_base(fn, i) for i in range(len(reducer.dtypes))]
     whole = fn.hoist(f"and i64 {columns}, {-lanes}")
+    item_size = fn.hoist(f"mul i64 {count}, {columns}")
 
-    def moved(pointer: str, index: str, by: str) -> str:
-        return fn.let(f"getelementptr i8, ptr {pointer}, i64 {fn.let(f'mul i64 {index}, {by}')}")
+    def item(i: str) -> None:
+        first = fn.let(f"mul i64 {i}, {item_size}")
+        each(fn, "0", levels, "1", lambda level: one_level(first, level))
 
-    def item(a: str) -> None:
-        start = moved(base, a, outer_stride)
-        each(fn, "0", levels, "1", lambda level: one_level(start, level))
-
-    def one_level(start: str, level: str) -> None:
+    def one_level(first: str, level: str) -> None:
         gap = fn.let(f"shl i64 1, {level}")
         step, stop = fn.let(f"shl i64 {gap}, 1"), fn.let(f"sub i64 {count}, {gap}")
-        each(fn, "0", stop, step, lambda i: pair(moved(start, i, stride), fn.let(f"mul i64 {gap}, {stride}")))
+        distance = fn.let(f"mul i64 {gap}, {columns}")
+        each(
+            fn,
+            "0",
+            stop,
+            step,
+            lambda p: pair(fn.let(f"add i64 {first}, {fn.let(f'mul i64 {p}, {columns}')}"), distance),
+        )
 
     def pair(here: str, distance: str) -> None:
-        there = fn.let(f"getelementptr i8, ptr {here}, i64 {distance}")
+        there = fn.let(f"add i64 {here}, {distance}")
         each(fn, "0", whole, str(lanes), lambda c: merge(here, there, c, lanes))
         if lanes > 1:
             each(fn, whole, columns, "1", lambda c: merge(here, there, c, 1))
 
     def merge(here: str, there: str, column: str, width: int) -> None:
-        element = memory_type(dtype)
-        a = fn.let(f"getelementptr {element}, ptr {here}, i64 {column}")
-        b = fn.let(f"getelementptr {element}, ptr {there}, i64 {column}")
-        store(fn, a, RULES[op](dtype, load(fn, a, dtype, width), load(fn, b, dtype, width)), dtype)
+        a, b = (_addresses(fn, reducer, bases, fn.let(f"add i64 {at}, {column}")) for at in (here, there))
+        first, second = (
+            [load(fn, p, t, width) for p, t in zip(places, reducer.dtypes, strict=True)] for places in (a, b)
+        )
+        for place, value, dtype in zip(a, reducer.merge(first, second), reducer.dtypes, strict=True):
+            store(fn, place, value, dtype)
 
-    each(fn, "0", outer, "1", item)
+    each(fn, "0", items, "1", item)
     return fn
+
+
+def _base(fn: Function, i: int) -> str:
+    obj = fn.hoist(f"load ptr, ptr {fn.hoist(f'getelementptr i64, ptr %objs, i64 {i}')}, align 8")
+    return fn.hoist(f"load ptr, ptr {fn.hoist(f'getelementptr i8, ptr {obj}, i64 {DATA_OFFSET}')}, align 8")
+
+
+def _addresses(fn: Function, reducer: Reducer, bases: list[str], index: str) -> list[str]:
+    return [
+        fn.let(f"getelementptr {memory_type(t)}, ptr {base}, i64 {index}")
+        for base, t in zip(bases, reducer.dtypes, strict=True)
+    ]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 
 from tilewise.target.llvm.build import Native, native
-from tilewise.target.llvm.frame import each
+from tilewise.target.llvm.control import each
 from tilewise.target.llvm.text import Function
 
 CALL_WORDS = 5

@@ -1,7 +1,9 @@
-"""What every loop form shares: arguments, loops, loads and stores. In: a kernel and a `Spec`. Out: IR for one point.
+"""What every loop form shares: arguments, loads and stores, the body. In: a kernel and a `Spec`. Out: IR for one point.
 
 A native function takes two blocks of 8-byte words: `objs` (addresses of the operand ndarrays, then the params) and
-`geom` (byte offset per operand, sizes per dim, byte strides per operand and dim, then what the form adds).
+`geom` (byte offset per operand, sizes per dim, byte strides per operand and dim, then what the form adds). Operands are
+the inputs, the outputs, for every position ("argmin") an array of the values beside it, and last, if there is one, the
+position itself: an operand without memory, whose "address" is the row-major number of a point in the reduced dims.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tilewise.kernel.loops import Kernel, const_value
+from tilewise.kernel.loops import Instr, Kernel, const_value
 from tilewise.target.llvm import scalar
 from tilewise.target.llvm.scalar import IR_TYPE
-from tilewise.target.llvm.text import Function, Val, vtype
+from tilewise.target.llvm.text import Function, Val, iota, vtype
 
 UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
 # Functions that cost more than a few instructions: such bodies are not unrolled.
@@ -50,12 +52,18 @@ class Machine:
 class Spec:
     """What code is specialised on: the loop form, the number of dims, the class of each operand's innermost stride."""
 
-    form: str  # "map", "rows" (innermost dim reduced) or "columns" (innermost dim kept)
+    form: str  # a name in forms.FORMS
     rank: int
     classes: tuple[str, ...]
     machine: Machine
     stream: bool = False  # "map" only: outputs too large for the caches are stored around them
     twin: bool = False  # two vectors at once: hides the latency of long bodies, and doubles the time to compile them
+    partials: bool = False  # reduced outputs are partial results, to be combined
+    ordered: bool = True  # every accumulator meets its points in the order of their positions
+    vectors: int = 1  # "columns" and "contract": vectors of a panel
+    high: int = 1  # "contract": points of the unrolled dim
+    varies: tuple[bool, ...] = ()  # "contract": which operands change along the unrolled dim
+    packed: tuple[int, ...] = ()  # "contract": inputs that lie as panels
 
 
 class Frame:
@@ -64,15 +72,19 @@ class Frame:
     def __init__(self, kernel: Kernel, spec: Spec, name: str) -> None:
         self.kernel, self.spec = kernel, spec
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
-        self.dtypes = kernel.inputs + kernel.out_dtypes
+        self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
-        count, rank = len(self.dtypes), spec.rank
-        self.bases = [self._base(k) for k in range(count)]
+        arrays, rank = len(self.dtypes), spec.rank
+        self.bases = [self._base(k) for k in range(arrays)]
+        if beside(kernel):
+            self.bases.append(self.fn.hoist(f"inttoptr i64 {self.geom(arrays)} to ptr"))
+        count = len(self.bases)
         self.sizes = [self.geom(count + d) for d in range(rank)]
         self.strides = [[self.geom(count + rank + k * rank + d) for d in range(rank)] for k in range(count)]
         self.extra_at = count + rank + count * rank
-        self._params = [self._param(count + j, t) for j, t in enumerate(kernel.params)]
+        self._params = [self._param(arrays + j, t) for j, t in enumerate(kernel.params)]
         self._hoisted: dict[tuple[str, int], Val] = {}
+        self._uniform = uniform_values(kernel, spec.classes)
 
     # Arguments
 
@@ -112,10 +124,9 @@ class Frame:
     @cached_property
     def lanes(self) -> int:
         """Lanes of one machine vector of the widest dtype."""
-        widest = _widest(self.kernel)
-        if widest < 4 and STRIDED in self.spec.classes:
+        if _widest(self.kernel) < 4 and STRIDED in self.spec.classes:
             return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
-        lanes = max(1, self.spec.machine.vector_bytes // widest)
+        lanes = vector_lanes(self.kernel, self.spec.machine)
         return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)
 
     @property
@@ -136,9 +147,7 @@ class Frame:
     @cached_property
     def light(self) -> bool:
         """Whether the body is small enough to be worth unrolling."""
-        body = self.kernel.body
-        gathers = STRIDED in self.spec.classes
-        return len(body) <= LIGHT_BODY and not gathers and not any(i.fn in HEAVY for i in body)
+        return is_light(self.kernel, self.spec.classes)
 
     # Memory
 
@@ -151,12 +160,34 @@ class Frame:
         return moved
 
     def uniform(self, pointers: list[str]) -> dict[int, Val]:
-        """The inputs that do not change along the innermost dim, loaded once per row."""
-        found = {}
-        for k, dtype in enumerate(self.kernel.inputs):
-            if self.spec.classes[k] == ZERO:
-                found[k] = load(self.fn, pointers[k], dtype, 1)
+        """The values that do not change along the innermost dim, by number; made once per row."""
+        found: dict[int, Val] = {}
+        for v in self._uniform:
+            if v < self.n_inputs:
+                found[v] = load(self.fn, pointers[v], self.dtypes[v], 1)
+            else:
+                found[v] = self.evaluate(v, lambda a: self._one(found, a), 1)
         return found
+
+    def _one(self, found: dict[int, Val], v: int) -> Val:
+        """A value that is the same for all lanes, in one lane."""
+        return found[v] if v in found else self.constant(v, 1)
+
+    def constant(self, v: int, lanes: int) -> Val:
+        """A param or a number of the kernel, in every lane."""
+        param = v - self.n_inputs
+        if param < len(self._params):
+            return self.hoisted(f"param{param}", self._params[param], lanes)
+        instr = self.kernel.body[param - len(self._params)]
+        return Val(self.fn, "", IR_TYPE[instr.dtype], lanes).const(const_value(instr.fn))
+
+    def position(self, pointers: list[str], column: str, lanes: int) -> Val:
+        """The positions of lanes in the reduced dims."""
+        fn, k = self.fn, len(self.dtypes)
+        start = fn.let(f"ptrtoint ptr {pointers[k]} to i64")
+        offset = fn.let(f"mul i64 {column}, {self.strides[k][-1]}")
+        first = Val(fn, fn.let(f"add i64 {start}, {offset}"), "i64", 1).splat(lanes)
+        return first if lanes == 1 else first + self.lane_offsets(k, lanes)
 
     def address(self, k: int, pointers: list[str], index: str) -> str:
         """Where operand k is at `index` of the innermost dim."""
@@ -170,13 +201,16 @@ class Frame:
 
     def lane_addresses(self, k: int, at: str, lanes: int) -> str:
         """A vector of pointers to the strided elements that start at `at`."""
+        return self.fn.let(f"getelementptr i8, ptr {at}, {self.lane_offsets(k, lanes).text}")
+
+    def lane_offsets(self, k: int, lanes: int) -> Val:
+        """0, 1, 2, … times operand k's innermost stride."""
         key = f"iota{k}"
         if (key, lanes) not in self._hoisted:
             stride = Val(self.fn, self.strides[k][-1], "i64", 1).splat(lanes, hoist=True)
-            iota = ", ".join(f"i64 {i}" for i in range(lanes))
-            name = self.fn.hoist(f"mul {stride.text}, <{iota}>")
+            name = self.fn.hoist(f"mul {stride.text}, {iota(lanes)}")
             self._hoisted[key, lanes] = Val(self.fn, name, "i64", lanes)
-        return self.fn.let(f"getelementptr i8, ptr {at}, {self._hoisted[key, lanes].text}")
+        return self._hoisted[key, lanes]
 
     def read(self, k: int, at: str, lanes: int, mask: Val | None) -> Val:
         """Operand k's lanes at an address."""
@@ -211,24 +245,73 @@ class Frame:
     # The body
 
     def values(self, pointers: list[str], index: str, fixed: dict[int, Val], lanes: int, mask: Val | None) -> list[Val]:
-        """The values of the outputs at lanes index … index + lanes of a row."""
-        kernel = self.kernel
+        """Every value of the kernel at lanes index … index + lanes of a row."""
         known: list[Val] = []
-        for k in range(self.n_inputs):
-            if k in fixed:
-                known.append(fixed[k].splat(lanes))
+        for v in range(len(self.kernel.dtypes)):
+            if v in fixed:
+                known.append(fixed[v].splat(lanes))
+            elif v < self.n_inputs:
+                known.append(self.read(v, self.address(v, pointers, index), lanes, mask))
+            elif self.is_constant(v):
+                known.append(self.constant(v, lanes))
             else:
-                known.append(self.read(k, self.address(k, pointers, index), lanes, mask))
-        known += [self.hoisted(f"param{j}", p, lanes) for j, p in enumerate(self._params)]
-        dtypes = kernel.dtypes
-        for instr in kernel.body:
-            if instr.fn.startswith("const:"):
-                zero = Val(self.fn, "", IR_TYPE[instr.dtype], lanes)
-                known.append(zero.const(const_value(instr.fn)))
-            else:
-                types = tuple(dtypes[a] for a in instr.args)
-                known.append(scalar.apply(instr.fn, types, instr.dtype, [known[a] for a in instr.args]))
-        return [known[o.value] for o in kernel.outputs]
+                known.append(self.evaluate(v, known.__getitem__, lanes))
+        return known
+
+    def is_constant(self, v: int) -> bool:
+        """Whether a value is a param or a number."""
+        return v >= self.n_inputs and is_constant(self.kernel, v)
+
+    def evaluate(self, v: int, known: Callable[[int], Val], lanes: int) -> Val:
+        """The value of an instruction."""
+        instr = self.instr(v)
+        types = tuple(self.kernel.dtypes[a] for a in instr.args)
+        result = scalar.apply(instr.fn, types, instr.dtype, [known(a) for a in instr.args])
+        assert result.lanes == lanes
+        return result
+
+    def instr(self, v: int) -> Instr:
+        """The instruction that makes a value."""
+        return self.kernel.body[v - self.n_inputs - len(self._params)]
+
+
+def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
+    """Whether a body is small, without gathers and without functions that cost more than a few instructions."""
+    body = kernel.body
+    return len(body) <= LIGHT_BODY and STRIDED not in classes and not any(i.fn in HEAVY for i in body)
+
+
+def vector_lanes(kernel: Kernel, machine: Machine) -> int:
+    """Lanes of the widest dtype in one vector."""
+    return min(MAX_LANES, max(1, machine.vector_bytes // _widest(kernel)))
+
+
+def beside(kernel: Kernel) -> tuple[str, ...]:
+    """The dtypes of the values that are kept beside positions, in the order of the outputs."""
+    dtypes = kernel.dtypes
+    return tuple(dtypes[o.value] for o in kernel.outputs if o.is_arg)
+
+
+def is_constant(kernel: Kernel, v: int) -> bool:
+    """Whether a value that is no input is a param or a number."""
+    at = v - len(kernel.inputs) - len(kernel.params)
+    return at < 0 or kernel.body[at].fn.startswith("const:")
+
+
+def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
+    """The values that do not change along the innermost dim (constants aside), in order."""
+    n, found = len(kernel.inputs), []
+    for v in range(len(kernel.dtypes)):
+        if v < n:
+            same = classes[v] == ZERO
+        elif is_constant(kernel, v):
+            continue
+        else:
+            args = kernel.body[v - n - len(kernel.params)].args
+            same = all(a in found or (a >= n and is_constant(kernel, a)) for a in args)
+        if same:
+            found.append(v)
+    return tuple(found)
 
 
 def _widest(kernel: Kernel) -> int:
@@ -274,63 +357,3 @@ def store(fn: Function, at: str, value: Val, dtype: str, mask: Val | None = None
     name = f"llvm.masked.store.v{value.lanes}{_suffix(dtype)}.p0"
     fn.declares.add(f"declare void @{name}({vtype(value.ty, value.lanes)}, ptr, i32, <{value.lanes} x i1>)")
     fn.do(f"call void @{name}({value.text}, ptr {at}, i32 1, {mask.text})")
-
-
-def loop(
-    fn: Function,
-    start: str,
-    stop: str,
-    step: str,
-    body: Callable[[str, list[Val]], list[Val]],
-    carried: list[Val] | None = None,
-) -> list[Val]:
-    """for index in range(start, stop, step), with values carried from turn to turn; returns their last values."""
-    carried = carried or []
-    head, after, before = fn.fresh("head"), fn.fresh("after"), fn.block
-    enter = fn.let(f"icmp slt i64 {start}, {stop}")
-    fn.do(f"br i1 {enter}, label %{head}, label %{after}")
-    fn.label(head)
-    index, hole = "%" + fn.fresh("i"), len(fn.lines)
-    turning = [Val(fn, "%" + fn.fresh("c"), c.ty, c.lanes) for c in carried]
-    latest = body(index, turning)
-    following = fn.let(f"add nsw i64 {index}, {step}")
-    again = fn.let(f"icmp slt i64 {following}, {stop}")
-    last = fn.block
-    phis = [f"  {index} = phi i64 [ {start}, %{before} ], [ {following}, %{last} ]"]
-    for phi, first, new in zip(turning, carried, latest, strict=True):
-        phis.append(
-            f"  {phi.name} = phi {vtype(phi.ty, phi.lanes)} [ {first.name}, %{before} ], [ {new.name}, %{last} ]"
-        )
-    fn.lines[hole:hole] = phis
-    fn.do(f"br i1 {again}, label %{head}, label %{after}")
-    fn.label(after)
-    return [
-        first.make(f"phi {vtype(first.ty, first.lanes)} [ {first.name}, %{before} ], [ {new.name}, %{last} ]")
-        for first, new in zip(carried, latest, strict=True)
-    ]
-
-
-def each(fn: Function, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
-    """A loop that carries nothing."""
-
-    def turn(index: str, _: list[Val]) -> list[Val]:
-        body(index)
-        return []
-
-    loop(fn, start, stop, step, turn)
-
-
-def tail_mask(fn: Function, index: str, stop: str, lanes: int) -> Val:
-    """The lanes of index … index + lanes that are before stop (at least one is)."""
-    rest = fn.let(f"sub i64 {stop}, {index}")
-    count = minimum(fn, rest, str(lanes))
-    missing = fn.let(f"sub i64 {lanes}, {count}")
-    narrow = missing if lanes == 64 else fn.let(f"trunc i64 {missing} to i{lanes}")
-    bits = fn.let(f"lshr i{lanes} -1, {narrow}")
-    return Val(fn, fn.let(f"bitcast i{lanes} {bits} to <{lanes} x i1>"), "i1", lanes)
-
-
-def minimum(fn: Function, a: str, b: str) -> str:
-    """The smaller of two i64."""
-    fn.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
-    return fn.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")

@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm.forms import BLOCKS, CHUNK_ROWS, STEPS
 from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO
+from tilewise.target.llvm.sums import BLOCKS, CHUNK_ROWS, STEPS
 
 # A reduced innermost dim this short is summed with the lanes along a kept dim instead.
 SHORT_ROW = 16
-# Kept columns this few are summed one by one along the reduced dim instead (a sum in memory waits for its last store).
-SHORT_COLUMNS = 6
 # Columns of a panel where an operand is walked across its rows: its cache lines and pages are then used again.
 PANEL = 256
 FAR_BYTES = 512
+# Rows of a chunk of `columns`, in blocks: long chunks leave few partials, short ones keep wide rows in the caches.
+CHUNK_BYTES = 128 << 10
+CHUNK_BLOCKS = 32
 
 Strides = tuple[int, ...]
 
@@ -45,6 +46,16 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Pack:
+    """An input to be copied into panels: [further dims, panels, steps, lanes of a panel], zeros after the last lane."""
+
+    operand: int
+    shape: tuple[int, ...]
+    strides: Strides  # of the source, for the dims of `shape`
+    lanes: int  # in all panels
+
+
+@dataclass(frozen=True)
 class Nest:
     """Loops in order, the words the form adds, and the shape of partial results (None: straight into the outputs)."""
 
@@ -56,6 +67,8 @@ class Nest:
     partials: tuple[int, int, int] | None = None
     kept: tuple[Dim, ...] = ()
     panels: bool = False  # cut at every grain, also for one thread
+    packs: tuple[Pack, ...] = ()
+    tile: tuple[int, int] = (1, 1)  # "contract": vectors and unrolled points of a tile
 
 
 def aligned_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: Strides) -> Strides:
@@ -66,13 +79,13 @@ def aligned_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: Strid
     return (0,) * lead + tuple(0 if a == 1 else s for a, s in zip(own, strides, strict=True))
 
 
-def simplified(shape: tuple[int, ...], reduced: Sequence[bool], strides: Sequence[Strides]) -> list[Dim]:
-    """Dims without those of size one, outermost first, neighbours merged."""
+def simplified(shape: tuple[int, ...], reduced: Sequence[bool], strides: Sequence[Strides], arrays: int) -> list[Dim]:
+    """Dims without those of size one, outermost first (by the strides of the first operands), neighbours merged."""
     dims = [
         Dim(n, r, tuple(s[d] for s in strides)) for d, (n, r) in enumerate(zip(shape, reduced, strict=True)) if n != 1
     ]
     # A stable sort: dims that tie stay in the user's order.
-    dims.sort(key=lambda dim: -_reach(dim))
+    dims.sort(key=lambda dim: -reach(dim, arrays))
     merged: list[Dim] = []
     for dim in dims:
         last = merged[-1] if merged else None
@@ -87,8 +100,9 @@ def simplified(shape: tuple[int, ...], reduced: Sequence[bool], strides: Sequenc
     return merged
 
 
-def _reach(dim: Dim) -> int:
-    return sum(abs(s) for s in dim.strides)
+def reach(dim: Dim, arrays: int) -> int:
+    """How far operands move along a dim."""
+    return sum(abs(s) for s in dim.strides[:arrays])
 
 
 def stride_class(stride: int, itemsize: int) -> str:
@@ -104,27 +118,25 @@ def _crosses_rows(dims: list[Dim]) -> bool:
     return any(abs(far) >= FAR_BYTES and near != 0 for far, near in steps)
 
 
-def nest_of(
-    kernel: Kernel, shape: tuple[int, ...], strides: Sequence[Strides], itemsizes: Sequence[int], tree_lanes: int
-) -> Nest:
-    """The loops for a non-empty space."""
-    dims = simplified(shape, kernel.reduced, strides)
-    if not any(o.reduce for o in kernel.outputs):
-        dims = dims or [Dim(1, False, tuple(itemsizes))]
-        last = len(dims) - 1
-        if _crosses_rows(dims):
-            return Nest("map", tuple(dims), cuts=(Cut(dims[-1].size, PANEL, dim=last),), panels=True)
-        cuts = [Cut(dim.size, 1, dim=d) for d, dim in enumerate(dims[:-1])]
-        cuts.append(Cut(dims[-1].size, 512, dim=last))
-        return Nest("map", tuple(dims), cuts=tuple(cuts))
+def map_nest(dims: list[Dim], itemsizes: Sequence[int]) -> Nest:
+    """The loops of a kernel that only stores."""
+    dims = dims or [Dim(1, False, tuple(itemsizes))]
+    last = len(dims) - 1
+    if _crosses_rows(dims):
+        return Nest("map", tuple(dims), cuts=(Cut(dims[-1].size, PANEL, dim=last),), panels=True)
+    cuts = [Cut(dim.size, 1, dim=d) for d, dim in enumerate(dims[:-1])]
+    cuts.append(Cut(dims[-1].size, 512, dim=last))
+    return Nest("map", tuple(dims), cuts=tuple(cuts))
+
+
+def reduce_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_lanes: int) -> Nest:
+    """The loops of a kernel with reductions."""
     none = (0,) * len(itemsizes)
+    arrays = len(kernel.inputs) + len(kernel.outputs)
     inner = dims[-1] if dims else Dim(1, True, none)
     if inner.reduced and inner.size <= SHORT_ROW:
         wide = [d for d in dims if not d.reduced and d.size >= 4 * inner.size]
-        inner = min(wide, key=_reach, default=inner)
-    elif not inner.reduced and inner.size <= SHORT_COLUMNS:
-        long = [d for d in dims if d.reduced and d.size >= 64 * inner.size]
-        inner = min(long, key=_reach, default=inner)
+        inner = min(wide, key=lambda d: reach(d, arrays), default=inner)
     outer = [d for d in dims if d is not inner]
     rows = [d for d in outer if d.reduced]
     # Down the longest of the other reduced dims; each further one has partials of its own.
@@ -136,49 +148,58 @@ def nest_of(
 
 
 def _rows(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
-    reach = STEPS * lanes
-    if row.size == 1 or inner.size > reach // 2:
-        chunk, block, step = (1, BLOCKS * reach), (1, reach), (0, reach)
+    far = STEPS * lanes
+    if row.size == 1 or inner.size > far // 2:
+        chunk, block, step = (1, BLOCKS * far), (1, far), (0, far)
     else:
         high = max(1, STEPS // -(-inner.size // lanes))
         chunk, block, step = (BLOCKS * high, inner.size), (high, inner.size), (high, 0)
     grid = (-(-row.size // chunk[0]), -(-inner.size // chunk[1]))
     extras = (*chunk, *block, *step, 0, grid[0], 0, grid[1])
-    at = len(outer)
     cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]
     cuts += [Cut(grid[0], 1, extra=6), Cut(grid[1], 1, extra=8)]
     nest = Nest("rows", (*outer, row, inner), extras, tuple(cuts))
-    return _with_partials(kernel, nest, at, grid, itemsizes, columns=1)
+    return with_partials(kernel, nest, len(outer), grid, itemsizes)
 
 
 def _columns(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
-    grid = (-(-row.size // CHUNK_ROWS), 1)
+    n = len(kernel.inputs)
+    wide = max((inner.size * abs(w) for w, s in zip(itemsizes[:n], inner.strides, strict=False) if s), default=1)
+    blocks = max(1, min(CHUNK_BLOCKS, CHUNK_BYTES // (CHUNK_ROWS * wide)))
+    grid = -(-row.size // (blocks * CHUNK_ROWS))
     at = len(outer)
     cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]
-    cuts += [Cut(grid[0], 1, extra=0), Cut(inner.size, 64, dim=at + 1)]
-    nest = Nest("columns", (*outer, row, inner), (0, grid[0]), tuple(cuts))
-    return _with_partials(kernel, nest, at, grid, itemsizes, columns=inner.size)
+    cuts += [Cut(grid, 1, extra=1), Cut(inner.size, 64, dim=at + 1)]
+    nest = Nest("columns", (*outer, row, inner), (blocks, 0, grid), tuple(cuts))
+    return with_partials(kernel, nest, at, (grid, inner.size), itemsizes)
 
 
-def _with_partials(
-    kernel: Kernel, nest: Nest, at: int, grid: tuple[int, int], itemsizes: Sequence[int], *, columns: int
-) -> Nest:
+def with_partials(kernel: Kernel, nest: Nest, at: int, grid: tuple[int, ...], itemsizes: Sequence[int]) -> Nest:
     """The nest with strides of the reduced outputs: the outputs' own, or those of partial results.
 
-    Partials lie as [kept outer dims, reduced outer dims, row chunks, column chunks or columns].
+    Partials lie as [kept outer dims, reduced outer dims, grid]; the first `at` dims are the outer ones. The grid has a
+    number per dim after them: of results (kept dims), or of chunks (reduced dims).
     """
-    kept = tuple(d for d in (*nest.dims[:at], nest.dims[-1]) if not d.reduced)
-    per_item = prod(d.size for d in nest.dims[:at] if d.reduced) * grid[0] * grid[1]
+    inner = nest.dims[at : at + len(grid)]
+    per_item = prod(d.size for d in nest.dims[:at] if d.reduced)
+    per_item *= prod(n for n, d in zip(grid, inner, strict=True) if d.reduced)
     if per_item == 1:
         return nest
-    sizes = [*(d.size for d in nest.dims[:at]), grid[0], grid[1] if nest.form == "rows" else columns]
-    steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    sizes = [*(d.size for d in nest.dims[:at]), *grid]
     dims = list(nest.dims)
-    reduced_outs = [len(kernel.inputs) + j for j, o in enumerate(kernel.outputs) if o.reduce]
-    for i, step in enumerate(steps):
+    reduced = [len(kernel.inputs) + j for j, o in enumerate(kernel.outputs) if not o.stored]
+    reduced += range(len(kernel.inputs) + len(kernel.outputs), len(itemsizes) - (1 if kernel_has_args(kernel) else 0))
+    for i in range(len(sizes)):
         strides = list(dims[i].strides)
-        for k in reduced_outs:
-            strides[k] = step * itemsizes[k]
+        for k in reduced:
+            strides[k] = prod(sizes[i + 1 :]) * itemsizes[k]
         dims[i] = replace(dims[i], strides=tuple(strides))
+    kept = tuple(d for d in (*nest.dims[:at], *inner) if not d.reduced)
     items = prod(d.size for d in nest.dims[:at] if not d.reduced)
+    columns = prod(n for n, d in zip(grid, inner, strict=True) if not d.reduced)
     return replace(nest, dims=tuple(dims), partials=(items, per_item, columns), kept=kept)
+
+
+def kernel_has_args(kernel: Kernel) -> bool:
+    """Whether a kernel looks for positions."""
+    return any(o.is_arg for o in kernel.outputs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel import interpret
-from tilewise.kernel.loops import Kernel
-from tilewise.kernel.native import supports, supports_reduce
+from tilewise.kernel.loops import REDUCTIONS, Kernel, Output
+from tilewise.kernel.native import supports, supports_arg, supports_reduce
 from tilewise.store import pool
 from tilewise.target import threads
-from tilewise.target.llvm import combine, forms, geometry
+from tilewise.target.llvm import combine, forms, geometry, panels
 from tilewise.target.llvm.build import Native, host_machine, native
-from tilewise.target.llvm.frame import HEAVY, UNIT, Frame, Machine, Spec
-from tilewise.target.llvm.geometry import Nest
+from tilewise.target.llvm.frame import HEAVY, UNIT, Frame, Machine, Spec, beside, is_light, vector_lanes
+from tilewise.target.llvm.geometry import Nest, Pack
+from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.scalar import identity
 
 Array = np.ndarray[Any, Any]
@@ -37,6 +38,7 @@ STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benc
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 STREAM_ROW = 4096  # rows long enough for the aligned part to pay
 TILE_ELEMENTS = 32_768  # of a tile that NumPy runs: some temporaries of float64 in the L2 cache
+PANEL_VECTORS = 4  # of `columns`, for one output
 GEOMETRIES = 256  # remembered per kernel
 
 _PARAM_FORMAT = {
@@ -46,16 +48,31 @@ _PARAM_FORMAT = {
 
 
 @dataclass(frozen=True)
+class Combine:
+    """How the partial results of an output become the output: code, its arrays by operand number, its geom."""
+
+    output: int
+    code: Native
+    operands: tuple[int, ...]
+    geom: bytes
+    shape: tuple[int, ...]  # kept dims in loop order, and the output's strides for them
+    strides: tuple[int, ...]
+    natural: bool  # in the order of the output
+
+
+@dataclass(frozen=True)
 class _Launch:
-    """What a geometry needs: the code, one block of words per part, scratch for partials and how to combine them."""
+    """What a geometry needs: the code, one block of words per part, inputs to pack, partials and how to combine them.
+
+    `objs` are the addresses of the operands (inputs, outputs, the values beside positions), then the params.
+    """
 
     code: Native
     parts: tuple[bytes, ...]
-    partials: tuple[int, int, int] | None
-    combines: tuple[tuple[int, Native, bytes], ...] = ()  # output, code, geom
-    natural: bool = True  # kept dims in the order of the output
-    kept_shape: tuple[int, ...] = ()
-    kept_strides: tuple[tuple[int, ...], ...] = ()  # per output
+    packs: tuple[Pack, ...] = ()
+    partials: tuple[int, int, int] | None = None  # the shape of the operands below
+    scratch: tuple[tuple[int, str], ...] = ()  # operands that are partials, and their dtypes
+    combines: tuple[Combine, ...] = ()
 
 
 class Compiled:
@@ -65,15 +82,18 @@ class Compiled:
         self.kernel = kernel
         self.machine = machine
         self._native = is_native(kernel)
+        self.beside = len(beside(kernel))
         self._launches: dict[Any, _Launch] = {}
-        operands = len(kernel.inputs) + len(kernel.outputs)
+        operands = len(kernel.inputs) + len(kernel.outputs) + len(beside(kernel))
         # "<": no padding beyond what the formats say
         self._pack = struct.Struct(
             "<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)
         ).pack
-        self._itemsizes = tuple(np.dtype(t).itemsize for t in kernel.inputs + kernel.out_dtypes)
+        arrays = kernel.inputs + kernel.out_dtypes
+        self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
         self._element_ns = max(
-            BYTE_NS * sum(self._itemsizes), sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
+            BYTE_NS * sum(self._itemsizes[: len(arrays)]),
+            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body),
         )
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)
@@ -99,8 +119,8 @@ class Compiled:
             if len(self._launches) >= GEOMETRIES:
                 self._launches.clear()
             self._launches[key] = launch
-        if launch.partials is not None:
-            self._run_partials(launch, inputs, params, outs)
+        if launch.packs or launch.partials or self.beside:
+            self._run_whole(launch, operands, params)
             return
         objs = self._pack(*map(id, operands), *params)
         parts, code = launch.parts, launch.code
@@ -118,7 +138,9 @@ class Compiled:
     def _run_empty(self, outs: Sequence[Array]) -> None:
         """No point is visited: a reduction is its identity, a store has nothing to fill."""
         for output, out in zip(self.kernel.outputs, outs, strict=True):
-            if output.reduce is not None:
+            if output.is_arg and out.size:
+                raise ValueError(f"attempt to get {output.reduce} of an empty sequence")
+            if output.reduce in REDUCTIONS and not output.scan:
                 out[...] = identity(output.reduce, self.kernel.dtypes[output.value])
 
     def _interpret(
@@ -126,7 +148,7 @@ class Compiled:
     ) -> None:
         """By NumPy, tile by tile along the first dim, so that temporaries stay in the caches."""
         kernel = self.kernel
-        if not shape or kernel.reduced[0]:
+        if not shape or kernel.reduced[0] or any(o.key is not None for o in kernel.outputs):
             interpret.run(kernel, shape, inputs, params, outs)
             return
 
@@ -138,28 +160,30 @@ class Compiled:
         rows = max(1, TILE_ELEMENTS // max(1, prod(shape[1:])))
         threads.parallel_for(tile, [(i, min(i + rows, shape[0])) for i in range(0, shape[0], rows)])
 
-    def _run_partials(
-        self, launch: _Launch, inputs: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]
-    ) -> None:
-        assert launch.partials is not None
-        targets = list(outs)
-        for j, _, _ in launch.combines:
-            targets[j] = pool.empty(launch.partials, outs[j].dtype)
-        objs = self._pack(*map(id, inputs), *map(id, targets), *params)
+    def _run_whole(self, launch: _Launch, operands: Sequence[Array], params: Sequence[Any]) -> None:
+        """A launch with packed inputs or partial results."""
+        arrays = [*operands, *([operands[0]] * self.beside)]  # without partials, nothing is stored beside positions
+        for pack in launch.packs:
+            arrays[pack.operand] = packed(operands[pack.operand], pack)
+        for k, dtype in launch.scratch:
+            assert launch.partials is not None
+            arrays[k] = pool.empty(launch.partials, np.dtype(dtype))
+        objs = self._pack(*map(id, arrays), *params)
         parts, code = launch.parts, launch.code
         if len(parts) == 1:
             code(objs, parts[0])
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
-        for j, add_up, geom in launch.combines:
-            add_up(id(targets[j]).to_bytes(8, "little"), geom)
-            result, out = targets[j][:, 0, :], outs[j]
-            if launch.natural:
+        n = len(self.kernel.inputs)
+        for combine_ in launch.combines:
+            words = [id(arrays[k]) for k in combine_.operands]
+            combine_.code(struct.pack(f"<{len(words)}Q", *words), combine_.geom)
+            result, out = arrays[n + combine_.output][:, 0, :], operands[n + combine_.output]
+            if combine_.natural:
                 out.reshape(result.shape)[...] = result
             else:
-                strides = launch.kept_strides[j]
-                view = np.lib.stride_tricks.as_strided(out, launch.kept_shape, strides)
-                view[...] = result.reshape(launch.kept_shape)
+                view = np.lib.stride_tricks.as_strided(out, combine_.shape, combine_.strides)
+                view[...] = result.reshape(combine_.shape)
 
     def _prepare(self, shape: tuple[int, ...], operands: Sequence[Array], alone: bool = False) -> _Launch:
         """Loops, code and parts for a geometry."""
@@ -170,15 +194,17 @@ class Compiled:
         for k, (array, dtype) in enumerate(zip(operands, kernel.inputs + kernel.out_dtypes, strict=True)):
             assert isinstance(array, np.ndarray), f"operand {k} is a {type(array).__name__}, not an ndarray"
             assert array.dtype == dtype, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
-            if k >= n and kernel.outputs[k - n].reduce is not None:
+            if k >= n and not kernel.outputs[k - n].stored:
                 assert array.shape == kept, f"reduced output {k - n} has shape {array.shape}, not {kept}"
                 own = iter(array.strides)
                 strides.append(tuple(0 if r else next(own) for r in kernel.reduced))
             else:
                 assert k < n or array.shape == shape, f"output {k - n} has shape {array.shape}, not {shape}"
                 strides.append(geometry.aligned_strides(shape, array.shape, array.strides))
-        lanes = Frame.lanes_of(kernel)
-        nest = geometry.nest_of(kernel, shape, strides, self._itemsizes, lanes)
+        strides += [strides[n + j] for j, o in enumerate(kernel.outputs) if o.is_arg]
+        if self.beside:
+            strides.append(_positions(shape, kernel.reduced))
+        nest = self._nest(shape, strides)
         classes = self._classes(nest)
         out_bytes = sum(a.nbytes for a in operands[n:])
         stream = (
@@ -189,40 +215,106 @@ class Compiled:
             and nest.dims[-1].size >= STREAM_ROW
         )
         total_ns = self._element_ns * prod(shape)
-        twin = self._long and total_ns >= TWIN_AT_NS
-        spec = Spec(nest.form, len(nest.dims), classes, self.machine, stream, twin)
+        spec = Spec(
+            nest.form, len(nest.dims), classes, self.machine, stream,
+            twin=self._long and total_ns >= TWIN_AT_NS,
+            partials=nest.partials is not None,
+            ordered=not self.beside or _in_order(nest.dims),
+            vectors=nest.tile[0],
+            high=nest.tile[1],
+            varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form == "contract" else (),
+            packed=tuple(p.operand for p in nest.packs),
+        )  # fmt: skip
+        if nest.form == "columns":
+            spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
         code = native((kernel, spec), lambda name: forms.build(kernel, spec, name))
-        parts = _parts(nest, len(operands), 0.0 if alone else total_ns)
+        parts = _parts(nest, len(strides), 0.0 if alone else total_ns)
         if nest.partials is None:
-            return _Launch(code, parts, None)
-        return self._with_combines(code, parts, nest)
+            return _Launch(code, parts, nest.packs)
+        return self._with_combines(_Launch(code, parts, nest.packs, nest.partials), nest)
+
+    def _nest(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides]) -> Nest:
+        """The loops for a non-empty space."""
+        kernel = self.kernel
+        sizes = (*self._itemsizes, 1) if self.beside else self._itemsizes
+        dims = geometry.simplified(shape, kernel.reduced, strides, len(kernel.inputs) + len(kernel.outputs))
+        if not any(o.reduce for o in kernel.outputs):
+            return geometry.map_nest(dims, sizes)
+        lanes = vector_lanes(kernel, self.machine)
+        found = panels.contraction(kernel, dims, sizes, self.machine, lanes)
+        return found or geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel))
 
     def _classes(self, nest: Nest) -> tuple[str, ...]:
-        classes = [geometry.stride_class(s, w) for s, w in zip(nest.dims[-1].strides, self._itemsizes, strict=True)]
+        inner = nest.dims[-1].strides
+        classes = [geometry.stride_class(s, w) for s, w in zip(inner, self._itemsizes, strict=False)]
         if nest.form == "rows":
-            for j, output in enumerate(self.kernel.outputs):
-                if output.reduce is not None:
-                    classes[len(self.kernel.inputs) + j] = UNIT
+            for k in range(len(self.kernel.inputs), len(classes)):
+                if k >= len(self.kernel.inputs) + len(self.kernel.outputs) or not self._output(k).stored:
+                    classes[k] = UNIT
         return tuple(classes)
 
-    def _with_combines(self, code: Native, parts: tuple[bytes, ...], nest: Nest) -> _Launch:
+    def _output(self, operand: int) -> Output:
+        return self.kernel.outputs[operand - len(self.kernel.inputs)]
+
+    def _with_combines(self, launch: _Launch, nest: Nest) -> _Launch:
         assert nest.partials is not None
         items, count, columns = nest.partials
-        n = len(self.kernel.inputs)
-        combines = []
-        for j, (output, dtype) in enumerate(zip(self.kernel.outputs, self.kernel.out_dtypes, strict=True)):
-            if output.reduce is not None:
-                size = self._itemsizes[n + j]
-                row = columns * size
-                levels = (count - 1).bit_length()
-                geom = struct.pack("<6q", items, count * row, count, row, columns, levels)
-                combines.append((j, _combiner(output.reduce, dtype, self.machine), geom))
+        n, dtypes = len(self.kernel.inputs), self.kernel.dtypes
+        value = n + len(self.kernel.outputs)  # the next operand beside a position
+        geom = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
         sizes = tuple(d.size for d in nest.kept)
-        kept_strides = tuple(tuple(d.strides[n + j] for d in nest.kept) for j in range(len(self.kernel.outputs)))
-        first = combines[0][0]
-        steps = [self._itemsizes[n + first] * int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
-        natural = list(kept_strides[first]) == steps
-        return _Launch(code, parts, nest.partials, tuple(combines), natural, sizes, kept_strides)
+        combines: list[Combine] = []
+        scratch: list[tuple[int, str]] = []
+        for j, output in enumerate(self.kernel.outputs):
+            if output.reduce is None or output.stored:
+                continue
+            reducer = Reducer(output.reduce, dtypes[output.value])
+            operands: tuple[int, ...] = (n + j,)
+            if output.is_arg:
+                operands, value = (value, n + j), value + 1
+            strides = tuple(d.strides[n + j] for d in nest.kept)
+            steps = tuple(self._itemsizes[n + j] * prod(sizes[i + 1 :]) for i in range(len(sizes)))
+            code = _combiner(reducer, self.machine)
+            combines.append(Combine(j, code, operands, geom, sizes, strides, strides == steps))
+            scratch += zip(operands, reducer.dtypes, strict=True)
+        return replace(launch, combines=tuple(combines), scratch=tuple(scratch))
+
+
+def _positions(shape: tuple[int, ...], reduced: Sequence[bool]) -> tuple[int, ...]:
+    """The row-major step along every reduced dim, 0 for kept ones."""
+    steps, step = [0] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        if reduced[d]:
+            steps[d] = step
+            step *= shape[d]
+    return tuple(steps)
+
+
+def _in_order(dims: Sequence[geometry.Dim]) -> bool:
+    """Whether the two innermost loops meet positions in rising order."""
+    down, across = dims[-2], dims[-1]
+    return down.size == 1 or not across.reduced or down.strides[-1] >= across.strides[-1] * across.size
+
+
+def _panel_vectors(kernel: Kernel, spec: Spec, columns: int) -> int:
+    """Vectors of a panel of columns: as many as there are columns for, and registers."""
+    if not is_light(kernel, spec.classes):
+        return 1
+    registers = PANEL_VECTORS // len([o for o in kernel.outputs if o.reduce]) // (2 if beside(kernel) else 1)
+    return max(1, min(registers, -(-columns // vector_lanes(kernel, spec.machine))))
+
+
+def packed(source: Array, pack: Pack) -> Array:
+    """A copy of an input in panels."""
+    target = pool.empty(pack.shape, source.dtype)
+    width = pack.shape[-1]
+    full, rest = divmod(pack.lanes, width)
+    whole = np.lib.stride_tricks.as_strided(source, pack.shape, pack.strides)
+    target[..., :full, :, :] = whole[..., :full, :, :]
+    if rest:
+        target[..., full, :, :rest] = whole[..., full, :, :rest]
+        target[..., full, :, rest:] = 0
+    return target
 
 
 def _parts(nest: Nest, operands: int, total_ns: float) -> tuple[bytes, ...]:
@@ -252,9 +344,9 @@ def _words(nest: Nest, operands: int, cut: geometry.Cut, low: int, high: int) ->
     return struct.pack(f"<{len(words)}q", *words)
 
 
-def _combiner(op: str, dtype: str, machine: Machine) -> Native:
-    lanes = max(1, machine.vector_bytes // np.dtype(dtype).itemsize)
-    return native(("combine", op, dtype, lanes), lambda name: combine.build(op, dtype, lanes, name))
+def _combiner(reducer: Reducer, machine: Machine) -> Native:
+    lanes = max(1, machine.vector_bytes // max(np.dtype(t).itemsize for t in reducer.dtypes))
+    return native(("combine", reducer, lanes), lambda name: combine.build(reducer, lanes, name))
 
 
 def is_native(kernel: Kernel) -> bool:
@@ -262,9 +354,17 @@ def is_native(kernel: Kernel) -> bool:
     dtypes = kernel.dtypes
     return (
         all(supports(i.fn, tuple(dtypes[a] for a in i.args), i.dtype) for i in kernel.body)
-        and all(o.reduce is None or supports_reduce(o.reduce, dtypes[o.value]) for o in kernel.outputs)
+        and all(_is_native_output(o, dtypes[o.value]) for o in kernel.outputs)
         and all(supports("positive" if t != "bool" else "absolute", (t,), t) for t in kernel.inputs + kernel.params)
     )
+
+
+def _is_native_output(output: Output, dtype: str) -> bool:
+    if output.reduce is None:
+        return True
+    if output.key is not None or output.scan:
+        return False
+    return supports_arg(output.reduce, dtype) if output.is_arg else supports_reduce(output.reduce, dtype)
 
 
 @lru_cache(maxsize=4096)

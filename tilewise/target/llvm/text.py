@@ -20,6 +20,11 @@ def vtype(ty: str, lanes: int) -> str:
     return ty if lanes == 1 else f"<{lanes} x {ty}>"
 
 
+def iota(lanes: int) -> str:
+    """0, 1, 2, … as the text of i64 lanes."""
+    return f"<{', '.join(f'i64 {i}' for i in range(lanes))}>"
+
+
 def literal(ty: str, value: Number) -> str:
     """The text of a scalar constant, floats by their bits."""
     if ty == "i1":

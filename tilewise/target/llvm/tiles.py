@@ -11,6 +11,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from tilewise.target import threads
 from tilewise.target.llvm.build import Native
 from tilewise.target.llvm.drive import CALL_WORDS, address, drive
 from tilewise.target.llvm.frame import DATA_OFFSET
-from tilewise.target.llvm.launch import Compiled, compile
+from tilewise.target.llvm.geometry import Pack
+from tilewise.target.llvm.launch import Compiled, compile, packed
 
 Array = np.ndarray[Any, Any]
 
@@ -72,38 +74,74 @@ class Scratch:
         return made
 
 
+Pin = Callable[[Ref, Callable[[Array], Array]], Ref]  # another array for a run to be given: a copy of one it is given
+
+
 def calls_of(
-    kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch
+    kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch, pin: Pin
 ) -> list[Call] | None:
     """The native calls of a kernel on one tile; None if there is no native code, or too little scratch."""
     launch = kernel.alone(shape, [r.array for r in refs])
     if launch is None:
         return None
-    formats = tuple(zip(params, kernel.kernel.params, strict=True))
     n = len(kernel.kernel.inputs)
-    targets = list(refs)
-    after: list[Call] = []
-    for j, code, geometry in launch.combines:
-        assert launch.partials is not None
-        out = refs[n + j]
-        partial = scratch.array(launch.partials, out.array.dtype)
-        if partial is None:
+    operands = [*refs, *[refs[0]] * kernel.beside]
+    before: list[Call] = []
+    for pack in launch.packs:
+        ref = refs[pack.operand]
+        if ref.slot is not None and not ref.step:
+            operands[pack.operand] = pin(ref, partial(packed, pack=pack))
+            continue
+        made = _packed(ref, pack, scratch, pin)
+        if made is None:
             return None
-        targets[n + j] = Ref(partial)
-        after.append(Call(code, (Ref(partial),), (), geometry))
-        seen = np.lib.stride_tricks.as_strided(out.array, launch.kept_shape, launch.kept_strides[j])
-        result = Ref(partial[:, 0, :].reshape(launch.kept_shape))
-        copy = calls_of(
-            _copy(out.array.dtype.name, result.array.ndim), launch.kept_shape, [result, out.of(seen)], (), scratch
-        )
+        operands[pack.operand], calls = made
+        before += calls
+    for k, dtype in launch.scratch:
+        assert launch.partials is not None
+        array = scratch.array(launch.partials, dtype)
+        if array is None:
+            return None
+        operands[k] = Ref(array)
+    formats = tuple(zip(params, kernel.kernel.params, strict=True))
+    work = [Call(launch.code, tuple(operands), formats, g) for g in launch.parts]
+    for combine in launch.combines:
+        out, found = refs[n + combine.output], operands[n + combine.output].array
+        work.append(Call(combine.code, tuple(operands[k] for k in combine.operands), (), combine.geom))
+        seen = np.lib.stride_tricks.as_strided(out.array, combine.shape, combine.strides)
+        copy = _copied(Ref(found[:, 0, :].reshape(combine.shape)), out.of(seen), scratch, pin)
         if copy is None:
             return None
-        after += copy
-    return [*(Call(launch.code, tuple(targets), formats, g) for g in launch.parts), *after]
+        work += copy
+    return before + work
 
 
-def _copy(dtype: str, rank: int) -> Compiled:
-    return compile(Kernel((dtype,), (), (), (Output(0),), (False,) * rank))
+def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list[Call]] | None:
+    """An input that changes from tile to tile, copied into panels each time (beyond the last lane lies anything)."""
+    target = scratch.array(pack.shape, ref.array.dtype)
+    if target is None:
+        return None
+    width = pack.shape[-1]
+    full, rest = divmod(pack.lanes, width)
+    whole = np.lib.stride_tricks.as_strided(ref.array, pack.shape, pack.strides)
+    calls: list[Call] = []
+    for part in (
+        (..., slice(0, full), slice(None), slice(None)),
+        (..., slice(full, full + 1), slice(None), slice(rest)),
+    ):
+        if whole[part].size:
+            some = _copied(ref.of(whole[part]), Ref(target[part]), scratch, pin)
+            if some is None:
+                return None
+            calls += some
+    return Ref(target), calls
+
+
+def _copied(source: Ref, target: Ref, scratch: Scratch, pin: Pin) -> list[Call] | None:
+    """The calls that copy one operand to another of the same shape."""
+    dtype, shape = target.array.dtype.name, target.array.shape
+    copy = compile(Kernel((dtype,), (), (), (Output(0),), (False,) * len(shape)))
+    return calls_of(copy, shape, [source, target], (), scratch, pin)
 
 
 class Table:

@@ -1,0 +1,90 @@
+"""Passes that share their tiles: the same results as NumPy's, whatever the tile and the threads; which passes share."""
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.array.program import program_of
+from tilewise.plan.steps import Call, Pass, Tiled, passes
+
+PROGRAMS = {
+    "softmax": lambda np, X: np.exp(X - X.max(1, keepdims=True)) / np.exp(X - X.max(1, keepdims=True)).sum(1)[:, None],
+    "layer norm": lambda np, X: (X - X.mean(-1, keepdims=True)) / np.sqrt(X.var(-1, keepdims=True) + 1e-5),
+    "standardise": lambda np, X: (X - X.mean(0)) / (X.std(0) + 1),
+    "sums along both axes": lambda np, X: (X.sum(0), X.sum(1), (X * X).sum()),
+    "there and back": lambda np, X: X.T @ (X @ np.arange(X.shape[1], dtype=X.dtype)),
+    "transposed": lambda np, X: (X.T * 2).sum(0) + 1,
+    "least of rows, then greatest of columns": lambda np, X: (X - X.min(1)[:, None]).max(0),
+    "dot products": lambda np, X: (X[:, 0] @ X[:, -1], X[:, 0] @ X[:, 0], (X[:, 1] - X[:, 0]).sum()),
+    "backwards": lambda np, X: (X[::-1].sum(1)[:, None] * X[::-1]).sum(0),
+    "distances": lambda np, X: ((X[:, None, :] - X[:5]) ** 2).sum(-1).min(1),
+    "nearest": lambda np, X: ((X[:, None, :] - X[:5]) ** 2).sum(-1).argmin(1),
+    "any and all": lambda np, X: ((X > 0).any(1).sum(), (X > 0).all(0)),
+    "wanted on the way": lambda np, X: (lambda s: (s, np.exp(-abs(s)) + 1, (s * s).sum()))(X.sum(1)),
+}
+SHAPES = [(1000, 50), (37, 3), (5000, 7), (3, 2), (64, 64), (1, 4)]
+
+
+def run(program, X):
+    made = program(tw, tw.asarray(X))
+    return tw.compute(*made) if isinstance(made, tuple) else (made.compute(),)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_every_tile_gives_numpys_values(name, dtype):
+    rng = np.random.default_rng(1)
+    for shape in SHAPES:
+        X = rng.integers(-8, 9, size=shape).astype(dtype)
+        want = PROGRAMS[name](np, X)
+        want = want if isinstance(want, tuple) else (want,)
+        tolerance = 2e-5 if dtype == "f4" else 1e-12
+        for tile in (1, 7, 64, None):
+            with tw.config(eager_bytes=0, tile=tile):
+                found = run(PROGRAMS[name], X)
+            for a, b in zip(want, found, strict=True):
+                assert np.asarray(a).dtype == b.dtype and np.shape(a) == b.shape
+                np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance, err_msg=f"{shape} tile {tile}")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_threads_change_no_bit(name):
+    X = np.random.default_rng(2).normal(size=(20_000, 13))
+    results = []
+    for threads in (1, 2, 5):
+        with tw.config(eager_bytes=0, threads=threads):
+            results.append(run(PROGRAMS[name], X))
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+def steps(program, X):
+    """The kinds of steps that a program takes."""
+    with tw.config(eager_bytes=0):
+        made = program(tw, tw.asarray(X))
+        plan, *_ = program_of(list(made) if isinstance(made, tuple) else [made]).plan(None)
+    return [s for s in plan.steps if isinstance(s, Pass | Tiled | Call)]
+
+
+def test_a_matrix_used_from_both_sides_is_read_once():
+    def gradient(np, X):
+        w, y = np.asarray([0.5] * 50), np.asarray([1.0, 0.0] * 1500)
+        return X.T @ (1 / (1 + np.exp(-(X @ w))) - y)
+
+    (step,) = steps(gradient, np.ones((3000, 50)))
+    assert isinstance(step, Tiled) and len(passes(step)) == 3 and len(step.outs) == 1
+
+
+def test_a_sum_over_tiles_ends_a_pass():
+    kinds = steps(PROGRAMS["standardise"], np.ones((3000, 50)))
+    assert len(kinds) == 3  # the mean, the deviation, the result
+
+
+def test_large_sums_are_not_kept_several_times():
+    """X.T @ X of a wide matrix: one result, not one per chunk of tiles."""
+    X = np.arange(12.0).reshape(3, 4).repeat(400, 1)
+    with tw.config(eager_bytes=0):
+        a = tw.asarray(X)
+        found = ((a * 2).sum(0) + (a + 1).sum(0)).compute()
+    np.testing.assert_array_equal(found, (X * 2).sum(0) + (X + 1).sum(0))

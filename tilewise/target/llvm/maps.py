@@ -1,0 +1,46 @@
+"""The `map` form: every output is stored. geom adds nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewise.target.llvm.control import minimum
+from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
+from tilewise.target.llvm.text import Val
+from tilewise.target.llvm.walk import UNROLL, nest, row, store_plain, whole
+
+
+def emit(frame: Frame) -> None:
+    """for outer: for column: store."""
+    wide = UNROLL * frame.lanes
+
+    def inside(pointers: list[str]) -> None:
+        fixed = frame.uniform(pointers)
+
+        def point(column: str, lanes: int, mask: Val | None, *, stream: bool = False) -> None:
+            values = frame.values(pointers, column, fixed, lanes, mask)
+            store_plain(frame, values, pointers, column, mask, stream=stream)
+
+        start, stop = "0", frame.sizes[-1]
+        if frame.spec.stream:
+            # Plain code up to aligned memory (all of the row, if the outputs are never aligned together).
+            start = _aligned(frame, pointers)
+            row(frame, "0", start, point, wide=0)
+            start = whole(frame.fn, start, stop, wide, lambda c, lanes, m: point(c, lanes, m, stream=True))
+        row(frame, start, stop, point, wide=0 if frame.spec.stream else wide)
+
+    nest(frame, frame.spec.rank - 1, inside)
+
+
+def _aligned(frame: Frame, pointers: list[str]) -> str:
+    """The first column where every output is aligned for streaming; the end of the row if there is none."""
+    fn, stop = frame.fn, frame.sizes[-1]
+    outs = [fn.let(f"ptrtoint ptr {p} to i64") for p in pointers[frame.n_inputs :]]
+    size = np.dtype(frame.dtypes[-1]).itemsize
+    missing = fn.let(f"and i64 {fn.let(f'sub i64 0, {outs[0]}')}, {STREAM_ALIGN - 1}")
+    apart = fn.let(f"and i64 {missing}, {size - 1}")
+    for other in outs[1:]:
+        differ = fn.let(f"and i64 {fn.let(f'xor i64 {outs[0]}, {other}')}, {STREAM_ALIGN - 1}")
+        apart = fn.let(f"or i64 {apart}, {differ}")
+    head = minimum(fn, fn.let(f"udiv i64 {missing}, {size}"), stop)
+    return fn.let(f"select i1 {fn.let(f'icmp eq i64 {apart}, 0')}, i64 {head}, i64 {stop}")

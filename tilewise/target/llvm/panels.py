@@ -1,0 +1,98 @@
+"""Register tiles of contractions. In: a kernel, its dims, the lanes of a vector. Out: a "contract" `Nest`, or None.
+
+A contraction has a reduced dim and two kept dims such that some input lacks the one and some input lacks the other. The
+lanes go along the kept dim in which the outputs are contiguous; inputs that change along the lanes but not along the
+other dim are packed into panels, unless few points would use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tilewise.kernel.loops import REDUCTIONS, Kernel
+from tilewise.target.llvm.frame import HEAVY, LIGHT_BODY, Machine
+from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack, with_partials
+
+ACCUMULATORS = {64: 16, 32: 8, 16: 8, 0: 4}  # registers for them, by the bytes of a vector
+MAX_HIGH = 8
+MIN_LANES = 4  # a shorter dim leaves most lanes empty
+PACK_AT = 16  # points that use a packed operand, at least
+BLOCK_BYTES = 256 << 10  # of the operands of the unrolled dim, kept in the L2 cache over all panels
+
+
+def contraction(
+    kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int], machine: Machine, lanes: int
+) -> Nest | None:
+    """The register tiles of a kernel, if it is a contraction."""
+    if not all(o.reduce in REDUCTIONS and not o.scan and o.key is None for o in kernel.outputs):
+        return None
+    if len(kernel.body) > LIGHT_BODY or any(i.fn in HEAVY for i in kernel.body):
+        return None
+    chosen = _dims(kernel, dims, itemsizes)
+    if chosen is None:
+        return None
+    unrolled, step, across = chosen
+    n = len(kernel.inputs)
+    outer = [d for d in dims if not any(d is t for t in chosen)]
+    outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
+    vectors = min(4, -(-across.size // lanes)) if lanes > 1 else 1  # one lane has no mask
+    high = max(1, min(MAX_HIGH, unrolled.size, ACCUMULATORS[machine.vector_bytes] // (vectors * len(kernel.outputs))))
+    width = vectors * lanes
+    count = -(-across.size // width)
+    packs = []
+    for k in range(n):
+        if across.strides[k] and not unrolled.strides[k] and step.strides[k]:
+            direct = across.strides[k] == itemsizes[k] and machine.masked
+            if not direct or unrolled.size >= PACK_AT:
+                packs.append(_pack(k, outer, step, across, (count, width)))
+    row_bytes = sum(step.size * w for s, w in zip(unrolled.strides[:n], itemsizes, strict=False) if s)
+    block = max(1, BLOCK_BYTES // row_bytes // high) * high
+    packed = {p.operand: p for p in packs}
+    loops = tuple(_repacked(d, packed, outer, chosen, itemsizes) for d in (*outer, *chosen))
+    at = len(outer)
+    cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]
+    cuts += [Cut(unrolled.size, 4 * high, dim=at), Cut(count, 1, extra=0)]
+    nest = Nest("contract", loops, (0, count, block), tuple(cuts), packs=tuple(packs), tile=(vectors, high))
+    return with_partials(kernel, nest, at, (unrolled.size, 1, across.size), itemsizes)
+
+
+def _dims(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int]) -> tuple[Dim, Dim, Dim] | None:
+    """The dims for unrolling, steps and lanes."""
+    n = len(kernel.inputs)
+    kept, reduced = [d for d in dims if not d.reduced], [d for d in dims if d.reduced]
+    if len(kept) < 2 or not reduced:
+        return None
+    across = min(kept, key=lambda d: abs(d.strides[n]))
+    if across.size < MIN_LANES:
+        return None
+
+    def foreign(d: Dim) -> bool:
+        pairs = list(zip(across.strides[:n], d.strides[:n], strict=True))
+        both = [a == w for (a, u), w in zip(pairs, itemsizes, strict=False) if a and u]
+        return any(a and not u for a, u in pairs) and any(u and not a for a, u in pairs) and all(both)
+
+    others = [d for d in kept if d is not across and foreign(d)]
+    if not others:
+        return None
+    return max(others, key=lambda d: d.size), max(reduced, key=lambda d: d.size), across
+
+
+def _pack(k: int, outer: Sequence[Dim], step: Dim, across: Dim, panels: tuple[int, int]) -> Pack:
+    count, width = panels
+    further = [d for d in outer if d.strides[k]]
+    shape = (*(d.size for d in further), count, step.size, width)
+    lane = across.strides[k]
+    return Pack(k, shape, (*(d.strides[k] for d in further), width * lane, step.strides[k], lane), across.size)
+
+
+def _repacked(
+    dim: Dim, packed: dict[int, Pack], outer: Sequence[Dim], tile: tuple[Dim, Dim, Dim], itemsizes: Sequence[int]
+) -> Dim:
+    """A dim with the strides of the packed copies."""
+    strides = list(dim.strides)
+    for k, pack in packed.items():
+        further = [d for d in outer if d.strides[k]]
+        axis = {id(tile[1]): -2, id(tile[2]): -1, **{id(d): i for i, d in enumerate(further)}}.get(id(dim))
+        strides[k] = 0 if axis is None else prod(pack.shape[axis:][1:]) * itemsizes[k]
+    return Dim(dim.size, dim.reduced, tuple(strides))
