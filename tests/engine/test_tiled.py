@@ -77,8 +77,8 @@ def test_a_matrix_used_from_both_sides_is_read_once():
 
 
 def test_a_sum_over_tiles_ends_a_pass():
-    kinds = steps(PROGRAMS["standardise"], np.ones((3000, 50)))
-    assert len(kinds) == 3  # the mean, the deviation, the result
+    over = [s for s in steps(PROGRAMS["standardise"], np.ones((3000, 50))) if 0 in s.inputs]
+    assert len(over) == 3  # the mean, the deviation, the result
 
 
 def test_large_sums_are_not_kept_several_times():

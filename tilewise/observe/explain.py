@@ -31,8 +31,8 @@ from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
 from tilewise.ops.regroup import Traffic
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
-from tilewise.plan.predict import step_seconds
-from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, reads
+from tilewise.plan.predict import seen_bytes, step_seconds
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes
 from tilewise.plan.steps import members as all_members
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
@@ -131,7 +131,7 @@ class Plan:
                 rows = self.moved[step.pos]
                 allocated += 0 if all(r.kind == Kind.TRIM for r in rows) else made
             elif not isinstance(step, View):
-                read += sum(self._all_bytes(x) for x in _read(step))
+                read += seen_bytes(step, self._specs, self._all_bytes)[0]
                 written += made
                 allocated += made - sum(self._all_bytes(x) for x in _in_place(step))
         return Totals(read, written, allocated, self.network_bytes)
@@ -248,8 +248,7 @@ class Plan:
                 shape = specs[step.space].shape  # the part that is written
             else:
                 space = step.space
-        read = 0 if kind == "view" else sum(self._bytes(x) for x in _read(step))
-        written = 0 if kind == "view" else sum(self._bytes(x) for x in made)
+        read, written = (0, 0) if kind == "view" else seen_bytes(step, specs, self._bytes)
         return StepRow(
             kind,
             tuple(specs[m].op.label() for m in members),
@@ -374,11 +373,6 @@ def _sites(specs: Sequence[Spec]) -> list[Site | None]:
             if specs[x].site is None and sites[pos] is not None:
                 sites[x] = sites[pos]  # of several users, the first
     return sites
-
-
-def _read(step: Step) -> tuple[int, ...]:
-    """What a step reads that is not a number it is given."""
-    return step.inputs if isinstance(step, Pass) else reads(step)
 
 
 def _in_place(step: Step) -> list[int]:

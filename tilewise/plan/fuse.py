@@ -308,7 +308,6 @@ class _Fuser:
         return all(self.map[u] or self.red[u] for u in self.users[i])
 
     def _place(self, i: int, groups: list[_Group]) -> None:
-        op = self.nodes[i].op
         value = self.root_of_write.get(i)
         top = self.ins[i][0] if self.red[i] else value if value is not None else i
         axes = reduced_axes(self.nodes[i]) if self.red[i] else None

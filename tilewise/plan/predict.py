@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from tilewise.cost.model import Machine, op_seconds
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, local_dims
 from tilewise.ops.contract import Contract
+from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.mesh import Spec
 from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
+
+
+def seen_bytes(step: Step, specs: Sequence[Spec], size: Callable[[int], int]) -> tuple[int, int]:
+    """Bytes that a step reads and writes; what it sees through several views comes once."""
+    seen: dict[int, int] = {}
+    for x in dict.fromkeys(arrays_read(step)):
+        base = x
+        while isinstance(specs[base].op, Window | Cut | Arrange) and specs[base].inputs:
+            base = specs[base].inputs[0]
+        seen[base] = min(seen.get(base, 0) + size(x), max(size(base), size(x)))
+    return sum(seen.values()), sum(size(x) for x in makes(step))
+
+
+def arrays_read(step: Step) -> tuple[int, ...]:
+    """What a step reads that is not a number it is given."""
+    if isinstance(step, Pass):
+        return step.inputs
+    if isinstance(step, Tiled):
+        walked = {x for p in passes(step) for x in p.inputs}
+        return tuple(x for x in step.inputs if x in walked)
+    return reads(step)
 
 
 def step_seconds(
@@ -24,7 +46,7 @@ def step_seconds(
         shape = specs[pos].shape
         return shape if layouts is None else local_dims(layouts[pos], shape, mesh)
 
-    touched = sum(prod(dims(x)) * specs[x].dtype.itemsize for x in {*reads(step), *makes(step)})
+    touched = sum(seen_bytes(step, specs, lambda x: prod(dims(x)) * specs[x].dtype.itemsize))
     alone = isinstance(step, Call) and not isinstance(specs[step.pos].op, Contract)
     seconds = machine.step_seconds + touched / (machine.numpy_rate if alone else machine.memory_rate)
     if isinstance(step, Pass | Tiled):
