@@ -39,6 +39,8 @@ LEVELS = {
 # Doors that open when first used: LLVM and Ray are large, and Ray is optional.
 LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
+    ("tilewise.target.llvm.build", "tilewise.target.llvm.compiler"),
+    ("tilewise.target.llvm.cpu", "tilewise.target.llvm.compiler"),
     ("tilewise.array.session", "tilewise.engine.ray"),
     ("tilewise.solver.native", "tilewise.solver.llvm"),
 }
