@@ -38,8 +38,8 @@ def described(text: str) -> tuple[str, frozenset[str]]:
 def host() -> tuple[str, frozenset[str]]:
     """The model and features of this CPU."""
     try:
-        with CPUINFO.open() as file:
-            return described(file.read(16384))  # one CPU of perhaps hundreds
+        with CPUINFO.open("rb", buffering=0) as file:
+            return described(file.read(4096).decode())  # one CPU of perhaps hundreds
     except OSError:
         return importlib.import_module("tilewise.target.llvm.compiler").host()  # type: ignore[no-any-return]
 

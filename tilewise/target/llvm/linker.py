@@ -16,6 +16,7 @@ _HEADER = struct.Struct("<4sBB10xHH20xQ10xHHH")  # magic, class, order, type, ma
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QIIq")
+_INT = struct.Struct("<i")
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
 _RELOCATABLE, _X86_64, _UNDEFINED = 1, 62, 0
@@ -68,16 +69,18 @@ class _Image:
                 self._align(align)
                 self.places[index] = len(self.bytes)
                 self.bytes += elf.code[start : start + size]
+        # Where the symbols of the file are; None for those that are elsewhere.
+        self.symbols = [self.places[s[3]] + s[4] if s[3] in self.places else None for s in elf.symbols]
 
     def _align(self, align: int) -> None:
         self.bytes += bytes(-len(self.bytes) % max(align, 1))
 
     def symbol(self, index: int) -> int:
         """Where a symbol of the file is."""
-        section, value = self.elf.symbols[index][3:5]
-        if section not in self.places:
-            raise Unknown(f"a symbol in section {section}")
-        return self.places[section] + int(value)
+        found = self.symbols[index]
+        if found is None:
+            raise Unknown(f"a symbol in section {self.elf.symbols[index][3]}")
+        return found
 
     def outer(self, name: str) -> int:
         """Where the jump to an outer function is; its address follows 8 bytes later."""
@@ -91,17 +94,20 @@ class _Image:
         """Fill in what the code needs to know of where things are."""
         for _, kind, _, _, start, size, _, section, *_ in self.elf.sections:
             if kind == _RELOCATIONS and section in self.places:
-                base = self.places[section]
+                base, symbols, fill = self.places[section], self.symbols, _INT.pack_into
                 for offset, how, symbol, addend in _RELOCATION.iter_unpack(self.elf.code[start : start + size]):
-                    self._one(base + offset, how, symbol, addend)
+                    there, at = symbols[symbol], base + offset
+                    if there is not None and (how == _PC32 or how == _PLT32):  # nearly all
+                        fill(self.bytes, at, there + addend - at)
+                    else:
+                        self._one(at, how, symbol, addend)
 
     def _one(self, at: int, how: int, symbol: int, addend: int) -> None:
         outside = self.elf.symbols[symbol][3] == _UNDEFINED
-        if how in (_PC32, _PLT32):
-            there = self.outer(self.elf.name(symbol)) if outside else self.symbol(symbol)
-            struct.pack_into("<i", self.bytes, at, there + addend - at)
+        if how in (_PC32, _PLT32) and outside:
+            _INT.pack_into(self.bytes, at, self.outer(self.elf.name(symbol)) + addend - at)
         elif how in _GOT_KINDS and outside:
-            struct.pack_into("<i", self.bytes, at, self.outer(self.elf.name(symbol)) + 8 + addend - at)
+            _INT.pack_into(self.bytes, at, self.outer(self.elf.name(symbol)) + 8 + addend - at)
         elif how == _ABS64 and not outside:
             self.absolute.append((at, self.symbol(symbol) + addend))
         else:
