@@ -1,6 +1,6 @@
-"""Native code by LLVM: `compile` a kernel, call it on arrays. In: `Kernel`. Out: `Compiled`. The door to llvmlite.
+"""Native code by LLVM: `compile` a kernel, call it on arrays. In: `Kernel`. Out: `Compiled`.
 
-Load this module only when something is to be compiled; `supports` is also in `kernel/native.py`, without LLVM.
+LLVM itself is loaded by `compiler.py`, when something is to be compiled that is not on disk.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
 from tilewise.target.llvm.launch import Compiled, compile, run
+from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
 
 __all__ = [
     "SCRATCH_BYTES",
     "Compiled",
+    "Listing",
     "Ref",
     "Scratch",
     "Walk",
@@ -21,6 +23,7 @@ __all__ = [
     "compile",
     "compiled_count",
     "identity",
+    "listing",
     "run",
     "supports",
     "supports_reduce",

@@ -1,82 +1,99 @@
-"""IR text to a callable. In: a `Function`. Out: a C function of two byte blocks that runs without the GIL.
+"""What code is made from to a callable. In: a key and a maker of IR. Out: a C function of two byte blocks, without the GIL.
 
-Code is cached in memory by what it was made from; `compiled_count()` counts the modules that were really compiled.
+Code is looked for in memory, on disk, and compiled only then. `compiled_count()` counts the codes this process has
+brought into memory, compiled or from disk. Code stays in memory while someone holds it or it was asked for of late.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
+import os
 import threading
 from collections.abc import Callable, Hashable
-from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
-
-from tilewise.target.llvm.frame import Machine
+from tilewise.config import current
+from tilewise.target.llvm import disk, key, linker
 from tilewise.target.llvm.text import Function
 
 Native = Callable[[bytes, bytes], None]
+Maker = Callable[[str], Function]
+
+CODES = 4096  # held in memory, some 8 to 16 KiB each; launches hold theirs themselves
+ENTRY = "kernel"
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
-_lock = threading.Lock()
-_cache: dict[Hashable, Native] = {}
-_engines: list[Any] = []  # code lives as long as its engine
+_lock = threading.RLock()
+_cache: dict[Hashable, Native] = {}  # the one asked for last is last
 _compiled = 0
+# A fork waits for the compiler, which could not go on in the child.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-@cache
-def _host() -> tuple[str, str, str]:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-@cache
-def host_machine() -> Machine:
-    """The widest vectors of this CPU."""
-    features = llvm.get_host_cpu_features()
-    if all(features.get(f, False) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
-        return Machine(64, masked=True)
-    return Machine(32 if features.get("avx2", False) else 16, masked=False)
+class CompileError(Exception):
+    """Native code that could not be made; the kernel can still be interpreted. The cause is chained."""
 
 
 def compiled_count() -> int:
-    """How many modules this process has compiled."""
+    """How many codes this process has brought into memory."""
     return _compiled
 
 
-def native(key: Hashable, make: Callable[[str], Function]) -> Native:
-    """The code for a key, compiled the first time it is asked for."""
-    found = _cache.get(key)
-    if found is None:
-        with _lock:
-            found = _cache.get(key)
-            if found is None:
-                found = _cache[key] = _compile(make("kernel"))
+def native(what: Hashable, make: Maker, cpu: str = "") -> Native:
+    """The code for a key (and a CPU, "" for this one), made the first time it is asked for. Raises CompileError."""
+    with _lock:
+        found = _cache.pop((what, cpu), None)
+        if found is None:
+            try:
+                found = _made(what, make, cpu)
+            except Exception as error:  # whatever goes wrong in there, the kernel has another way to run
+                raise CompileError(f"{type(error).__name__}: {error}") from error
+        _cache[what, cpu] = found
+        if len(_cache) > CODES:
+            del _cache[next(iter(_cache))]
     return found
 
 
-def _compile(function: Function) -> Native:
+def _made(what: Hashable, make: Maker, cpu: str) -> Native:
+    """Code from disk, or compiled and put there."""
     global _compiled
-    triple, cpu, features = _host()
-    target = llvm.Target.from_triple(triple)
-    # A target machine handed to MCJIT belongs to it and must not be used again.
-    machine = target.create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
-    text = "\n".join(
-        [
-            f'target triple = "{triple}"',
-            f'target datalayout = "{machine.target_data}"',
-            *sorted(function.declares),
-            function.text(),
-            'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }',
-            "!0 = !{i32 1}",
-        ]
-    )
-    module = llvm.parse_assembly(text)
-    module.verify()
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _engines.append(engine)
+    folder = current().cache_dir / "code"
+    try:
+        name = key.name_of(what, cpu)
+    except OSError:  # no sources to tell versions apart by
+        name = ""
+    code = disk.get(folder, name) if name else None
+    made = code is None
+    if code is None:
+        code = _compiler().object_code(make(ENTRY), cpu)
+    result = _loaded(code)
+    if made and name:
+        disk.put(folder, name, code)
+    result.make, result.cpu = make, cpu
     _compiled += 1
-    return _SIGNATURE(engine.get_function_address("kernel"))
+    return result  # type: ignore[no-any-return]
+
+
+def _compiler() -> Any:
+    """LLVM, loaded when something must be compiled (`import llvmlite` takes longer than most programs)."""
+    return importlib.import_module("tilewise.target.llvm.compiler")
+
+
+def _loaded(code: bytes) -> Any:
+    """A function whose memory lives as long as itself."""
+    try:
+        address, owner = linker.linked(code, ENTRY)
+    except linker.Unknown:
+        address, owner = _compiler().linked(code, ENTRY)
+    function: Any = _SIGNATURE(address)
+    function.owner = owner
+    return function
+
+
+def listing(code: Native) -> tuple[str, str]:
+    """The LLVM IR and the assembly of code."""
+    made: Any = code
+    compiler, function = _compiler(), made.make(ENTRY)
+    with _lock:
+        return compiler.text_of(function, made.cpu), compiler.assembly(function, made.cpu)

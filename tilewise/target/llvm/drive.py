@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.control import each
@@ -58,7 +59,10 @@ def build(name: str) -> Function:
 @cache
 def drive() -> Callable[[int, bytes], None]:
     """The function, compiled: of the address of a table, and a range."""
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(address(native("drive", build)))
+    code = native("drive", build)
+    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(address(code))
+    function.code = code  # its memory lives as long as it does
+    return function  # type: ignore[no-any-return]
 
 
 def address(code: Native) -> int:

@@ -46,6 +46,7 @@ class Machine:
 
     vector_bytes: int
     masked: bool
+    cpu: str = ""  # LLVM's name of the CPU whose instructions may be used; "": this one
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ look the result up and only pack addresses. A kernel with an operation that has 
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,13 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.errors import PerformanceWarning, message
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import REDUCTIONS, Kernel, Output
 from tilewise.kernel.native import supports, supports_arg, supports_reduce
 from tilewise.store import pool
 from tilewise.target import threads
 from tilewise.target.llvm import combine, forms, geometry, panels
-from tilewise.target.llvm.build import Native, host_machine, native
+from tilewise.target.llvm.build import CompileError, Native, native
+from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.frame import HEAVY, UNIT, Frame, Machine, Spec, beside, is_light, vector_lanes
 from tilewise.target.llvm.geometry import Nest, Pack
 from tilewise.target.llvm.reducers import Reducer
@@ -45,6 +48,8 @@ _PARAM_FORMAT = {
     "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
     "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q",
 }  # fmt: skip
+
+_causes: set[str] = set()  # of failures that were told of
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,13 @@ class Compiled:
             if not self._native:
                 self._interpret(shape, inputs, params, outs)
                 return
-            launch = self._prepare(shape, operands)
+            try:
+                launch = self._prepare(shape, operands)
+            except CompileError as error:
+                self._native = False
+                _warn(str(error))
+                self._interpret(shape, inputs, params, outs)
+                return
             if len(self._launches) >= GEOMETRIES:
                 self._launches.clear()
             self._launches[key] = launch
@@ -133,7 +144,12 @@ class Compiled:
         """What one thread does for a geometry; None if there is no native code."""
         if not self._native or 0 in shape:
             return None
-        return self._prepare(shape, operands, alone=True)
+        try:
+            return self._prepare(shape, operands, alone=True)
+        except CompileError as error:
+            self._native = False
+            _warn(str(error))
+            return None
 
     def _run_empty(self, outs: Sequence[Array]) -> None:
         """No point is visited: a reduction is its identity, a store has nothing to fill."""
@@ -185,6 +201,10 @@ class Compiled:
                 view = np.lib.stride_tricks.as_strided(out, combine_.shape, combine_.strides)
                 view[...] = result.reshape(combine_.shape)
 
+    def code_for(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Native:
+        """The code that runs over a non-empty space of operands that lie so."""
+        return self._prepare(shape, operands).code
+
     def _prepare(self, shape: tuple[int, ...], operands: Sequence[Array], alone: bool = False) -> _Launch:
         """Loops, code and parts for a geometry."""
         kernel = self.kernel
@@ -227,7 +247,7 @@ class Compiled:
         )  # fmt: skip
         if nest.form == "columns":
             spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
-        code = native((kernel, spec), lambda name: forms.build(kernel, spec, name))
+        code = native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
         parts = _parts(nest, len(strides), 0.0 if alone else total_ns)
         if nest.partials is None:
             return _Launch(code, parts, nest.packs)
@@ -346,7 +366,15 @@ def _words(nest: Nest, operands: int, cut: geometry.Cut, low: int, high: int) ->
 
 def _combiner(reducer: Reducer, machine: Machine) -> Native:
     lanes = max(1, machine.vector_bytes // max(np.dtype(t).itemsize for t in reducer.dtypes))
-    return native(("combine", reducer, lanes), lambda name: combine.build(reducer, lanes, name))
+    return native(("combine", reducer, lanes), lambda name: combine.build(reducer, lanes, name), machine.cpu)
+
+
+def _warn(cause: str) -> None:
+    """Say once what kept the compiler from working."""
+    if cause not in _causes:
+        _causes.add(cause)
+        what = f"a kernel runs on NumPy, because it could not be compiled: {cause}"
+        warnings.warn(message(what), PerformanceWarning, stacklevel=3)
 
 
 def is_native(kernel: Kernel) -> bool:
@@ -369,11 +397,8 @@ def _is_native_output(output: Output, dtype: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def compile(kernel: Kernel, vector_bytes: int | None = None) -> Compiled:
-    """The callable of a kernel; `vector_bytes` forces narrower vectors (32, 16; 0 for scalar code)."""
-    machine = host_machine()
-    if vector_bytes is not None:
-        machine = Machine(vector_bytes, masked=machine.masked and vector_bytes == machine.vector_bytes)
-    return Compiled(kernel, machine)
+    """The callable of a kernel; `vector_bytes` forces a lesser CPU's vectors and instructions (0: scalar code)."""
+    return Compiled(kernel, host_machine() if vector_bytes is None else level(vector_bytes))
 
 
 def run(

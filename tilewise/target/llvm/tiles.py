@@ -152,6 +152,7 @@ class Table:
         self._slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
         self._places: list[tuple[int, int]] = []  # words that hold an address in scratch
         self.params: list[tuple[int, int, str]] = []  # words that hold a number: its position and dtype
+        self._codes = [call.code for call in calls]  # their memory lives as long as they do
         base = layout.memory.ctypes.data
         words = [len(calls), *[0] * (CALL_WORDS * len(calls))]
         for c, call in enumerate(calls):
