@@ -55,9 +55,9 @@ def awkward(dtype: str, seed: int = 0) -> Array:
     return np.concatenate([np.array(edges, kind), rng.integers(info.min, info.max, 9, dtype=kind, endpoint=True)])
 
 
-def pairs(dtype: str) -> tuple[Array, Array]:
+def pairs(dtype: str, other: str | None = None) -> tuple[Array, Array]:
     """Every awkward value with every other."""
-    a, b = np.meshgrid(awkward(dtype), awkward(dtype))
+    a, b = np.meshgrid(awkward(dtype), awkward(other or dtype))
     return a.ravel().copy(), b.ravel().copy()
 
 

@@ -41,6 +41,7 @@ class Function:
         self.lines: list[str] = []
         self.block = "entry"
         self.declares: set[str] = set()
+        self.helpers: dict[str, str] = {}  # whole functions that this one calls, by name
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
@@ -70,8 +71,8 @@ class Function:
         self.block = name
 
     def text(self) -> str:
-        """The whole function."""
-        return "\n".join([self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
+        """The whole function, after those it calls."""
+        return "\n".join([*self.helpers.values(), self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
 
 
 @dataclass(frozen=True, eq=False)
