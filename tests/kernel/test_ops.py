@@ -15,7 +15,13 @@ from tilewise.target import llvm
 from tilewise.target.llvm.scalar import MATH
 
 ROWS = sorted(native._SUPPORTED)
-EXACT = [row for row in ROWS if (row[0] not in MATH or row[1][0] in native.INTS) and row[0] != "cast"]
+NOT_EXACT = [("absolute", (t,)) for t in native.COMPLEX]
+# Of a complex number's absolute value only 2 ulp are promised (below).
+EXACT = [
+    row
+    for row in ROWS
+    if row[:2] not in NOT_EXACT and (row[0] not in MATH or row[1][0] in native.INTS) and row[0] != "cast"
+]
 CASTS = [row for row in ROWS if row[0] == "cast"]
 
 
@@ -54,6 +60,8 @@ def test_like_numpy(fn: str, width: int | None) -> None:
 @pytest.mark.parametrize(("source", "target"), [(row[1][0], row[2]) for row in CASTS])
 def test_cast(source: str, target: str, width: int | None) -> None:
     a = awkward(source)
+    if target == "uint32" and source in native.FLOATS:
+        a = a[np.abs(a.astype(float)) < 2.0**62]  # NumPy's vector and scalar loops differ beyond
     with np.errstate(all="ignore"):
         want = a.astype(target)
     (got,) = call(one_op("cast", (source,), target), a.shape, [a], width=width)

@@ -15,6 +15,7 @@ from tilewise.kernel.loops import Instr, Kernel, const_value
 
 Scalar = Any  # a Python or NumPy number
 
+
 def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     """One instruction on whole arrays."""
     dtype = np.dtype(instr.dtype)
@@ -25,7 +26,7 @@ def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any,
     if instr.fn == "where":
         return np.where(*args).astype(dtype, copy=False)
     name, _, which = instr.fn.partition(":")
-    if which:  # one of the results of divmod, modf, …
+    if which:  # one of the results of modf
         return np.asarray(scalar(name).call(*args)[int(which)]).astype(dtype, copy=False)
     return np.asarray(scalar(instr.fn).call(*args)).astype(dtype, copy=False)
 

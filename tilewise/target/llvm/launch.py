@@ -7,7 +7,7 @@ look the result up and only pack addresses. A kernel with an operation that has 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -41,7 +41,8 @@ GEOMETRIES = 256  # remembered per kernel
 
 _PARAM_FORMAT = {
     "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
-    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q",
+    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "float16": "e6x", "complex64": "ff",
+    "complex128": "dd",
 }  # fmt: skip
 
 
@@ -67,10 +68,7 @@ class Compiled:
         self._native = is_native(kernel)
         self._launches: dict[Any, _Launch] = {}
         operands = len(kernel.inputs) + len(kernel.outputs)
-        # "<": no padding beyond what the formats say
-        self._pack = struct.Struct(
-            "<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)
-        ).pack
+        self._pack = _packer(operands, kernel.params)
         self._itemsizes = tuple(np.dtype(t).itemsize for t in kernel.inputs + kernel.out_dtypes)
         self._element_ns = max(
             BYTE_NS * sum(self._itemsizes), sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
@@ -217,6 +215,22 @@ class Compiled:
         steps = [self._itemsizes[n + first] * int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
         natural = list(kept_strides[first]) == steps
         return _Launch(code, parts, nest.partials, tuple(combines), natural, sizes, kept_strides)
+
+
+def _packer(operands: int, params: tuple[str, ...]) -> Callable[..., bytes]:
+    """The words of a call: addresses of the operands, then the params."""
+    # "<": no padding beyond what the formats say
+    pack = struct.Struct("<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in params)).pack
+    if not any(t.startswith("complex") for t in params):
+        return pack
+
+    def in_parts(*values: Any) -> bytes:
+        flat = list(values[:operands])
+        for value, dtype in zip(values[operands:], params, strict=True):
+            flat += [value.real, value.imag] if dtype.startswith("complex") else [value]
+        return pack(*flat)
+
+    return in_parts
 
 
 def _parts(nest: Nest, operands: int, total_ns: float) -> tuple[bytes, ...]:

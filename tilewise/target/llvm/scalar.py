@@ -11,11 +11,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tilewise.target.llvm import elementary, floats, gamma, hyperbolic, integer, power, roots, special, trig
-from tilewise.target.llvm.text import BITS, Val
+from tilewise.target.llvm import (
+    complexes,
+    elementary,
+    floats,
+    gamma,
+    half,
+    hyperbolic,
+    integer,
+    power,
+    roots,
+    special,
+    trig,
+)
+from tilewise.target.llvm.text import BITS, Val, pair
 
 IR_TYPE = {
-    "float64": "double", "float32": "float", "bool": "i1",
+    "float64": "double", "float32": "float", "bool": "i1", "float16": "float", "complex128": "c128",
+    "complex64": "c64",
     **{f"{u}int{n}": f"i{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
 }  # fmt: skip
 
@@ -44,8 +57,14 @@ def is_signed(dtype: str) -> bool:
     return dtype.startswith("int")
 
 
+def is_complex(dtype: str) -> bool:
+    return dtype.startswith("complex")
+
+
 def truth(dtype: str, a: Val) -> Val:
     """a != 0 (a NaN is true)."""
+    if is_complex(dtype):
+        return complexes.truth(a)
     if dtype == "bool":
         return a
     return a.cmp("une" if is_float(dtype) else "ne", 0)
@@ -68,8 +87,9 @@ def _compare_signs(fn: str, dtypes: tuple[str, ...], args: list[Val]) -> Val:
 
 
 def extreme(dtype: str, a: Val, b: Val, *, less: bool, skip_nan: bool) -> Val:
-    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do."""
-    first = compare("less" if less else "greater", dtype, a, b).select(a, b)
+    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do (its loop for halves: the first)."""
+    word = ("less" if less else "greater") + ("_equal" if dtype == "float16" else "")
+    first = compare(word, dtype, a, b).select(a, b)
     if not is_float(dtype):
         return first
     # The comparison is false with a NaN and takes b: right unless a (propagating) or b (skipping) is the NaN.
@@ -102,9 +122,10 @@ def _reciprocal(dtype: str, a: Val) -> Val:
     return 1.0 / a if is_float(dtype) else cast("float64", dtype, 1.0 / cast(dtype, "float64", a))
 
 
-def _scaled(factor: float) -> Rule:
-    """Times a constant of the operand's own precision."""
-    return lambda t, a: a * (factor if t == "float64" else float(np.float32(factor)))
+def _scaled(per: float, of: float) -> Rule:
+    """Times a quotient that is computed in the operand's own precision."""
+    single = float(np.float32(per) / np.float32(of))
+    return lambda t, a: a * (per / of if t == "float64" else single)
 
 
 def _ints_have(value: bool, rule: Rule) -> Rule:
@@ -122,7 +143,7 @@ def _bool_or(op: str, otherwise: Rule) -> Rule:
     return lambda t, a, b: a.op(op, b) if t == "bool" else otherwise(t, a, b)
 
 
-RULES: dict[str, Rule] = {
+_REAL: dict[str, Rule] = {
     "add": _bool_or("or", lambda t, a, b: a + b),
     "subtract": lambda t, a, b: a - b,
     "multiply": _bool_or("and", lambda t, a, b: a * b),
@@ -162,16 +183,14 @@ RULES: dict[str, Rule] = {
     "fabs": lambda t, a: a.intrinsic("fabs"),
     "conjugate": lambda t, a: a,
     "fmod": lambda t, a, b: floats.fmod(a, b) if is_float(t) else integer.fmod(is_signed(t), a, b),
-    "divmod:0": _floor_divide,
-    "divmod:1": _remainder,
     "modf:0": lambda t, a: floats.fraction(a),
     "modf:1": lambda t, a: a.intrinsic("trunc"),
     "heaviside": lambda t, a, b: floats.heaviside(a, b),
     "ldexp": lambda t, a, b: floats.ldexp(a, b),
     "nextafter": lambda t, a, b: floats.nextafter(a, b),
     "spacing": lambda t, a: floats.spacing(a),
-    **dict.fromkeys(("deg2rad", "radians"), _scaled(math.pi / 180.0)),
-    **dict.fromkeys(("rad2deg", "degrees"), _scaled(180.0 / math.pi)),
+    **dict.fromkeys(("deg2rad", "radians"), _scaled(math.pi, 180.0)),
+    **dict.fromkeys(("rad2deg", "degrees"), _scaled(180.0, math.pi)),
     "power": lambda t, a, b: integer.power(a, b),
     "gcd": lambda t, a, b: integer.gcd(is_signed(t), a, b),
     "lcm": lambda t, a, b: integer.lcm(is_signed(t), a, b),
@@ -179,16 +198,49 @@ RULES: dict[str, Rule] = {
 }
 
 
+# What a half gives as float32 is a half: nothing to round.
+_KEEP_HALVES = frozenset(
+    "negative positive absolute fabs conjugate sign minimum maximum fmin fmax copysign floor ceil trunc rint fmod "
+    "heaviside modf:0 modf:1".split()
+)
+
+
+def _of_dtype(name: str, rule: Rule | None) -> Rule:
+    """A rule for every dtype: complex numbers have their own, halves are rounded."""
+
+    def dispatch(dtype: str, *args: Val) -> Val:
+        if is_complex(dtype):
+            return complexes.RULES[name](*args)
+        assert rule is not None
+        result = rule(dtype, *args)
+        return half.rounded(result) if dtype == "float16" and name not in _KEEP_HALVES and result.is_float else result
+
+    return dispatch
+
+
+RULES: dict[str, Rule] = {name: _of_dtype(name, rule) for name, rule in _REAL.items()}
+
+
 def cast(source: str, target: str, a: Val) -> Val:
     """astype, with NumPy's bits."""
     ty = IR_TYPE[target]
+    if is_complex(target):
+        part = "float64" if target == "complex128" else "float32"
+        if not is_complex(source):
+            real = cast(source, part, a)
+            return pair(real, real.const(0.0))
+        from_part = "float64" if source == "complex128" else "float32"
+        re, im = a.parts
+        return pair(cast(from_part, part, re), cast(from_part, part, im))
     if source == target or (not is_float(source) and a.ty == ty):
         return a
     if target == "bool":
         return truth(source, a)
+    if target == "float16":
+        return half.rounded_double(a) if source == "float64" else half.rounded(cast(source, "float32", a))
     if is_float(source):
         if is_float(target):
-            return a.convert("fpext" if target == "float64" else "fptrunc", ty)
+            return a if a.ty == ty else a.convert("fpext" if target == "float64" else "fptrunc", ty)
         return integer.from_float(ty, is_signed(target), a)
     if is_float(target):
         return a.convert("sitofp" if is_signed(source) else "uitofp", ty)
@@ -203,12 +255,15 @@ def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val]) 
         return cast(in_dtypes[0], out_dtype, args[0])
     if fn == "where":
         return args[0].select(args[1], args[2])
+    if fn in _INT_CMP and is_complex(in_dtypes[0]):
+        return complexes.RULES[fn](*args)
     if fn in _INT_CMP:
         return compare(fn, in_dtypes[0], *args) if in_dtypes[0] == in_dtypes[1] else _compare_signs(fn, in_dtypes, args)
     if fn in MATH and is_float(in_dtypes[0]):
         if in_dtypes[0] == "float64":
             return MATH[fn](*args)
-        return MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+        single = MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+        return half.rounded(single) if in_dtypes[0] == "float16" else single
     return RULES[fn](in_dtypes[0], *args)
 
 
