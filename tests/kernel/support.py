@@ -42,11 +42,17 @@ def awkward(dtype: str, seed: int = 0) -> Array:
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return np.array([True, False])
+    if kind.kind == "c":
+        parts = awkward(f"f{kind.itemsize // 2}", seed)[::4]
+        return np.concatenate(
+            [complex_of(*(p.ravel() for p in np.meshgrid(parts, parts))), complex_of(parts, 0 * parts)]
+        )
     if kind.kind == "f":
         info = np.finfo(kind)
         limits = [float(info.tiny), float(info.tiny) / 8, float(info.max), float(info.eps), np.inf, np.nan]
         plain = [0.0, 1.0, 0.5, 1.5, 2.5, 3.0, 7.3, 1e-3, 123.456, 2.0**31, 2.0**31 - 0.5, 2.0**15, 300.7]
-        values = np.array(limits + plain + list(rng.normal(size=9) * 10), kind)
+        with np.errstate(over="ignore"):
+            values = np.array(limits + plain + list(rng.normal(size=9) * 10)).astype(kind)
         return np.concatenate([values, -values])
     info = np.iinfo(kind)
     edges = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 63, 64, 100, info.max, info.max - 1, info.max // 2]
@@ -55,9 +61,16 @@ def awkward(dtype: str, seed: int = 0) -> Array:
     return np.concatenate([np.array(edges, kind), rng.integers(info.min, info.max, 9, dtype=kind, endpoint=True)])
 
 
-def pairs(dtype: str) -> tuple[Array, Array]:
+def complex_of(real: Array, imag: Array) -> Array:
+    """Complex numbers of parts that may be infinite or NaN (arithmetic would mix them)."""
+    out = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    out.real, out.imag = real, imag
+    return out
+
+
+def pairs(dtype: str, other: str | None = None) -> tuple[Array, Array]:
     """Every awkward value with every other."""
-    a, b = np.meshgrid(awkward(dtype), awkward(dtype))
+    a, b = np.meshgrid(awkward(dtype), awkward(other or dtype))
     return a.ravel().copy(), b.ravel().copy()
 
 
@@ -65,6 +78,8 @@ def same_bits(a: Array, b: Array) -> bool:
     """Equal to the last bit; NaNs are equal to each other."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.dtype.kind == "c":
+        return same_bits(a.real, b.real) and same_bits(a.imag, b.imag)
     if a.dtype.kind != "f":
         return bool((a == b).all())
     nan = np.isnan(a)

@@ -11,10 +11,17 @@ import pytest
 from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target import llvm
 from tilewise.target.llvm.scalar import MATH
 
 ROWS = sorted(native._SUPPORTED)
-EXACT = [row for row in ROWS if row[0] not in MATH and row[0] != "cast"]
+NOT_EXACT = [("absolute", (t,)) for t in native.COMPLEX]
+# Of a complex number's absolute value only 2 ulp are promised (below).
+EXACT = [
+    row
+    for row in ROWS
+    if row[:2] not in NOT_EXACT and (row[0] not in MATH or row[1][0] in native.INTS) and row[0] != "cast"
+]
 CASTS = [row for row in ROWS if row[0] == "cast"]
 
 
@@ -33,7 +40,7 @@ def test_like_numpy(fn: str, width: int | None) -> None:
             a, b = pairs(out)
             args = [np.arange(a.size) % 3 == 0, a, b]
         else:
-            args = list(pairs(ins[0])) if len(ins) == 2 else [awkward(ins[0])]
+            args = list(pairs(*ins)) if len(ins) == 2 else [awkward(ins[0])]
         kernel = one_op(fn, ins, out)
         (got,) = call(kernel, args[0].shape, args, width=width)
         (want,) = (np.empty(args[0].shape, out),)
@@ -53,6 +60,8 @@ def test_like_numpy(fn: str, width: int | None) -> None:
 @pytest.mark.parametrize(("source", "target"), [(row[1][0], row[2]) for row in CASTS])
 def test_cast(source: str, target: str, width: int | None) -> None:
     a = awkward(source)
+    if target == "uint32" and source in native.FLOATS:
+        a = a[np.abs(a.astype(float)) < 2.0**62]  # NumPy's vector and scalar loops differ beyond
     with np.errstate(all="ignore"):
         want = a.astype(target)
     (got,) = call(one_op("cast", (source,), target), a.shape, [a], width=width)
@@ -72,9 +81,10 @@ def test_constants_and_params(dtype: str) -> None:
         assert same_bits(param, np.full(values.shape, p, dtype))
 
 
-def test_what_is_not_claimed_is_interpreted() -> None:
+def test_what_is_not_claimed_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = one_op("arctan2", ("float64", "float64"), "float64")
-    assert not native.supports("arctan2", ("float64", "float64"), "float64")
+    monkeypatch.setattr(native, "_SUPPORTED", native._SUPPORTED - {("arctan2", ("float64",) * 2, "float64")})
+    llvm.compile.cache_clear()
     for n in (0, 1, 50, 100_000):
         a, b = np.random.default_rng(0).normal(size=(2, n))
         assert same_bits(call(kernel, (n,), [a, b])[0], np.arctan2(a, b))

@@ -6,16 +6,15 @@ In: a `Kernel`, the space's shape, inputs, params, preallocated outputs. Out: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tilewise.ir.scalar import scalar
 from tilewise.kernel.loops import Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
-
-_erf: Callable[..., Any] = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
@@ -27,9 +26,10 @@ def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any,
         return np.asarray(args[0]).astype(dtype)
     if instr.fn == "where":
         return np.where(*args).astype(dtype, copy=False)
-    if instr.fn == "erf":
-        return np.asarray(_erf(args[0])).astype(dtype)
-    return np.asarray(getattr(np, instr.fn)(*args)).astype(dtype, copy=False)
+    name, _, which = instr.fn.partition(":")
+    if which:  # one of the results of modf
+        return np.asarray(scalar(name).call(*args)[int(which)]).astype(dtype, copy=False)
+    return np.asarray(scalar(instr.fn).call(*args)).astype(dtype, copy=False)
 
 
 def run(

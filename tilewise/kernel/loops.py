@@ -93,12 +93,14 @@ class Kernel:
         return tuple(n for n, r in zip(shape, self.reduced, strict=True) if not r)
 
 
-def const_value(fn: str) -> float | int | bool:
+def const_value(fn: str) -> complex | float | int | bool:
     """The number in a "const:<repr>" function name."""
     text = fn.removeprefix("const:")
     if text in ("True", "False"):
         return text == "True"
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return complex(text)

@@ -7,48 +7,78 @@ from __future__ import annotations
 
 import platform
 
-FLOATS = ("float32", "float64")
+HALF = ("float16",)
+WIDE = ("float32", "float64")  # floats whose bits we take apart
+FLOATS = HALF + WIDE
+COMPLEX = ("complex64", "complex128")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTS
-DTYPES = (*NUMBERS, "bool")
+REALS = (*NUMBERS, "bool")
+DTYPES = REALS + COMPLEX
 
-# fn, number of operands, operand dtypes (all equal), result ("same" or "bool")
+_FUNCTIONS = (
+    "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh "
+    "erf erfc ndtr expit logit gamma gammaln"
+).split()
+
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+# fn, number of operands, operand dtypes (all equal), result ("same" or a dtype)
 _ROWS: tuple[tuple[str, int, tuple[str, ...], str], ...] = (
-    *((f, 2, DTYPES, "same") for f in ("add", "multiply", "minimum", "maximum", "fmin", "fmax")),
-    ("subtract", 2, NUMBERS, "same"),
-    *((f, 2, FLOATS, "same") for f in ("divide", "copysign", "power")),
-    *((f, 2, NUMBERS, "same") for f in ("floor_divide", "remainder")),
-    *((f, 1, NUMBERS, "same") for f in ("negative", "positive", "sign", "square")),
-    ("absolute", 1, DTYPES, "same"),
-    *((f, 1, FLOATS, "same") for f in ("sqrt", "reciprocal", "floor", "ceil", "trunc", "rint")),
-    *((f, 2, DTYPES, "bool") for f in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")),
+    *((f, 2, DTYPES, "same") for f in ("add", "multiply")),
+    *((f, 2, REALS, "same") for f in ("minimum", "maximum", "fmin", "fmax")),
+    ("subtract", 2, NUMBERS + COMPLEX, "same"),
+    ("divide", 2, FLOATS + COMPLEX, "same"),
+    *((f, 2, FLOATS, "same") for f in ("copysign", "heaviside")),
+    ("nextafter", 2, WIDE, "same"),
+    ("power", 2, FLOATS + UNSIGNED, "same"),  # of signed integers it may raise
+    *((f, 2, NUMBERS, "same") for f in ("floor_divide", "remainder", "fmod")),
+    *((f, 1, NUMBERS + COMPLEX, "same") for f in ("negative", "positive", "square", "conjugate")),
+    ("sign", 1, NUMBERS, "same"),
+    ("absolute", 1, REALS, "same"),
+    *((f, 1, FLOATS, "same") for f in ("sqrt", "rint", "fabs", "modf:0", "modf:1")),
+    ("reciprocal", 1, FLOATS + COMPLEX, "same"),
+    ("spacing", 1, WIDE, "same"),
+    *((f, 1, FLOATS, "same") for f in ("deg2rad", "radians", "rad2deg", "degrees")),
+    *((f, 1, REALS, "same") for f in ("floor", "ceil", "trunc")),
+    *((f, 2, DTYPES, "bool") for f in _COMPARISONS),
     *((f, 2, DTYPES, "bool") for f in ("logical_and", "logical_or", "logical_xor")),
     ("logical_not", 1, DTYPES, "bool"),
     *((f, 2, (*INTS, "bool"), "same") for f in ("bitwise_and", "bitwise_or", "bitwise_xor")),
     ("invert", 1, (*INTS, "bool"), "same"),
-    *((f, 2, INTS, "same") for f in ("left_shift", "right_shift")),
-    *((f, 1, FLOATS, "bool") for f in ("isnan", "isinf", "isfinite", "signbit")),
-    *((f, 1, FLOATS, "same") for f in ("exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "sin", "cos", "erf")),
+    *((f, 2, INTS, "same") for f in ("left_shift", "right_shift", "gcd", "lcm")),
+    ("bitwise_count", 1, INTS, "uint8"),
+    *((f, 1, DTYPES, "bool") for f in ("isnan", "isinf", "isfinite")),
+    ("signbit", 1, FLOATS, "bool"),
+    *((f, 1, FLOATS, "same") for f in _FUNCTIONS),
+    *((f, 2, FLOATS, "same") for f in ("arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy")),
+    ("float_power", 2, ("float64",), "same"),
 )
 
-# A float that does not fit converts as the CPU pleases; x86 agrees with NumPy for these, and only there.
-_FLOAT_TO_INT = ("int8", "int16", "int32", "int64", "uint8", "uint16")
+# A float that does not fit converts as the CPU pleases; ours are x86's answers.
 _X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
 def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
     rows = {(fn, (t,) * n, t if out == "same" else out) for fn, n, types, out in _ROWS for t in types}
     rows |= {("where", ("bool", t, t), t) for t in DTYPES}
+    rows |= {("absolute", ("complex64",), "float32"), ("absolute", ("complex128",), "float64")}
     rows |= {("cast", (a,), b) for a in (*INTS, "bool") for b in DTYPES}
-    rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *(_FLOAT_TO_INT if _X86 else ()))}
+    rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *COMPLEX, *(INTS if _X86 else ()))}
+    rows |= {("cast", (a,), b) for a in COMPLEX for b in (*COMPLEX, "bool")}
+    rows |= {("reciprocal", (t,), t) for t in (INTS if _X86 else ())}
+    rows |= {(f, pair, "bool") for f in _COMPARISONS for pair in (("int64", "uint64"), ("uint64", "int64"))}
+    rows |= {("ldexp", (t, n), t) for t in WIDE for n in ("int32", "int64")}
     return frozenset(rows)
 
 
 _SUPPORTED = _table()
 _REDUCTIONS = frozenset(
-    [(op, t) for op in ("add", "multiply", "minimum", "maximum") for t in NUMBERS]
+    [(op, t) for op in ("add", "multiply", "minimum", "maximum") for t in WIDE + INTS]
+    + [(op, t) for op in ("add", "multiply") for t in COMPLEX]
+    + [(op, "float16") for op in ("minimum", "maximum")]  # NumPy adds halves up in float32
     + [(op, "bool") for op in ("logical_or", "logical_and", "minimum", "maximum")]
 )
 

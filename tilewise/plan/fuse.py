@@ -43,7 +43,12 @@ def native_map(node: Node) -> bool:
         return False
     if not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
         return False  # bytes in the other order have the same names
-    return supports(op.fn.name, tuple(x.dtype.name for x in node.inputs), node.dtype.name)
+    return supports(_code(op), tuple(x.dtype.name for x in node.inputs), node.dtype.name)
+
+
+def _code(op: Map) -> str:
+    """The name of a function in a kernel's body; one of several results is named by its number."""
+    return f"{op.fn.name}:{op.which}" if op.fn.nout > 1 else op.fn.name
 
 
 def native_reduce(node: Node) -> bool:
@@ -380,7 +385,7 @@ class _Fuser:
             op = nodes[k].op
             assert isinstance(op, Map)
             number[k] = base + len(body)
-            body.append(Instr(op.fn.name, tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
+            body.append(Instr(_code(op), tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
         outputs = []
         for r, top in zip(g.roots, tops, strict=True):
             op = nodes[r].op

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import struct
 
+from tilewise.target.llvm.pairs import two_sum
 from tilewise.target.llvm.text import Val, fma, polynomial
 
 LOG2E = 1.4426950408889634
 LOG2E_LO = float.fromhex("0x1.777d0ffda0d24p-56")
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 LN2_LO = float.fromhex("0x1.abc9e3b39803fp-56")
+LOG10E, LOG10E_LO = 0.4342944819032518, 1.098319650216765e-17
+LOG10_2, LOG10_2_LO = 0.30102999566383914, 1.42050232272661e-13  # the first has 42 bits: k times it is exact
 # Adding 1.5 * 2**52 rounds to an integer and leaves it in the low bits.
 ROUNDER = 1.5 * 2.0**52
 ONE_BITS = 0x3FF0000000000000
@@ -124,45 +127,60 @@ def normal(x: Val) -> tuple[Val, Val]:
     return tiny.select(x * 2.0**54, x), tiny.select(x.const(54.0), 0.0)
 
 
-def _log(x: Val, to_base_two: bool) -> Val:
+def _in_base(x: Val, per_e: tuple[float, float], per_two: tuple[float, float]) -> Val:
+    """A logarithm of x, by what it is of e and of two (each as a sum of two doubles)."""
     scaled, shift = normal(x)
     f, k = split(scaled)
     kf = k.convert("sitofp", "double") - shift
     half, tail = _log_tail(f)
-    if to_base_two:
-        hi = f - half
-        lo = (f - hi) - half + tail
-        p = hi * LOG2E
-        low = fma(lo, LOG2E, fma(hi, LOG2E_LO, fma(hi, LOG2E, -p)))
-        w = kf + p
-        y = w + (low + ((kf - w) + p))
-    else:
-        y = fma(kf, LN2, f - (half - fma(kf, LN2_LO, tail)))
+    hi = f - half
+    lo = (f - hi) - half + tail
+    p = hi * per_e[0]
+    low = fma(lo, per_e[0], fma(hi, per_e[1], fma(hi, per_e[0], -p)))
+    whole = kf * per_two[0]
+    if per_two[1]:
+        low = fma(kf, per_two[1], low)
+    w = whole + p
+    y = w + (low + ((whole - w) + p))
     y = x.cmp("olt", 0.0).select(x.const(math.nan), y)
     return _finite_log(x, y, x.cmp("oeq", 0.0))
 
 
 def log(x: Val) -> Val:
     """The natural logarithm"""
-    return _log(x, to_base_two=False)
+    scaled, shift = normal(x)
+    f, k = split(scaled)
+    kf = k.convert("sitofp", "double") - shift
+    half, tail = _log_tail(f)
+    y = fma(kf, LN2, f - (half - fma(kf, LN2_LO, tail)))
+    y = x.cmp("olt", 0.0).select(x.const(math.nan), y)
+    return _finite_log(x, y, x.cmp("oeq", 0.0))
 
 
 def log2(x: Val) -> Val:
     """The logarithm to base two"""
-    return _log(x, to_base_two=True)
+    return _in_base(x, (LOG2E, LOG2E_LO), (1.0, 0.0))
+
+
+def log10(x: Val) -> Val:
+    """The logarithm to base ten"""
+    return _in_base(x, (LOG10E, LOG10E_LO), (LOG10_2, LOG10_2_LO))
+
+
+def log_of_sum(u: Val, low: Val, doubled: Val | None = None) -> Val:
+    """log(u + low) for positive normal u and a low part below its last bit; times two where `doubled`."""
+    f, k = split(u)
+    kf = k.convert("sitofp", "double")
+    if doubled is not None:
+        kf = doubled.select(kf + 1.0, kf)
+    half, tail = _log_tail(f)
+    correction = fma(kf, LN2_LO, low / u)
+    return fma(kf, LN2, f - (half - (tail + correction)))
 
 
 def log1p(x: Val) -> Val:
     """log(1 + x), accurate near zero"""
-    u = x + 1.0
-    # What the sum lost, exactly (two-sum), as a relative correction.
-    back = u - x
-    lost = (x - (u - back)) + (1.0 - back)
-    f, k = split(u)
-    kf = k.convert("sitofp", "double")
-    half, tail = _log_tail(f)
-    correction = fma(kf, LN2_LO, lost / u)
-    y = fma(kf, LN2, f - (half - (tail + correction)))
+    y = log_of_sum(*two_sum(x, 1.0))
     # For k = 0 and f = x the formula keeps the sign of zero and the last bit of tiny x.
     y = x.intrinsic("fabs").cmp("olt", 2.0**-54).select(x, y)
     y = x.cmp("olt", -1.0).select(x.const(math.nan), y)

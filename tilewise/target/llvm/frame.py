@@ -12,19 +12,22 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
 from tilewise.kernel.loops import Instr, Kernel, const_value
-from tilewise.target.llvm import scalar
+from tilewise.target.llvm import half, scalar
 from tilewise.target.llvm.scalar import IR_TYPE
-from tilewise.target.llvm.text import Function, Val, iota, vtype
+from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, iota, pair, vtype
 
 UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
 # Functions that cost more than a few instructions: such bodies are not unrolled.
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
+PART = {"complex128": "float64", "complex64": "float32"}  # what complex numbers are pairs of, in memory
+PARAM_WORDS = {"complex128": 2}  # of a param; one for all others
 STREAM_ALIGN = 64  # of a vector stored past the caches
 
 
@@ -83,7 +86,8 @@ class Frame:
         self.sizes = [self.geom(count + d) for d in range(rank)]
         self.strides = [[self.geom(count + rank + k * rank + d) for d in range(rank)] for k in range(count)]
         self.extra_at = count + rank + count * rank
-        self._params = [self._param(arrays + j, t) for j, t in enumerate(kernel.params)]
+        words = [0, *accumulate(PARAM_WORDS.get(t, 1) for t in kernel.params)]
+        self._params = [self._param(arrays + word, t) for word, t in zip(words, kernel.params, strict=False)]
         self._hoisted: dict[tuple[str, int], Val] = {}
         self._uniform = uniform_values(kernel, spec.classes)
 
@@ -108,10 +112,9 @@ class Frame:
 
     def _param(self, slot: int, dtype: str) -> Val:
         at = self.fn.hoist(f"getelementptr i64, ptr %objs, i64 {slot}")
-        name = self.fn.hoist(f"load {memory_type(dtype)}, ptr {at}, align 1")
-        if dtype == "bool":
-            name = self.fn.hoist(f"icmp ne i8 {name}, 0")
-        return Val(self.fn, name, IR_TYPE[dtype], 1)
+        name = self.fn.hoist(f"load {_block(dtype, 1)}, ptr {at}, align 1")
+        with self.fn.in_entry():
+            return _from_memory(self.fn, name, dtype, 1)
 
     def hoisted(self, key: str, scalar_value: Val, lanes: int) -> Val:
         """A scalar of the entry block in every lane, made once."""
@@ -218,13 +221,33 @@ class Frame:
         dtype = self.dtypes[k]
         if self.spec.classes[k] != STRIDED or lanes == 1:
             return load(self.fn, at, dtype, lanes, mask)
-        vec = vtype(memory_type(dtype), lanes)
         where = self.lane_addresses(k, at, lanes)
+        if dtype in PART:
+            return pair(*(self._gather(w, PART[dtype], lanes, mask) for w in self._both(where, dtype, lanes)))
+        return _from_memory(self.fn, self._gather(where, dtype, lanes, mask).name, dtype, lanes)
+
+    def _gather(self, where: str, dtype: str, lanes: int, mask: Val | None) -> Val:
+        """The elements at a vector of pointers, as they are in memory."""
+        element = memory_type(dtype)
+        vec = vtype(element, lanes)
         name = f"llvm.masked.gather.v{lanes}{_suffix(dtype)}.v{lanes}p0"
         self.fn.declares.add(f"declare {vec} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vec})")
         on = mask.text if mask else f"<{lanes} x i1> splat (i1 true)"
         got = self.fn.let(f"call {vec} @{name}(<{lanes} x ptr> {where}, i32 1, {on}, {vec} zeroinitializer)")
-        return _from_memory(self.fn, got, dtype, lanes)
+        return Val(self.fn, got, element, lanes)
+
+    def _scatter(self, where: str, value: Val, mask: Val | None) -> None:
+        """Store lanes at a vector of pointers."""
+        lanes, vec = value.lanes, vtype(value.ty, value.lanes)
+        name = f"llvm.masked.scatter.v{lanes}{SUFFIX.get(value.ty, value.ty)}.v{lanes}p0"
+        self.fn.declares.add(f"declare void @{name}({vec}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
+        on = mask.text if mask else f"<{lanes} x i1> splat (i1 true)"
+        self.fn.do(f"call void @{name}({value.text}, <{lanes} x ptr> {where}, i32 1, {on})")
+
+    def _both(self, where: str, dtype: str, lanes: int) -> tuple[str, str]:
+        """Pointers to the real and to the imaginary parts."""
+        step = np.dtype(dtype).itemsize // 2
+        return where, self.fn.let(f"getelementptr i8, <{lanes} x ptr> {where}, i64 {step}")
 
     def write(self, k: int, at: str, value: Val, mask: Val | None, *, stream: bool = False) -> None:
         """Store operand k's lanes at an address (stream: past the caches, the address is aligned)."""
@@ -235,13 +258,12 @@ class Frame:
         if self.spec.classes[k] != STRIDED or lanes == 1:
             store(self.fn, at, value, dtype, mask)
             return
-        value = _to_memory(value, dtype)
         where = self.lane_addresses(k, at, lanes)
-        name = f"llvm.masked.scatter.v{lanes}{_suffix(dtype)}.v{lanes}p0"
-        vec = vtype(value.ty, lanes)
-        self.fn.declares.add(f"declare void @{name}({vec}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
-        on = mask.text if mask else f"<{lanes} x i1> splat (i1 true)"
-        self.fn.do(f"call void @{name}({value.text}, <{lanes} x ptr> {where}, i32 1, {on})")
+        if dtype in PART:
+            for pointers, part in zip(self._both(where, dtype, lanes), value.parts, strict=True):
+                self._scatter(pointers, part, mask)
+        else:
+            self._scatter(where, _to_memory(value, dtype), mask)
 
     # The body
 
@@ -316,34 +338,57 @@ def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _widest(kernel: Kernel) -> int:
-    return max((np.dtype(t).itemsize for t in kernel.dtypes), default=1)
+    return max((np.dtype(PART.get(t, t)).itemsize for t in kernel.dtypes), default=1)
 
 
 def memory_type(dtype: str) -> str:
     """The type an element has in memory."""
-    return "i8" if dtype == "bool" else IR_TYPE[dtype]
+    if dtype in PART:
+        return vtype(IR_TYPE[dtype], 1)
+    return {"bool": "i8", "float16": "i16"}.get(dtype, IR_TYPE[dtype])
+
+
+def _block(dtype: str, lanes: int) -> str:
+    """The type of contiguous elements in memory: those of complex numbers are twice as many parts."""
+    return vtype(memory_type(PART[dtype]), 2 * lanes) if dtype in PART else vtype(memory_type(dtype), lanes)
 
 
 def _suffix(dtype: str) -> str:
-    return {"float64": "f64", "float32": "f32"}.get(dtype, memory_type(dtype))
+    part = memory_type(PART.get(dtype, dtype))
+    return SUFFIX.get(part, part)
 
 
 def _from_memory(fn: Function, name: str, dtype: str, lanes: int) -> Val:
+    if dtype in PART:
+        return pair(*apart(Val(fn, name, memory_type(PART[dtype]), 2 * lanes)))
     value = Val(fn, name, memory_type(dtype), lanes)
+    if dtype == "float16":
+        return half.from_memory(value)
     return value.cmp("ne", 0) if dtype == "bool" else value
 
 
 def _to_memory(value: Val, dtype: str) -> Val:
+    if dtype in PART:
+        return interleave(*value.parts)
+    if dtype == "float16":
+        return half.to_memory(value)
     return value.convert("zext", "i8") if dtype == "bool" else value
+
+
+def _mask_of(mask: Val, dtype: str) -> tuple[Val, int]:
+    """A mask of elements as one of what they are in memory, and its lanes."""
+    mask = interleave(mask, mask) if dtype in PART else mask
+    return mask, mask.lanes
 
 
 def load(fn: Function, at: str, dtype: str, lanes: int, mask: Val | None = None) -> Val:
     """Contiguous lanes; masked-off lanes are zero and not touched."""
-    vec = vtype(memory_type(dtype), lanes)
+    vec = _block(dtype, lanes)
     if mask is None:
         return _from_memory(fn, fn.let(f"load {vec}, ptr {at}, align 1"), dtype, lanes)
-    name = f"llvm.masked.load.v{lanes}{_suffix(dtype)}.p0"
-    fn.declares.add(f"declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})")
+    mask, count = _mask_of(mask, dtype)
+    name = f"llvm.masked.load.v{count}{_suffix(dtype)}.p0"
+    fn.declares.add(f"declare {vec} @{name}(ptr, i32, <{count} x i1>, {vec})")
     return _from_memory(
         fn, fn.let(f"call {vec} @{name}(ptr {at}, i32 1, {mask.text}, {vec} zeroinitializer)"), dtype, lanes
     )
@@ -355,6 +400,7 @@ def store(fn: Function, at: str, value: Val, dtype: str, mask: Val | None = None
     if mask is None:
         fn.do(f"store {value.text}, ptr {at}, align 1")
         return
-    name = f"llvm.masked.store.v{value.lanes}{_suffix(dtype)}.p0"
-    fn.declares.add(f"declare void @{name}({vtype(value.ty, value.lanes)}, ptr, i32, <{value.lanes} x i1>)")
+    mask, count = _mask_of(mask, dtype)
+    name = f"llvm.masked.store.v{count}{_suffix(dtype)}.p0"
+    fn.declares.add(f"declare void @{name}({vtype(value.ty, count)}, ptr, i32, <{count} x i1>)")
     fn.do(f"call void @{name}({value.text}, ptr {at}, i32 1, {mask.text})")

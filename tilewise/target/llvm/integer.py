@@ -1,11 +1,13 @@
-"""Integer division, shifts and float-to-integer conversion on lanes, with NumPy's answers where C has none.
+"""Integer division, powers, shifts and float-to-integer conversion on lanes, with NumPy's answers where C has none.
 
 In: `Val`s of integers. Out: x // 0 and x % 0 are 0, INT_MIN // -1 wraps, a shift by the width or more shifts all out.
 """
 
 from __future__ import annotations
 
-from tilewise.target.llvm.text import BITS, Val
+from collections.abc import Callable
+
+from tilewise.target.llvm.text import BITS, Val, anywhere, vtype
 
 
 def divmod_(signed: bool, a: Val, b: Val) -> tuple[Val, Val]:
@@ -43,8 +45,90 @@ def shift(opcode: str, a: Val, count: Val) -> Val:
     return inside.select(a.op(opcode, inside.select(count, 0)), 0)
 
 
-def from_float(ty: str, a: Val) -> Val:
-    """Truncation to i32 or i64; what does not fit gives the least integer, as x86 does."""
+def fmod(signed: bool, a: Val, b: Val) -> Val:
+    """The remainder with the sign of a, as C's %."""
+    hole = b.cmp("eq", 0)
+    special = hole | b.cmp("eq", -1) if signed else hole
+    divisor = special.select(a.const(1), b)
+    return special.select(a.const(0), a - _truncated(signed, a, divisor) * divisor)
+
+
+def magnitude(signed: bool, a: Val) -> Val:
+    """|a| as an unsigned integer."""
+    return a.cmp("slt", 0).select(-a, a) if signed else a
+
+
+def count_bits(signed: bool, a: Val) -> Val:
+    """The ones of |a|, as a uint8."""
+    ones = magnitude(signed, a).intrinsic("ctpop")
+    return ones if ones.ty == "i8" else ones.convert("trunc", "i8")
+
+
+def power(a: Val, b: Val) -> Val:
+    """a**b of unsigned integers, wrapping."""
+
+    def turn(result: Val, base: Val, rest: Val) -> list[Val]:
+        odd = (rest & 1).cmp("ne", 0)
+        return [odd.select(result * base, result), base * base, rest.op("lshr", 1)]
+
+    return _while_any(turn, [a.const(1), a, b])[0]
+
+
+def gcd(signed: bool, a: Val, b: Val) -> Val:
+    """The greatest common divisor, by Euclid."""
+
+    def turn(x: Val, y: Val) -> list[Val]:
+        done = y.cmp("eq", 0)
+        divisor = done.select(x.const(1), y)
+        return [done.select(x, y), done.select(y, x - _truncated(False, x, divisor) * divisor)]
+
+    return _while_any(turn, [magnitude(signed, a), magnitude(signed, b)])[0]
+
+
+def lcm(signed: bool, a: Val, b: Val) -> Val:
+    """The least common multiple, wrapping."""
+    divisor = gcd(signed, a, b)
+    none = divisor.cmp("eq", 0)
+    share = _truncated(False, magnitude(signed, a), none.select(divisor.const(1), divisor))
+    return share * magnitude(signed, b)
+
+
+def _while_any(turn: Callable[..., list[Val]], state: list[Val]) -> list[Val]:
+    """Turns of a loop until the last value is zero in all lanes."""
+    fn = state[0].fn
+    head, body, done, before = fn.fresh("while"), fn.fresh("turn"), fn.fresh("done"), fn.block
+    fn.do(f"br label %{head}")
+    fn.label(head)
+    hole = len(fn.lines)
+    turning = [Val(fn, "%" + fn.fresh("w"), v.ty, v.lanes) for v in state]
+    fn.do(f"br {anywhere(turning[-1].cmp('ne', 0)).text}, label %{body}, label %{done}")
+    fn.label(body)
+    after = turn(*turning)
+    last = fn.block
+    fn.do(f"br label %{head}")
+    fn.lines[hole:hole] = [
+        f"  {w.name} = phi {vtype(w.ty, w.lanes)} [ {v.name}, %{before} ], [ {a.name}, %{last} ]"
+        for w, v, a in zip(turning, state, after, strict=True)
+    ]
+    fn.label(done)
+    return turning
+
+
+def from_float(ty: str, signed: bool, a: Val) -> Val:
+    """Truncation as x86 does it; what does not fit gives the least i32 or i64, or wraps."""
+    bits = BITS[ty]
+    if signed and bits == 64:
+        return _signed_from_float("i64", a)
+    if bits == 64:
+        # Above 2**63 without that, and the top bit put back.
+        top = a.cmp("oge", 2.0**63)
+        low = _signed_from_float("i64", top.select(a - 2.0**63, a))
+        return low ^ top.select(low.const(-(1 << 63)), 0)
+    wide = _signed_from_float("i64" if bits == 32 and not signed else "i32", a)
+    return wide if wide.ty == ty else wide.convert("trunc", ty)
+
+
+def _signed_from_float(ty: str, a: Val) -> Val:
     limit = 2.0 ** (BITS[ty] - 1)
     low = a.cmp("oge", -limit) if ty == "i64" or a.ty == "float" else a.cmp("ogt", -limit - 1.0)
     inside = low & a.cmp("olt", limit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -46,7 +46,8 @@ GEOMETRIES = 256  # remembered per kernel
 
 _PARAM_FORMAT = {
     "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
-    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q",
+    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "float16": "e6x", "complex64": "ff",
+    "complex128": "dd",
 }  # fmt: skip
 
 _causes: set[str] = set()  # of failures that were told of
@@ -90,10 +91,7 @@ class Compiled:
         self.beside = len(beside(kernel))
         self._launches: dict[Any, _Launch] = {}
         operands = len(kernel.inputs) + len(kernel.outputs) + len(beside(kernel))
-        # "<": no padding beyond what the formats say
-        self._pack = struct.Struct(
-            "<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)
-        ).pack
+        self._pack = _packer(operands, kernel.params)
         arrays = kernel.inputs + kernel.out_dtypes
         self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
         self._element_ns = max(
@@ -335,6 +333,22 @@ def packed(source: Array, pack: Pack) -> Array:
         target[..., full, :, :rest] = whole[..., full, :, :rest]
         target[..., full, :, rest:] = 0
     return target
+
+
+def _packer(operands: int, params: tuple[str, ...]) -> Callable[..., bytes]:
+    """The words of a call: addresses of the operands, then the params."""
+    # "<": no padding beyond what the formats say
+    pack = struct.Struct("<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in params)).pack
+    if not any(t.startswith("complex") for t in params):
+        return pack
+
+    def in_parts(*values: Any) -> bytes:
+        flat = list(values[:operands])
+        for value, dtype in zip(values[operands:], params, strict=True):
+            flat += [value.real, value.imag] if dtype.startswith("complex") else [value]
+        return pack(*flat)
+
+    return in_parts
 
 
 def _parts(nest: Nest, operands: int, total_ns: float) -> tuple[bytes, ...]:

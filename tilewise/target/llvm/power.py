@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from tilewise.target.llvm.elementary import EXP_Q, LN2, LN2_LO, LOG2E, normal, round_to_int, scale, split
+from tilewise.target.llvm.elementary import EXP_Q, LN2, LN2_LO, LOG2E, clamp, normal, round_to_int, scale, split
+from tilewise.target.llvm.pairs import fast_sum
 from tilewise.target.llvm.text import Val, fma, polynomial
 
 # (log((1+s)/(1-s)) / s - 2 - 2z/3) / z**2 in z = s**2, on z <= 0.0295; relative error below 2**-54
@@ -20,7 +21,7 @@ TWO_THIRDS, TWO_THIRDS_LO = 0.6666666666666666, 3.700743415417188e-17
 LIMIT = 800.0
 
 
-def _log(x: Val) -> tuple[Val, Val]:
+def log_pair(x: Val) -> tuple[Val, Val]:
     """log(x) for positive finite x as a rounded double and the rest, together some 2**-66 exact."""
     scaled, shift = normal(x)
     f, k = split(scaled)
@@ -47,20 +48,24 @@ def _log(x: Val) -> tuple[Val, Val]:
     return hi, low - (hi - second)
 
 
+def exp_pair(hi: Val, lo: Val) -> tuple[Val, Val, Val]:
+    """e, its low part and k with e**(hi + lo) = e * 2**k; inf and 0 beyond the limit."""
+    lo = hi.intrinsic("fabs").cmp("olt", LIMIT).select(lo, 0.0)
+    top = clamp(hi, -LIMIT, LIMIT)
+    kf, k = round_to_int(top * LOG2E)
+    r = fma(kf, -LN2, top) + fma(kf, -LN2_LO, lo)
+    p = fma(r * r, polynomial(r, EXP_Q), r)
+    return *fast_sum(p.const(1.0), p), k
+
+
 def power(x: Val, y: Val) -> Val:
     """x**y"""
     size = x.intrinsic("fabs")
-    hi, lo = _log(size)
+    hi, lo = log_pair(size)
     hi = size.cmp("oeq", 0.0).select(x.const(-math.inf), size.cmp("oeq", math.inf).select(size, hi))
     product = y * hi
-    tail = fma(y, hi, -product) + y * lo
-    tail = product.intrinsic("fabs").cmp("olt", LIMIT).select(tail, 0.0)
-    top = product.cmp("ogt", LIMIT).select(x.const(LIMIT), product)
-    top = top.cmp("olt", -LIMIT).select(x.const(-LIMIT), top)
-    kf, k = round_to_int(top * LOG2E)
-    r = fma(kf, -LN2, top) + fma(kf, -LN2_LO, tail)
-    magnitude = scale(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, k)
-    return _special(x, y, size, magnitude)
+    e, _, k = exp_pair(product, fma(y, hi, -product) + y * lo)
+    return _special(x, y, size, scale(e, k))
 
 
 def _special(x: Val, y: Val, size: Val, magnitude: Val) -> Val:

@@ -9,20 +9,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tilewise.target.llvm import elementary, integer, power, special
-from tilewise.target.llvm.text import BITS, Val
+import numpy as np
+
+from tilewise.target.llvm import (
+    complexes,
+    elementary,
+    floats,
+    gamma,
+    half,
+    hyperbolic,
+    integer,
+    power,
+    roots,
+    special,
+    trig,
+)
+from tilewise.target.llvm.text import BITS, Val, pair
 
 IR_TYPE = {
-    "float64": "double", "float32": "float", "bool": "i1",
+    "float64": "double", "float32": "float", "bool": "i1", "float16": "float", "complex128": "c128",
+    "complex64": "c64",
     **{f"{u}int{n}": f"i{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
 }  # fmt: skip
 
 Rule = Callable[..., Val]  # (dtype of the operands, *operands) -> result
 
 # Functions with a vector polynomial in double; float32 goes through double and is rounded once.
+_MODULES = (elementary, gamma, hyperbolic, power, roots, special, trig)
+_NAMES = (
+    "exp exp2 expm1 log log2 log10 log1p power cbrt hypot sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
+    "arcsinh arccosh arctanh erf erfc ndtr expit logit xlogy logaddexp logaddexp2 gamma gammaln"
+).split()
 MATH: dict[str, Callable[..., Val]] = {
-    **{f.__name__: f for f in (elementary.exp, elementary.exp2, elementary.expm1, elementary.log, elementary.log2)},
-    **{f.__name__: f for f in (elementary.log1p, special.erf, special.tanh, special.sin, special.cos, power.power)},
+    **{name: vars(module)[name] for module in _MODULES for name in _NAMES if name in vars(module)},
+    "float_power": power.power,
 }
 _FLOAT_CMP = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt",
               "greater_equal": "oge"}  # fmt: skip
@@ -37,8 +57,14 @@ def is_signed(dtype: str) -> bool:
     return dtype.startswith("int")
 
 
+def is_complex(dtype: str) -> bool:
+    return dtype.startswith("complex")
+
+
 def truth(dtype: str, a: Val) -> Val:
     """a != 0 (a NaN is true)."""
+    if is_complex(dtype):
+        return complexes.truth(a)
     if dtype == "bool":
         return a
     return a.cmp("une" if is_float(dtype) else "ne", 0)
@@ -52,9 +78,18 @@ def compare(fn: str, dtype: str, a: Val, b: Val) -> Val:
     return a.cmp(sign + word, b)
 
 
+def _compare_signs(fn: str, dtypes: tuple[str, ...], args: list[Val]) -> Val:
+    """int64 with uint64, either first: where the signed one is negative the answer is known."""
+    a, b = args
+    signed, below = (a, "less") if is_signed(dtypes[0]) else (b, "greater")
+    known = fn == "not_equal" or fn.startswith(below)
+    return signed.cmp("slt", 0).select(a.const(known, "i1"), compare(fn, "uint64", a, b))
+
+
 def extreme(dtype: str, a: Val, b: Val, *, less: bool, skip_nan: bool) -> Val:
-    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do."""
-    first = compare("less" if less else "greater", dtype, a, b).select(a, b)
+    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do (its loop for halves: the first)."""
+    word = ("less" if less else "greater") + ("_equal" if dtype == "float16" else "")
+    first = compare(word, dtype, a, b).select(a, b)
     if not is_float(dtype):
         return first
     # The comparison is false with a NaN and takes b: right unless a (propagating) or b (skipping) is the NaN.
@@ -75,27 +110,32 @@ def _absolute(dtype: str, a: Val) -> Val:
     return a.cmp("slt", 0).select(-a, a) if is_signed(dtype) else a
 
 
-def _float_divmod(a: Val, b: Val) -> tuple[Val, Val]:
-    """floor_divide and remainder of floats, as npy_divmod (fmod is exact, so libm's bits are NumPy's)."""
-    raw = a.op("frem", b)
-    nonzero = raw.cmp("une", 0.0)
-    wrong_side = nonzero & (b.cmp("olt", 0.0) ^ raw.cmp("olt", 0.0))
-    mod = wrong_side.select(raw + b, nonzero.select(raw, a.const(0.0).intrinsic("copysign", b)))
-    quotient = (a - raw) / b
-    quotient = wrong_side.select(quotient - 1.0, quotient)
-    floor = quotient.intrinsic("floor")
-    floor = (quotient - floor).cmp("ogt", 0.5).select(floor + 1.0, floor)
-    div = quotient.cmp("une", 0.0).select(floor, a.const(0.0).intrinsic("copysign", a / b))
-    zero = b.cmp("oeq", 0.0)
-    return zero.select(a / b, div), zero.select(raw, mod)
-
-
 def _floor_divide(dtype: str, a: Val, b: Val) -> Val:
-    return _float_divmod(a, b)[0] if is_float(dtype) else integer.divmod_(is_signed(dtype), a, b)[0]
+    return floats.divmod_(a, b)[0] if is_float(dtype) else integer.divmod_(is_signed(dtype), a, b)[0]
 
 
 def _remainder(dtype: str, a: Val, b: Val) -> Val:
-    return _float_divmod(a, b)[1] if is_float(dtype) else integer.divmod_(is_signed(dtype), a, b)[1]
+    return floats.divmod_(a, b)[1] if is_float(dtype) else integer.divmod_(is_signed(dtype), a, b)[1]
+
+
+def _reciprocal(dtype: str, a: Val) -> Val:
+    return 1.0 / a if is_float(dtype) else cast("float64", dtype, 1.0 / cast(dtype, "float64", a))
+
+
+def _scaled(per: float, of: float) -> Rule:
+    """Times a quotient that is computed in the operand's own precision."""
+    single = float(np.float32(per) / np.float32(of))
+    return lambda t, a: a * (per / of if t == "float64" else single)
+
+
+def _ints_have(value: bool, rule: Rule) -> Rule:
+    """A question about floats, whose answer for integers is known."""
+    return lambda t, a: rule(t, a) if is_float(t) else a.const(value, "i1")
+
+
+def _whole(intrinsic: str) -> Rule:
+    """A rounding to whole numbers; integers are."""
+    return lambda t, a: a.intrinsic(intrinsic) if is_float(t) else a
 
 
 def _bool_or(op: str, otherwise: Rule) -> Rule:
@@ -103,7 +143,7 @@ def _bool_or(op: str, otherwise: Rule) -> Rule:
     return lambda t, a, b: a.op(op, b) if t == "bool" else otherwise(t, a, b)
 
 
-RULES: dict[str, Rule] = {
+_REAL: dict[str, Rule] = {
     "add": _bool_or("or", lambda t, a, b: a + b),
     "subtract": lambda t, a, b: a - b,
     "multiply": _bool_or("and", lambda t, a, b: a * b),
@@ -116,7 +156,7 @@ RULES: dict[str, Rule] = {
     "sign": _sign,
     "square": lambda t, a: a * a,
     "sqrt": lambda t, a: a.intrinsic("sqrt"),
-    "reciprocal": lambda t, a: 1.0 / a,
+    "reciprocal": _reciprocal,
     "minimum": _bool_or("and", lambda t, a, b: extreme(t, a, b, less=True, skip_nan=False)),
     "maximum": _bool_or("or", lambda t, a, b: extreme(t, a, b, less=False, skip_nan=False)),
     "fmin": _bool_or("and", lambda t, a, b: extreme(t, a, b, less=True, skip_nan=True)),
@@ -131,30 +171,77 @@ RULES: dict[str, Rule] = {
     "invert": lambda t, a: ~a,
     "left_shift": lambda t, a, b: integer.shift("shl", a, b),
     "right_shift": lambda t, a, b: integer.shift("ashr" if is_signed(t) else "lshr", a, b),
-    "isnan": lambda t, a: a.cmp("uno", a),
-    "isinf": lambda t, a: a.intrinsic("fabs").cmp("oeq", math.inf),
-    "isfinite": lambda t, a: a.intrinsic("fabs").cmp("olt", math.inf),
+    "isnan": _ints_have(False, lambda t, a: a.cmp("uno", a)),
+    "isinf": _ints_have(False, lambda t, a: a.intrinsic("fabs").cmp("oeq", math.inf)),
+    "isfinite": _ints_have(True, lambda t, a: a.intrinsic("fabs").cmp("olt", math.inf)),
     "signbit": lambda t, a: a.bits().cmp("slt", 0),
     "copysign": lambda t, a, b: a.intrinsic("copysign", b),
-    "floor": lambda t, a: a.intrinsic("floor"),
-    "ceil": lambda t, a: a.intrinsic("ceil"),
-    "trunc": lambda t, a: a.intrinsic("trunc"),
-    "rint": lambda t, a: a.intrinsic("rint"),
+    "floor": _whole("floor"),
+    "ceil": _whole("ceil"),
+    "trunc": _whole("trunc"),
+    "rint": _whole("rint"),
+    "fabs": lambda t, a: a.intrinsic("fabs"),
+    "conjugate": lambda t, a: a,
+    "fmod": lambda t, a, b: floats.fmod(a, b) if is_float(t) else integer.fmod(is_signed(t), a, b),
+    "modf:0": lambda t, a: floats.fraction(a),
+    "modf:1": lambda t, a: a.intrinsic("trunc"),
+    "heaviside": lambda t, a, b: floats.heaviside(a, b),
+    "ldexp": lambda t, a, b: floats.ldexp(a, b),
+    "nextafter": lambda t, a, b: floats.nextafter(a, b),
+    "spacing": lambda t, a: floats.spacing(a),
+    **dict.fromkeys(("deg2rad", "radians"), _scaled(math.pi, 180.0)),
+    **dict.fromkeys(("rad2deg", "degrees"), _scaled(180.0, math.pi)),
+    "power": lambda t, a, b: integer.power(a, b),
+    "gcd": lambda t, a, b: integer.gcd(is_signed(t), a, b),
+    "lcm": lambda t, a, b: integer.lcm(is_signed(t), a, b),
+    "bitwise_count": lambda t, a: integer.count_bits(is_signed(t), a),
 }
+
+
+# What a half gives as float32 is a half: nothing to round.
+_KEEP_HALVES = frozenset(
+    "negative positive absolute fabs conjugate sign minimum maximum fmin fmax copysign floor ceil trunc rint fmod "
+    "heaviside modf:0 modf:1".split()
+)
+
+
+def _of_dtype(name: str, rule: Rule | None) -> Rule:
+    """A rule for every dtype: complex numbers have their own, halves are rounded."""
+
+    def dispatch(dtype: str, *args: Val) -> Val:
+        if is_complex(dtype):
+            return complexes.RULES[name](*args)
+        assert rule is not None
+        result = rule(dtype, *args)
+        return half.rounded(result) if dtype == "float16" and name not in _KEEP_HALVES and result.is_float else result
+
+    return dispatch
+
+
+RULES: dict[str, Rule] = {name: _of_dtype(name, rule) for name, rule in _REAL.items()}
 
 
 def cast(source: str, target: str, a: Val) -> Val:
     """astype, with NumPy's bits."""
     ty = IR_TYPE[target]
+    if is_complex(target):
+        part = "float64" if target == "complex128" else "float32"
+        if not is_complex(source):
+            real = cast(source, part, a)
+            return pair(real, real.const(0.0))
+        from_part = "float64" if source == "complex128" else "float32"
+        re, im = a.parts
+        return pair(cast(from_part, part, re), cast(from_part, part, im))
     if source == target or (not is_float(source) and a.ty == ty):
         return a
     if target == "bool":
         return truth(source, a)
+    if target == "float16":
+        return half.rounded_double(a) if source == "float64" else half.rounded(cast(source, "float32", a))
     if is_float(source):
         if is_float(target):
-            return a.convert("fpext" if target == "float64" else "fptrunc", ty)
-        wide = integer.from_float("i64" if BITS[ty] == 64 else "i32", a)
-        return wide if wide.ty == ty else wide.convert("trunc", ty)
+            return a if a.ty == ty else a.convert("fpext" if target == "float64" else "fptrunc", ty)
+        return integer.from_float(ty, is_signed(target), a)
     if is_float(target):
         return a.convert("sitofp" if is_signed(source) else "uitofp", ty)
     if BITS[ty] < BITS[a.ty]:
@@ -168,12 +255,15 @@ def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val]) 
         return cast(in_dtypes[0], out_dtype, args[0])
     if fn == "where":
         return args[0].select(args[1], args[2])
+    if fn in _INT_CMP and is_complex(in_dtypes[0]):
+        return complexes.RULES[fn](*args)
     if fn in _INT_CMP:
-        return compare(fn, in_dtypes[0], *args)
-    if fn in MATH:
+        return compare(fn, in_dtypes[0], *args) if in_dtypes[0] == in_dtypes[1] else _compare_signs(fn, in_dtypes, args)
+    if fn in MATH and is_float(in_dtypes[0]):
         if in_dtypes[0] == "float64":
             return MATH[fn](*args)
-        return MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+        single = MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+        return half.rounded(single) if in_dtypes[0] == "float16" else single
     return RULES[fn](in_dtypes[0], *args)
 
 

@@ -1,14 +1,25 @@
-"""erf, tanh, sin and cos on double lanes. In: `Val`s of doubles. Out: at most 2 ulp, IEEE special values.
+"""erf, erfc and their kin on double lanes. In: `Val`s of doubles. Out: at most 2 ulp, IEEE special values.
 
-Coefficients: erf by a weighted minimax fit (mpmath, Lawson's algorithm), tanh from Cephes, sin and cos from fdlibm.
+Coefficients: erf by a weighted minimax fit (mpmath, Lawson's algorithm), erfc by Chebyshev interpolation.
 """
 
 from __future__ import annotations
 
 import math
 
-from tilewise.target.llvm.elementary import exp_reduced, power_of_two, round_to_int
-from tilewise.target.llvm.text import Val, anywhere, fma, polynomial
+from tilewise.target.llvm.elementary import (
+    LOG2E,
+    exp,
+    exp2,
+    exp_reduced,
+    log,
+    log1p,
+    log_of_sum,
+    power_of_two,
+    scale,
+)
+from tilewise.target.llvm.pairs import fast_sum, quotient, two_product
+from tilewise.target.llvm.text import Val, fma, polynomial
 
 # erf(x) / x - 1 in x**2, on x**2 <= 1; error 1e-17
 ERF_P = (
@@ -23,21 +34,18 @@ ERFCX = (
     5.053695017443662e-05, -1.481945694842351e-05, -1.988924256817899e-06, 2.3007400997503003e-07,
     5.400621457654279e-08, -8.753807571966167e-09,
 )  # fmt: skip
-# tanh(x) = x + x**3 * P(x**2) / Q(x**2) for |x| < 0.625 (Cephes)
-TANH_P = (-1.61468768441708447952e3, -9.92877231001918586564e1, -9.64399179425052238628e-1)
-TANH_Q = (4.84406305325125486048e3, 2.23548839060100448583e3, 1.12811678491632931402e2, 1.0)
-# sin(r) and cos(r) on |r| <= pi/4 (fdlibm)
-SIN_S = (
-    -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04, 2.75573137070700676789e-06,
-    -2.50507602534068634195e-08, 1.58969099521155010221e-10,
+# erfc(x) * exp(x*x) * (1 + 2 x) on 1/2 <= x <= 27.5 is HEAD + t TAIL(t) with t = (x - C) / (x + C); error 2**-57
+TAIL_C = 3.5
+HEAD, HEAD_LO = 1.2423492448711544, -1.0846756337728736e-17
+TAIL = (
+    -0.1400091801376194, -0.010555596332218187, 0.09751909515325544, -0.11508959816019818, 0.087983153824984,
+    -0.04882332582774931, 0.019099330940408693, -0.004215019909758838, -0.0003022678593040315, 0.0005643844327911639,
+    -0.0001215125186092381, -4.2782302542950644e-05, 2.4261258123456305e-05, 2.3285146062435864e-06,
+    -3.815079521880384e-06, -4.45832269625481e-08, 6.01078994166306e-07, -7.624117911069303e-09,
+    -9.371459422224175e-08, 4.697481205664926e-10, 1.0626378168225577e-08, -8.689931460950133e-12,
 )  # fmt: skip
-COS_C = (
-    4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05, -2.75573143513906633035e-07,
-    2.08757232129817482790e-09, -1.13596475577881948265e-11,
-)  # fmt: skip
-HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-# Beyond this the three-part reduction loses bits and libm does the lanes one by one.
-TRIG_LIMIT = 2.0**20
+TAIL_END = 27.5  # erfc is 0 here
+ROOT_HALF, ROOT_HALF_LO = 0.7071067811865476, -4.833646656726457e-17
 
 
 def erf(x: Val) -> Val:
@@ -55,57 +63,96 @@ def erf(x: Val) -> Val:
     return x.cmp("uno", 0.0).select(x, result)
 
 
-def tanh(x: Val) -> Val:
-    """The hyperbolic tangent"""
+def _tail(x: Val, low: Val | None) -> Val:
+    """erfc(x + low) for x >= 1/2: e**(-x*x) with the low parts of the square, of the power and of 1 / (1 + 2 x)."""
+    h, h_low = two_product(x, x)
+    if low is not None:
+        h_low = fma(x + x, low, h_low)
+    _, p, k = exp_reduced(-h)
+    e = p + 1.0
+    e_low = fma(-e, h_low, p - (e - 1.0))
+    d = fma(x, 2.0, 1.0)
+    d_low = (1.0 - d) + (x + x)
+    if low is not None:
+        d_low = fma(low, 2.0, d_low)
+    shifted = x + TAIL_C
+    inverse = 1.0 / (d * shifted)
+    v = shifted * inverse
+    v_low = v * (fma(-v, d, 1.0) - v * d_low)
+    t = (x - TAIL_C) * (d * inverse)
+    q = fma(t, polynomial(t, TAIL), HEAD_LO)
+    w, w_low = two_product(v, HEAD)
+    w, w_low = fast_sum(w, fma(q, v, fma(v_low, HEAD, w_low)))
+    return scale(fma(e, w, fma(e_low, w, e * w_low)), k)
+
+
+def _erfc(x: Val, low: Val | None = None) -> Val:
     size = x.intrinsic("fabs")
-    z = x * x
-    near = fma(x * z, polynomial(z, TANH_P) / polynomial(z, TANH_Q), x)
-    far = size.cmp("ogt", 22.0).select(x.const(22.0), size)
-    _, p, k = exp_reduced(far + far)
-    e = power_of_two(k)
-    y = 1.0 - 2.0 / (fma(e, p, e) + 1.0)
-    result = size.cmp("olt", 0.625).select(near, y.intrinsic("copysign", x))
-    return x.cmp("ueq", 0.0).select(x, result)  # NaN and both zeros are their own value
+    inside = size.cmp("ogt", TAIL_END).select(x.const(TAIL_END), size)
+    size_low = None if low is None else (low.bits() ^ (x.bits() & -(1 << 63))).as_float()
+    tail = _tail(inside, size_low)
+    far = x.cmp("olt", 0.0).select(2.0 - tail, tail)
+    # 1 - erf(x) = (1 - x) - x P
+    head = 1.0 - x
+    lost = (1.0 - head) - x
+    if low is not None:
+        lost = fma(low, -1.13, lost)
+    near = head - fma(x, polynomial(x * x, ERF_P), -lost)
+    return (x.cmp("olt", 0.5) & size.cmp("olt", 1.0)).select(near, far)
 
 
-def _trig(x: Val, quarter_turns: int, libm: str) -> Val:
-    """sin(x + quarter_turns * pi/2)."""
-    kf, k = round_to_int(x * (2.0 / math.pi))
-    r = x
-    for part in HALF_PI:
-        r = fma(kf, -part, r)
-    z = r * r
-    sin = fma(r * z, polynomial(z, SIN_S), r)
-    half = z * 0.5
-    head = 1.0 - half
-    cos = head + fma(z * z, polynomial(z, COS_C), (1.0 - head) - half)
-    k = k + quarter_turns
-    y = (k & 1).cmp("ne", 0).select(cos, sin)
-    y = (y.bits() ^ ((k & 2) << 62)).as_float()
-    if not quarter_turns:
-        y = x.cmp("oeq", 0.0).select(x, y)
-    return _by_libm_where(x, ~x.intrinsic("fabs").cmp("ole", TRIG_LIMIT), libm, y)
+def erfc(x: Val) -> Val:
+    """1 - erf(x)"""
+    return _erfc(x)
 
 
-def _by_libm_where(x: Val, hard: Val, libm: str, y: Val) -> Val:
-    """y, or libm's value in all lanes when some lane is hard: a branch that is hardly ever taken."""
-    fn = x.fn
-    slow, done = fn.fresh("slow"), fn.fresh("done")
-    before = fn.block
-    fn.do(f"br {anywhere(hard).text}, label %{slow}, label %{done}")
-    fn.label(slow)
-    exact = hard.select(x.intrinsic(libm), y)
-    fn.do(f"br label %{done}")
-    fn.label(done)
-    kind = y.text.removesuffix(y.name)
-    return y.make(f"phi {kind}[ {y.name}, %{before} ], [ {exact.name}, %{slow} ]")
+def ndtr(x: Val) -> Val:
+    """The normal distribution function"""
+    y = x * -ROOT_HALF
+    low = fma(x, -ROOT_HALF, -y) + x * -ROOT_HALF_LO
+    finite = x.intrinsic("fabs").cmp("olt", 100.0)  # beyond, the low part could be inf - inf
+    return _erfc(y, finite.select(low, 0.0)) * 0.5
 
 
-def sin(x: Val) -> Val:
-    """The sine"""
-    return _trig(x, 0, "sin")
+def expit(x: Val) -> Val:
+    """1 / (1 + e**-x)"""
+    e = exp(-x.intrinsic("fabs"))
+    return x.cmp("olt", 0.0).select(e, 1.0) / (e + 1.0)
 
 
-def cos(x: Val) -> Val:
-    """The cosine"""
-    return _trig(x, 1, "cos")
+def logit(x: Val) -> Val:
+    """log(x / (1 - x)), the inverse of expit"""
+    tiny = x.cmp("olt", 2.0**-60)
+    inside = tiny.select(x.const(0.25), x)
+    zero = x.const(0.0)
+    u, low = quotient(inside, zero, *fast_sum(x.const(1.0), -inside))
+    y = log_of_sum(u, low)
+    y = x.cmp("oeq", 1.0).select(x.const(math.inf), y)
+    y = x.cmp("ugt", 1.0).select(x.const(math.nan), y)
+    return tiny.select(log(x), y)
+
+
+def xlogy(x: Val, y: Val) -> Val:
+    """x log(y), and 0 for x = 0"""
+    quiet = x.cmp("oeq", 0.0) & y.cmp("ord", y)
+    return quiet.select(x.const(0.0), x * log(y))
+
+
+def logaddexp(x: Val, y: Val) -> Val:
+    """log(e**x + e**y)"""
+    large, gap = _apart(x, y)
+    return large + log1p(exp(gap))
+
+
+def logaddexp2(x: Val, y: Val) -> Val:
+    """log2(2**x + 2**y)"""
+    large, gap = _apart(x, y)
+    return large + log1p(exp2(gap)) * LOG2E
+
+
+def _apart(x: Val, y: Val) -> tuple[Val, Val]:
+    """The larger of two, and how far the smaller is below it (0 between equal infinities, NaN with a NaN)."""
+    less = x.cmp("olt", y)
+    large, small = less.select(y, x), less.select(x, y)
+    gap = x.cmp("oeq", y).select(x.const(0.0), small - large)
+    return large, gap

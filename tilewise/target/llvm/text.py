@@ -1,22 +1,29 @@
 """LLVM IR as text: SSA values with operators. In: Python expressions on `Val`. Out: lines of a function.
 
 Knows LLVM's syntax and nothing of NumPy. A `Val` has a scalar type ("double", "i64", "i1", …) and a number of lanes;
-one lane is a plain scalar, so the same emitting code gives scalar and vector loops. Numbers coerce to constants.
+one lane is a plain scalar, so the same emitting code gives scalar and vector loops. Numbers coerce to constants. The
+types "c64" and "c128" are pairs of vectors (real and imaginary lanes) in a struct: it can be a phi, a select, a constant.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-Number = float | int
+Number = float | int | complex
 
-_SUFFIX = {"double": "f64", "float": "f32"}
+SUFFIX = {"double": "f64", "float": "f32"}
+COMPLEX = {"c128": "double", "c64": "float"}  # the type of the parts
 BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 1}
 
 
 def vtype(ty: str, lanes: int) -> str:
     """The text of a type: `<8 x double>`, or `double` for one lane."""
+    if ty in COMPLEX:
+        part = vtype(COMPLEX[ty], lanes)
+        return f"{{ {part}, {part} }}"
     return ty if lanes == 1 else f"<{lanes} x {ty}>"
 
 
@@ -29,6 +36,7 @@ def literal(ty: str, value: Number) -> str:
     """The text of a scalar constant, floats by their bits."""
     if ty == "i1":
         return "true" if value else "false"
+    assert not isinstance(value, complex)
     if ty == "float":
         (value,) = struct.unpack("<f", struct.pack("<f", value))
     if ty in ("float", "double"):
@@ -46,6 +54,8 @@ class Function:
         self.lines: list[str] = []
         self.block = "entry"
         self.declares: set[str] = set()
+        self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
+        self.helpers: dict[str, str] = {}  # whole functions that this one calls, by name
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
@@ -69,14 +79,23 @@ class Function:
         self.entry.append(f"  {name} = {text}")
         return name
 
+    @contextmanager
+    def in_entry(self) -> Iterator[None]:
+        """What is emitted inside goes to the entry block."""
+        self.lines, kept = self.entry, self.lines
+        try:
+            yield
+        finally:
+            self.lines = kept
+
     def label(self, name: str) -> None:
         """Start a block."""
         self.lines.append(f"{name}:")
         self.block = name
 
     def text(self) -> str:
-        """The whole function."""
-        return "\n".join([self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
+        """The whole function, after those it calls."""
+        return "\n".join([*self.helpers.values(), self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +114,15 @@ class Val:
 
     @property
     def is_float(self) -> bool:
-        return self.ty in _SUFFIX
+        return self.ty in SUFFIX
 
     def const(self, value: Number, ty: str | None = None) -> Val:
         """A constant with this value's lanes."""
         ty = ty or self.ty
+        if ty in COMPLEX:
+            whole, part = complex(value), COMPLEX[ty]
+            both = ", ".join(self.const(v, part).text for v in (whole.real, whole.imag))
+            return Val(self.fn, f"{{ {both} }}", ty, self.lanes)
         word = literal(ty, value)
         return Val(self.fn, word if self.lanes == 1 else f"splat ({ty} {word})", ty, self.lanes)
 
@@ -167,6 +190,9 @@ class Val:
 
     def select(self, a: Val, b: Val | Number) -> Val:
         """`a` where this (an i1) is true, else `b`."""
+        if a.ty in COMPLEX:
+            one, other = a.parts, a.coerce(b).parts
+            return pair(self.select(one[0], other[0]), self.select(one[1], other[1]))
         return self.make(f"select {self.text}, {a.text}, {a.coerce(b).text}", a.ty)
 
     def convert(self, opcode: str, ty: str) -> Val:
@@ -181,12 +207,23 @@ class Val:
         """An integer's bits as a float."""
         return self.convert("bitcast", "double" if self.ty == "i64" else "float")
 
+    @property
+    def parts(self) -> tuple[Val, Val]:
+        """The real and the imaginary lanes of a complex value."""
+        known = self.fn.pairs.get(self.name)
+        if known is not None:
+            return known
+        part = COMPLEX[self.ty]
+        return self.make(f"extractvalue {self.text}, 0", part), self.make(f"extractvalue {self.text}, 1", part)
+
     def intrinsic(self, name: str, *others: Val | Number) -> Val:
         """`llvm.<name>` on this and further operands of this type."""
         return intrinsic(name, self, *(self.coerce(o) for o in others))
 
     def shuffle(self, first: int, count: int) -> Val:
         """Lanes first … first + count."""
+        if self.ty in COMPLEX:
+            return pair(*(p.shuffle(first, count) for p in self.parts))
         if count == 1:
             return Val(self.fn, self.fn.let(f"extractelement {self.text}, i64 {first}"), self.ty, 1)
         mask = ", ".join(f"i32 {first + i}" for i in range(count))
@@ -199,6 +236,9 @@ class Val:
         if lanes == 1:
             return self
         let = self.fn.hoist if hoist else self.fn.let
+        if self.ty in COMPLEX:
+            both = [Val(self.fn, let(f"extractvalue {self.text}, {i}"), COMPLEX[self.ty], 1) for i in (0, 1)]
+            return pair(*(p.splat(lanes, hoist=hoist) for p in both), hoist=hoist)
         vec = vtype(self.ty, lanes)
         one = let(f"insertelement {vec} poison, {self.text}, i64 0")
         all_ = let(f"shufflevector {vec} {one}, {vec} poison, <{lanes} x i32> zeroinitializer")
@@ -208,11 +248,44 @@ class Val:
 def intrinsic(name: str, *args: Val) -> Val:
     """Call an overloaded LLVM intrinsic whose operands and result have one type."""
     first = args[0]
-    suffix = _SUFFIX.get(first.ty, first.ty)
+    suffix = SUFFIX.get(first.ty, first.ty)
     full = f"llvm.{name}." + (suffix if first.lanes == 1 else f"v{first.lanes}{suffix}")
     vec = vtype(first.ty, first.lanes)
     first.fn.declares.add(f"declare {vec} @{full}({', '.join([vec] * len(args))})")
     return first.make(f"call {vec} @{full}({', '.join(a.text for a in args)})")
+
+
+def pair(re: Val, im: Val, *, hoist: bool = False) -> Val:
+    """The complex value of two parts."""
+    fn, ty = re.fn, "c128" if re.ty == "double" else "c64"
+    let, whole = fn.hoist if hoist else fn.let, vtype(ty, re.lanes)
+    half = let(f"insertvalue {whole} poison, {re.text}, 0")
+    made = Val(fn, let(f"insertvalue {whole} {half}, {im.text}, 1"), ty, re.lanes)
+    fn.pairs[made.name] = (re, im)
+    return made
+
+
+def interleave(re: Val, im: Val) -> Val:
+    """One vector of real and imaginary parts in turn."""
+    n = re.lanes
+    if n == 1:
+        one = re.fn.let(f"insertelement <2 x {re.ty}> poison, {re.text}, i64 0")
+        return Val(re.fn, re.fn.let(f"insertelement <2 x {re.ty}> {one}, {im.text}, i64 1"), re.ty, 2)
+    order = ", ".join(f"i32 {i}, i32 {n + i}" for i in range(n))
+    return Val(re.fn, re.fn.let(f"shufflevector {re.text}, {im.text}, <{2 * n} x i32> <{order}>"), re.ty, 2 * n)
+
+
+def apart(both: Val) -> tuple[Val, Val]:
+    """The even and the odd lanes."""
+    n = both.lanes // 2
+    if n == 1:
+        return both.shuffle(0, 1), both.shuffle(1, 1)
+    out = []
+    for odd in (0, 1):
+        order = ", ".join(f"i32 {2 * i + odd}" for i in range(n))
+        text = f"shufflevector {both.text}, {vtype(both.ty, both.lanes)} poison, <{n} x i32> <{order}>"
+        out.append(Val(both.fn, both.fn.let(text), both.ty, n))
+    return out[0], out[1]
 
 
 def fma(a: Val, b: Val | Number, c: Val | Number) -> Val:

@@ -20,7 +20,7 @@ from tilewise.kernel.loops import Kernel, Output
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native
 from tilewise.target.llvm.drive import CALL_WORDS, address, drive
-from tilewise.target.llvm.frame import DATA_OFFSET
+from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.launch import Compiled, compile, packed
 
@@ -170,7 +170,10 @@ class Table:
     def _operands(self, call: Call, words: list[int], base: int) -> None:
         """The block of a call's operands; for scratch, a word that stands where an ndarray keeps its data pointer."""
         at = len(words)
-        words += [0] * (len(call.refs) + len(call.params))
+        numbers = [at + len(call.refs)]
+        for _, kind in call.params:
+            numbers.append(numbers[-1] + PARAM_WORDS.get(kind, 1))
+        words += [0] * (numbers[-1] - at)
         for k, ref in enumerate(call.refs):
             if ref.slot is not None:
                 self._slots.append((at + k, ref.slot))
@@ -179,7 +182,7 @@ class Table:
                 self._places.append((len(words), ref.array.ctypes.data - base))
                 words.append(0)
                 words[at + k] = -DATA_OFFSET
-        self.params += [(at + len(call.refs) + k, p, kind) for k, (p, kind) in enumerate(call.params)]
+        self.params += [(where, p, kind) for where, (p, kind) in zip(numbers, call.params, strict=False)]
 
     def words(self, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> Array:
         """The words for one thread of a run."""
@@ -192,7 +195,8 @@ class Table:
         for at, offset in self._places:
             words[at] = base + offset
         for at, pos, kind in self.params:
-            words[at] = _bits(params(pos), kind)
+            bits = _bits(params(pos), kind)
+            words[at : at + len(bits)] = bits
         return words
 
 
@@ -226,10 +230,10 @@ class Walk:
         threads.run(chunk, self.chunks)
 
 
-def _bits(value: Any, dtype: str) -> int:
-    """A number as the word that code reads it from."""
-    word = np.asarray(value, dtype).tobytes().ljust(8, b"\0")
-    return int.from_bytes(word, "little", signed=True)
+def _bits(value: Any, dtype: str) -> Array:
+    """A number as the words that code reads it from."""
+    text = np.asarray(value, dtype).tobytes()
+    return np.frombuffer(text.ljust(8 * PARAM_WORDS.get(dtype, 1), b"\0"), np.int64)
 
 
 _spaces: list[Scratch] = []  # of threads that are not at work

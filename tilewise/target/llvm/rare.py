@@ -1,0 +1,54 @@
+"""Lanes that the vector code leaves to the C library: a branch that is hardly ever taken, a call per lane.
+
+In: a mask of hard lanes, a libm function's name, the values of the other lanes, the operands. Out: all lanes.
+"""
+
+from __future__ import annotations
+
+from tilewise.target.llvm.text import BITS, Function, Val, anywhere, vtype
+
+
+def by_libm_where(hard: Val, libm: str, y: Val, *operands: Val) -> Val:
+    """y, but libm's value where hard."""
+    fn = y.fn
+    slow, done = fn.fresh("slow"), fn.fresh("done")
+    before = fn.block
+    fn.do(f"br {anywhere(hard).text}, label %{slow}, label %{done}")
+    fn.label(slow)
+    exact = hard.select(_each_lane(libm, operands), y)
+    fn.do(f"br label %{done}")
+    fn.label(done)
+    return y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {exact.name}, %{slow} ]")
+
+
+def _each_lane(libm: str, operands: tuple[Val, ...]) -> Val:
+    """A libm function on all lanes, in memory: one call in a loop, so that it costs little to compile."""
+    fn, ty, lanes = operands[0].fn, operands[0].ty, operands[0].lanes
+    places = [fn.hoist(f"alloca {vtype(ty, lanes)}, align 64") for _ in operands]
+    for place, operand in zip(places, operands, strict=True):
+        fn.do(f"store {operand.text}, ptr {place}, align 64")
+    name = _loop(fn, libm, ty, len(operands))
+    fn.do(f"call void @{name}({', '.join(f'ptr {p}' for p in places)}, i64 {lanes})")
+    return Val(fn, fn.let(f"load {vtype(ty, lanes)}, ptr {places[0]}, align 64"), ty, lanes)
+
+
+def _loop(fn: Function, libm: str, ty: str, count: int) -> str:
+    """The function that overwrites its first array by libm's values."""
+    name, called = f"each_{libm}_{ty}", libm if ty == "double" else libm + "f"
+    step = [f"%p{j} = getelementptr {ty}, ptr %a{j}, i64 %i\n  %x{j} = load {ty}, ptr %p{j}, align {BITS[ty] // 8}"
+            for j in range(count)]  # fmt: skip
+    operands = ", ".join(f"{ty} %x{j}" for j in range(count))
+    fn.declares.add(f"declare {ty} @{called}({', '.join([ty] * count)})")
+    fn.helpers[name] = "\n  ".join([
+        f"define internal void @{name}({', '.join(f'ptr %a{j}' for j in range(count))}, i64 %n) {{\nentry:",
+        "br label %turn\nturn:",
+        "%i = phi i64 [ 0, %entry ], [ %next, %turn ]",
+        *step,
+        f"%y = call {ty} @{called}({operands})",
+        f"store {ty} %y, ptr %p0, align {BITS[ty] // 8}",
+        "%next = add i64 %i, 1",
+        "%more = icmp slt i64 %next, %n",
+        "br i1 %more, label %turn, label %out\nout:",
+        "ret void\n}",
+    ])  # fmt: skip
+    return name

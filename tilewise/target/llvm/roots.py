@@ -1,0 +1,60 @@
+"""cbrt and hypot on double lanes. In: `Val`s of doubles. Out: at most 1 ulp, IEEE special values."""
+
+from __future__ import annotations
+
+import math
+
+from tilewise.target.llvm.elementary import normal, power_of_two, round_to_int
+from tilewise.target.llvm.pairs import two_product
+from tilewise.target.llvm.text import Val, fma, polynomial
+
+# m**(-1/3) on [1, 2]; error 2**-17 (Chebyshev interpolation, mpmath)
+RCBRT = (
+    1.7776471684890054, -1.5540274077106597, 1.2271496200207155, -0.5865141615889806, 0.15224956438221762,
+    -0.016511679091286462,
+)  # fmt: skip
+LARGE, SMALL = 2.0**500, 2.0**-500  # beyond, squares overflow or lose bits
+MANTISSA, ONE = 0x000FFFFFFFFFFFFF, 0x3FF0000000000000
+
+
+def cbrt(x: Val) -> Val:
+    """The cube root"""
+    size, shift = normal(x.intrinsic("fabs"))
+    bits = size.bits()
+    m = ((bits & MANTISSA) | ONE).as_float()
+    exponent = (bits >> 52) - 1023
+    ef = exponent.convert("sitofp", "double")
+    # exponent = 3 third + left, left in 0, 1, 2
+    third_f, third = round_to_int((ef - 1.0) * (1.0 / 3.0))
+    left = fma(third_f, -3.0, ef)
+    one, two = left.cmp("ogt", 0.5), left.cmp("ogt", 1.5)
+    a = two.select(m * 4.0, one.select(m + m, m))
+    start = two.select(x.const(4.0 ** (-1 / 3)), one.select(x.const(2.0 ** (-1 / 3)), 1.0))
+    y = polynomial(m, RCBRT) * start
+    # y -> a**(-1/3), of third order: 17 bits become 50.
+    e = fma(-(y * y) * y, a, 1.0)
+    y = fma(y * e, fma(e, 2.0 / 9.0, 1.0 / 3.0), y)
+    slope = y * y
+    t = a * slope
+    # One step of Newton's on t**3 = a, with the exact residual.
+    square, low = two_product(t, t)
+    residual = fma(-square, t, a) - low * t
+    t = fma(residual, slope * (1.0 / 3.0), t)
+    # 54, by which tiny x were scaled, is three times 18.
+    root = t * power_of_two(third) * shift.cmp("ogt", 0.0).select(x.const(2.0**-18), 1.0)
+    own = x.cmp("oeq", 0.0) | ~x.intrinsic("fabs").cmp("olt", math.inf)
+    return own.select(x, root.intrinsic("copysign", x))
+
+
+def hypot(x: Val, y: Val) -> Val:
+    """sqrt(x*x + y*y) without overflow"""
+    a, b = x.intrinsic("fabs"), y.intrinsic("fabs")
+    swap = b.cmp("ogt", a)
+    large, small = swap.select(b, a), swap.select(a, b)
+    huge, tiny = large.cmp("ogt", LARGE), large.cmp("olt", SMALL)
+    down = huge.select(x.const(2.0**-600), tiny.select(x.const(2.0**600), 1.0))
+    up = huge.select(x.const(2.0**600), tiny.select(x.const(2.0**-600), 1.0))
+    p, q = large * down, small * down
+    root = fma(p, p, q * q).intrinsic("sqrt") * up
+    infinite = a.cmp("oeq", math.inf) | b.cmp("oeq", math.inf)
+    return infinite.select(x.const(math.inf), root)
