@@ -13,9 +13,10 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import NUMBERS, PLAIN, CannotRecord, binary, strict_errors, ufunc_node, unary
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, from_number, meta, node_of
-from tilewise.array.operators import BACKWARD
+from tilewise.array.handle import NUMBER, Array, from_number, meta, node_of
+from tilewise.array.operators import BACKWARD, MOST_BYTES
 from tilewise.array.writing import store
+from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import scalar
 from tilewise.ops.const import const
@@ -224,17 +225,15 @@ _BINARY = {
 }
 
 
-MOST = 32  # bytes of a number, at most
-
-
 def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NEP 13: NumPy's own ufuncs on Arrays."""
     if not kwargs and method == "__call__" and len(inputs) == 2:
         a, b = inputs
         if b is self and type(a) in NUMBERS:  # a NumPy scalar's operator does not ask for ours
-            cell = self._cell
-            if self._fixed and cell.node is None and self._gen == cell.gen and f in PLAIN and rec.eager_limit() > MOST:
-                return from_number(PLAIN[f](a, self._nd[()]))
+            if self._cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
+                plain = PLAIN.get(f)
+                if plain is not None:
+                    return from_number(plain(a, self._nd))
             operator = BACKWARD.get(f)
             if operator is not None:
                 return operator(self, a)

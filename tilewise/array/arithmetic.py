@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, UnknownLength, apply, map_op
@@ -25,6 +25,8 @@ def at_hand(x: Any, t: Any) -> Any:
     """An operand as NumPy takes it, or None if it is pending or not a plain number or array."""
     if t is Array:
         cell = x._cell
+        if cell is NUMBER:
+            return x._nd
         if cell.node is not None:
             return None
         nd = x._nd if x._gen == cell.gen else meta(x)
@@ -68,8 +70,16 @@ BINARY = {
     "lshift": np.left_shift,
     "rshift": np.right_shift,
 }
+COMPARE = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
 PLAIN: dict[Any, Any] = {
-    f: getattr(operator, f"__{n}__") for n, f in BINARY.items()
+    f: getattr(operator, f"__{n}__") for n, f in (BINARY | COMPARE).items()
 }  # much quicker than a ufunc for two scalars
 WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
 _loops: dict[tuple[Any, ...], tuple[np.dtype[Any], ...]] = {}
@@ -263,7 +273,7 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
             r = ufunc(nd)
             if type(r) is ND:
                 return from_buffer(r)
-            return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
+            return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))

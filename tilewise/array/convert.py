@@ -12,7 +12,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
-from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, meta, node_of, on_cell
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
 
@@ -112,6 +112,8 @@ def number(kind: Any) -> Any:
 
     def method(self: Array) -> Any:
         cell = self._cell
+        if cell is NUMBER:
+            return kind(self._nd)
         nd: Any = self._nd if cell.node is None and self._gen == cell.gen else forcing.fetch(self)
         return kind(nd[()] if self._fixed else nd)
 

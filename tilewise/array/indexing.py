@@ -123,11 +123,16 @@ def getitem(self: Array, key: Any) -> Any:
     if cell.node is None and self._gen == cell.gen:
         t = type(key)
         if t is tuple:
-            for k in key:
-                if type(k) is not int and type(k) is not slice and type(k) not in BASIC_TYPES:
-                    break
+            if len(key) == 2:  # most keys of most programs: a loop costs more
+                i, j = key
+                if type(i) in BASIC_TYPES and type(j) in BASIC_TYPES:
+                    t = int
             else:
-                t = int
+                for k in key:
+                    if type(k) not in BASIC_TYPES:
+                        break
+                else:
+                    t = int
         if t is int or t is slice:
             r = self._nd[key]  # type: ignore[index]
             if type(r) is _NDARRAY:
