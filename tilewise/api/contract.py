@@ -18,7 +18,6 @@ from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
 
-
 _NDARRAY = np.ndarray  # one look-up less
 
 

@@ -17,18 +17,6 @@ from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
 
 
-class _Export:
-    """Holds a buffer for foreign code: alive exactly as long as any ndarray that shows it."""
-
-    __slots__ = ("__array_interface__", "__weakref__", "buffer")
-
-    def __init__(self, nd: ND) -> None:
-        self.buffer = nd
-        interface = nd.__array_interface__
-        interface["data"] = (interface["data"][0], True)
-        self.__array_interface__ = interface
-
-
 def export(x: Array) -> ND:
     """A read-only ndarray on x's memory; later writes to x go elsewhere."""
     with LOCK:
@@ -41,13 +29,13 @@ def export(x: Array) -> ND:
             out.flags.writeable = False
             return out
         cell = x._cell
-        holder = _Export(nd)
+        out = np.asarray(memoryview(nd).toreadonly())  # type: ignore[arg-type]
         if cell.exports is None:
             cell.exports = Outside()
         elif cell.exports:
             cell.exports[:] = [e for e in cell.exports if e() is not None]
-        cell.exports.append(weakref.ref(holder))
-        return np.asarray(holder)
+        cell.exports.append(weakref.ref(out.base))  # type: ignore[arg-type]  (alive as long as any view of `out`)
+        return out
 
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:

@@ -32,8 +32,8 @@ class Array:
     __slots__ = ("__weakref__", "_cell", "_fixed", "_gen", "_nd")
 
     _cell: Cell
-    # Shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet. Of a number on
-    # the cell NUMBER: NumPy's scalar.
+    # Shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet. Of a number
+    # on the cell NUMBER it is NumPy's scalar.
     _nd: ND | None
     _gen: int
     _fixed: bool  # a number, as NumPy would return a scalar: immutable
@@ -163,8 +163,8 @@ def from_buffer(nd: ND, fixed: bool = False) -> Array:
     return x
 
 
-# Stands for the cell of a known number, which nobody writes to and seldom anybody looks at as memory: it gets one of its
-# own when that happens (`refresh`). Its generation is no handle's, so that all who ask find such a handle stale.
+# Stands for the cell of a known number, which nobody writes to and seldom anybody looks at as memory: it gets one of
+# its own when that happens (`refresh`). Its generation is no handle's: all who ask find such a handle stale.
 NUMBER = Cell(None, None)
 UNMADE = -1
 NUMBER.gen = UNMADE - 1

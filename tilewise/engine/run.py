@@ -74,7 +74,9 @@ class Runner:
             events.activity.done = k
             began = time.perf_counter() if events.listeners else 0.0
             try:
-                if self.bases and overwritten(step):
+                if not self.bases and kernel is not None:
+                    run_pass(step, kernel, nodes, values, noted)  # type: ignore[arg-type]
+                elif self.bases and overwritten(step):
                     with to_the_end():
                         run_step(step, kernel, nodes, values, noted)
                         keeping = _keep_progress(step, nodes, values, noted, keeping)
@@ -186,7 +188,7 @@ def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any
 
 def fresh(node: Node) -> np.ndarray[Any, Any]:
     """An uninitialised array with the node's type and order (on a mesh: with rows to spare for ghosts)."""
-    margin = getattr(node, "margin", 0)
+    margin = 0 if type(node) is Node else getattr(node, "margin", 0)
     if margin:
         rows, *rest = node.dims
         base = pool.empty((rows + 2 * margin, *rest), node.dtype, None)
