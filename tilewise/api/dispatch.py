@@ -93,7 +93,7 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     plain: list[Any] = []
     touched = rec.look(args, plain, arrays, foreign)
     if not kwargs:
-        if touched < rec.eager_limit():  # most calls of most programs
+        if touched < LEAST.eager_bytes or touched < rec.eager_limit():  # most calls of most programs
             quick = METHODS.get(func)
             if quick is not None and plain and type(plain[0]) is np.ndarray:
                 return rec.wrap(quick(*plain), arrays, foreign)

@@ -34,7 +34,8 @@ def export(x: Array) -> ND:
             cell.exports = Outside()
         elif cell.exports:
             cell.exports[:] = [e for e in cell.exports if e() is not None]
-        cell.exports.append(weakref.ref(out.base))  # type: ignore[arg-type]  (alive as long as any view of `out`)
+        # NumPy's arrays on a memoryview hold on to it, and their views to them.
+        cell.exports.append(weakref.ref(out.base))  # type: ignore[arg-type]
         return out
 
 

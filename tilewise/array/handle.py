@@ -135,19 +135,33 @@ class Array:
         return "cpu"
 
     def __len__(self) -> int:
-        shape = self.shape
+        nd = self._nd
+        shape = nd.shape if nd is not None else meta(self).shape
         if not shape:
             raise TypeError("len() of unsized object")
-        return shape[0]
+        return shape[0]  # type: ignore[no-any-return]
 
 
 _new = object.__new__
 _asarray = np.asarray
 
 
+def new_cell(buf: ND | None, gen: int = 0) -> Cell:
+    """A known cell."""
+    cell = Cell()
+    cell.buf = buf
+    cell.node = None
+    cell.gen = gen
+    cell.ghost = None
+    cell.leaf = None
+    cell.exports = None
+    cell.owner = None
+    return cell
+
+
 def from_buffer(nd: ND, fixed: bool = False) -> Array:
     """A known array that owns `nd` (no other cell and no user has it)."""
-    cell = _new(Cell)  # Cell's constructor, written out: this is on the path of every small operation
+    cell = Cell()  # new_cell, written out: this is on the path of every small operation
     cell.buf = nd
     cell.node = None
     cell.gen = 0
@@ -165,9 +179,8 @@ def from_buffer(nd: ND, fixed: bool = False) -> Array:
 
 # Stands for the cell of a known number, which nobody writes to and seldom anybody looks at as memory: it gets one of
 # its own when that happens (`refresh`). Its generation is no handle's: all who ask find such a handle stale.
-NUMBER = Cell(None, None)
 UNMADE = -1
-NUMBER.gen = UNMADE - 1
+NUMBER = new_cell(None, UNMADE - 1)
 
 
 def from_number(value: Any) -> Array:
@@ -182,7 +195,7 @@ def from_number(value: Any) -> Array:
 
 def from_node(node: Node, fixed: bool = False) -> Array:
     """A pending array."""
-    cell = _new(Cell)
+    cell = Cell()
     cell.buf = None
     cell.node = node
     cell.gen = 0
@@ -236,7 +249,7 @@ def refresh(x: Array) -> ND:
     if cell is NUMBER:
         with LOCK:
             if x._cell is NUMBER:
-                x._cell = Cell(_asarray(x._nd), None)
+                x._cell = new_cell(_asarray(x._nd))
         cell = x._cell
     while True:
         gen = cell.gen

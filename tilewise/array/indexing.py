@@ -86,14 +86,15 @@ def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
             if index.size > most:
                 most = index.size
             parts.append(index)
-        elif type(k) in BASIC_TYPES:
+        elif type(k) is int or type(k) in BASIC_TYPES:
             parts.append(k)
         else:
             return None
     limit = current().eager_bytes
-    if nd.ndim == 0 or nd.nbytes >= limit:
+    size = nd.nbytes
+    if size >= limit or nd.ndim == 0:
         return None
-    if most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:
+    if most * (size // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:
         return None
     return tuple(parts)
 
@@ -125,7 +126,7 @@ def getitem(self: Array, key: Any) -> Any:
         if t is tuple:
             if len(key) == 2:  # most keys of most programs: a loop costs more
                 i, j = key
-                if type(i) in BASIC_TYPES and type(j) in BASIC_TYPES:
+                if (type(i) is int or type(i) in BASIC_TYPES) and (type(j) is int or type(j) in BASIC_TYPES):
                     t = int
             else:
                 for k in key:

@@ -44,7 +44,7 @@ def setitem(self: Array, key: Any, value: Any) -> None:
         if t is tuple:
             if len(key) == 2:  # most keys of most programs: a loop costs more
                 i, j = key
-                if type(i) in BASIC_TYPES and type(j) in BASIC_TYPES:
+                if (type(i) is int or type(i) in BASIC_TYPES) and (type(j) is int or type(j) in BASIC_TYPES):
                     t = int
             else:
                 for k in key:

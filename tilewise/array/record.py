@@ -268,7 +268,7 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
             arrays.append(a)
             cell = a._cell
             if cell is NUMBER:
-                touched = touched or a._nd.nbytes  # type: ignore[union-attr]
+                touched = touched or a._nd.nbytes
                 plain.append(a._nd)
                 continue
             if cell.node is not None:
