@@ -226,6 +226,25 @@ _base = from_environment(os.environ)  # For the whole process; replaced, never c
 _here: ContextVar[Settings | None] = ContextVar("tilewise_settings", default=None)  # Inside `with config(...)`.
 
 
+class Least:
+    """The least `eager_bytes` that ever applied anywhere in the process: below it, hot paths need not ask `current`."""
+
+    __slots__ = ("_guard", "eager_bytes")
+
+    def __init__(self, eager_bytes: int) -> None:
+        self.eager_bytes = eager_bytes
+        self._guard = threading.Lock()
+
+    def note(self, settings: Settings) -> Settings:
+        """Settings about to apply."""
+        with self._guard:
+            self.eager_bytes = min(self.eager_bytes, settings.eager_bytes)
+        return settings
+
+
+LEAST = Least(_base.eager_bytes)
+
+
 def current() -> Settings:
     """The settings that apply here."""
     return _here.get() or _base
@@ -234,10 +253,10 @@ def current() -> Settings:
 def _assign(changes: dict[str, object]) -> None:
     """Change the whole process, and this context where it has settings of its own. Hold `_lock`."""
     global _base
-    _base = replace(_base, **cast(Any, changes))
+    _base = LEAST.note(replace(_base, **cast(Any, changes)))
     own = _here.get()
     if own is not None:
-        _here.set(replace(own, **cast(Any, changes)))
+        _here.set(LEAST.note(replace(own, **cast(Any, changes))))
 
 
 def _restored(now: Settings, old: Settings, names: Iterable[str]) -> Settings:
@@ -262,7 +281,7 @@ class Change:
             self._take_back(*self._before)
             self._before = None
         outer = _here.get()
-        inner = replace(outer or _base, **cast(Any, self._changes))
+        inner = LEAST.note(replace(outer or _base, **cast(Any, self._changes)))
         self._outer.append(outer)
         _here.set(inner)
         return inner

@@ -8,15 +8,17 @@ import numpy as np
 from numpy._core.einsumfunc import _parse_einsum_input as parse_einsum  # type: ignore[attr-defined]
 from numpy.lib.array_utils import normalize_axis_index
 
-from tilewise.api.dispatch import call, implements, into, product
+from tilewise.api.dispatch import call, implements, inner_product, into, product
 from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import NUMBERS, binary
+from tilewise.array.arithmetic import binary
 from tilewise.array.handle import Array, from_buffer, from_number, meta
-from tilewise.config import current
+from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
 from tilewise.ops import contract as ops
+
+_NDARRAY = np.ndarray  # one look-up less
 
 
 def _nodes(*args: Any) -> Any:
@@ -74,11 +76,13 @@ def _matmul_operator(self: Array, other: Any) -> Any:
         if c.node is None and other._gen == c.gen:
             a: Any = self._nd
             b: Any = other._nd
-            if a.nbytes + b.nbytes < current().eager_bytes or rec.slight(a, b):
-                r = a @ b
-                if type(r) is np.ndarray:
+            size = a.nbytes + b.nbytes
+            if size < LEAST.eager_bytes or size < current().eager_bytes or rec.slight(a, b):
+                # Of one element each, `dot` keeps the sign of zero and `@` does not.
+                r = inner_product(np.matmul, a, b) if a.ndim == 1 == b.ndim and a.size > 1 else a @ b
+                if type(r) is _NDARRAY:
                     return from_buffer(r)
-                return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
+                return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r)
     return NotImplemented if _numbers(self, other) else matmul(self, other)
 
 

@@ -11,13 +11,17 @@ import numpy as np
 from tilewise.api.views import copy_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import few
 from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.config import LEAST
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.const import const
 from tilewise.ops.create import arange as arange_node
 from tilewise.ops.create import full as full_node
 from tilewise.store import pool
 from tilewise.target import threads
+
+FEW = 1 << 14  # elements of an array that is made before anything is asked
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -73,6 +77,10 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
     >>> tw.zeros(3)
     Array([0., 0., 0.])
     """
+    if type(shape) is int and 0 <= shape < FEW and device is None:
+        nd = np.zeros(shape, dtype, order)  # type: ignore[call-overload]
+        if nd.nbytes < LEAST.eager_bytes:
+            return from_buffer(nd)
     _device(device)
     return _filled(shape, 0, np.dtype(dtype), order)
 
@@ -123,9 +131,14 @@ def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
 
 
 def _like(maker: Any) -> Any:
+    quick = getattr(np, f"{maker.__name__}_like")
+
     def like(
         a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
     ) -> Array:
+        nd = few(a)
+        if nd is not None and dtype is None and order == "K" and shape is None and device is None:
+            return from_buffer(quick(nd))
         x = a if type(a) is Array else rec.record_const(a)
         d = x.dtype if dtype is None else np.dtype(dtype)
         dims = x.shape if shape is None else _shape(shape)
@@ -328,9 +341,10 @@ def eye(
     Array([[0., 1., 0.],
            [0., 0., 1.]])
     """
+    plain = type(N) is int and M is None and k == 0 and dtype is float and order == "C" and device is None
+    if plain and 8 * N * N < LEAST.eager_bytes:  # most calls of most programs
+        return from_buffer(np.eye(N))
     _device(device)
-    if type(N) is int and M is None and type(k) is int and dtype is float and rec.eager_limit() > 8 * N * N:
-        return from_buffer(np.eye(N, k=k, order=order))  # type: ignore[call-overload]
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
     (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), np.dtype(dtype)
     if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:

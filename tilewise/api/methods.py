@@ -12,10 +12,10 @@ from tilewise.api import create, views
 from tilewise.api.dispatch import call, implements, mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.array.session import cluster_here
 from tilewise.array.writing import assign
-from tilewise.config import current
+from tilewise.config import LEAST, current
 from tilewise.errors import LayoutError, message
 from tilewise.ops.elementwise import cast
 from tilewise.ops.join import copy as copy_node
@@ -40,7 +40,11 @@ def _function(func: Any) -> Any:
         cell = self._cell
         if cell.node is None and self._gen == cell.gen and not self._fixed:
             nd: Any = self._nd
-            if nd.nbytes < current().eager_bytes and _simple(args) and (not kwargs or _simple(kwargs.values())):
+            if (
+                (nd.nbytes < LEAST.eager_bytes or nd.nbytes < current().eager_bytes)
+                and (not args or _simple(args))
+                and (not kwargs or _simple(kwargs.values()))
+            ):
                 return rec.wrap(quick(nd, *args, **kwargs), (self,))
         return call(func, (self, *args), kwargs)
 
@@ -59,7 +63,7 @@ for _name in (
 def transpose(self: Array, *axes: Any) -> Array:
     """Axes permuted (a view)."""
     if not axes:
-        return views.on_cell(self._cell, meta(self).T)  # type: ignore[attr-defined]
+        return views.shown(self, meta(self).T)
     return views.shown(self, meta(self).transpose(*rec.unwrap(axes)))
 
 
@@ -75,8 +79,11 @@ def reshape(self: Array, *shape: Any, order: str = "C", copy: bool | None = None
         and _simple(shape)
     ):
         nd: Any = self._nd
-        made = nd.reshape(*shape) if nd.nbytes < current().eager_bytes else None
-        if made is not None:
+        if nd.nbytes < LEAST.eager_bytes or nd.nbytes < current().eager_bytes:
+            made = nd.reshape(*shape)
+            base = made.base
+            if base is nd or (base is nd.base and base is not None):
+                return on_cell(cell, made)
             return rec.wrap(made, (self,))
     return views.reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
@@ -303,7 +310,16 @@ for _kind in (np.float64, np.int64, np.bool_, np.complex128, np.longdouble):
         if not _name.startswith("_") and not hasattr(np.ndarray, _name) and not hasattr(Array, _name):
             setattr(Array, _name, _number_attribute(_name))
 
-Array.T = property(lambda self: views.shown(self, meta(self).T))  # type: ignore[attr-defined]
+
+def turned(self: Array) -> Array:
+    """Axes reversed (a view)."""
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and not self._fixed:
+        return on_cell(cell, self._nd.T)  # type: ignore[union-attr]
+    return views.shown(self, meta(self).T)
+
+
+Array.T = property(turned)  # type: ignore[attr-defined]
 Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: ignore[attr-defined]
 Array.real = property(real, _set(real))  # type: ignore[attr-defined]
 Array.imag = property(imag, _set(imag))  # type: ignore[attr-defined]

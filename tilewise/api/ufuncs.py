@@ -11,11 +11,12 @@ from tilewise.api.reductions import reduce_ufunc, scan_ufunc, segment_ufunc
 from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import NUMBERS, PLAIN, CannotRecord, binary, strict_errors, ufunc_node, unary
+from tilewise.array.arithmetic import ND, NUMBERS, PLAIN, CannotRecord, binary, few, strict_errors, ufunc_node, unary
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, from_number, meta, node_of
-from tilewise.array.operators import BACKWARD
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta, node_of
+from tilewise.array.operators import BACKWARD, MOST_BYTES
 from tilewise.array.writing import store
+from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import scalar
 from tilewise.ops.const import const
@@ -77,10 +78,16 @@ class ufunc:
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Running reduction along an axis."""
+        nd = few(array)
+        if nd is not None and type(axis) is int and dtype is None and out is None:
+            return from_buffer(self.numpy.accumulate(nd, axis))
         return scan_ufunc(self.numpy, array, axis, dtype, out)
 
     def outer(self, a: Any, b: Any, /, **kwargs: Any) -> Any:
         """The function on all pairs."""
+        x, y = few(a), few(b)
+        if x is not None and y is not None and not kwargs and x.nbytes * y.nbytes < LEAST.eager_bytes:
+            return rec.wrap(self.numpy.outer(x, y))
         x, y = (v if type(v) is Array and not v._fixed else np.asarray(rec.unwrap(v)) for v in (a, b))
         arrays: list[Array] = [v for v in (x, y) if type(v) is Array]
         rec.find_arrays(kwargs.values(), arrays)
@@ -224,20 +231,25 @@ _BINARY = {
 }
 
 
-MOST = 32  # bytes of a number, at most
-
-
 def array_ufunc(self: Array, f: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """NEP 13: NumPy's own ufuncs on Arrays."""
     if not kwargs and method == "__call__" and len(inputs) == 2:
         a, b = inputs
-        if b is self and type(a) in NUMBERS:  # a NumPy scalar's operator does not ask for ours
-            cell = self._cell
-            if self._fixed and cell.node is None and self._gen == cell.gen and f in PLAIN and rec.eager_limit() > MOST:
-                return from_number(PLAIN[f](a, self._nd[()]))
-            operator = BACKWARD.get(f)
-            if operator is not None:
-                return operator(self, a)
+        if b is self:  # a NumPy scalar's operator does not ask for ours
+            if type(a) is ND and a.ndim == 0 and self._fixed:
+                a = a[()]  # what a scalar's comparison makes of it
+            if type(a) in NUMBERS:
+                if self._cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
+                    plain = PLAIN.get(f)
+                    if plain is not None:
+                        return from_number(plain(a, self._nd))
+                nd = few(self)
+                if nd is not None:
+                    r = f(a, nd)
+                    return from_buffer(r) if type(r) is ND else rec.wrap(r)
+                operator = BACKWARD.get(f)
+                if operator is not None:
+                    return operator(self, a)
         if f in _BINARY:
             return binary(f, a, b)
     if f.signature is not None or (getattr(np, f.__name__, None) is not f and not _from_scipy(f)):

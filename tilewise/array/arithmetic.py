@@ -13,7 +13,8 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
+from tilewise.config import LEAST
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, UnknownLength, apply, map_op
@@ -25,11 +26,24 @@ def at_hand(x: Any, t: Any) -> Any:
     """An operand as NumPy takes it, or None if it is pending or not a plain number or array."""
     if t is Array:
         cell = x._cell
+        if cell is NUMBER:
+            return x._nd
         if cell.node is not None:
             return None
         nd = x._nd if x._gen == cell.gen else meta(x)
         return nd[()] if x._fixed else nd
     return x if t in NUMBERS or t is ND else None
+
+
+def few(x: Any) -> Any:
+    """The ndarray of a known array so small that NumPy works on it at once, whatever the settings; else None."""
+    if type(x) is Array:
+        cell = x._cell
+        if cell.node is None and x._gen == cell.gen and not x._fixed:
+            nd: Any = x._nd
+            if nd.nbytes < LEAST.eager_bytes:
+                return nd
+    return None
 
 
 ND = np.ndarray
@@ -68,8 +82,16 @@ BINARY = {
     "lshift": np.left_shift,
     "rshift": np.right_shift,
 }
+COMPARE = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
 PLAIN: dict[Any, Any] = {
-    f: getattr(operator, f"__{n}__") for n, f in BINARY.items()
+    f: getattr(operator, f"__{n}__") for n, f in (BINARY | COMPARE).items()
 }  # much quicker than a ufunc for two scalars
 WEAK = (int, float, complex)  # Python's own numbers take the array's precision (NEP 50)
 _loops: dict[tuple[Any, ...], tuple[np.dtype[Any], ...]] = {}
@@ -189,6 +211,14 @@ _errors: tuple[Any, bool] = (None, False)  # the last such object, and the answe
 
 def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """ufunc(a, b) without options; the general case behind the operators' fast path."""
+    if type(a) is Array and type(b) is Array:
+        c, d = a._cell, b._cell
+        if c.node is None and d.node is None and a._gen == c.gen and b._gen == d.gen:
+            x: Any = a._nd
+            y: Any = b._nd
+            if x.nbytes < LEAST.eager_bytes and x.shape == y.shape and not a._fixed and not b._fixed:
+                r = ufunc(x, y)
+                return from_buffer(r) if type(r) is ND else rec.wrap(r)
     x, y = at_hand(a, type(a)), at_hand(b, type(b))
     if x is not None and y is not None:
         if little(x, y, rec.eager_limit()):
@@ -259,11 +289,11 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
     t = type(x)
     nd = at_hand(x, t)
     if nd is not None:
-        if t is not Array or nd.nbytes < rec.eager_limit():
+        if t is not Array or nd.nbytes < LEAST.eager_bytes or nd.nbytes < rec.eager_limit():
             r = ufunc(nd)
             if type(r) is ND:
                 return from_buffer(r)
-            return from_number(r) if type(r) in NUMBERS else rec.wrap(r)
+            return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r)
     elif t is not Array:
         return rec.at_once(ufunc, (x,), {})
     return apply_ufunc(ufunc, (x,))

@@ -39,14 +39,14 @@ class Cell:
 
     __slots__ = ("__weakref__", "buf", "exports", "gen", "ghost", "leaf", "node", "owner")
 
-    def __init__(self, buf: ND | None, node: Node | None, owner: Any = None) -> None:  # handle.py has it written out
-        self.buf = buf
-        self.node = node
-        self.gen = 0
-        self.ghost: ND | None = None
-        self.leaf: Any = None  # weak reference to the leaf node of the current buffer: alive means recorded readers
-        self.exports: Outside | None = None  # what was handed out of the buffer, or copied to workers
-        self.owner = owner  # the session in which it became pending
+    # No __init__, which costs more than all of them: handle.py fills these.
+    buf: ND | None
+    node: Node | None
+    gen: int
+    ghost: ND | None
+    leaf: Any  # weak reference to the leaf node of the current buffer: alive means recorded readers
+    exports: Outside | None  # what was handed out of the buffer, or copied to workers
+    owner: Any  # the session in which it became pending
 
     def meta(self) -> ND:
         """An array with the cell's shape, strides and dtype: the buffer, or a ghost."""

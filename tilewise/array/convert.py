@@ -12,21 +12,9 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
-from tilewise.array.handle import Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, meta, node_of, on_cell
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
-
-
-class _Export:
-    """Holds a buffer for foreign code: alive exactly as long as any ndarray that shows it."""
-
-    __slots__ = ("__array_interface__", "__weakref__", "buffer")
-
-    def __init__(self, nd: ND) -> None:
-        self.buffer = nd
-        interface = nd.__array_interface__
-        interface["data"] = (interface["data"][0], True)
-        self.__array_interface__ = interface
 
 
 def export(x: Array) -> ND:
@@ -41,13 +29,14 @@ def export(x: Array) -> ND:
             out.flags.writeable = False
             return out
         cell = x._cell
-        holder = _Export(nd)
+        out = np.asarray(memoryview(nd).toreadonly())  # type: ignore[arg-type]
         if cell.exports is None:
             cell.exports = Outside()
         elif cell.exports:
             cell.exports[:] = [e for e in cell.exports if e() is not None]
-        cell.exports.append(weakref.ref(holder))
-        return np.asarray(holder)
+        # NumPy's arrays on a memoryview hold on to it, and their views to them.
+        cell.exports.append(weakref.ref(out.base))  # type: ignore[arg-type]
+        return out
 
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
@@ -112,6 +101,8 @@ def number(kind: Any) -> Any:
 
     def method(self: Array) -> Any:
         cell = self._cell
+        if cell is NUMBER:
+            return kind(self._nd)
         nd: Any = self._nd if cell.node is None and self._gen == cell.gen else forcing.fetch(self)
         return kind(nd[()] if self._fixed else nd)
 

@@ -68,17 +68,14 @@ def waiting(c: Cell) -> bool:
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        targets = list(dict.fromkeys([c for c in cells if waiting(c)]))
-        if not targets:
+        outputs = list(dict.fromkeys([c for c in cells if waiting(c)]))
+        if not outputs:
             return
         settings = current()
-        at = numbered([c.node for c in targets])  # type: ignore[misc]
+        at = numbered([c.node for c in outputs])  # type: ignore[misc]
         nodes = list(at)
-        outputs = targets
-        if len(PENDING) > len(targets):
-            here = session_here()  # what another session has recorded stays its own
-            more = [c for c in pending_cells() if c.node in at and c.owner is here and not isinstance(c.node.op, CHEAP)]
-            outputs = list(dict.fromkeys([*targets, *more]))
+        if len(PENDING) > len(outputs):
+            _add_living(outputs, at)
         if settings.progress and not events.activity.began:
             watch()
             events.activity.began = time.perf_counter()
@@ -88,6 +85,19 @@ def evaluate(cells: Iterable[Cell]) -> None:
                 events.activity.began = 0.0
         else:
             _evaluate(nodes, at, outputs, settings)
+
+
+def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
+    """Add the pending cells that have a handle and whose values are on the way (what another session has stays its)."""
+    here, there = session_here(), set(outputs)
+    for key, ref in list(PENDING.items()):
+        c = ref()
+        node = None if c is None else c.node
+        if c is None or node is None:
+            if PENDING.get(key) is ref:  # else another cell is there by now
+                del PENDING[key]
+        elif node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
+            outputs.append(c)
 
 
 def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], settings: Settings) -> None:

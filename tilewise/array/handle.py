@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.array.cell import ND, Cell, address, root
+from tilewise.array.cell import LOCK, ND, Cell, address, root
 from tilewise.errors import message
 from tilewise.ir.node import Node
 from tilewise.ops.views import Window, strided, view
@@ -32,9 +32,9 @@ class Array:
     __slots__ = ("__weakref__", "_cell", "_fixed", "_gen", "_nd")
 
     _cell: Cell
-    _nd: (
-        ND | None
-    )  # shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet
+    # Shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet. Of a number
+    # on the cell NUMBER it is NumPy's scalar.
+    _nd: ND | None
     _gen: int
     _fixed: bool  # a number, as NumPy would return a scalar: immutable
 
@@ -135,19 +135,33 @@ class Array:
         return "cpu"
 
     def __len__(self) -> int:
-        shape = self.shape
+        nd = self._nd
+        shape = nd.shape if nd is not None else meta(self).shape
         if not shape:
             raise TypeError("len() of unsized object")
-        return shape[0]
+        return shape[0]  # type: ignore[no-any-return]
 
 
 _new = object.__new__
 _asarray = np.asarray
 
 
+def new_cell(buf: ND | None, gen: int = 0) -> Cell:
+    """A known cell."""
+    cell = Cell()
+    cell.buf = buf
+    cell.node = None
+    cell.gen = gen
+    cell.ghost = None
+    cell.leaf = None
+    cell.exports = None
+    cell.owner = None
+    return cell
+
+
 def from_buffer(nd: ND, fixed: bool = False) -> Array:
     """A known array that owns `nd` (no other cell and no user has it)."""
-    cell = _new(Cell)  # Cell's constructor, written out: this is on the path of every small operation
+    cell = Cell()  # new_cell, written out: this is on the path of every small operation
     cell.buf = nd
     cell.node = None
     cell.gen = 0
@@ -163,28 +177,25 @@ def from_buffer(nd: ND, fixed: bool = False) -> Array:
     return x
 
 
+# Stands for the cell of a known number, which nobody writes to and seldom anybody looks at as memory: it gets one of
+# its own when that happens (`refresh`). Its generation is no handle's: all who ask find such a handle stale.
+UNMADE = -1
+NUMBER = new_cell(None, UNMADE - 1)
+
+
 def from_number(value: Any) -> Array:
     """A known number, for a NumPy scalar."""
-    nd = _asarray(value)
-    cell = _new(Cell)  # from_buffer, written out
-    cell.buf = nd
-    cell.node = None
-    cell.gen = 0
-    cell.ghost = None
-    cell.leaf = None
-    cell.exports = None
-    cell.owner = None
     x = _new(Array)
-    x._cell = cell
-    x._nd = nd
-    x._gen = 0
+    x._cell = NUMBER
+    x._nd = value
+    x._gen = UNMADE
     x._fixed = True
     return x
 
 
 def from_node(node: Node, fixed: bool = False) -> Array:
     """A pending array."""
-    cell = _new(Cell)
+    cell = Cell()
     cell.buf = None
     cell.node = node
     cell.gen = 0
@@ -235,6 +246,11 @@ def meta(x: Array) -> ND:
 def refresh(x: Array) -> ND:
     """Point x's ndarray at the cell's present buffer or ghost."""
     cell = x._cell
+    if cell is NUMBER:
+        with LOCK:
+            if x._cell is NUMBER:
+                x._cell = new_cell(_asarray(x._nd))
+        cell = x._cell
     while True:
         gen = cell.gen
         base = cell.meta()
@@ -257,11 +273,10 @@ def _whole(nd: ND) -> bool:
 
 def node_of(x: Array) -> Node:
     """The node that stands for x's value now."""
-    cell = x._cell
     if x._nd is None:
-        return cell.read()
-    nd = x._nd if x._gen == cell.gen else refresh(x)
-    base = cell.read()
+        return x._cell.read()
+    nd = x._nd if x._gen == x._cell.gen else refresh(x)
+    base = x._cell.read()
     if _whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype:
         return base
     return view(base, address(nd) - address(root(nd)), nd.shape, nd.strides, nd.dtype)

@@ -86,14 +86,15 @@ def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
             if index.size > most:
                 most = index.size
             parts.append(index)
-        elif type(k) in BASIC_TYPES:
+        elif type(k) is int or type(k) in BASIC_TYPES:
             parts.append(k)
         else:
             return None
     limit = current().eager_bytes
-    if nd.ndim == 0 or nd.nbytes >= limit:
+    size = nd.nbytes
+    if size >= limit or nd.ndim == 0:
         return None
-    if most * (nd.nbytes // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:
+    if most * (size // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:
         return None
     return tuple(parts)
 
@@ -123,11 +124,16 @@ def getitem(self: Array, key: Any) -> Any:
     if cell.node is None and self._gen == cell.gen:
         t = type(key)
         if t is tuple:
-            for k in key:
-                if type(k) is not int and type(k) is not slice and type(k) not in BASIC_TYPES:
-                    break
+            if len(key) == 2:  # most keys of most programs: a loop costs more
+                i, j = key
+                if (type(i) is int or type(i) in BASIC_TYPES) and (type(j) is int or type(j) in BASIC_TYPES):
+                    t = int
             else:
-                t = int
+                for k in key:
+                    if type(k) not in BASIC_TYPES:
+                        break
+                else:
+                    t = int
         if t is int or t is slice:
             r = self._nd[key]  # type: ignore[index]
             if type(r) is _NDARRAY:

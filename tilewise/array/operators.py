@@ -17,6 +17,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
     BINARY,
+    COMPARE,
     ND,
     NUMBERS,
     POWERS,
@@ -27,9 +28,9 @@ from tilewise.array.arithmetic import (
     pair,
     unary,
 )
-from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.array.writing import inplace
-from tilewise.config import current
+from tilewise.config import LEAST, current
 
 
 class _Probe:
@@ -45,6 +46,7 @@ _named = _Probe()
 # Where an operand with a name counts the same (interpreters that borrow references), none is known to be temporary.
 _TEMPORARY = _Probe() + 0 if _Probe() + 0 < _named + 0 else 0
 _CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
+MOST_BYTES = 32  # of a number
 REUSE_BYTES = 256 * 1024  # as NumPy: below, a new result costs less than finding out
 _REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
 _BINARY_OP = opcode.opmap.get("BINARY_OP", -1)
@@ -78,37 +80,54 @@ def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any) -> bool:
 def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
     """`self op other`. Python's operator on NumPy's arrays and scalars is what a NumPy program would do."""
 
+    backward = _backward(ufunc, op)
+
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
         t = type(other)
         if cell.node is None and self._gen == cell.gen:
             a: Any = self._nd
-            settings = current()
-            limit = settings.eager_bytes
-            if a.nbytes < limit:
+            size = a.nbytes
+            if size < LEAST.eager_bytes or size < current().eager_bytes:
                 b = other
                 if t is Array:
                     c = other._cell
-                    if c.node is not None:
+                    if c is NUMBER:
+                        b = other._nd
+                    elif c.node is not None:
                         return pair(ufunc, self, other)
-                    b = other._nd if other._gen == c.gen else meta(other)
-                    if a.shape != b.shape and not little(a, b, limit):
-                        return pair(ufunc, self, other) if settings.engine is None else binary(ufunc, self, other)
-                    if other._fixed:
-                        b = b[()]
+                    else:
+                        b = other._nd if other._gen == c.gen else meta(other)
+                        if a.shape != b.shape and not little(a, b, current().eager_bytes):
+                            plain = current().engine is None
+                            return pair(ufunc, self, other) if plain else binary(ufunc, self, other)
+                        if other._fixed:
+                            b = b[()]
                 elif t not in NUMBERS:
                     if ufunc is np.multiply and t in _SEQUENCES and self._fixed and a.dtype.kind in "iu":
                         return other * int(a)  # n * [0] repeats the list
                     if t is str or t is bytes:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
-                if a.nbytes >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
+                if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
                     ufunc(a, b, out=a)
                     return self
                 r = op(a[()] if self._fixed else a, b)
-                return from_buffer(r) if type(r) is ND else from_number(r)
-            if settings.engine is None and (t is Array or t in NUMBERS):
+                return from_buffer(r) if type(r) is ND else rec.wrap(r)
+            if current().engine is None and (t is Array or t in NUMBERS):
                 return pair(ufunc, self, other)
+        elif cell is NUMBER:
+            b = other
+            if t is Array:
+                c = other._cell
+                if c is not NUMBER:
+                    return backward(other, self._nd) if c.node is None else pair(ufunc, self, other)
+                b = other._nd
+            if t is Array or t in NUMBERS:
+                if LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES:
+                    return from_number(op(self._nd, b))
+                if current().engine is None:
+                    return pair(ufunc, self, other)
         elif cell.node is not None and (t is Array or t in NUMBERS):
             return pair(ufunc, self, other)
         if _foreign(other):
@@ -135,16 +154,20 @@ def _foreign(other: Any) -> bool:
 def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
-        if cell.node is None and self._gen == cell.gen and type(other) in NUMBERS:
-            a: Any = self._nd
-            if a.nbytes < current().eager_bytes:
-                if a.nbytes >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
-                    ufunc(other, a, out=a)
-                    return self
-                if self._fixed:
-                    return from_number(op(other, a[()]))
-                r = op(other, a)
-                return from_buffer(r) if type(r) is ND else from_number(r)
+        if cell.node is None and type(other) in NUMBERS:
+            if self._gen == cell.gen:
+                a: Any = self._nd
+                size = a.nbytes
+                if size < LEAST.eager_bytes or size < current().eager_bytes:
+                    if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
+                        ufunc(other, a, out=a)
+                        return self
+                    r = op(other, a[()] if self._fixed else a)
+                    return from_buffer(r) if type(r) is ND else rec.wrap(r)
+                if current().engine is None:
+                    return pair(ufunc, other, self)
+            elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
+                return from_number(op(other, self._nd))
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)
@@ -158,7 +181,8 @@ def _assigning(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Arra
         if cell.node is None and self._gen == cell.gen and not self._fixed and cell.free_to_write():
             a = self._nd
             b = at_hand(other, type(other))
-            if b is not None and a.nbytes < current().eager_bytes:  # type: ignore[union-attr]
+            size: int = a.nbytes  # type: ignore[union-attr]
+            if b is not None and (size < LEAST.eager_bytes or size < current().eager_bytes):
                 op(a, b)
                 return self
         return inplace(ufunc, self, other)
@@ -171,9 +195,11 @@ def _unary(ufunc: np.ufunc, op: Callable[[Any], Any]) -> Callable[[Array], Any]:
         cell = self._cell
         if cell.node is None and self._gen == cell.gen:
             nd: Any = self._nd
-            if nd.nbytes < current().eager_bytes:
+            if nd.nbytes < LEAST.eager_bytes or nd.nbytes < current().eager_bytes:
                 r = op(nd[()] if self._fixed else nd)
-                return from_buffer(r) if type(r) is ND else from_number(r) if type(r) in NUMBERS else rec.wrap(r)
+                return from_buffer(r) if type(r) is ND else rec.wrap(r)
+        elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
+            return from_number(op(self._nd))
         return unary(ufunc, self)
 
     return method
@@ -200,15 +226,6 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
     return binary(np.power, self, other)
 
 
-_COMPARE = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-}
-
 BACKWARD: dict[np.ufunc, Callable[[Array, Any], Any]] = {}  # what `number op array` ends in (api/ufuncs.py)
 
 for _name, _ufunc in BINARY.items():
@@ -217,8 +234,10 @@ for _name, _ufunc in BINARY.items():
     BACKWARD[_ufunc] = _backward(_ufunc, _plain)
     setattr(Array, f"__r{_name}__", BACKWARD[_ufunc])
     setattr(Array, f"__i{_name}__", _assigning(_ufunc, getattr(operator, f"__i{_name}__")))
-for _name, _ufunc in _COMPARE.items():
-    setattr(Array, f"__{_name}__", _forward(_ufunc, getattr(operator, f"__{_name}__")))
+for _name, _ufunc in COMPARE.items():
+    _plain = getattr(operator, f"__{_name}__")
+    setattr(Array, f"__{_name}__", _forward(_ufunc, _plain))
+    BACKWARD[_ufunc] = _backward(_ufunc, _plain)
 for _name, _one in {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}.items():
     setattr(Array, f"__{_name}__", _unary(_one, getattr(operator, f"__{_name}__")))
 setattr(Array, "__pow__", _power)  # noqa: B010 (a checker sees no such method)

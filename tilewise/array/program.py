@@ -12,7 +12,7 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array.cell import LOCK
 from tilewise.array.force import CHEAP, nearest, pending_cells
-from tilewise.array.handle import Array, node_of
+from tilewise.array.handle import NUMBER, Array, node_of
 from tilewise.array.session import cluster_here
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Machine
@@ -70,7 +70,7 @@ class Program:
 def program_of(arrays: Sequence[Array]) -> Program:
     """What evaluating arrays now would compute: of a view also all that it is a view of; of what is here nothing."""
     with LOCK:
-        away = [x for x in arrays if not isinstance(x._cell.read().value, np.ndarray)]
+        away = [x for x in arrays if x._cell is not NUMBER and not isinstance(x._cell.read().value, np.ndarray)]
         asked = [node_of(x) for x in away]
         bases = [x._cell.read() for x in away]
         at = set(walk(asked))

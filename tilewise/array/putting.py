@@ -13,7 +13,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND
-from tilewise.array.handle import Array, meta, node_of, on_cell, window_of
+from tilewise.array.handle import NUMBER, Array, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
     BASIC_TYPES,
     bad,
@@ -29,7 +29,7 @@ from tilewise.array.indexing import (
     touches_little,
 )
 from tilewise.array.writing import assign, check_writable, fits, store
-from tilewise.config import current
+from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
@@ -42,17 +42,24 @@ def setitem(self: Array, key: Any, value: Any) -> None:
     if cell.node is None and self._gen == cell.gen and not self._fixed:
         t = type(key)
         if t is tuple:
-            for k in key:
-                if type(k) is not int and type(k) is not slice and type(k) not in BASIC_TYPES:
-                    break
+            if len(key) == 2:  # most keys of most programs: a loop costs more
+                i, j = key
+                if (type(i) is int or type(i) in BASIC_TYPES) and (type(j) is int or type(j) in BASIC_TYPES):
+                    t = int
             else:
-                t = int
+                for k in key:
+                    if type(k) not in BASIC_TYPES:
+                        break
+                else:
+                    t = int
         if t is int or t is slice:
             v = value
             t = type(v)
             if t is Array:
                 c = value._cell
-                if c.node is not None:
+                if c is NUMBER:
+                    v = value._nd
+                elif c.node is not None:
                     v = None
                 else:
                     v = value._nd if value._gen == c.gen else meta(value)
@@ -62,8 +69,7 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 v = None
             if v is not None and ((cell.leaf is None and cell.exports is None) or cell.free_to_write()):
                 nd: ND = self._nd  # type: ignore[assignment]
-                limit = current().eager_bytes
-                if nd.nbytes < limit or nd[key].nbytes < limit:
+                if nd.nbytes < LEAST.eager_bytes or _few(nd, key):
                     nd[key] = v
                     return
         elif t is Array or t is tuple:
@@ -90,6 +96,12 @@ def setitem(self: Array, key: Any, value: Any) -> None:
 
 
 setattr(Array, "__setitem__", setitem)  # noqa: B010
+
+
+def _few(nd: ND, key: Any) -> bool:
+    """Whether a basic key names few bytes."""
+    limit = current().eager_bytes
+    return nd.nbytes < limit or nd[key].nbytes < limit
 
 
 def _point(shown: ND, key: Any) -> ND:

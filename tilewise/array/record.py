@@ -19,7 +19,7 @@ import numpy as np
 from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND, root
-from tilewise.array.handle import Array, from_buffer, from_node, from_number, meta, node_of, on_cell
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
@@ -251,7 +251,7 @@ def unwrap(value: Any) -> Any:
 
 
 _ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
-_NUMBERS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
+SCALARS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
 _HUGE = sys.maxsize // 4  # more bytes than any limit, also if several are added up
 
 
@@ -267,6 +267,10 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
         if t is Array:
             arrays.append(a)
             cell = a._cell
+            if cell is NUMBER:
+                touched = touched or a._nd.nbytes
+                plain.append(a._nd)
+                continue
             if cell.node is not None:
                 touched += _HUGE
                 continue
@@ -317,7 +321,7 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
                     return on_cell(x._cell, value)  # type: ignore[arg-type]
             return from_buffer(value)
         return wrap_array(value, sources, foreign)
-    if t in _NUMBERS:
+    if t in SCALARS:
         return from_number(value)
     if isinstance(value, np.generic):
         if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):

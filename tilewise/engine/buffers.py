@@ -32,7 +32,7 @@ def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any
 
 def fresh(node: Node) -> np.ndarray[Any, Any]:
     """An uninitialised array with the node's type and order (on a mesh: with rows to spare for ghosts)."""
-    margin = getattr(node, "margin", 0)
+    margin = 0 if type(node) is Node else getattr(node, "margin", 0)
     if margin:
         rows, *rest = node.dims
         base = pool.empty((rows + 2 * margin, *rest), node.dtype, None)

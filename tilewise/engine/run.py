@@ -81,7 +81,9 @@ class Runner:
             events.activity.done = k
             began = time.perf_counter() if events.listeners else 0.0
             try:
-                if self.bases and overwritten(step):
+                if not self.bases and type(step) is Pass:
+                    run_pass(step, kernel, nodes, values, noted)
+                elif self.bases and overwritten(step):
                     with to_the_end():
                         run_step(step, kernel, nodes, values, noted)
                         keeping = _keep_progress(step, nodes, values, noted, keeping)

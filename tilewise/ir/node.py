@@ -107,7 +107,11 @@ class Node:
         return (thaw, (freeze([self]), 0))
 
 
+# The nodes alive, by operator and the ids of inputs (a node that is alive keeps its inputs alive, so ids are theirs).
+# Entries of nodes that died stay until there are many: a callback for each would cost a third of recording it.
 _table: dict[Any, weakref.ref[Node]] = {}
+_sweep_at = 4096  # entries
+_SWEEP_LEAST = 4096
 
 
 def intern(
@@ -118,7 +122,11 @@ def intern(
     order: tuple[int, ...] | None = None,
 ) -> Node:
     """The node for (op, inputs): an existing one, or a new one. The type must follow from op and inputs."""
-    key = (op, inputs)
+    if len(inputs) == 2:
+        a, b = inputs
+        key: tuple[Any, ...] = (op, id(a), id(b))
+    else:
+        key = (op, *[id(x) for x in inputs])
     ref = _table.get(key)
     if ref is not None:
         node = ref()
@@ -133,10 +141,22 @@ def intern(
     node.site = None
     node.trail = 0
     node.value = None
-    entry = _Entry(node, _forget)
-    entry.key = key
-    _table[key] = entry
+    _table[key] = _weak(node)
+    if len(_table) > _sweep_at:
+        _sweep()
     return node
+
+
+_weak = weakref.ref
+
+
+def _sweep() -> None:
+    """Take out the entries of nodes that died."""
+    global _sweep_at
+    for key, ref in list(_table.items()):
+        if ref() is None and _table.get(key) is ref:  # else made again since, by another thread
+            del _table[key]
+    _sweep_at = max(_SWEEP_LEAST, 2 * len(_table))
 
 
 def twin(node: Node, inputs: Sequence[Node] | None = None) -> Node:
@@ -182,20 +202,6 @@ def known_leaf(value: Any, order: tuple[int, ...] | None, exports: list[Any] | N
     return node
 
 
-class _Entry(weakref.ref):  # type: ignore[type-arg]
-    """A table entry that removes itself when its node dies."""
-
-    __slots__ = ("key",)
-
-    key: Any  # holds the inputs, not the node: no cycle. It dies with the entry.
-
-
-def _forget(entry: _Entry) -> None:
-    found = _table.pop(entry.key, None)
-    if found is not entry and found is not None:  # made again before the old one was quite gone
-        _table[entry.key] = found
-
-
 def walk(roots: Iterable[Node]) -> list[Node]:
     """All nodes that must be known to compute `roots`, inputs before users, each once.
 
@@ -206,8 +212,30 @@ def walk(roots: Iterable[Node]) -> list[Node]:
 
 def numbered(roots: Iterable[Node]) -> dict[Node, int]:
     """The nodes of `walk` in its order, each with its position."""
+    roots = list(roots)
     at: dict[Node, int] = {}
-    stack: list[Node] = list(roots)
+    try:
+        for root in roots:
+            if root not in at:
+                _number(root, at)
+    except RecursionError:  # a deep graph
+        return _numbered_deep(roots)
+    return at
+
+
+def _number(node: Node, at: dict[Node, int]) -> None:
+    """Number what a node hangs on, then the node: twice as quick as with a stack of our own."""
+    if node.value is None:
+        for x in node.inputs:
+            if x not in at:
+                _number(x, at)
+    at[node] = len(at)
+
+
+def _numbered_deep(roots: list[Node]) -> dict[Node, int]:
+    """The same for graphs of any depth."""
+    at: dict[Node, int] = {}
+    stack = list(roots)
     stack.reverse()
     push, pop = stack.append, stack.pop
     while stack:
