@@ -229,7 +229,6 @@ def normal_pair(n: int) -> Inputs:
     10_000,
     scales=(1_000, 100_000),
     numba=lambda numba, jit: jit(lambda x, y: (x.mean() - y.mean()) / numpy.sqrt(x.var() / x.size + y.var() / y.size)),
-    moved=lambda x, y, result: 2 * x.nbytes,
 )
 def wald(np: Any, x: Any, y: Any) -> Any:
     return (x.mean() - y.mean()) / np.sqrt(x.var() / x.size + y.var() / y.size)

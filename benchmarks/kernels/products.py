@@ -57,8 +57,6 @@ def tall_project(np: Any, X: Any, W: Any) -> Any:
 @program(
     lambda n: (normal(*[side(n, 4)] * 4), normal(side(n, 4), side(n, 4), seed=1)),
     6_561,
-    work=lambda t, r, result: 8.0 * t.size * len(r),
-    moved=lambda t, r, result: 2 * t.nbytes,
 )
 def tensor_rotation(np: Any, t: Any, r: Any) -> Any:
     for _ in range(4):  # each turn rotates the first axis and puts it last

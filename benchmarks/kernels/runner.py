@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,17 @@ import numpy as np
 
 import tilewise as tw
 from benchmarks.kernels import table
+from benchmarks.kernels.limits import judge, yardsticks
 from benchmarks.kernels.memory import peak
-from benchmarks.kernels.native import library
 from benchmarks.kernels.plans import numpy_share
 from benchmarks.kernels.registry import Program, load
-from benchmarks.kernels.systems import MAKERS, PEERS, Call, differs
+from benchmarks.kernels.systems import MAKERS, Call, differs
 from benchmarks.kernels.threads import THREADS
 from benchmarks.kernels.timing import of, turns
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "kernels.json"
 QUICK = 100_000  # elements at most
-NINE = 9
+NINE, MOST = 9, 200  # turns of a median, and of a best time
 Row = dict[str, Any]
 
 
@@ -57,64 +57,19 @@ def calls_of(
     return found
 
 
-def measured(program: Program, size: int, systems: Sequence[str], options: Any) -> Row:
-    """One row: milliseconds per system, and what went wrong."""
+def measured(program: Program, size: int, systems: Sequence[str], options: Any, *, alone: bool = False) -> Row:
+    """One row: milliseconds per system, and what went wrong. `alone`: without limits and goals."""
     inputs = program.inputs(size)
     problems: dict[str, str] = {}
-    calls = calls_of(program, inputs, size, systems, problems)
-    least, most = (NINE, NINE) if program.median else (options.least, 200)
+    calls = calls_of(program, inputs, size, systems, problems) | ({} if alone else yardsticks(program))
+    least, most = (NINE, NINE) if program.median else (options.least, MOST)
     times = turns(calls, options.seconds, least, most)
     ms = {name: of(found, program.median) * 1e3 for name, found in times.items()}
-    return {
-        "program": program.name,
-        "size": size,
-        "ms": ms,
-        "turns": min(map(len, times.values()), default=0),
-        "problems": problems,
-    }
-
-
-def rates(seconds: float, quick: bool) -> dict[str, float]:
-    """The copy bandwidth (bytes per second) and BLAS's rate (operations per second) of these minutes."""
-    n, side = (1_000_000, 256) if quick else (20_000_000, 1500)
-    source, target, square = np.ones(n), np.ones(n), np.ones((side, side))
-    lib = library()
-    copy: Callable[[], Any] = (lambda: np.copyto(target, source)) if lib is None else lib("copy", n, source, out=target)
-    times = turns({"copy": copy, "blas": lambda: square @ square}, seconds)
-    return {"bytes/s": 2 * source.nbytes / min(times["copy"]), "flop/s": 2 * side**3 / min(times["blas"])}
-
-
-def against(row: Row, program: Program, machine: dict[str, float]) -> None:
-    """Add the limit, the best peer and the goals to a row of all systems."""
-    ms = row["ms"]
-    ours = ms.get("tilewise")
-    row["limit_by"], row["limit_ms"] = _limit(program, row["size"], ms, machine)
-    peers = {name: ms[name] for name in PEERS if name in ms}
-    row["best_peer"] = min(peers, key=peers.__getitem__) if peers else None
-    row["of_limit"] = None if not ours or row["limit_ms"] is None else row["limit_ms"] / ours
-    row["of_peer"] = None if not ours or row["best_peer"] is None else peers[row["best_peer"]] / ours
-    row["goal_of_limit"], row["goal_of_peer"] = program.of_limit, program.of_peer
-    if row["size"] == program.size:
-        row["met"] = all(
-            found is not None and found >= goal
-            for found, goal in ((row["of_limit"], program.of_limit), (row["of_peer"], program.of_peer))
-            if found is not None or not ours
-        )
-
-
-def _limit(program: Program, size: int, ms: dict[str, float], machine: dict[str, float]) -> tuple[str, float | None]:
-    if program.median:  # BLAS itself, as NumPy calls it
-        return "blas", ms.get("numpy")
-    if "c" in ms:
-        return "c", ms["c"]
-    if program.moved is None:
-        return "", None
-    inputs = program.inputs(size)
-    result = program.source(np, *inputs)
-    least = program.moved(*inputs, result) / machine["bytes/s"]
-    if program.work is not None:
-        least = max(least, program.work(*inputs, result) / machine["flop/s"])
-    return "roofline", least * 1e3
+    count = min(map(len, times.values()), default=0)
+    row: Row = {"program": program.name, "size": size, "ms": ms, "turns": count, "problems": problems}
+    if not alone:
+        judge(row, program, inputs)
+    return row
 
 
 def parsed(text: str | None) -> argparse.Namespace:
@@ -147,15 +102,13 @@ def main(text: str | None = None) -> int:
     options = parsed(text)
     systems = options.systems.split(",")
     programs = chosen(options.only)
-    machine = rates(options.seconds, options.quick)
-    print(table.heading(systems, machine), flush=True)
+    print(table.heading(systems), flush=True)
     rows: list[Row] = []
     with tw.config(threads=THREADS, fallback="silent"), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for program in programs:
             for size in (program.size, *program.sizes):
                 row = measured(program, min(size, QUICK) if options.quick else size, systems, options)
-                against(row, program, machine)
                 if size == program.size:
                     share = numpy_share(program, program.inputs(min(size, QUICK)))
                     row |= {"nodes": share.nodes, "numpy_nodes": sum(share.calls.values()), "numpy_calls": share.names}
@@ -171,7 +124,6 @@ def main(text: str | None = None) -> int:
             "machine": platform.platform(),
             "cpus": os.cpu_count(),
             "threads": THREADS,
-            **machine,
         },
         "rows": rows,
         "scales": scaled,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks.kernels.limits import shortfall
+
 Row = dict[str, Any]
 SMALL, SMALL_SLOWDOWN = 1_000, 1.5  # elements up to which a program may take so many times NumPy's time
 
 
-def heading(systems: Sequence[str], machine: dict[str, float]) -> str:
-    rates = f"copy {machine['bytes/s'] / 1e9:.1f} GB/s, BLAS {machine['flop/s'] / 1e9:.0f} GFLOP/s"
+def heading(systems: Sequence[str]) -> str:
     names = "".join(f"{name:>10}" for name in systems)
-    return f"{rates}; times in ms\n{'program':<20}{'size':>10}{names}{'of limit':>15}{'of best peer':>22}{'goals':>12}"
+    return f"{'program, ms':<20}{'size':>10}{names}{'of limit':>15}{'of best peer':>22}{'goals':>12}"
 
 
 def line(row: Row, systems: Sequence[str]) -> str:
@@ -54,13 +55,3 @@ def summary(rows: Sequence[Row], scaled: Sequence[Row]) -> str:
     for row in missed:
         text += f"\n  {row['program']:<20} {shortfall(row):.2f} of its goal"
     return text
-
-
-def shortfall(row: Row) -> float:
-    """How far a row is from its goals: 1 is there."""
-    parts = [
-        found / goal
-        for found, goal in ((row["of_limit"], row["goal_of_limit"]), (row["of_peer"], row["goal_of_peer"]))
-        if found is not None
-    ]
-    return min(parts, default=0.0)
