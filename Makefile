@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz soak bench bench-programs bench-solver clean
+.PHONY: demo test lint fuzz soak bench bench-kernels bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -33,9 +33,12 @@ fuzz: $(DEV)
 soak: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
 
-# Every benchmark there is.
-bench: $(BENCH)
+# Every benchmark there is: first the table of array programs beside their peers and C.
+bench: bench-kernels
 	set -e; for file in benchmarks/[a-z]*.py; do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
+
+bench-kernels: $(BENCH)
+	$(BIN)/python -m benchmarks.kernels --memory
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs
