@@ -31,7 +31,7 @@ from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, reads
-from tilewise.plan.tile import space_of
+from tilewise.plan.ways import space_of
 from tilewise.target import threads
 
 Values = list[Any]

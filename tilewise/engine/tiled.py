@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,16 +20,12 @@ from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Arrange, Window
 from tilewise.plan.steps import Pass, Tiled, View
-from tilewise.plan.tile import Way, axis_of, best_way, bytes_of, space_of, view_axes
+from tilewise.plan.ways import Tiling, axis_of, space_of, tiling, view_axes
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
 Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
 
-LEAST_BYTES = 1 << 20  # data that the caches hold anyway
-TILE_BYTES = 256 << 10  # of all values of a tile together
-ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
-CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 GEOMETRIES = 64
 
 
@@ -113,55 +108,18 @@ def _added(parts: Array, op: str) -> Array:
 
 def _plan(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], forced: int | None) -> _Plan | None:
     """What a geometry needs; None if its passes are better run one by one."""
-    passes = [s for s in step.steps if isinstance(s, Pass)]
     if any(not hasattr(k, "alone") for s, k in zip(step.steps, group.kernels, strict=True) if isinstance(s, Pass)):
         return None
-    if any(0 in space_of(s, nodes) for s in passes):
-        return None
-    way = best_way(step, nodes)
-    if way is None:
-        return None
-    per_item = sum(_slice_bytes(nodes[x], axis, way.length) for x, axis in _cut(step, way, nodes).items())
-    if per_item * way.length < LEAST_BYTES and forced is None:
-        return None
-    tile = min(forced or _tile_length(per_item), way.length)
-    tiles = -(-way.length // tile)
-    sums = [(x, op) for x, op in way.at.items() if isinstance(op, str)]
-    chunks = min(tiles, CHUNKS)
-    if bytes_of(nodes, [x for x, _ in sums]) * chunks > per_item * way.length // 4 and forced is None:
-        return None
-    return _Layout(step, group, nodes, values, way, tile, chunks).plan()
-
-
-def _tile_length(per_item: int) -> int:
-    length = max(1, TILE_BYTES // max(1, per_item))
-    return length // ROWS * ROWS if length >= ROWS else length
-
-
-def _cut(step: Tiled, way: Way, nodes: Sequence[Any]) -> dict[int, int]:
-    """The values that are cut, with their axes."""
-    found = {x: a for x, a in way.at.items() if isinstance(a, int)}
-    for s in step.steps:
-        if isinstance(s, View):
-            found.pop(s.pos, None)
-    for x, axis in way.cut:
-        found.setdefault(x, axis)
-    return found
-
-
-def _slice_bytes(node: Any, axis: int, length: int) -> int:
-    return int(prod(node.dims) // max(1, node.dims[axis]) * node.dtype.itemsize)
+    cut = tiling(step, nodes, forced)
+    return None if cut is None else _Layout(step, group, nodes, values, cut).plan()
 
 
 class _Layout:
     """Lays out one geometry: which arrays a run needs, what is scratch, the native calls."""
 
-    def __init__(
-        self, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], way: Way, tile: int, chunks: int
-    ) -> None:
-        self.step, self.group, self.nodes, self.values, self.way = step, group, nodes, values, way
-        self.tile, self.chunks = tile, chunks
-        self.tiles = -(-way.length // tile)
+    def __init__(self, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], cut: Tiling) -> None:
+        self.step, self.group, self.nodes, self.values = step, group, nodes, values
+        self.way, self.tile, self.tiles, self.chunks = cut.way, cut.tile, cut.tiles, cut.chunks
         self.llvm = _llvm()
         self.scratch = self.llvm.Scratch(self.llvm.SCRATCH_BYTES)
         self.arrays: list[tuple[int, See | None]] = []

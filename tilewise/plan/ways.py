@@ -1,0 +1,261 @@
+"""Along which dim passes can be cut together. In: passes, types of values. Out: ways to cut them, and the best one.
+
+A pass that is cut along one dim of its space reads, per tile, a slice of the inputs that have the dim and all of those
+that have not; it makes slices, or, where the dim is reduced, contributions. Another pass may join it if it takes the
+slices as they are made, or cuts an input as the first does: what they share then comes from memory once. It cannot
+join if it needs a whole value of which there are only slices, or a sum to which there are only contributions.
+
+The same question is asked twice: of the sizes at hand when a plan is made (tile.py), and of those of each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from tilewise.ops.views import Arrange, Window, axes_of
+from tilewise.plan.steps import Pass, Tiled, View
+
+LEAST_BYTES = 1 << 20  # data that the caches hold anyway
+TILE_BYTES = 256 << 10  # of all values of a tile together: less than a common L2 cache
+ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
+CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
+
+At = int | str | None  # an axis; the reduction that adds contributions; None: all of it
+
+
+@dataclass(frozen=True)
+class Way:
+    """One dim along which steps are cut: its length, how their values lie, which axes of inputs are cut."""
+
+    length: int
+    at: dict[int, At]  # what the steps make
+    cut: frozenset[tuple[int, int]]  # of inputs: the array that is seen, and its axis
+    dims: dict[int, int]  # of each pass (by its first output): the dim of its space
+
+
+def space_of(step: Pass, nodes: Sequence[Any]) -> tuple[int, ...]:
+    """The sizes of the iteration space."""
+    if step.letters is None:
+        dims: tuple[int, ...] = nodes[step.space].dims
+        return dims
+    sizes = [1] * len(step.kernel.reduced)
+    for x, letters in zip(step.inputs, step.letters, strict=True):
+        for n, d in zip(nodes[x].dims, letters, strict=True):
+            sizes[d] = n if sizes[d] == 1 else sizes[d]
+    return tuple(sizes)
+
+
+def axis_of(step: Pass, k: int, dim: int, nodes: Sequence[Any]) -> int | None:
+    """The axis of input k that walks along a dim of the space."""
+    shape = nodes[step.inputs[k]].dims
+    if step.letters is not None:
+        axis = step.letters[k].index(dim) if dim in step.letters[k] else -1
+    else:
+        axis = dim - (len(step.kernel.reduced) - len(shape))
+    return None if axis < 0 or shape[axis] == 1 else axis
+
+
+def out_axis(step: Pass, k: int, dim: int, nodes: Sequence[Any]) -> At:
+    """Where a dim of the space is in output k: its axis, or the reduction if it is gone."""
+    reduced, output = step.kernel.reduced, step.kernel.outputs[k]
+    if output.reduce is None or nodes[step.outs[k]].ndim == len(reduced):
+        return output.reduce if output.reduce is not None and reduced[dim] else dim
+    return output.reduce if reduced[dim] else dim - sum(reduced[:dim])
+
+
+class Views:
+    """Which array a position is a view of, and which of its axes each axis of the view walks along."""
+
+    def __init__(self, nodes: Sequence[Any]) -> None:
+        self.nodes = nodes
+        self.known: dict[int, tuple[int, tuple[int | None, ...]]] = {}
+
+    def add(self, step: View) -> None:
+        """A further view."""
+        self.known[step.pos] = (step.input, view_axes(self.nodes[step.pos].op, self.nodes[step.pos].ndim))
+
+    def source(self, pos: int, axis: int) -> tuple[int, int]:
+        """The array behind a position, and its axis."""
+        while pos in self.known:
+            base, axes = self.known[pos]
+            under = axes[axis]
+            if under is None:
+                return pos, axis
+            pos, axis = base, under
+        return pos, axis
+
+
+def view_axes(op: Any, ndim: int) -> tuple[int | None, ...]:
+    """The axis of the base that each axis of a view walks along; None where it is new, or cannot be told."""
+    if isinstance(op, Window):
+        axes = axes_of(op)
+        return (None,) * ndim if axes is None else tuple(a.base for a in axes)
+    if isinstance(op, Arrange):
+        return op.axes
+    return tuple(range(ndim))  # a Cut
+
+
+def _whole(op: Any, base: Any, node: Any, axis: int) -> bool:
+    """Whether a view has all of the base along one of its axes, in order."""
+    if isinstance(op, Window):
+        axes = axes_of(op)
+        assert axes is not None
+        return axes[axis].start == 0 and axes[axis].step == 1 and axes[axis].length == base
+    return isinstance(op, Arrange)
+
+
+def _long_dims(step: Pass, nodes: Sequence[Any]) -> list[tuple[int, int]]:
+    """Dims to cut, and their lengths: across a short dim, one slice fills the caches."""
+    space = space_of(step, nodes)
+    return [(dim, length) for dim, length in enumerate(space) if 2 * length >= max(space)]
+
+
+def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
+    """Every way to cut a step."""
+    out = []
+    for dim, length in _long_dims(step, nodes):
+        if length > 1:
+            way = _joined(Way(length, {}, frozenset(), {}), step, dim, nodes, views, free=True)
+            if way is not None:
+                out.append(way)
+    return out
+
+
+def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
+    """Every way in which a step can go along with steps that are cut so."""
+    out = []
+    for dim, length in _long_dims(step, nodes):
+        if length == way.length:
+            found = _joined(way, step, dim, nodes, views, free=False)
+            if found is not None:
+                out.append(found)
+    return out
+
+
+def seen_way(way: Way, step: View, nodes: Sequence[Any]) -> Way | None:
+    """The way with a view of what is made by tiles; None if a tile of the view is not a view of the tile."""
+    at = way.at[step.input]
+    op, node = nodes[step.pos].op, nodes[step.pos]
+    if not isinstance(at, int):
+        return None
+    axes = view_axes(op, node.ndim)
+    if at not in axes or not _whole(op, nodes[step.input].dims[at], node, axes.index(at)):
+        return None
+    if isinstance(op, Window) and not _plain(op):
+        return None
+    return replace(way, at={**way.at, step.pos: axes.index(at)})
+
+
+def _plain(op: Window) -> bool:
+    """Whether a window has all of its base, axes moved and new ones of length one."""
+    axes = axes_of(op)
+    assert axes is not None
+    kept = [a for a in axes if a.base is not None]
+    full = all(a.start == 0 and a.step == 1 and a.length == op.base_shape[a.base] for a in kept if a.base is not None)
+    left = [n for d, n in enumerate(op.base_shape) if d not in {a.base for a in kept}]
+    return full and all(n == 1 for n in left) and all(a.length == 1 for a in axes if a.base is None)
+
+
+def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> Way | None:
+    at, cut, linked = dict(way.at), set(way.cut), free
+    for k, x in enumerate(step.inputs):
+        axis = axis_of(step, k, dim, nodes)
+        if x in at:
+            if axis is None or at[x] != axis:
+                return None
+            linked = True
+        elif axis is not None:
+            source = views.source(x, axis)
+            linked = linked or source in cut
+            cut.add(source)
+    for k, pos in enumerate(step.outs):
+        where = out_axis(step, k, dim, nodes)
+        if isinstance(where, str) and where in ("argmin", "argmax"):
+            return None
+        at[pos] = where
+    return Way(way.length, at, frozenset(cut), {**way.dims, step.outs[0]: dim}) if linked else None
+
+
+def best_way(group: Tiled, nodes: Sequence[Any]) -> Way | None:
+    """How to cut a group with the sizes at hand: so that the least is needed whole."""
+    views = Views(nodes)
+    ways: list[Way] | None = None
+    for step in group.steps:
+        if isinstance(step, View):
+            views.add(step)
+            ways = [w for way in ways or () if (w := seen_way(way, step, nodes)) is not None]
+        elif ways is None:
+            ways = first_ways(step, nodes, views)
+        else:
+            ways = [w for way in ways for w in further_ways(way, step, nodes, views)]
+    return min(ways or (), key=lambda w: _burden(w, group, nodes), default=None)
+
+
+def _burden(way: Way, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int]:
+    """Bytes that every tile needs whole or adds to; bytes whose slices are not contiguous."""
+    whole = across = 0
+    cut = {pos: axis for pos, axis in way.cut}
+    for x in group.inputs:
+        if x in cut:
+            order = nodes[x].order
+            across += nodes[x].nbytes * (cut[x] != (order[0] if order else 0))
+        else:
+            whole += nodes[x].nbytes
+    whole += sum(nodes[x].nbytes for x, a in way.at.items() if isinstance(a, str))
+    return whole, across
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a group runs: the dim it is cut along, slices per tile, tiles, and chunks of tiles with sums of their own."""
+
+    way: Way
+    tile: int
+    tiles: int
+    chunks: int
+
+
+def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
+    """The tiles of a group with the sizes at hand; None if its passes are better run one by one."""
+    passes = [s for s in group.steps if isinstance(s, Pass)]
+    if any(0 in space_of(s, nodes) for s in passes):
+        return None
+    way = best_way(group, nodes)
+    if way is None:
+        return None
+    each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
+    if each * way.length < LEAST_BYTES and forced is None:
+        return None
+    tile = min(forced or _tile_length(each), way.length)
+    tiles = -(-way.length // tile)
+    chunks = min(tiles, CHUNKS)
+    sums = bytes_of(nodes, [x for x, at in way.at.items() if isinstance(at, str)])
+    if sums * chunks > each * way.length // 4 and forced is None:
+        return None
+    return Tiling(way, tile, tiles, chunks)
+
+
+def _tile_length(each: int) -> int:
+    length = max(1, TILE_BYTES // max(1, each))
+    return length // ROWS * ROWS if length >= ROWS else length
+
+
+def _sliced(group: Tiled, way: Way) -> dict[int, int]:
+    """The values that are cut, with their axes."""
+    seen = {s.pos for s in group.steps if isinstance(s, View)}
+    found = {x: a for x, a in way.at.items() if isinstance(a, int) and x not in seen}
+    for x, axis in way.cut:
+        found.setdefault(x, axis)
+    return found
+
+
+def _slice_bytes(node: Any, axis: int) -> int:
+    return int(prod(node.dims) // max(1, node.dims[axis]) * node.dtype.itemsize)
+
+
+def bytes_of(nodes: Sequence[Any], positions: Iterable[int]) -> int:
+    """The size of some values together."""
+    return sum(prod(nodes[x].dims) * nodes[x].dtype.itemsize for x in positions)
