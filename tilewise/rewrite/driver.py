@@ -1,0 +1,93 @@
+"""Apply rules to a graph, inputs first. In: wanted nodes. Out: for every node of the graph, an equal one.
+
+A graph is walked once and iteratively. What no rule touches keeps its very nodes, so that work which others hold, too,
+is still recognised as theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tilewise.ir.node import Node, Op, intern, numbered
+from tilewise.ir.order import same_order
+from tilewise.ops.join import copy
+from tilewise.rewrite.rule import Rule
+from tilewise.rewrite.rules import RULES
+
+Index = dict[type[Op], list[Rule]]
+MAX_FIRINGS = 8  # of rules at one node, one after the other
+
+
+def _indexed(rules: Sequence[Rule]) -> Index:
+    found: Index = {}
+    for rule in rules:
+        for root in rule.roots:
+            found.setdefault(root, []).append(rule)
+    return found
+
+
+_BY_ROOT = _indexed(RULES)
+
+
+def may_fire(nodes: Iterable[Node]) -> bool:
+    """Whether any node is shaped as a rule wants it, as far as a plan's key can tell."""
+    for n in nodes:
+        if n.value is None:
+            for rule in _BY_ROOT.get(type(n.op), ()):
+                if rule.shaped(n):
+                    return True
+    return False
+
+
+def rewrite(roots: Sequence[Node], exact: bool, rules: Sequence[Rule] | None = None) -> dict[Node, Node]:
+    """Each node of a graph with an equal one. A wanted node stays one that must be computed, and has its memory order.
+
+    What a mask decides the length of is left alone, inputs and all: its shape names the mask.
+    """
+    index = _BY_ROOT if rules is None else _indexed(rules)
+    ends = set(roots)
+    new: dict[Node, Node] = {}
+    for n in numbered(roots):
+        if n.value is not None or not n.known:
+            new[n] = n
+            continue
+        made = n
+        for x in n.inputs:
+            if new[x] is not x:
+                made = intern(n.op, tuple([new[x] for x in n.inputs]), n.shape, n.dtype, n.order)
+                break
+        if type(n.op) in index:
+            made = _fired(made, index, exact)
+        if made is not n:
+            made = _dressed(made, n, n in ends)
+        new[n] = made
+    return new
+
+
+def _fired(node: Node, index: Index, exact: bool) -> Node:
+    """The node after all rules that apply."""
+    for _ in range(MAX_FIRINGS):
+        for rule in index.get(type(node.op), ()):
+            if rule.allowed(node, exact) and rule.shaped(node) and (made := rule.make(node)) is not None:
+                assert made.shape == node.shape and made.dtype == node.dtype, f"{rule.name} changes the type"
+                node = made
+                break
+        else:
+            return node
+        if node.value is not None:
+            return node
+    return node
+
+
+def _dressed(made: Node, n: Node, wanted: bool) -> Node:
+    """A node in the place of another: its memory order, and for errors the user's line."""
+    if not same_order(n.shape, made.order, n.order) or (wanted and made.value is not None):
+        made = copy(made, n.order)
+    stack = [made]
+    while stack:
+        x = stack.pop()
+        if x.site is None and x.value is None:
+            x.site = n.site
+            stack += x.inputs
+    made.trail |= n.trail
+    return made
