@@ -4,6 +4,6 @@
 """
 
 from tilewise.rewrite.driver import may_fire, rewrite
-from tilewise.rewrite.rules import RULES
+from tilewise.rewrite.rules import PASSES
 
-__all__ = ["RULES", "may_fire", "rewrite"]
+__all__ = ["PASSES", "may_fire", "rewrite"]

@@ -12,7 +12,7 @@ from tilewise.ir.node import Node, Op, intern, numbered
 from tilewise.ir.order import same_order
 from tilewise.ops.join import copy
 from tilewise.rewrite.rule import Rule
-from tilewise.rewrite.rules import RULES
+from tilewise.rewrite.rules import PASSES
 
 Index = dict[type[Op], list[Rule]]
 MAX_FIRINGS = 8  # of rules at one node, one after the other
@@ -26,7 +26,8 @@ def _indexed(rules: Sequence[Rule]) -> Index:
     return found
 
 
-_BY_ROOT = _indexed(RULES)
+_INDICES = tuple(_indexed(rules) for rules in PASSES)
+_BY_ROOT = _indexed([rule for rules in PASSES for rule in rules])
 
 
 def may_fire(nodes: Iterable[Node]) -> bool:
@@ -39,12 +40,20 @@ def may_fire(nodes: Iterable[Node]) -> bool:
     return False
 
 
-def rewrite(roots: Sequence[Node], exact: bool, rules: Sequence[Rule] | None = None) -> dict[Node, Node]:
+def rewrite(roots: Sequence[Node], exact: bool, passes: Sequence[Sequence[Rule]] | None = None) -> dict[Node, Node]:
     """Each node of a graph with an equal one. A wanted node stays one that must be computed, and has its memory order.
 
     What a mask decides the length of is left alone, inputs and all: its shape names the mask.
     """
-    index = _BY_ROOT if rules is None else _indexed(rules)
+    indices = _INDICES if passes is None else [_indexed(rules) for rules in passes]
+    new = _pass(roots, exact, indices[0])
+    for index in indices[1:]:
+        more = _pass([new[r] for r in roots], exact, index)
+        new = {n: more.get(m, m) for n, m in new.items()}
+    return new
+
+
+def _pass(roots: Sequence[Node], exact: bool, index: Index) -> dict[Node, Node]:
     ends = set(roots)
     new: dict[Node, Node] = {}
     for n in numbered(roots):

@@ -1,8 +1,9 @@
-"""All rules, in the order in which they are tried at a node."""
+"""All rules, as passes over a graph; within a pass, in the order in which they are tried at a node."""
 
 from __future__ import annotations
 
-from tilewise.rewrite import algebra
+from tilewise.rewrite import algebra, onehot, reroll, scatter
 from tilewise.rewrite.rule import Rule
 
-RULES: tuple[Rule, ...] = (*algebra.RULES,)
+# Re-rolling comes first: what is done to one sibling alone (x * 1) hides that they are alike.
+PASSES: tuple[tuple[Rule, ...], ...] = (reroll.RULES, (*algebra.RULES, *scatter.RULES, *onehot.RULES))
