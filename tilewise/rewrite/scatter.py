@@ -59,17 +59,14 @@ def scattered(node: Node) -> Node | None:
 
 def _zero(base: Node) -> bool | None:
     """Whether the base is all zeros; None if there may be a -0.0 in it, which sums do not keep."""
-    value = base.inputs[0].op.value if _constant(base) else known(base)
+    fill = base.inputs[0].op if base.value is None and type(base.op) is Full else None
+    value = fill.value if isinstance(fill, Const) else known(base)
     if value is None:
         return None
     parts = (value.real, value.imag) if base.dtype.kind == "c" else (value,)
     if any(np.any(np.signbit(p) & (p == 0)) for p in parts if base.dtype.kind in "fc"):
         return None
     return not np.any(value)
-
-
-def _constant(base: Node) -> bool:
-    return base.value is None and type(base.op) is Full and type(base.inputs[0].op) is Const
 
 
 RULES = (Rule((At,), _shaped, scattered, rounds="fc"),)
