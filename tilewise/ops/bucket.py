@@ -86,7 +86,7 @@ def identity(fn: str, dtype: np.dtype[Any]) -> Any:
             return dtype.type(np.inf if fn == "minimum" else -np.inf)
         limits = np.iinfo(dtype)
         return dtype.type(limits.max if fn == "minimum" else limits.min)
-    return dtype.type(UFUNCS[fn].identity)
+    return np.array(UFUNCS[fn].identity).astype(dtype)[()]  # -1 is all ones
 
 
 def bucket(values: Node, keys: Node, fn: str, buckets: int) -> Node:
