@@ -77,3 +77,13 @@ def test_a_result_has_memory_of_its_own() -> None:
         assert y[0] == 0.0
         y[1] = 9.0
         assert x[1] == 1.0
+
+
+def test_an_update_of_what_is_the_same_leaves_the_other_alone() -> None:
+    with recorded():
+        x = tw.array(np.arange(3.0))
+        y = x * 1
+        y[1:] = 9.0
+        tw.evaluate(y)
+        assert np.array_equal(np.asarray(x), np.arange(3.0))
+        assert np.array_equal(np.asarray(y), [0.0, 9.0, 9.0])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tilewise.ir.node import Node, Op, intern, numbered
 from tilewise.ir.order import same_order
+from tilewise.ops.index import Write
 from tilewise.ops.join import copy
 from tilewise.rewrite.rule import Rule
 from tilewise.rewrite.rules import PASSES
@@ -63,7 +64,7 @@ def _pass(roots: Sequence[Node], exact: bool, index: Index) -> dict[Node, Node]:
         made = n
         for x in n.inputs:
             if new[x] is not x:
-                made = intern(n.op, tuple([new[x] for x in n.inputs]), n.shape, n.dtype, n.order)
+                made = intern(n.op, _operands(n, new), n.shape, n.dtype, n.order)
                 break
         if type(n.op) in index:
             made = _fired(made, index, exact)
@@ -71,6 +72,15 @@ def _pass(roots: Sequence[Node], exact: bool, index: Index) -> dict[Node, Node]:
             made = _dressed(made, n, n in ends)
         new[n] = made
     return new
+
+
+def _operands(n: Node, new: dict[Node, Node]) -> tuple[Node, ...]:
+    """A node's new operands. What it writes to must not be an array that was there before: others have it, too."""
+    first, *rest = n.inputs
+    base = new[first]
+    if isinstance(n.op, Write) and base.value is not None and base is not first:
+        base = copy(base, first.order)
+    return (base, *[new[x] for x in rest])
 
 
 def _fired(node: Node, index: Index, exact: bool) -> Node:
