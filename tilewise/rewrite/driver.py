@@ -58,19 +58,18 @@ def _pass(roots: Sequence[Node], exact: bool, index: Index) -> dict[Node, Node]:
     ends = set(roots)
     new: dict[Node, Node] = {}
     for n in numbered(roots):
-        if n.value is not None or not n.known:
-            new[n] = n
+        new[n] = n
+        if n.value is not None:
             continue
-        made = n
-        for x in n.inputs:
-            if new[x] is not x:
-                made = intern(n.op, _operands(n, new), n.shape, n.dtype, n.order)
-                break
-        if type(n.op) in index:
+        changed = any([new[x] is not x for x in n.inputs])
+        looked_at = type(n.op) in index
+        if not (changed or looked_at) or not n.known:
+            continue
+        made = intern(n.op, _operands(n, new), n.shape, n.dtype, n.order) if changed else n
+        if looked_at:
             made = _fired(made, index, exact)
         if made is not n:
-            made = _dressed(made, n, n in ends)
-        new[n] = made
+            new[n] = _dressed(made, n, n in ends)
     return new
 
 
