@@ -8,6 +8,7 @@ from tilewise.ir.node import Node
 from tilewise.ir.scalar import LAWS
 from tilewise.layout import Layout, Mesh, Partial, Shard, even_cuts
 from tilewise.ops.bucket import Bucket, Elsewhere
+from tilewise.ops.chain import Chain
 from tilewise.ops.contract import LETTERS, Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -64,6 +65,13 @@ def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             parts: list[Layout] = [WHOLE] * len(node.inputs)
             parts[k] = Partial("add")
             yield Rule(tuple(parts), Partial("add"))
+
+
+@specific.register
+def _(op: Chain, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    a, _, c = node.inputs
+    first, last = "ab"[2 - a.ndim :], "cd"[: c.ndim]
+    yield from by_letters([first, "bc", last], first[:-1] + last[1:], node, have, mesh, "add")
 
 
 @specific.register
