@@ -25,6 +25,7 @@ from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Pass, Step, Write
+from tilewise.rewrite import may_fire, rewrite
 from tilewise.solver.choose import choose
 from tilewise.solver.place import Choice
 from tilewise.solver.problem import Infeasible, cost_of
@@ -61,11 +62,42 @@ def overwritten(step: Step) -> list[int]:
     return []
 
 
-_plans: dict[Any, LocalPlan] = {}
+class Structure:
+    """What graphs share that are equal but for sizes, offsets and values: their plans, by what is wanted and how.
+
+    `rewritable` says that rules may fire on them; whether they do is up to each graph.
+    """
+
+    __slots__ = ("plans", "rewritable")
+
+    def __init__(self, rewritable: bool) -> None:
+        self.plans: dict[Any, LocalPlan] = {}
+        self.rewritable = rewritable
+
+
+_structures: dict[Any, Structure] = {}
 _mesh_plans: dict[Any, MeshPlan] = {}
 
 
-def key_of(at: dict[Node, int], wanted: Sequence[int]) -> tuple[Any, ...]:
+def structure_of(at: dict[Node, int]) -> Structure:
+    """The structure of a graph (its nodes in order, with their positions)."""
+    key = _key(at)
+    found = _structures.get(key)
+    if found is None:
+        found = Structure(may_fire(at))
+        _remember(_structures, key, found)
+    return found
+
+
+def rewritten(roots: Sequence[Node], structure: Structure, settings: Settings) -> dict[Node, Node] | None:
+    """For the nodes of a graph of this structure, equal ones that cost less; None if there are no such."""
+    if not structure.rewritable or not settings.rewrite:
+        return None
+    new = rewrite(roots, settings.exact)
+    return None if all(n is m for n, m in new.items()) else new
+
+
+def _key(at: dict[Node, int]) -> tuple[Any, ...]:
     """The structure of a graph, flat: it is hashed at every evaluation."""
     parts: list[Any] = []
     add = parts.append
@@ -91,21 +123,19 @@ def key_of(at: dict[Node, int], wanted: Sequence[int]) -> tuple[Any, ...]:
             parts += (Update, at[base], at[value], fits, len(op.window.shape))
         else:
             parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
-    add(None)
-    parts += wanted
     return tuple(parts)
 
 
-def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings) -> LocalPlan:
-    """The plan for a graph (its nodes in order, with their positions) on one worker: from the cache, or made now."""
+def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> LocalPlan:
+    """The plan for a graph of a structure on one worker: from the cache, or made now."""
     global planned_count
-    key = (key_of(at, wanted), settings.fusion, settings.native)
-    plan = _plans.get(key)
+    key = (*wanted, settings.fusion, settings.native)
+    plan = structure.plans.get(key)
     if plan is None:
         planned_count += 1
         nodes = list(at)
         plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion), *_shared(at, wanted))
-        _remember(_plans, key, plan)
+        _remember(structure.plans, key, plan)
     return plan
 
 

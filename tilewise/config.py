@@ -52,6 +52,7 @@ class Settings:
     fallback: Fallback = "warn"  # What happens when a function is handed to NumPy.
     progress: bool = True  # Evaluations over a second show a line, if standard error is a terminal.
     cache_dir: Path = field(default_factory=default_cache_dir)  # Compiled code and calibrations.
+    rewrite: bool = True  # Rules turn what was written into what costs less (docs/design/0011-rewrites.md).
     fusion: bool = True  # Operators between two communications become one pass.
     native: bool = True  # Passes become machine code; otherwise NumPy runs them tile by tile.
     flush: bool = True  # Evaluate a pending graph where it repeats (a turn of a loop).
@@ -73,6 +74,7 @@ class Changes(TypedDict, total=False):
     fallback: Fallback
     progress: bool
     cache_dir: str | os.PathLike[str]
+    rewrite: bool
     fusion: bool
     native: bool
     flush: bool
@@ -172,6 +174,7 @@ KINDS: dict[str, Kind] = {
     "fallback": _choice("warn", "error", "silent"),
     "progress": FLAG,
     "cache_dir": Kind("the path of a folder", _path, _path),
+    "rewrite": FLAG,
     "fusion": FLAG,
     "native": FLAG,
     "flush": FLAG,

@@ -83,6 +83,8 @@ def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
     ]
     if case % 3 == 0:
         rows.append({"eager_bytes": 0, "fusion": False})
+    if case % 4 == 1:
+        rows.append({"eager_bytes": 0, "native": False, **({"rewrite": False}, {"exact": True})[case // 4 % 2]})
     if case % 3 == 1:
         rows.append({"eager_bytes": 0, "flush": False, "native": False})
     if case % 3 == 2:

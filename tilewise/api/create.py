@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api.dispatch import call
 from tilewise.api.views import copy_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import few
-from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.config import LEAST
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.const import const
@@ -22,6 +23,7 @@ from tilewise.store import pool
 from tilewise.target import threads
 
 FEW = 1 << 14  # elements of an array that is made before anything is asked
+MOST_PARTS = 4096  # pending arrays that become one: planning takes a few microseconds for each
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -253,12 +255,24 @@ def array(
         while x.ndim < ndmin:
             x = x[None]  # type: ignore[index]
         return x
+    if dtype is None and copy and not ndmin and order in ("K", "C") and _siblings(object):
+        return call(np.stack, (object,), {})  # type: ignore[no-any-return]
     large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0
     if large and (dtype is None or np.dtype(dtype) == object.dtype):
         return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     return from_buffer(np.array(rec.unwrap(object), dtype, copy=True, order=order, ndmin=ndmin))  # type: ignore[call-overload]
+
+
+def _siblings(parts: Any) -> bool:
+    """Whether these are Arrays of one shape, some of them pending: together they are one recorded array."""
+    if type(parts) not in (list, tuple) or not 1 < len(parts) <= MOST_PARTS:
+        return False
+    if not all(type(p) is Array for p in parts) or all(p._cell.node is None for p in parts):
+        return False
+    nodes = [node_of(p) for p in parts]
+    return all(n.known and n.shape == nodes[0].shape and rec.numeric(n.dtype) for n in nodes)
 
 
 def _snapshot(nd: Any, order: str, ndmin: int) -> Array:

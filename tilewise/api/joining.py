@@ -19,7 +19,9 @@ from tilewise.array.writing import assign
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import by_strides, fortran, same_order
 from tilewise.ops import sort as sorts
-from tilewise.ops.elementwise import apply
+from tilewise.ops.bucket import below, bucket
+from tilewise.ops.const import const
+from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Gather
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
@@ -304,7 +306,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
-    """Counts, or sums of weights, by key. The largest key is computed now: it decides the length."""
+    """Counts, or sums of weights, by key. The largest key decides the length: if unknown, it is computed now."""
     if (
         type(x) is not Array
         or x.ndim != 1
@@ -319,11 +321,15 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
         or not rec.numeric(np.asarray(weights).dtype if type(weights) is not Array else weights.dtype)
     ):
         return NotImplemented
-    keys = forcing.force(x)
-    if keys.min() < 0:
-        raise ValueError("'list' argument must have no negative elements")
-    length = max(int(keys.max()) + 1, int(minlength))
-    w = None if weights is None else rec.as_node(weights)
-    if w is not None and w.dtype.kind == "c":
+    w = const(np.intp(1)) if weights is None else rec.as_node(weights)
+    if w.dtype.kind == "c":
         return NotImplemented
-    return rec.record(sorts.bincount(node_of(x), w, length))
+    limit = below(node_of(x))
+    length = int(minlength)
+    if limit is None or limit > length:
+        keys = forcing.force(x)
+        if keys.min() < 0:
+            raise ValueError("'list' argument must have no negative elements")
+        length = max(int(keys.max()) + 1, length)
+    values = w if weights is None else cast(w, np.dtype(np.float64))
+    return rec.record(bucket(values, node_of(x), "add", length))

@@ -12,7 +12,7 @@ from tilewise.api.dispatch import attempt, implements, into
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, node_of
-from tilewise.ir.node import Node
+from tilewise.ir.node import Length, Node
 from tilewise.ops import reduce as ops
 from tilewise.ops.const import const
 from tilewise.ops.create import full
@@ -260,18 +260,28 @@ def _divide(node: Node, count: Any) -> Node:
 
 def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Node | None:
     """NumPy's mean: integers and bools in float64, float16 in float32."""
-    if not node.known:
-        return None
     kind = node.dtype.kind
     acc = np.dtype(dtype) if dtype is not None else np.dtype(np.float64) if kind in "biu" else node.dtype
     if acc == np.float16 or acc.kind not in "fc":
         return None
     count = 1
+    masks = []
     for a in axes:
-        count *= node.shape[a]
+        if isinstance(d := node.shape[a], Length) and d.value is None:
+            masks.append(d.mask)
+        else:
+            count *= d if isinstance(d, int) else d.count()
     if count == 0:
         return None
-    return _divide(ops.reduce(node, "add", axes, keepdims, acc), count)
+    total = ops.reduce(node, "add", axes, keepdims, acc)
+    if not masks:
+        return _divide(total, count)
+    assert len(masks) == 1, "a mask makes the first axis"
+    intp = np.dtype(np.intp)  # as many as the mask has, which need not be known now
+    number = ops.reduce(masks[0], "add", tuple(range(masks[0].ndim)), False, intp)
+    if count != 1:
+        number = apply("multiply", (number, const(np.intp(count))), (intp, intp, intp))
+    return apply("divide", (total, cast(number, acc)), (acc, acc, acc))
 
 
 @implements(np.mean)

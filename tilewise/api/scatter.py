@@ -13,10 +13,11 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import loop_of
 from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, meta, window_of
+from tilewise.array.handle import Array, meta, node_of, window_of
 from tilewise.array.indexing import check_bounds, gather_shape, index_node
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
+from tilewise.ops.bucket import below
 from tilewise.ops.index import At
 
 
@@ -57,10 +58,12 @@ def _index_nodes(x: Array, parts: tuple[Any, ...]) -> list[Node] | None:
     for axis, k in enumerate(parts):
         if not isinstance(k, Array | np.ndarray | list) or axis >= shown.ndim:
             return None
-        if type(k) is Array:
-            forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
+        limit = below(node_of(k)) if type(k) is Array else None
+        if limit is None or limit > shown.shape[axis]:
+            if type(k) is Array:
+                forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
+            check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
         node = index_node(k)
-        check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
         if node is None or not node.known or node.dtype.kind not in "iu":
             return None
         nodes.append(node)

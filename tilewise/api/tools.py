@@ -107,6 +107,7 @@ def _shown(
     if not isinstance(plan, MeshPlan):
         return Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine, None, again, budget)
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
+    at.update({old: at[n] for old, n in program.new.items() if n in at})
 
     def locate(x: Any) -> int | None:
         return at.get(node_of(x)) if isinstance(x, Array) else None

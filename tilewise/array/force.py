@@ -73,6 +73,13 @@ def evaluate(cells: Iterable[Cell]) -> None:
             return
         settings = current()
         at = numbered([c.node for c in outputs])  # type: ignore[misc]
+        structure = compiler.structure_of(at)
+        replaced: list[tuple[Cell, Node]] = []
+        if structure.rewritable and settings.engine != "numpy" and not settings.compare:
+            replaced = _rewrite(outputs, structure, settings)
+            at = numbered([c.node for c in outputs])  # type: ignore[misc]
+            structure = compiler.structure_of(at)
+            replaced = _still_read(replaced)
         nodes = list(at)
         if len(PENDING) > len(outputs):
             _add_living(outputs, at)
@@ -80,11 +87,15 @@ def evaluate(cells: Iterable[Cell]) -> None:
             watch()
             events.activity.began = time.perf_counter()
             try:
-                _evaluate(nodes, at, outputs, settings)
+                _evaluate(nodes, at, outputs, settings, structure)
             finally:
                 events.activity.began = 0.0
         else:
-            _evaluate(nodes, at, outputs, settings)
+            _evaluate(nodes, at, outputs, settings, structure)
+        for cell, old in replaced:
+            if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
+                cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
+                old.value = cell.buf
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
@@ -100,13 +111,41 @@ def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
             outputs.append(c)
 
 
-def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], settings: Settings) -> None:
+def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Settings) -> list[tuple[Cell, Node]]:
+    """Give pending cells equal nodes that cost less. Gives the cells that have another node now, and the old ones.
+
+    Cells that are on the way to the targets follow, where their new nodes still are.
+    """
+    new = compiler.rewritten([c.node for c in targets], structure, settings)  # type: ignore[misc]
+    if new is None:
+        return []
+    cells = targets
+    if len(PENDING) > len(targets):
+        here = session_here()
+        asked = set(targets)
+        left = numbered([new[c.node] for c in targets])  # type: ignore[index]
+        cells = [c for c in pending_cells() if c.node in new and c.owner is here and c not in asked]
+        cells = [*targets, *(c for c in cells if new[c.node] in left and new[c.node].value is None)]  # type: ignore[index]
+    found = [(c, c.node, new[c.node]) for c in cells if c.node is not None and new[c.node] is not c.node]
+    for c, _, node in found:
+        c.node = node
+    return [(c, old) for c, old, _ in found]
+
+
+def _still_read(replaced: list[tuple[Cell, Node]]) -> list[tuple[Cell, Node]]:
+    """Those whose old node other pending work refers to: it gets the value, too."""
+    return [pair for pair in replaced if getrefcount(pair[1]) > 2]  # in the pair, and getrefcount's argument
+
+
+def _evaluate(
+    nodes: list[Node], at: dict[Node, int], outputs: list[Cell], settings: Settings, structure: compiler.Structure
+) -> None:
     """Run nodes on the engine of the session, and give outputs their values."""
     cluster, stays = cluster_here(settings.blocks)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
-        values, noted, shared = _run(nodes, at, outputs, settings)
+        values, noted, shared = _run(nodes, at, outputs, settings, structure)
         if len(outputs) == 1 and not noted and not shared:
             _commit(outputs, at, values)
             return
@@ -117,7 +156,11 @@ def _evaluate(nodes: list[Node], at: dict[Node, int], outputs: list[Cell], setti
 
 
 def _run(
-    nodes: list[Node], at: dict[Node, int], outputs: Sequence[Cell], settings: Settings
+    nodes: list[Node],
+    at: dict[Node, int],
+    outputs: Sequence[Cell],
+    settings: Settings,
+    structure: compiler.Structure,
 ) -> tuple[list[Any], set[Node], list[int]]:
     """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
     wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
@@ -131,11 +174,11 @@ def _run(
     ]
     if settings.engine == "numpy":
         return reference(nodes, values), set(), []
-    plan = compiler.prepare(at, wanted, settings)
+    plan = compiler.prepare(at, wanted, settings, structure)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
     if shared and not set(shared) <= set(wanted):
         wanted = sorted({*wanted, *shared})
-        plan = compiler.prepare(at, wanted, settings)
+        plan = compiler.prepare(at, wanted, settings, structure)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class Program:
     roots: tuple[Node, ...]
     asked: tuple[int, ...]
     settings: Settings
+    new: Mapping[Node, Node] = field(default_factory=dict)  # what was recorded, and what rules made of it: the roots
 
     def plan(
         self, mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
@@ -48,7 +49,7 @@ class Program:
             nodes = list(at)
             if mesh is None or not nodes:
                 wanted = sorted(at[r] for r in self.roots)
-                return compiler.prepare(at, wanted, self.settings), nodes, wanted
+                return compiler.prepare(at, wanted, self.settings, compiler.structure_of(at)), nodes, wanted
             where = {n: _layouts(n, mesh, self.settings) for n in nodes if n.value is not None}
             with _longest(nodes):
                 wanted = [at[r] for r in self.roots]
@@ -70,13 +71,15 @@ class Program:
 def program_of(arrays: Sequence[Array]) -> Program:
     """What evaluating arrays now would compute: of a view also all that it is a view of; of what is here nothing."""
     with LOCK:
+        settings = current()
         away = [x for x in arrays if x._cell is not NUMBER and not isinstance(x._cell.read().value, np.ndarray)]
-        asked = [node_of(x) for x in away]
-        bases = [x._cell.read() for x in away]
+        recorded = [*(x._cell.read() for x in away), *(node_of(x) for x in away)]
+        new = compiler.rewritten(recorded, compiler.structure_of(numbered(recorded)), settings) or {}
+        asked = [new.get(n, n) for n in recorded]
         at = set(walk(asked))
-        kept = [c.node for c in pending_cells() if c.node in at and not isinstance(c.node.op, CHEAP)]
-        roots = tuple(dict.fromkeys([*bases, *asked, *(n for n in kept if n is not None)]))
-        return Program(roots, tuple(roots.index(n) for n in asked), current())
+        kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None]
+        roots = tuple(dict.fromkeys([*asked, *(n for n in kept if n in at and not isinstance(n.op, CHEAP))]))
+        return Program(roots, tuple(roots.index(n) for n in asked[len(away) :]), settings, new)
 
 
 def _layouts(n: Node, mesh: Mesh, settings: Settings) -> tuple[Layout, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import LAWS
 from tilewise.layout import Layout, Mesh, Partial, Shard, even_cuts
+from tilewise.ops.bucket import Bucket, Elsewhere
+from tilewise.ops.chain import Chain
 from tilewise.ops.contract import LETTERS, Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -23,7 +25,6 @@ from tilewise.ops.rules.rule import (
     specific,
     still_partial,
 )
-from tilewise.ops.sort import Bincount
 
 
 def _aligned(node: Node) -> tuple[list[str], str]:
@@ -67,6 +68,13 @@ def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 
 @specific.register
+def _(op: Chain, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    a, _, c = node.inputs
+    first, last = "ab"[2 - a.ndim :], "cd"[: c.ndim]
+    yield from by_letters([first, "bc", last], first[:-1] + last[1:], node, have, mesh, "add")
+
+
+@specific.register
 def _(op: Copy, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     yield from by_letters([term], term, node, have, mesh)
@@ -89,8 +97,22 @@ def _(op: Broadcast, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 
 @specific.register
-def _(op: Bincount, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    yield from by_letters(["a"] * len(node.inputs), "b", node, have, mesh, "add")
+def _(op: Bucket, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    each = LETTERS[: node.inputs[0].ndim]
+    over = op.fn if op.fn in ASSOCIATIVE else None
+    yield from by_letters([each, "a"], LETTERS[-1] + each[1:], node, have, mesh, over)
+
+
+@specific.register
+def _(op: Elsewhere, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    each = LETTERS[: node.ndim]
+    sums = LETTERS[-1] + each[1:]
+    for rule in by_letters([sums, each, "a"], sums, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis > 0:
+            yield rule
+    if node.inputs[1].shape[0] >= 2:  # a block's own sums say whether its own elements are finite
+        for cuts in axis_cuts([*have[1], *have[2]], 0, node.inputs[1].shape[0], mesh):
+            yield Rule((Partial("add"), Shard(0, cuts), Shard(0, cuts)), Partial("add"))
 
 
 # -- creation ------------------------------------------------------------------------------------------------------

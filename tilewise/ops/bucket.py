@@ -1,0 +1,149 @@
+"""Reductions by key. In: values with a leading axis, a key for each. Out: one result per bucket (`ij,i->bj`).
+
+Histograms, segment sums, `bincount`, `np.add.at` on zeros and products with a one-hot matrix are all this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.scalar import UFUNCS
+from tilewise.ops.elementwise import Map
+from tilewise.ops.reduce import Arg
+from tilewise.ops.views import Window
+
+ND = np.ndarray[Any, Any]
+CHUNK = 1 << 16  # elements summed at a time: they and their positions stay in the cache
+
+
+@dataclass(frozen=True)
+class Bucket(Op):
+    """`fn` over the values of each key in [0, buckets); other keys are left out, and what is empty has fn's identity.
+
+    Values are (i, ...) or, the same for every key, a number. Sums of floats begin at 0.0.
+    """
+
+    fn: str
+    buckets: int
+    name = "bucket"
+
+    @property
+    def signature(self) -> Any:
+        return (Bucket, self.fn)
+
+    def numpy(self, *arrays: Any) -> Any:
+        values, keys = arrays
+        keys, values = _inside(keys, values, self.buckets)
+        if self.fn == "add" and values.ndim == 0:
+            counts = np.bincount(keys, minlength=self.buckets)
+            return (counts * values).astype(values.dtype)
+        if self.fn == "add" and values.dtype.char in "efdFD":
+            return _sums(values, keys, self.buckets)
+        out = np.full((self.buckets, *values.shape[1:]), identity(self.fn, values.dtype))
+        UFUNCS[self.fn].at(out, keys, values)
+        return out
+
+    def label(self) -> str:
+        return f"{self.fn} by key"
+
+
+def _inside(keys: ND, values: ND, buckets: int) -> tuple[ND, ND]:
+    """Keys and values without what belongs to no bucket."""
+    if keys.size and (keys.min() < 0 or keys.max() >= buckets):
+        inside = (keys >= 0) & (keys < buckets)
+        keys, values = keys[inside], values if values.ndim == 0 else values[inside]
+    return keys.astype(np.intp, copy=False), values
+
+
+def _sums(values: ND, keys: ND, buckets: int) -> ND:
+    """Sums of floats, in float64 until the end."""
+    if values.dtype.kind == "c":
+        parts = [_sums(part, keys, buckets) for part in (values.real, values.imag)]
+        out: ND = np.empty(parts[0].shape, values.dtype)
+        out.real, out.imag = parts
+        return out
+    if values.ndim == 1:
+        return np.bincount(keys, values, minlength=buckets).astype(values.dtype, copy=False)
+    width = int(np.prod(values.shape[1:], dtype=np.intp))
+    total = np.zeros((buckets, width))
+    rows = max(CHUNK // max(width, 1), 4 * buckets, 1)
+    across = np.arange(width)
+    for low in range(0, len(keys) if width else 0, rows):
+        some, part = keys[low : low + rows], values[low : low + rows].reshape(-1, width)
+        at = some[:, None] * width + across
+        total += np.bincount(at.ravel(), part.ravel(), minlength=total.size).reshape(total.shape)
+    return total.reshape(buckets, *values.shape[1:]).astype(values.dtype, copy=False)
+
+
+def identity(fn: str, dtype: np.dtype[Any]) -> Any:
+    """What an empty bucket holds."""
+    if fn in ("minimum", "maximum"):
+        if dtype.kind == "f":
+            return dtype.type(np.inf if fn == "minimum" else -np.inf)
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.max if fn == "minimum" else limits.min)
+    return np.array(UFUNCS[fn].identity).astype(dtype)[()]  # -1 is all ones
+
+
+def bucket(values: Node, keys: Node, fn: str, buckets: int) -> Node:
+    """The node of a reduction by key."""
+    return intern(Bucket(fn, buckets), (values, keys), (buckets, *values.shape[1:]), values.dtype)
+
+
+@dataclass(frozen=True)
+class Elsewhere(Op):
+    """Of a product with a one-hot matrix, what the zeros add: 0 * x over all elements of other buckets.
+
+    Inputs are the sums by key, the values and the keys. That is 0.0, but NaN where another bucket (or none) has an
+    element that is not finite. Sums that are all finite say that there is no such element: then nothing is looked at.
+    """
+
+    inside: bool  # every key is known to have a bucket
+    name = "elsewhere"
+
+    @property
+    def signature(self) -> Any:
+        return self
+
+    def numpy(self, *arrays: Any) -> Any:
+        sums, values, keys = arrays
+        out = np.zeros(sums.shape, sums.dtype)
+        buckets = len(sums)
+        all_in = self.inside or not keys.size or (keys.min() >= 0 and keys.max() < buckets)
+        if all_in and np.isfinite(sums).all():
+            return out
+        wild = ~np.isfinite(values)
+        rows = np.flatnonzero(wild.reshape(len(wild), -1).any(axis=1))
+        own = Bucket("add", buckets).numpy(wild[rows].astype(np.intp), keys[rows])
+        out[wild[rows].sum(axis=0) > own] = np.nan
+        return out
+
+
+def elsewhere(sums: Node, values: Node, keys: Node) -> Node:
+    """What a one-hot product adds to sums by key."""
+    limit = below(keys)
+    inside = limit is not None and limit <= sums.shape[0]
+    return intern(Elsewhere(inside), (sums, values, keys), sums.shape, sums.dtype)
+
+
+def below(keys: Node) -> int | None:
+    """A number that all keys are below, if they are known not to be negative; None if nothing is known.
+
+    Positions of extremes are below the length of the axis, whatever the data.
+    """
+    while keys.value is None:
+        op = keys.op
+        if type(op) is Arg:
+            base = keys.inputs[0]
+            if not base.known:
+                return None
+            return int(base.size if op.axis is None else base.shape[op.axis])
+        cast = type(op) is Map and op.fn.name == "cast" and np.can_cast(keys.inputs[0].dtype, keys.dtype, "safe")
+        if not cast and not (type(op) is Window and op.dtype == op.base_dtype):
+            return None
+        keys = keys.inputs[0]
+    return None

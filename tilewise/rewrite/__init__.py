@@ -1,0 +1,9 @@
+"""Rewriting: a graph in, an equal graph out that costs less. Rules are in files by what they look at.
+
+`driver.py` applies them; docs/design/0011-rewrites.md says when, and why so.
+"""
+
+from tilewise.rewrite.driver import may_fire, rewrite
+from tilewise.rewrite.rules import PASSES
+
+__all__ = ["PASSES", "may_fire", "rewrite"]
