@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
 
@@ -25,15 +26,40 @@ def reduction(op: str, dtype: str, reduced: tuple[bool, ...]) -> Kernel:
     return Kernel((dtype,), (), (), (Output(0, op),), reduced)
 
 
-def call(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any] = (),
-         outs: Sequence[Array] | None = None, width: int | None = None) -> list[Array]:  # fmt: skip
-    """Run a kernel into new arrays."""
-    kept = tuple(n for n, r in zip(shape, kernel.reduced, strict=True) if not r)
-    outs = outs or [
-        np.empty(shape if o.reduce is None else kept, t) for o, t in zip(kernel.outputs, kernel.out_dtypes, strict=True)
+def empty_outs(kernel: Kernel, shape: tuple[int, ...], buckets: int = 5) -> list[Array]:
+    """New arrays for the outputs of a kernel."""
+    kept = kernel.kept(shape)
+    return [
+        np.empty(shape if o.stored else (buckets, *kept) if o.key is not None else kept, t)
+        for o, t in zip(kernel.outputs, kernel.out_dtypes, strict=True)
     ]
+
+
+def call(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any] = (),
+         outs: Sequence[Array] | None = None, width: int | None = None, buckets: int = 5) -> list[Array]:  # fmt: skip
+    """Run a kernel into new arrays."""
+    outs = outs or empty_outs(kernel, shape, buckets)
     llvm.compile(kernel, width)(shape, inputs, params, outs)
     return list(outs)
+
+
+def meaning(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], buckets: int = 5) -> list[Array]:
+    """What a kernel without params gives by its definition."""
+    outs = empty_outs(kernel, shape, buckets)
+    interpret.run(kernel, shape, inputs, [], outs)
+    return outs
+
+
+def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0, top: int = 20) -> Array:
+    """Few different values, so that many are equal, none of them a zero below zero."""
+    low = 0 if np.dtype(dtype).kind in "bu" else -top
+    return np.random.default_rng(seed).integers(low, top, shape, endpoint=True).astype(dtype)
+
+
+def views(x: Array) -> list[Array]:
+    """The same values in other orders of memory, and other values with other steps."""
+    doubled = np.repeat(np.repeat(x, 2, 0), 2, -1)
+    return [x, np.asfortranarray(x), doubled[::2, ..., ::2], x[::-1], x[..., ::-1]]
 
 
 def awkward(dtype: str, seed: int = 0) -> Array:

@@ -31,7 +31,7 @@ from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, reads
-from tilewise.plan.ways import space_of
+from tilewise.plan.ways import drops_axes, space_of
 from tilewise.target import threads
 
 Values = list[Any]
@@ -264,7 +264,7 @@ def _check_empty(kernel: Kernel, dims: tuple[int, ...]) -> None:
 
 def _kept(out: np.ndarray[Any, Any], node: Node, step: Pass, k: int) -> np.ndarray[Any, Any]:
     """The output as the kernel wants it: reductions without the axes they keep with length one."""
-    if step.kernel.outputs[k].reduce is None or node.ndim != len(step.kernel.reduced):
+    if not drops_axes(step, k, node):
         return out
     return out[(*(0 if r else slice(None) for r in step.kernel.reduced), Ellipsis)]
 

@@ -20,7 +20,7 @@ from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Arrange, Window
 from tilewise.plan.steps import Pass, Tiled, View
-from tilewise.plan.ways import Tiling, axis_of, space_of, tiling, view_axes
+from tilewise.plan.ways import Tiling, axis_of, drops_axes, space_of, tiling, view_axes
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
@@ -222,10 +222,11 @@ class _Layout:
     ) -> Any:
         node, where = self.nodes[pos], self.way.at[pos]
         reduced = step.kernel.reduced
-        drops = step.kernel.outputs[k].reduce is not None and node.ndim == len(reduced)
+        drops = drops_axes(step, k, node)
         see = _drop(reduced) if drops else None
         if isinstance(where, str):
             kept = tuple(n for n, r in zip(space, reduced, strict=True) if not r)
+            kept = node.dims if step.kernel.outputs[k].key is not None else kept
             result = self.scratch.array(kept, node.dtype)
             if result is None:
                 return None

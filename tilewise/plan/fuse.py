@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_reduce
+from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce
 from tilewise.layout import Shard, shards
+from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
 from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full
@@ -281,13 +284,31 @@ class _Fuser:
             elif isinstance(op, Move):
                 units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0], more=self.ins[i][1:])))
             else:
-                units.append(((self.need[i], 1, i), self._contraction(i) or Call(i, self.ins[i])))
+                units.append(((self.need[i], 1, i), self._contraction(i) or self._bucket(i) or Call(i, self.ins[i])))
         for g in groups:
             late = 2 if any(r in writes for r in g.roots) else 1
             units.append(((g.need, late, min(g.roots)), g))
         units.sort(key=lambda u: u[0])
         steps = [self._pass(u) if isinstance(u, _Group) else u for _, u in units]
         return self._liveness(tile(self.nodes, steps, self.wanted) if self.fusion and self.layouts is None else steps)
+
+    def _bucket(self, i: int) -> Pass | None:
+        """A reduction by key as a pass."""
+        node = self.nodes[i]
+        op = node.op
+        if not self.fusion or type(op) is not Bucket or not node.dtype.isnative:
+            return None
+        values, keys = node.inputs
+        name = node.dtype.name
+        plain = keys.dtype == np.int64 and keys.ndim == 1 and values.dtype == node.dtype
+        if not plain or not supports_bucket(op.fn, name):
+            return None
+        x, k = self.ins[i]
+        if not values.shape:  # the same for every key: a number
+            kernel = Kernel(("int64",), (name,), (), (Output(1, op.fn, key=0),), (True,))
+            return Pass(kernel, (k,), (x,), (i,), k, (i,), (None,), letters=((0,),))
+        kernel = Kernel((name, "int64"), (), (), (Output(0, op.fn, key=1),), (True, *(False,) * (values.ndim - 1)))
+        return Pass(kernel, (x, k), (), (i,), x, (i,), (None,), letters=(tuple(range(values.ndim)), (0,)))
 
     def _contraction(self, i: int) -> Pass | None:
         """A product as a pass, where that is better than BLAS."""

@@ -61,9 +61,17 @@ def axis_of(step: Pass, k: int, dim: int, nodes: Sequence[Any]) -> int | None:
 def out_axis(step: Pass, k: int, dim: int, nodes: Sequence[Any]) -> At:
     """Where a dim of the space is in output k: its axis, or the reduction if it is gone."""
     reduced, output = step.kernel.reduced, step.kernel.outputs[k]
-    if output.reduce is None or nodes[step.outs[k]].ndim == len(reduced):
+    if output.key is not None:  # buckets, then what is kept
+        return output.reduce if reduced[dim] else 1 + dim - sum(reduced[:dim])
+    if output.stored or nodes[step.outs[k]].ndim == len(reduced):
         return output.reduce if output.reduce is not None and reduced[dim] else dim
     return output.reduce if reduced[dim] else dim - sum(reduced[:dim])
+
+
+def drops_axes(step: Pass, k: int, node: Any) -> bool:
+    """Whether output k has axes of length one where dims were reduced, of which the kernel knows nothing."""
+    output = step.kernel.outputs[k]
+    return not output.stored and output.key is None and node.ndim == len(step.kernel.reduced)
 
 
 class Views:

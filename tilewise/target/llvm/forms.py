@@ -2,8 +2,10 @@
 
     map       for outer: for column: store                             (no reduced dim)
     rows      for outer: for chunk: for block: for row: for column     (innermost dim reduced)
+    short     for outer: for column                                    (innermost dim reduced, a row is one block)
     columns   for outer: for chunk: for panel: for block: for row      (innermost dim kept)
     contract  for outer: for panel: for tile: for block: for step      (two kept dims, each foreign to some operand)
+    buckets   for chunk: for outer: for column                         (each point to the bucket of its key)
 
 A *chunk* gives one partial result at a place of its own; which thread makes it is all the same. `sums.py` says in which
 order its points are added, `combine.py` adds the partials pairwise.
@@ -14,15 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm import columns, contract, maps, rows
+from tilewise.target.llvm import buckets, columns, contract, maps, rows
 from tilewise.target.llvm.frame import Frame, Spec
 from tilewise.target.llvm.text import Function
 
 FORMS: dict[str, Callable[[Frame], None]] = {
     "map": maps.emit,
     "rows": rows.emit,
+    "short": rows.emit_short,
     "columns": columns.emit,
     "contract": contract.emit,
+    "buckets": buckets.emit,
 }
 
 

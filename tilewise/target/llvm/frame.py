@@ -68,6 +68,7 @@ class Spec:
     high: int = 1  # "contract": points of the unrolled dim
     varies: tuple[bool, ...] = ()  # "contract": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract": inputs that lie as panels
+    chunked: int = 0  # "buckets": the dim whose points chunks share
 
 
 class Frame:
@@ -280,6 +281,10 @@ class Frame:
             else:
                 known.append(self.evaluate(v, known.__getitem__, lanes))
         return known
+
+    def is_uniform(self, v: int) -> bool:
+        """Whether a value does not change along the innermost dim."""
+        return v in self._uniform or self.is_constant(v)
 
     def is_constant(self, v: int) -> bool:
         """Whether a value is a param or a number."""

@@ -7,7 +7,7 @@ operand walks as one are merged. An F-ordered problem becomes the C-ordered one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilewise.kernel.loops import Kernel
@@ -56,19 +56,27 @@ class Pack:
 
 
 @dataclass(frozen=True)
+class Partials:
+    """Partial results of an output: (kept items, partials of each, columns of each); kept dims in loop order."""
+
+    shape: tuple[int, int, int]
+    kept: tuple[Dim, ...]
+    buckets: int | None = None  # before the kept dims; the partials have one more
+
+
+@dataclass(frozen=True)
 class Nest:
-    """Loops in order, the words the form adds, and the shape of partial results (None: straight into the outputs)."""
+    """Loops in order, the words the form adds, partial results by output (none: straight into the outputs)."""
 
     form: str
     dims: tuple[Dim, ...]
     extras: tuple[int, ...] = ()
     cuts: tuple[Cut, ...] = ()
-    # Partials: (kept items, partials of each, columns of each); kept dims in loop order, for the final copy.
-    partials: tuple[int, int, int] | None = None
-    kept: tuple[Dim, ...] = ()
+    partials: dict[int, Partials] = field(default_factory=dict)
     panels: bool = False  # cut at every grain, also for one thread
     packs: tuple[Pack, ...] = ()
     tile: tuple[int, int] = (1, 1)  # "contract": vectors and unrolled points of a tile
+    chunked: int = 0  # "buckets": the dim that is cut into chunks
 
 
 def aligned_strides(shape: tuple[int, ...], own: tuple[int, ...], strides: Strides) -> Strides:
@@ -149,13 +157,19 @@ def reduce_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_
 
 def _rows(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
     far = STEPS * lanes
+    if row.size == 1 and inner.size <= far and outer and not any(d.reduced for d in outer):
+        return Nest("short", (*outer, inner), cuts=tuple(Cut(d.size, 1, dim=i) for i, d in enumerate(outer)))
     if row.size == 1 or inner.size > far // 2:
         chunk, block, step = (1, BLOCKS * far), (1, far), (0, far)
     else:
         high = max(1, STEPS // -(-inner.size // lanes))
         chunk, block, step = (BLOCKS * high, inner.size), (high, inner.size), (high, 0)
     grid = (-(-row.size // chunk[0]), -(-inner.size // chunk[1]))
+    extras: tuple[int, ...]
     extras = (*chunk, *block, *step, 0, grid[0], 0, grid[1])
+    for i, size in enumerate((row.size, inner.size)):
+        last = size - (grid[i] - 1) * chunk[i]
+        extras += (grid[i], -(-chunk[i] // block[i]), -(-last // block[i]))
     cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(outer)]
     cuts += [Cut(grid[0], 1, extra=6), Cut(grid[1], 1, extra=8)]
     nest = Nest("rows", (*outer, row, inner), extras, tuple(cuts))
@@ -197,7 +211,9 @@ def with_partials(kernel: Kernel, nest: Nest, at: int, grid: tuple[int, ...], it
     kept = tuple(d for d in (*nest.dims[:at], *inner) if not d.reduced)
     items = prod(d.size for d in nest.dims[:at] if not d.reduced)
     columns = prod(n for n, d in zip(grid, inner, strict=True) if not d.reduced)
-    return replace(nest, dims=tuple(dims), partials=(items, per_item, columns), kept=kept)
+    partials = Partials((items, per_item, columns), kept)
+    outputs = [j for j, o in enumerate(kernel.outputs) if o.reduce is not None]
+    return replace(nest, dims=tuple(dims), partials=dict.fromkeys(outputs, partials))
 
 
 def kernel_has_args(kernel: Kernel) -> bool:

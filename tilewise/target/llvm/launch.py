@@ -20,10 +20,10 @@ import numpy as np
 from tilewise.errors import PerformanceWarning, message
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import REDUCTIONS, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_reduce
+from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce
 from tilewise.store import pool
 from tilewise.target import threads
-from tilewise.target.llvm import combine, forms, geometry, panels
+from tilewise.target.llvm import bucketing, combine, forms, geometry, panels
 from tilewise.target.llvm.build import CompileError, Native, native
 from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.frame import HEAVY, UNIT, Frame, Machine, Spec, beside, is_light, vector_lanes
@@ -61,6 +61,7 @@ class Combine:
     code: Native
     operands: tuple[int, ...]
     geom: bytes
+    columns: int  # of every item, that are results
     shape: tuple[int, ...]  # kept dims in loop order, and the output's strides for them
     strides: tuple[int, ...]
     natural: bool  # in the order of the output
@@ -76,8 +77,7 @@ class _Launch:
     code: Native
     parts: tuple[bytes, ...]
     packs: tuple[Pack, ...] = ()
-    partials: tuple[int, int, int] | None = None  # the shape of the operands below
-    scratch: tuple[tuple[int, str], ...] = ()  # operands that are partials, and their dtypes
+    scratch: tuple[tuple[int, str, tuple[int, int, int]], ...] = ()  # operands that are partials: dtype and shape
     combines: tuple[Combine, ...] = ()
 
 
@@ -128,7 +128,7 @@ class Compiled:
             if len(self._launches) >= GEOMETRIES:
                 self._launches.clear()
             self._launches[key] = launch
-        if launch.packs or launch.partials or self.beside:
+        if launch.packs or launch.scratch or self.beside:
             self._run_whole(launch, operands, params)
             return
         objs = self._pack(*map(id, operands), *params)
@@ -179,9 +179,8 @@ class Compiled:
         arrays = [*operands, *([operands[0]] * self.beside)]  # without partials, nothing is stored beside positions
         for pack in launch.packs:
             arrays[pack.operand] = packed(operands[pack.operand], pack)
-        for k, dtype in launch.scratch:
-            assert launch.partials is not None
-            arrays[k] = pool.empty(launch.partials, np.dtype(dtype))
+        for k, dtype, size in launch.scratch:
+            arrays[k] = pool.empty(size, np.dtype(dtype))
         objs = self._pack(*map(id, arrays), *params)
         parts, code = launch.parts, launch.code
         if len(parts) == 1:
@@ -192,7 +191,7 @@ class Compiled:
         for combine_ in launch.combines:
             words = [id(arrays[k]) for k in combine_.operands]
             combine_.code(struct.pack(f"<{len(words)}Q", *words), combine_.geom)
-            result, out = arrays[n + combine_.output][:, 0, :], operands[n + combine_.output]
+            result, out = arrays[n + combine_.output][:, 0, : combine_.columns], operands[n + combine_.output]
             if combine_.natural:
                 out.reshape(result.shape)[...] = result
             else:
@@ -213,8 +212,10 @@ class Compiled:
             assert isinstance(array, np.ndarray), f"operand {k} is a {type(array).__name__}, not an ndarray"
             assert array.dtype == dtype, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
             if k >= n and not kernel.outputs[k - n].stored:
-                assert array.shape == kept, f"reduced output {k - n} has shape {array.shape}, not {kept}"
-                own = iter(array.strides)
+                keyed = kernel.outputs[k - n].key is not None
+                got = array.shape[1:] if keyed else array.shape
+                assert got == kept, f"reduced output {k - n} has kept dims {got}, not {kept}"
+                own = iter(array.strides[1:] if keyed else array.strides)
                 strides.append(tuple(0 if r else next(own) for r in kernel.reduced))
             else:
                 assert k < n or array.shape == shape, f"output {k - n} has shape {array.shape}, not {shape}"
@@ -222,7 +223,9 @@ class Compiled:
         strides += [strides[n + j] for j, o in enumerate(kernel.outputs) if o.is_arg]
         if self.beside:
             strides.append(_positions(shape, kernel.reduced))
-        nest = self._nest(shape, strides)
+        nest = self._nest(
+            shape, strides, [len(operands[n + j]) for j, o in enumerate(kernel.outputs) if o.key is not None]
+        )
         classes = self._classes(nest)
         out_bytes = sum(a.nbytes for a in operands[n:])
         stream = (
@@ -236,28 +239,29 @@ class Compiled:
         spec = Spec(
             nest.form, len(nest.dims), classes, self.machine, stream,
             twin=self._long and total_ns >= TWIN_AT_NS,
-            partials=nest.partials is not None,
+            partials=bool(nest.partials),
             ordered=not self.beside or _in_order(nest.dims),
             vectors=nest.tile[0],
             high=nest.tile[1],
             varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form == "contract" else (),
             packed=tuple(p.operand for p in nest.packs),
+            chunked=nest.chunked,
         )  # fmt: skip
         if nest.form == "columns":
             spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
         code = native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
         parts = _parts(nest, len(strides), 0.0 if alone else total_ns)
-        if nest.partials is None:
-            return _Launch(code, parts, nest.packs)
-        return self._with_combines(_Launch(code, parts, nest.packs, nest.partials), nest)
+        return self._with_combines(_Launch(code, parts, nest.packs), nest, operands)
 
-    def _nest(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides]) -> Nest:
+    def _nest(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides], buckets: Sequence[int]) -> Nest:
         """The loops for a non-empty space."""
         kernel = self.kernel
         sizes = (*self._itemsizes, 1) if self.beside else self._itemsizes
         dims = geometry.simplified(shape, kernel.reduced, strides, len(kernel.inputs) + len(kernel.outputs))
         if not any(o.reduce for o in kernel.outputs):
             return geometry.map_nest(dims, sizes)
+        if buckets:
+            return bucketing.bucket_nest(kernel, dims, sizes, buckets)
         lanes = vector_lanes(kernel, self.machine)
         found = panels.contraction(kernel, dims, sizes, self.machine, lanes)
         return found or geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel))
@@ -265,7 +269,7 @@ class Compiled:
     def _classes(self, nest: Nest) -> tuple[str, ...]:
         inner = nest.dims[-1].strides
         classes = [geometry.stride_class(s, w) for s, w in zip(inner, self._itemsizes, strict=False)]
-        if nest.form == "rows":
+        if nest.form in ("rows", "short"):
             for k in range(len(self.kernel.inputs), len(classes)):
                 if k >= len(self.kernel.inputs) + len(self.kernel.outputs) or not self._output(k).stored:
                     classes[k] = UNIT
@@ -274,27 +278,30 @@ class Compiled:
     def _output(self, operand: int) -> Output:
         return self.kernel.outputs[operand - len(self.kernel.inputs)]
 
-    def _with_combines(self, launch: _Launch, nest: Nest) -> _Launch:
-        assert nest.partials is not None
-        items, count, columns = nest.partials
+    def _with_combines(self, launch: _Launch, nest: Nest, operands: Sequence[Array]) -> _Launch:
         n, dtypes = len(self.kernel.inputs), self.kernel.dtypes
         value = n + len(self.kernel.outputs)  # the next operand beside a position
-        geom = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
-        sizes = tuple(d.size for d in nest.kept)
         combines: list[Combine] = []
-        scratch: list[tuple[int, str]] = []
-        for j, output in enumerate(self.kernel.outputs):
-            if output.reduce is None or output.stored:
-                continue
+        scratch: list[tuple[int, str, tuple[int, int, int]]] = []
+        for j, partials in nest.partials.items():
+            output = self.kernel.outputs[j]
+            assert output.reduce is not None
             reducer = Reducer(output.reduce, dtypes[output.value])
-            operands: tuple[int, ...] = (n + j,)
+            arrays: tuple[int, ...] = (n + j,)
             if output.is_arg:
-                operands, value = (value, n + j), value + 1
-            strides = tuple(d.strides[n + j] for d in nest.kept)
+                arrays, value = (value, n + j), value + 1
+            items, count, columns = partials.shape
+            sizes = tuple(d.size for d in partials.kept)
+            strides = tuple(d.strides[n + j] for d in partials.kept)
+            if partials.buckets is not None:
+                sizes, strides = (partials.buckets, *sizes), (operands[n + j].strides[0], *strides)
             steps = tuple(self._itemsizes[n + j] * prod(sizes[i + 1 :]) for i in range(len(sizes)))
+            geom = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
             code = _combiner(reducer, self.machine)
-            combines.append(Combine(j, code, operands, geom, sizes, strides, strides == steps))
-            scratch += zip(operands, reducer.dtypes, strict=True)
+            combines.append(
+                Combine(j, code, arrays, geom, prod(sizes) // items, sizes, strides, natural=strides == steps)
+            )
+            scratch += [(k, t, partials.shape) for k, t in zip(arrays, reducer.dtypes, strict=True)]
         return replace(launch, combines=tuple(combines), scratch=tuple(scratch))
 
 
@@ -311,7 +318,9 @@ def _positions(shape: tuple[int, ...], reduced: Sequence[bool]) -> tuple[int, ..
 def _in_order(dims: Sequence[geometry.Dim]) -> bool:
     """Whether the two innermost loops meet positions in rising order."""
     down, across = dims[-2], dims[-1]
-    return down.size == 1 or not across.reduced or down.strides[-1] >= across.strides[-1] * across.size
+    return (
+        not down.reduced or down.size == 1 or not across.reduced or down.strides[-1] >= across.strides[-1] * across.size
+    )
 
 
 def _panel_vectors(kernel: Kernel, spec: Spec, columns: int) -> int:
@@ -397,6 +406,7 @@ def is_native(kernel: Kernel) -> bool:
     return (
         all(supports(i.fn, tuple(dtypes[a] for a in i.args), i.dtype) for i in kernel.body)
         and all(_is_native_output(o, dtypes[o.value]) for o in kernel.outputs)
+        and len({(o.key is None, o.scan) for o in kernel.outputs if o.reduce is not None}) <= 1
         and all(supports("positive" if t != "bool" else "absolute", (t,), t) for t in kernel.inputs + kernel.params)
     )
 
@@ -404,8 +414,10 @@ def is_native(kernel: Kernel) -> bool:
 def _is_native_output(output: Output, dtype: str) -> bool:
     if output.reduce is None:
         return True
-    if output.key is not None or output.scan:
+    if output.scan:
         return False
+    if output.key is not None:
+        return supports_bucket(output.reduce, dtype)
     return supports_arg(output.reduce, dtype) if output.is_arg else supports_reduce(output.reduce, dtype)
 
 

@@ -1,20 +1,21 @@
 """The `rows` form: the innermost dim is reduced. geom adds: rows and columns of a chunk, rows and columns of a block,
-row and column step from block to block, first and last chunk along the rows, first and last along the columns.
+row and column step from block to block, first and last chunk along the rows, first and last along the columns; then for
+rows and for columns the number of chunks, the blocks of a chunk, the blocks of the last chunk.
 
-A chunk is cut into up to BLOCKS blocks, each at most STEPS additions deep in every lane of the accumulator; blocks and
-then lanes are merged pairwise.
+A chunk is cut into blocks, each at most STEPS additions deep in every lane of the accumulator; blocks and then lanes
+are merged pairwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tilewise.target.llvm.control import ceil_div, each, loop, minimum
+from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.frame import Frame, load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators, State
-from tilewise.target.llvm.sums import BLOCKS, Stack
+from tilewise.target.llvm.sums import BLOCKS, Stack, pairwise
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import nest, row, store_plain
+
+LEVELS = BLOCKS.bit_length()
 
 
 def emit(frame: Frame) -> None:
@@ -23,92 +24,133 @@ def emit(frame: Frame) -> None:
     chunk_rows, chunk_columns, block_rows, block_columns, row_step, column_step = (frame.extra(i) for i in range(6))
     rows, columns = frame.sizes[-2], frame.sizes[-1]
     accs = Accumulators(frame)
-    slots = Stack(fn, [part.dtype for part in accs.parts], frame.tree_lanes, BLOCKS)
+    stack = Stack(fn, [part.dtype for part in accs.parts], frame.tree_lanes, LEVELS)
+    in_row = _in_row(frame, accs)
+
+    def blocks_of(chunk: str, word: int) -> str:
+        """The blocks of a chunk along one dim."""
+        last = fn.let(f"sub i64 {frame.extra(word)}, 1")
+        full = fn.let(f"icmp slt i64 {chunk}, {last}")
+        return fn.let(f"select i1 {full}, i64 {frame.extra(word + 1)}, i64 {frame.extra(word + 2)}")
 
     def inside(pointers: list[str]) -> None:
         def down(r: str) -> None:
             top = fn.let(f"mul i64 {r}, {chunk_rows}")
             bottom = minimum(fn, fn.let(f"add i64 {top}, {chunk_rows}"), rows)
-            places = accs.places(pointers, -2, r)
+            places, high = accs.places(pointers, -2, r), blocks_of(r, 10)
 
             def across(c: str) -> None:
                 left = fn.let(f"mul i64 {c}, {chunk_columns}")
                 right = minimum(fn, fn.let(f"add i64 {left}, {chunk_columns}"), columns)
-                high = ceil_div(fn, fn.let(f"sub i64 {bottom}, {top}"), block_rows)
-                wide = ceil_div(fn, fn.let(f"sub i64 {right}, {left}"), block_columns)
-                count = fn.let(f"mul i64 {high}, {wide}")
-                each(fn, "0", count, "1", lambda b: block(b, top, bottom, left, right))
-                for part, place, total in zip(accs.parts, places, _fold(slots, accs, count), strict=True):
+                count = fn.let(f"mul i64 {high}, {blocks_of(c, 13)}")
+                lanes = pairwise(stack, count, lambda b: block(b, top, bottom, left, right), accs.merge)
+                for part, place, total in zip(accs.parts, places, _fold(accs, lanes), strict=True):
                     if part.operand is not None:
                         offset = fn.let(f"mul i64 {c}, {frame.strides[part.operand][-1]}")
                         store(fn, fn.let(f"getelementptr i8, ptr {place}, i64 {offset}"), total, part.dtype)
 
             each(fn, frame.extra(8), frame.extra(9), "1", across)
 
-        def block(b: str, top: str, bottom: str, left: str, right: str) -> None:
-            slots.store(b, accs.start(frame.tree_lanes))
+        def block(b: str, top: str, bottom: str, left: str, right: str) -> State:
             first = fn.let(f"add i64 {top}, {fn.let(f'mul i64 {b}, {row_step}')}")
             last = minimum(fn, fn.let(f"add i64 {first}, {block_rows}"), bottom)
             start = fn.let(f"add i64 {left}, {fn.let(f'mul i64 {b}, {column_step}')}")
             stop = minimum(fn, fn.let(f"add i64 {start}, {block_columns}"), right)
-            each(fn, first, last, "1", lambda r: _accumulate_row(frame, accs, slots, pointers, r, start, stop, b))
+
+            def one_row(r: str, state: State) -> State:
+                return in_row.add(state, frame.row_pointers(pointers, frame.spec.rank - 2, r), start, stop)
+
+            return loop(fn, first, last, "1", one_row, accs.start(frame.tree_lanes))
 
         each(fn, frame.extra(6), frame.extra(7), "1", down)
 
     nest(frame, frame.spec.rank - 2, inside)
 
 
-def _accumulate_row(
-    frame: Frame, accs: Accumulators, slots: Stack, pointers: list[str], r: str, start: str, stop: str, block: str
-) -> None:
-    """Add the columns start … stop of one row to the accumulators in memory, lane by lane."""
-    fn, full = frame.fn, frame.tree_lanes
-    at = frame.row_pointers(pointers, frame.spec.rank - 2, r)
-    fixed = frame.uniform(at)
-    middle = start
-    if frame.light:
+def emit_short(frame: Frame) -> None:
+    """for outer: for column. A row is one block, and its result goes straight to the output; geom adds nothing."""
+    accs = Accumulators(frame)
+    in_row = _in_row(frame, accs)
+
+    def inside(pointers: list[str]) -> None:
+        lanes = in_row.add(accs.start(frame.tree_lanes), pointers, "0", frame.sizes[-1])
+        for part, total in zip(accs.parts, _fold(accs, lanes), strict=True):
+            if part.operand is not None:
+                store(frame.fn, pointers[part.operand], total, part.dtype)
+
+    nest(frame, frame.spec.rank - 1, inside)
+
+
+def _in_row(frame: Frame, accs: Accumulators) -> _InRegisters | _InMemory:
+    return _InRegisters(frame, accs) if frame.light and frame.masked else _InMemory(frame, accs)
+
+
+class _InRegisters:
+    """Columns of a row are added a whole accumulator at a time, the last ones under a mask."""
+
+    def __init__(self, frame: Frame, accs: Accumulators) -> None:
+        self.frame, self.accs = frame, accs
+
+    def add(self, state: State, at: list[str], start: str, stop: str) -> State:
+        """The state after the columns start … stop of the row at these pointers."""
+        fn, full = self.frame.fn, self.frame.tree_lanes
+        fixed = self.frame.uniform(at)
+
+        def turn(column: str, state: State, mask: Val | None = None) -> State:
+            values = self.frame.values(at, column, fixed, full, mask)
+            store_plain(self.frame, values, at, column, mask)
+            return self.accs.add(state, values, at, column, mask)
+
         length = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-full}")
         middle = fn.let(f"add i64 {start}, {length}")
-
-        def turn(column: str, state: State) -> State:
-            values = frame.values(at, column, fixed, full, None)
-            store_plain(frame, values, at, column, None)
-            return accs.add(state, values, at, column, None)
-
-        slots.store(block, loop(fn, start, middle, str(full), turn, slots.load(block)))
-
-    def point(column: str, lanes: int, mask: Val | None) -> None:
-        values = frame.values(at, column, fixed, lanes, mask)
-        store_plain(frame, values, at, column, mask)
-        lane = fn.let(f"and i64 {fn.let(f'sub i64 {column}, {start}')}, {full - 1}")
-        places = [
-            fn.let(f"getelementptr {memory_type(part.dtype)}, ptr {slot}, i64 {lane}")
-            for part, slot in zip(accs.parts, slots.addresses(block), strict=True)
-        ]
-        before = [load(fn, p, part.dtype, lanes) for p, part in zip(places, accs.parts, strict=True)]
-        after = accs.add(before, values, at, column, mask)
-        for place, part, value in zip(places, accs.parts, after, strict=True):
-            store(fn, place, value, part.dtype)
-
-    row(frame, middle, stop, point, wide=0)
+        state = loop(fn, start, middle, str(full), turn, state)
+        return loop(fn, middle, stop, str(full), lambda c, s: turn(c, s, within(fn, c, stop, full)), state)
 
 
-def _fold(slots: Stack, accs: Accumulators, count: str) -> State:
-    """Merge `count` blocks pairwise, then the lanes of the one that is left."""
-    fn = slots.fn
+class _InMemory:
+    """The accumulator lies in memory and a vector (or, at the end of a row, an element) is added to its lanes."""
 
-    def pair(gap: int) -> Callable[[str], None]:
-        def merge(b: str) -> None:
-            slots.store(b, accs.merge(slots.load(b), slots.load(fn.let(f"add i64 {b}, {gap}"))))
+    def __init__(self, frame: Frame, accs: Accumulators) -> None:
+        self.frame, self.accs = frame, accs
+        self.slot = Stack(frame.fn, [part.dtype for part in accs.parts], frame.tree_lanes, 1)
 
-        return merge
+    def add(self, state: State, at: list[str], start: str, stop: str) -> State:
+        """The state after the columns start … stop of the row at these pointers."""
+        frame, fn, full = self.frame, self.frame.fn, self.frame.tree_lanes
+        fixed = frame.uniform(at)
+        middle = start
+        if frame.light:
+            length = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-full}")
+            middle = fn.let(f"add i64 {start}, {length}")
 
-    gap = 1
-    while gap < BLOCKS:
-        each(fn, "0", fn.let(f"sub i64 {count}, {gap}"), str(2 * gap), pair(gap))
-        gap *= 2
-    total = slots.load("0")
-    while total[0].lanes > 1:
-        half = total[0].lanes // 2
-        total = accs.merge([v.shuffle(0, half) for v in total], [v.shuffle(half, half) for v in total])
-    return total
+            def turn(column: str, state: State) -> State:
+                values = frame.values(at, column, fixed, full, None)
+                store_plain(frame, values, at, column, None)
+                return self.accs.add(state, values, at, column, None)
+
+            state = loop(fn, start, middle, str(full), turn, state)
+        self.slot.store("0", state)
+
+        def point(column: str, lanes: int, mask: Val | None) -> None:
+            values = frame.values(at, column, fixed, lanes, mask)
+            store_plain(frame, values, at, column, mask)
+            lane = fn.let(f"and i64 {fn.let(f'sub i64 {column}, {start}')}, {full - 1}")
+            places = [
+                fn.let(f"getelementptr {memory_type(part.dtype)}, ptr {slot}, i64 {lane}")
+                for part, slot in zip(self.accs.parts, self.slot.addresses("0"), strict=True)
+            ]
+            before = [load(fn, p, part.dtype, lanes) for p, part in zip(places, self.accs.parts, strict=True)]
+            after = self.accs.add(before, values, at, column, mask)
+            for place, part, value in zip(places, self.accs.parts, after, strict=True):
+                store(fn, place, value, part.dtype)
+
+        row(frame, middle, stop, point, wide=0)
+        return self.slot.load("0")
+
+
+def _fold(accs: Accumulators, lanes: State) -> State:
+    """The lanes of an accumulator, merged pairwise."""
+    while lanes[0].lanes > 1:
+        half = lanes[0].lanes // 2
+        lanes = accs.merge([v.shuffle(0, half) for v in lanes], [v.shuffle(half, half) for v in lanes])
+    return lanes

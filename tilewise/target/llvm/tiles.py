@@ -97,9 +97,8 @@ def calls_of(
             return None
         operands[pack.operand], calls = made
         before += calls
-    for k, dtype in launch.scratch:
-        assert launch.partials is not None
-        array = scratch.array(launch.partials, dtype)
+    for k, dtype, size in launch.scratch:
+        array = scratch.array(size, dtype)
         if array is None:
             return None
         operands[k] = Ref(array)
@@ -109,7 +108,9 @@ def calls_of(
         out, found = refs[n + combine.output], operands[n + combine.output].array
         work.append(Call(combine.code, tuple(operands[k] for k in combine.operands), (), combine.geom))
         seen = np.lib.stride_tricks.as_strided(out.array, combine.shape, combine.strides)
-        copy = _copied(Ref(found[:, 0, :].reshape(combine.shape)), out.of(seen), scratch, pin)
+        result = found[:, 0, : combine.columns].reshape(combine.shape)
+        assert np.may_share_memory(result, found), "a reshaped result is no view"
+        copy = _copied(Ref(result), out.of(seen), scratch, pin)
         if copy is None:
             return None
         work += copy

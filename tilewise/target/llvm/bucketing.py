@@ -1,0 +1,54 @@
+"""Chunks of bucket reductions. In: a kernel, its dims, the buckets of its outputs. Out: a `Nest` of form "buckets".
+
+The number of chunks follows from sizes alone (sums must not depend on threads), and their accumulators stay small
+beside the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tilewise.kernel.loops import Kernel
+from tilewise.target.llvm.geometry import Cut, Dim, Nest, Partials
+
+CHUNKS = 64  # at most
+CHUNK_POINTS = 8192  # of the space, at least
+POINTS_PER_BUCKET = 8  # points of a chunk for each of its accumulators, at least
+
+
+def bucket_nest(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int], buckets: Sequence[int]) -> Nest:
+    """The loops of a kernel whose reductions have keys."""
+    none = (0,) * len(itemsizes)
+    dims = list(dims) if any(d.reduced for d in dims) else [Dim(1, True, none), *dims]
+    inner = dims[-1]
+    chunked = max((d for d in dims if d.reduced and d is not inner), key=lambda d: d.size, default=inner)
+    loops = [chunked, *(d for d in dims if d is not chunked)] if chunked is not inner else dims
+    kept = [d for d in loops if not d.reduced]
+    columns = prod(d.size for d in kept)
+    points = prod(d.size for d in loops)
+    least = max(CHUNK_POINTS, POINTS_PER_BUCKET * columns * max(buckets))
+    length = -(-chunked.size // max(1, min(CHUNKS, chunked.size, points // least)))
+    chunks = -(-chunked.size // length)
+    steps = {id(d): prod(e.size for e in kept[i + 1 :]) for i, d in enumerate(kept)}
+    keyed = [j for j, o in enumerate(kernel.outputs) if o.key is not None]
+    n = len(kernel.inputs)
+    partials, extras = {}, [length, 0, chunks]
+    for j, count in zip(keyed, buckets, strict=True):
+        partials[j] = Partials((1, chunks, (count + 1) * columns), tuple(kept), count)
+        extras += [count, columns * itemsizes[n + j], (count + 1) * columns]
+
+    def laid_out(d: Dim) -> Dim:
+        strides = list(d.strides)
+        for j in keyed:
+            strides[n + j] = steps.get(id(d), 0) * itemsizes[n + j]
+        return Dim(d.size, d.reduced, tuple(strides))
+
+    return Nest(
+        "buckets",
+        tuple(laid_out(d) for d in loops),
+        tuple(extras),
+        (Cut(chunks, 1, extra=1),),
+        partials,
+        chunked=0 if chunked is not inner else len(loops) - 1,
+    )
