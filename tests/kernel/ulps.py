@@ -191,7 +191,7 @@ HEAD = [
     "gammaln above 2**1000.",
     "",
     "The table holds the largest error found, in units of the last place of the exact result, among some",
-    f"{TABLE_SAMPLES:,} samples of each dtype (half even in value, half even in their bits, and more near hard places),",
+    f"{TABLE_SAMPLES:,} samples of each dtype (half even in value, half even in their bits, more near hard places),",
     "against mpmath. `python -m tests.kernel.ulps` measures and writes it; the tests check it with other samples.",
     "logaddexp and logaddexp2 are measured in ulp of the largest operand or result: their terms may cancel.",
     "",

@@ -2,7 +2,7 @@
 
 Knows LLVM's syntax and nothing of NumPy. A `Val` has a scalar type ("double", "i64", "i1", …) and a number of lanes;
 one lane is a plain scalar, so the same emitting code gives scalar and vector loops. Numbers coerce to constants. The
-types "c64" and "c128" are pairs of vectors (real and imaginary lanes) in a struct: it can be a phi, a select, a constant.
+types "c64" and "c128" are structs of two vectors (real and imaginary lanes), which can be phis, selects and constants.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def vtype(ty: str, lanes: int) -> str:
 
 def literal(ty: str, value: Number) -> str:
     """The text of a scalar constant, floats by their bits."""
+    assert not isinstance(value, complex)
     if ty == "i1":
         return "true" if value else "false"
-    assert not isinstance(value, complex)
     if ty == "float":
         (value,) = struct.unpack("<f", struct.pack("<f", value))
     if ty in ("float", "double"):
@@ -50,7 +50,7 @@ class Function:
         self.block = "entry"
         self.declares: set[str] = set()
         self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
-        self.helpers: dict[str, str] = {}  # whole functions that this one calls, by name
+        self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
