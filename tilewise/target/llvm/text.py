@@ -27,9 +27,8 @@ def vtype(ty: str, lanes: int) -> str:
     return ty if lanes == 1 else f"<{lanes} x {ty}>"
 
 
-def literal(ty: str, value: Number) -> str:
+def literal(ty: str, value: float) -> str:
     """The text of a scalar constant, floats by their bits."""
-    assert not isinstance(value, complex)
     if ty == "i1":
         return "true" if value else "false"
     if ty == "float":
@@ -118,7 +117,7 @@ class Val:
             whole, part = complex(value), COMPLEX[ty]
             both = ", ".join(self.const(v, part).text for v in (whole.real, whole.imag))
             return Val(self.fn, f"{{ {both} }}", ty, self.lanes)
-        word = literal(ty, value)
+        word = literal(ty, value.real if isinstance(value, complex) else value)
         return Val(self.fn, word if self.lanes == 1 else f"splat ({ty} {word})", ty, self.lanes)
 
     def coerce(self, other: Val | Number) -> Val:
