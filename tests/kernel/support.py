@@ -71,7 +71,7 @@ def awkward(dtype: str, seed: int = 0) -> Array:
     if kind.kind == "c":
         parts = awkward(f"f{kind.itemsize // 2}", seed)[::4]
         return np.concatenate(
-            [complex_of(*(p.ravel() for p in np.meshgrid(parts, parts))), complex_of(parts, 0 * parts)]
+            [complex_of(*(p.ravel() for p in np.meshgrid(parts, parts))), complex_of(parts, np.zeros_like(parts))]
         )
     if kind.kind == "f":
         info = np.finfo(kind)

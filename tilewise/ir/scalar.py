@@ -78,5 +78,6 @@ LAWS: dict[str, dict[str, str]] = {
 # Functions that cost far more than moving their argument: a shared one is stored, not computed twice.
 EXPENSIVE = frozenset(
     "exp exp2 expm1 log log2 log10 log1p power float_power sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
-    "arcsinh arccosh arctanh cbrt erf divmod hypot logaddexp logaddexp2 gcd lcm fmod remainder floor_divide".split()
+    "arcsinh arccosh arctanh cbrt erf erfc ndtr expit logit gamma gammaln xlogy divmod hypot logaddexp logaddexp2 "
+    "gcd lcm fmod remainder floor_divide".split()
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.target.llvm import roots
+from tilewise.target.llvm import roots, single
 from tilewise.target.llvm.text import Val, fma, pair
 
 
@@ -48,9 +48,7 @@ def reciprocal(a: Val) -> Val:
 def absolute(a: Val) -> Val:
     """The modulus"""
     re, im = a.parts
-    if re.ty == "double":
-        return roots.hypot(re, im)
-    return roots.hypot(re.convert("fpext", "double"), im.convert("fpext", "double")).convert("fptrunc", "float")
+    return roots.hypot(re, im) if re.ty == "double" else single.hypot(re, im)
 
 
 def square(a: Val) -> Val:

@@ -117,8 +117,7 @@ def _log_tail(f: Val) -> tuple[Val, Val]:
 def _finite_log(x: Val, y: Val, at_zero: Val) -> Val:
     """y with the special values of a logarithm of x; `at_zero` says where the result is -inf."""
     y = at_zero.select(x.const(-math.inf), y)
-    y = x.cmp("oeq", math.inf).select(x, y)
-    return x.cmp("uno", 0.0).select(x, y)
+    return x.cmp("ueq", math.inf).select(x, y)  # NaN and inf are their own value
 
 
 def normal(x: Val) -> tuple[Val, Val]:

@@ -23,7 +23,7 @@ from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, 
 
 UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
 # Functions that cost more than a few instructions: such bodies are not unrolled.
-HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder"])
+HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
 PART = {"complex128": "float64", "complex64": "float32"}  # what complex numbers are pairs of, in memory

@@ -1,4 +1,4 @@
-"""Hyperbolic functions and their inverses on double lanes. In: `Val`s of doubles. Out: at most 2 ulp, IEEE special values.
+"""Hyperbolic functions and their inverses on double lanes. In: `Val`s of doubles. Out: at most 2 ulp, special values.
 
 Coefficients: tanh from Cephes, sinh by Chebyshev interpolation (mpmath).
 """

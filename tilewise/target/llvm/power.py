@@ -65,10 +65,10 @@ def power(x: Val, y: Val) -> Val:
     hi = size.cmp("oeq", 0.0).select(x.const(-math.inf), size.cmp("oeq", math.inf).select(size, hi))
     product = y * hi
     e, _, k = exp_pair(product, fma(y, hi, -product) + y * lo)
-    return _special(x, y, size, scale(e, k))
+    return special(x, y, size, scale(e, k))
 
 
-def _special(x: Val, y: Val, size: Val, magnitude: Val) -> Val:
+def special(x: Val, y: Val, size: Val, magnitude: Val) -> Val:
     """The sign of a negative base, and the cases where a NaN or an infinity does not decide."""
     half = y * 0.5
     whole = y.intrinsic("floor").cmp("oeq", y)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from tilewise.target.llvm.text import BITS, Function, Val, anywhere, vtype
 
+RARELY = 90  # the number of the metadata that says so
+
 
 def by_libm_where(hard: Val, libm: str, y: Val, *operands: Val) -> Val:
     """y, but libm's value where hard."""
     fn = y.fn
     slow, done = fn.fresh("slow"), fn.fresh("done")
     before = fn.block
-    fn.do(f"br {anywhere(hard).text}, label %{slow}, label %{done}")
+    fn.do(f"br {anywhere(hard).text}, label %{slow}, label %{done}, !prof !{RARELY}")
+    fn.helpers["rarely"] = f'!{RARELY} = !{{!"branch_weights", i32 1, i32 1000000}}'
     fn.label(slow)
     exact = hard.select(_each_lane(libm, operands), y)
     fn.do(f"br label %{done}")

@@ -21,6 +21,7 @@ from tilewise.target.llvm import (
     integer,
     power,
     roots,
+    single,
     special,
     trig,
 )
@@ -34,14 +35,15 @@ IR_TYPE = {
 
 Rule = Callable[..., Val]  # (dtype of the operands, *operands) -> result
 
-# Functions with a vector polynomial in double; float32 goes through double and is rounded once.
-_MODULES = (elementary, gamma, hyperbolic, power, roots, special, trig)
-_NAMES = (
-    "exp exp2 expm1 log log2 log10 log1p power cbrt hypot sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
-    "arcsinh arccosh arctanh erf erfc ndtr expit logit xlogy logaddexp logaddexp2 gamma gammaln"
-).split()
+# Functions with a vector polynomial in double; float32 has some of its own, else goes through double.
 MATH: dict[str, Callable[..., Val]] = {
-    **{name: vars(module)[name] for module in _MODULES for name in _NAMES if name in vars(module)},
+    **{f.__name__: f for f in (elementary.exp, elementary.exp2, elementary.expm1, elementary.log, elementary.log2)},
+    **{f.__name__: f for f in (elementary.log10, elementary.log1p, power.power, roots.cbrt, roots.hypot, trig.sin)},
+    **{f.__name__: f for f in (trig.cos, trig.tan, trig.arcsin, trig.arccos, trig.arctan, trig.arctan2)},
+    **{f.__name__: f for f in (hyperbolic.sinh, hyperbolic.cosh, hyperbolic.tanh, hyperbolic.arcsinh)},
+    **{f.__name__: f for f in (hyperbolic.arccosh, hyperbolic.arctanh, special.erf, special.erfc, special.ndtr)},
+    **{f.__name__: f for f in (special.expit, special.logit, special.xlogy, special.logaddexp, special.logaddexp2)},
+    **{f.__name__: f for f in (gamma.gamma, gamma.gammaln)},
     "float_power": power.power,
 }
 _FLOAT_CMP = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt",
@@ -262,8 +264,11 @@ def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val]) 
     if fn in MATH and is_float(in_dtypes[0]):
         if in_dtypes[0] == "float64":
             return MATH[fn](*args)
-        single = MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
-        return half.rounded(single) if in_dtypes[0] == "float16" else single
+        if fn in single.FUNCTIONS:
+            result = single.FUNCTIONS[fn](*args)
+        else:
+            result = MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+        return half.rounded(result) if in_dtypes[0] == "float16" else result
     return RULES[fn](in_dtypes[0], *args)
 
 

@@ -6,6 +6,7 @@ Coefficients: erf by a weighted minimax fit (mpmath, Lawson's algorithm), erfc b
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from tilewise.target.llvm.elementary import (
     LOG2E,
@@ -114,10 +115,16 @@ def ndtr(x: Val) -> Val:
     return _erfc(y, finite.select(low, 0.0)) * 0.5
 
 
+def logistic(x: Val, exponential: Callable[[Val], Val]) -> Val:
+    """1 / (1 + e**-x), with the rounding of the sum made good."""
+    e = exponential(-x.intrinsic("fabs"))
+    top = x.cmp("olt", 0.0).select(e, 1.0)
+    return quotient(top, x.const(0.0), *fast_sum(x.const(1.0), e))[0]
+
+
 def expit(x: Val) -> Val:
     """1 / (1 + e**-x)"""
-    e = exp(-x.intrinsic("fabs"))
-    return x.cmp("olt", 0.0).select(e, 1.0) / (e + 1.0)
+    return logistic(x, exp)
 
 
 def logit(x: Val) -> Val:

@@ -2,7 +2,7 @@
 
 Knows LLVM's syntax and nothing of NumPy. A `Val` has a scalar type ("double", "i64", "i1", …) and a number of lanes;
 one lane is a plain scalar, so the same emitting code gives scalar and vector loops. Numbers coerce to constants. The
-types "c64" and "c128" are pairs of vectors (real and imaginary lanes) in a struct: it can be a phi, a select, a constant.
+types "c64" and "c128" are structs of two vectors (real and imaginary lanes), which can be phis, selects and constants.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ def iota(lanes: int) -> str:
     return f"<{', '.join(f'i64 {i}' for i in range(lanes))}>"
 
 
-def literal(ty: str, value: Number) -> str:
+def literal(ty: str, value: float) -> str:
     """The text of a scalar constant, floats by their bits."""
     if ty == "i1":
         return "true" if value else "false"
-    assert not isinstance(value, complex)
     if ty == "float":
         (value,) = struct.unpack("<f", struct.pack("<f", value))
     if ty in ("float", "double"):
@@ -55,7 +54,7 @@ class Function:
         self.block = "entry"
         self.declares: set[str] = set()
         self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
-        self.helpers: dict[str, str] = {}  # whole functions that this one calls, by name
+        self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
@@ -123,7 +122,7 @@ class Val:
             whole, part = complex(value), COMPLEX[ty]
             both = ", ".join(self.const(v, part).text for v in (whole.real, whole.imag))
             return Val(self.fn, f"{{ {both} }}", ty, self.lanes)
-        word = literal(ty, value)
+        word = literal(ty, value.real if isinstance(value, complex) else value)
         return Val(self.fn, word if self.lanes == 1 else f"splat ({ty} {word})", ty, self.lanes)
 
     def coerce(self, other: Val | Number) -> Val:

@@ -86,22 +86,28 @@ def tan(x: Val) -> Val:
     return _exact_where_large(x, "tan", x.cmp("oeq", 0.0).select(x, y))
 
 
-def _atan_quotient(small: Val, large: Val) -> Val:
-    """atan(small / large) for 0 <= small <= large."""
+def _atan_quotient(small: Val, large: Val) -> tuple[Val, Val]:
+    """atan(small / large) for 0 <= small <= large, as two terms."""
     # Above tan(pi/8): atan(q) = pi/4 + atan((q - 1) / (q + 1)).
     beyond = small.cmp("ogt", large * TAN_EIGHTH)
-    r = beyond.select(small - large, small) / beyond.select(small + large, large)
+    top, top_low = fast_sum(-large, small)
+    bottom, bottom_low = fast_sum(large, small)
+    r, low = quotient(
+        beyond.select(top, small), beyond.select(top_low, 0.0), beyond.select(bottom, large),
+        beyond.select(bottom_low, 0.0),
+    )  # fmt: skip
     z = r * r
-    tail = r * z * polynomial(z, ATAN)
-    base = beyond.select(r.const(HALF_PI / 2), 0.0)
+    tail = fma(r * z, polynomial(z, ATAN), low)
     # base is 0 or larger than r
-    head, lost = fast_sum(base, r)
-    return head + (tail + lost)
+    head, lost = fast_sum(beyond.select(r.const(HALF_PI / 2), 0.0), r)
+    return head, tail + (lost + beyond.select(r.const(HALF_PI_LO / 2), 0.0))
 
 
-def _from_right_angle(where: Val, angle: Val, *, turns: int) -> Val:
+def _from_right_angle(where: Val, angle: tuple[Val, Val], *, turns: int) -> tuple[Val, Val]:
     """turns * pi/2 - angle in some lanes."""
-    return where.select(turns * HALF_PI - (angle - turns * HALF_PI_LO), angle)
+    head, low = angle
+    rest, lost = fast_sum(head.const(turns * HALF_PI), -head)
+    return where.select(rest, head), where.select((lost + turns * HALF_PI_LO) - low, low)
 
 
 def arctan(x: Val) -> Val:
@@ -109,11 +115,10 @@ def arctan(x: Val) -> Val:
     size = x.intrinsic("fabs")
     steep = size.cmp("ogt", 1.0)
     one = x.const(1.0)
-    # 1 / inf is 0: the least number over the largest stands for it.
     angle = _atan_quotient(steep.select(one, size), steep.select(size, one))
-    angle = _from_right_angle(steep, angle, turns=1)
-    angle = size.cmp("oeq", math.inf).select(x.const(HALF_PI), angle)
-    return angle.intrinsic("copysign", x)
+    head, low = _from_right_angle(steep, angle, turns=1)
+    result = size.cmp("oeq", math.inf).select(x.const(HALF_PI), head + low)
+    return result.intrinsic("copysign", x)
 
 
 def arctan2(y: Val, x: Val) -> Val:
@@ -124,16 +129,14 @@ def arctan2(y: Val, x: Val) -> Val:
     # Neither sums that overflow, nor quotients that lose bits below the normal numbers: scaled by powers of two.
     huge, tiny = large.cmp("ogt", 2.0**1000), large.cmp("olt", 2.0**-900)
     factor = huge.select(x.const(2.0**-60), tiny.select(x.const(2.0**120), 1.0))
-    both = small.cmp("oeq", math.inf)
-    none = large.cmp("oeq", 0.0)
-    angle = _atan_quotient(
-        both.select(x.const(1.0), small * factor), (both | none).select(x.const(1.0), large * factor)
-    )
-    # small / inf: the difference and sum of the general formula would be NaN.
-    angle = (large.cmp("oeq", math.inf) & ~both).select(x.const(0.0), angle)
+    # inf / inf is 1 here, and x / inf and 0 / 0 are 0 (the general formula would have NaN).
+    endless, both, none = large.cmp("oeq", math.inf), small.cmp("oeq", math.inf), large.cmp("oeq", 0.0)
+    one = x.const(1.0)
+    top = both.select(one, endless.select(x.const(0.0), small * factor))
+    angle = _atan_quotient(top, (endless | none).select(one, large * factor))
     angle = _from_right_angle(steep, angle, turns=1)
-    angle = _from_right_angle(x.bits().cmp("slt", 0), angle, turns=2)
-    return x.cmp("uno", y).select(x + y, angle.intrinsic("copysign", y))
+    head, low = _from_right_angle(x.bits().cmp("slt", 0), angle, turns=2)
+    return x.cmp("uno", y).select(x + y, (head + low).intrinsic("copysign", y))
 
 
 def _asin_parts(size: Val) -> tuple[Val, Val, Val]:
