@@ -1,4 +1,4 @@
-"""The compiler: IR to object code or assembly, and LLVM's own linker. In: a `Function`. Out: bytes. The door to llvmlite.
+"""The door to llvmlite: IR to object code or assembly, and LLVM's own linker. In: a `Function`. Out: bytes, text.
 
 Loaded only when something is really compiled: code from disk needs no LLVM. IR is verified always.
 """
@@ -6,7 +6,6 @@ Loaded only when something is really compiled: code from disk needs no LLVM. IR 
 from __future__ import annotations
 
 import itertools
-import platform
 from functools import cache
 from typing import Any
 
@@ -76,9 +75,8 @@ def assembly(function: Function, cpu: str = "", triple: str = "") -> str:
 
 @cache
 def _linker() -> Any:
-    _target_machine("", "")
-    jit_link = platform.system() != "Windows"
-    return llvm.create_lljit_compiler(use_jit_link=jit_link)
+    _target_machine("", "")  # initialises LLVM
+    return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 def linked(code: bytes, name: str) -> tuple[int, object]:

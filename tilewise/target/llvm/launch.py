@@ -58,7 +58,7 @@ class _Launch:
     parts: tuple[bytes, ...]
     partials: tuple[int, int, int] | None
     combines: tuple[tuple[int, Native, bytes], ...] = ()  # output, code, geom
-    natural: bool = True  # kept dims in the order of the output
+    natural: tuple[bool, ...] = ()  # per output: in C order, and the kept dims are walked in that order
     kept_shape: tuple[int, ...] = ()
     kept_strides: tuple[tuple[int, ...], ...] = ()  # per output
 
@@ -159,7 +159,7 @@ class Compiled:
         for j, add_up, geom in launch.combines:
             add_up(id(targets[j]).to_bytes(8, "little"), geom)
             result, out = targets[j][:, 0, :], outs[j]
-            if launch.natural:
+            if launch.natural[j]:
                 out.reshape(result.shape)[...] = result
             else:
                 strides = launch.kept_strides[j]
@@ -204,7 +204,7 @@ class Compiled:
         parts = _parts(nest, len(operands), total_ns)
         if nest.partials is None:
             return _Launch(code, parts, None)
-        return self._with_combines(code, parts, nest)
+        return self._with_combines(code, parts, nest, operands[n:])
 
     def _classes(self, nest: Nest) -> tuple[str, ...]:
         classes = [geometry.stride_class(s, w) for s, w in zip(nest.dims[-1].strides, self._itemsizes, strict=True)]
@@ -214,7 +214,9 @@ class Compiled:
                     classes[len(self.kernel.inputs) + j] = UNIT
         return tuple(classes)
 
-    def _with_combines(self, code: Native, parts: tuple[bytes, ...], nest: Nest) -> _Launch:
+    def _with_combines(
+        self, code: Native, parts: tuple[bytes, ...], nest: Nest, outs: Sequence[Array]
+    ) -> _Launch:
         assert nest.partials is not None
         items, count, columns = nest.partials
         n = len(self.kernel.inputs)
@@ -228,9 +230,11 @@ class Compiled:
                 combines.append((j, _combiner(output.reduce, dtype, self.machine), geom))
         sizes = tuple(d.size for d in nest.kept)
         kept_strides = tuple(tuple(d.strides[n + j] for d in nest.kept) for j in range(len(self.kernel.outputs)))
-        first = combines[0][0]
-        steps = [self._itemsizes[n + first] * int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
-        natural = list(kept_strides[first]) == steps
+        steps = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+        natural = tuple(
+            out.flags.c_contiguous and own == tuple(out.itemsize * step for step in steps)
+            for out, own in zip(outs, kept_strides, strict=True)
+        )
         return _Launch(code, parts, nest.partials, tuple(combines), natural, sizes, kept_strides)
 
 
