@@ -215,7 +215,13 @@ def outside(first: int, count: int) -> list[str]:
     """Run cases in children; a report for each that crashed or was wrong."""
     reports, end = [], first + count
     while first < end:
-        command = [sys.executable, "-X", "faulthandler", "-m", __name__.replace("__main__", "tests.kernel.fuzz_kernels")]
+        command = [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            __name__.replace("__main__", "tests.kernel.fuzz_kernels"),
+        ]
         command += ["--inside", "--seed", str(first), "--cases", str(end - first)]
         child = subprocess.run(command, capture_output=True, text=True, check=False)
         said = child.stdout.split()

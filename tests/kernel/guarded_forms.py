@@ -23,7 +23,14 @@ from tilewise.target.llvm import launch
 
 SHAPES = [(1, 1), (3, 17), (5, 64), (40, 3), (33, 130), (2, 4099)]
 # axes in memory, steps
-LAYOUTS = [((0, 1), (1, 1)), ((1, 0), (1, 1)), ((0, 1), (1, 2)), ((0, 1), (1, -1)), ((0, 1), (-1, -2)), ((1, 0), (3, 1))]
+LAYOUTS = [
+    ((0, 1), (1, 1)),
+    ((1, 0), (1, 1)),
+    ((0, 1), (1, 2)),
+    ((0, 1), (1, -1)),
+    ((0, 1), (-1, -2)),
+    ((1, 0), (3, 1)),
+]
 REDUCED = [(False, False), (False, True), (True, False), (True, True)]
 DTYPES = ["float64", "float32", "int16", "bool"]
 

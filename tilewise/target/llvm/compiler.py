@@ -13,8 +13,8 @@ import llvmlite.binding as llvm
 
 from tilewise.target.llvm.text import Function
 
-# Position-independent, constants near the code: 22 % quicker to compile than LLVM's model for a JIT, where every
-# constant has an address of 64 bits in a register; it runs as fast (benchmarks/compile.py).
+# Position-independent, constants near the code: what linker.py knows. In LLVM's model for a JIT every constant has an
+# address of 64 bits in a register; that takes a quarter more instructions to compile and runs as fast.
 _MODEL = {"reloc": "pic", "codemodel": "small", "opt": 2}
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 _numbers = itertools.count()

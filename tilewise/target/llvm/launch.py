@@ -214,9 +214,7 @@ class Compiled:
                     classes[len(self.kernel.inputs) + j] = UNIT
         return tuple(classes)
 
-    def _with_combines(
-        self, code: Native, parts: tuple[bytes, ...], nest: Nest, outs: Sequence[Array]
-    ) -> _Launch:
+    def _with_combines(self, code: Native, parts: tuple[bytes, ...], nest: Nest, outs: Sequence[Array]) -> _Launch:
         assert nest.partials is not None
         items, count, columns = nest.partials
         n = len(self.kernel.inputs)
@@ -271,9 +269,10 @@ def _combiner(op: str, dtype: str, machine: Machine) -> Native:
 
 
 def _warn(cause: str) -> None:
-    """Say once what kept the compiler from working."""
-    if cause not in _causes:
-        _causes.add(cause)
+    """Say once what kept the compiler from working (LLVM's further lines quote the code: those differ)."""
+    kind = cause.partition("\n")[0]
+    if kind not in _causes:
+        _causes.add(kind)
         what = f"a kernel runs on NumPy, because it could not be compiled: {cause}"
         warnings.warn(message(what), PerformanceWarning, stacklevel=3)
 

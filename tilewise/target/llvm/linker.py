@@ -70,7 +70,9 @@ class _Image:
                 self.places[index] = len(self.bytes)
                 self.bytes += elf.code[start : start + size]
         # Where the symbols of the file are; None for those that are elsewhere.
-        self.symbols: list[int | None] = [self.places[s[3]] + s[4] if s[3] in self.places else None for s in elf.symbols]
+        self.symbols: list[int | None] = [
+            self.places[s[3]] + s[4] if s[3] in self.places else None for s in elf.symbols
+        ]
 
     def _align(self, align: int) -> None:
         self.bytes += bytes(-len(self.bytes) % max(align, 1))
