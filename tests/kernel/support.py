@@ -10,8 +10,12 @@ import numpy as np
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
+from tilewise.target.llvm.cpu import host_machine
 
-WIDTHS = (None, 32, 16, 0)  # the machine's, two narrower ones, scalar code
+_WIDEST = host_machine().vector_bytes
+# The machine's own code, and that of lesser CPUs: narrower vectors by their own instructions, scalar code.
+WIDTHS = (None, *(w for w in (32, 16, 0) if w < _WIDEST or w == 0))
+RUNNABLE = (None, *(w for w in (64, 32, 16, 0) if w <= _WIDEST))  # with the least CPU that has the widest vectors
 Array = np.ndarray[Any, Any]
 
 

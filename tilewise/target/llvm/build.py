@@ -1,4 +1,4 @@
-"""What code is made from to a callable. In: a key and a maker of IR. Out: a C function of two byte blocks, without the GIL.
+"""Code for a key. In: a key and a maker of IR. Out: a C function of two byte blocks that runs without the GIL.
 
 Code is looked for in memory, on disk, and compiled only then. `compiled_count()` counts the codes this process has
 brought into memory, compiled or from disk. Code stays in memory while someone holds it or it was asked for of late.

@@ -1,4 +1,4 @@
-"""The compiler: IR to object code or assembly, and LLVM's own linker. In: a `Function`. Out: bytes. The door to llvmlite.
+"""The door to llvmlite: IR to object code or assembly, and LLVM's own linker. In: a `Function`. Out: bytes, text.
 
 Loaded only when something is really compiled: code from disk needs no LLVM. IR is verified always.
 """
@@ -6,7 +6,6 @@ Loaded only when something is really compiled: code from disk needs no LLVM. IR 
 from __future__ import annotations
 
 import itertools
-import platform
 from functools import cache
 from typing import Any
 
@@ -14,8 +13,8 @@ import llvmlite.binding as llvm
 
 from tilewise.target.llvm.text import Function
 
-# Position-independent, constants near the code: 22 % quicker to compile than LLVM's model for a JIT, where every
-# constant has an address of 64 bits in a register; it runs as fast (benchmarks/compile.py).
+# Position-independent, constants near the code: what linker.py knows. In LLVM's model for a JIT every constant has an
+# address of 64 bits in a register; that takes a quarter more instructions to compile and runs as fast.
 _MODEL = {"reloc": "pic", "codemodel": "small", "opt": 2}
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 _numbers = itertools.count()
@@ -76,9 +75,8 @@ def assembly(function: Function, cpu: str = "", triple: str = "") -> str:
 
 @cache
 def _linker() -> Any:
-    _target_machine("", "")
-    jit_link = platform.system() != "Windows"
-    return llvm.create_lljit_compiler(use_jit_link=jit_link)
+    _target_machine("", "")  # initialises LLVM
+    return llvm.create_lljit_compiler(use_jit_link=True)
 
 
 def linked(code: bytes, name: str) -> tuple[int, object]:

@@ -298,9 +298,8 @@ class Compiled:
             steps = tuple(self._itemsizes[n + j] * prod(sizes[i + 1 :]) for i in range(len(sizes)))
             geom = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
             code = _combiner(reducer, self.machine)
-            combines.append(
-                Combine(j, code, arrays, geom, prod(sizes) // items, sizes, strides, natural=strides == steps)
-            )
+            natural = strides == steps and operands[n + j].flags.c_contiguous
+            combines.append(Combine(j, code, arrays, geom, prod(sizes) // items, sizes, strides, natural))
             scratch += [(k, t, partials.shape) for k, t in zip(arrays, reducer.dtypes, strict=True)]
         return replace(launch, combines=tuple(combines), scratch=tuple(scratch))
 
@@ -393,9 +392,10 @@ def _combiner(reducer: Reducer, machine: Machine) -> Native:
 
 
 def _warn(cause: str) -> None:
-    """Say once what kept the compiler from working."""
-    if cause not in _causes:
-        _causes.add(cause)
+    """Say once what kept the compiler from working (LLVM's further lines quote the code: those differ)."""
+    kind = cause.partition("\n")[0]
+    if kind not in _causes:
+        _causes.add(kind)
         what = f"a kernel runs on NumPy, because it could not be compiled: {cause}"
         warnings.warn(message(what), PerformanceWarning, stacklevel=3)
 

@@ -20,7 +20,7 @@ _INT = struct.Struct("<i")
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
 _RELOCATABLE, _X86_64, _UNDEFINED = 1, 62, 0
-_ABS64, _PC32, _PLT32, _GOT_KINDS = 1, 2, 4, (9, 41, 42)  # types of relocations
+_ABS64, _RELATIVE, _SLOTS = 1, (2, 4), (9, 41, 42)  # types of relocations: an address, PC32 and PLT32, by the GOT
 _JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"  # jmp *[the 8 bytes after these 8]
 
 
@@ -70,7 +70,9 @@ class _Image:
                 self.places[index] = len(self.bytes)
                 self.bytes += elf.code[start : start + size]
         # Where the symbols of the file are; None for those that are elsewhere.
-        self.symbols = [self.places[s[3]] + s[4] if s[3] in self.places else None for s in elf.symbols]
+        self.symbols: list[int | None] = [
+            self.places[s[3]] + s[4] if s[3] in self.places else None for s in elf.symbols
+        ]
 
     def _align(self, align: int) -> None:
         self.bytes += bytes(-len(self.bytes) % max(align, 1))
@@ -97,16 +99,16 @@ class _Image:
                 base, symbols, fill = self.places[section], self.symbols, _INT.pack_into
                 for offset, how, symbol, addend in _RELOCATION.iter_unpack(self.elf.code[start : start + size]):
                     there, at = symbols[symbol], base + offset
-                    if there is not None and (how == _PC32 or how == _PLT32):  # nearly all
+                    if there is not None and how in _RELATIVE:  # nearly all
                         fill(self.bytes, at, there + addend - at)
                     else:
                         self._one(at, how, symbol, addend)
 
     def _one(self, at: int, how: int, symbol: int, addend: int) -> None:
         outside = self.elf.symbols[symbol][3] == _UNDEFINED
-        if how in (_PC32, _PLT32) and outside:
+        if how in _RELATIVE and outside:
             _INT.pack_into(self.bytes, at, self.outer(self.elf.name(symbol)) + addend - at)
-        elif how in _GOT_KINDS and outside:
+        elif how in _SLOTS and outside:
             _INT.pack_into(self.bytes, at, self.outer(self.elf.name(symbol)) + 8 + addend - at)
         elif how == _ABS64 and not outside:
             self.absolute.append((at, self.symbol(symbol) + addend))
