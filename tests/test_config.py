@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tilewise.config import Settings, config, current, from_environment, parse_bytes
+from tilewise.config import LEAST, Settings, config, current, from_environment, parse_bytes
 from tilewise.errors import ConfigError
 
 
@@ -124,6 +124,20 @@ def test_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError):  # Nothing is changed where one of several is wrong.
         config(**({"progress": True} | change))
     assert config() == before
+
+
+def test_the_least_is_never_more_than_what_applies() -> None:
+    with config(eager_bytes=100):
+        assert LEAST.eager_bytes <= 100
+        with config(eager_bytes=1 << 30):
+            assert LEAST.eager_bytes <= 100
+        with config(eager_bytes=10):
+            pass
+        in_another_thread(lambda: config(eager_bytes=50))
+        assert LEAST.eager_bytes <= 50 == in_another_thread(current).eager_bytes
+    assert LEAST.eager_bytes == current().eager_bytes == 50
+    config(eager_bytes=300)
+    assert LEAST.eager_bytes == 300
 
 
 def test_environment() -> None:

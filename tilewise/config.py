@@ -230,19 +230,25 @@ _here: ContextVar[Settings | None] = ContextVar("tilewise_settings", default=Non
 
 
 class Least:
-    """The least `eager_bytes` that ever applied anywhere in the process: below it, hot paths need not ask `current`."""
+    """The least `eager_bytes` that may apply anywhere in the process: below it, hot paths need not ask `current`.
 
-    __slots__ = ("_guard", "eager_bytes")
+    Blocks `with config(...)` only lower it; when the last one ends, it is what applies to the whole process. A context
+    copied inside of a block may outlive that: its small operations are then done at once.
+    """
+
+    __slots__ = ("_guard", "_open", "eager_bytes")
 
     def __init__(self, eager_bytes: int) -> None:
         self.eager_bytes = eager_bytes
+        self._open = 0
         self._guard = threading.Lock()
 
-    def note(self, settings: Settings) -> Settings:
-        """Settings about to apply."""
+    def note(self, *applying: Settings, opened: int = 0) -> None:
+        """Some settings begin to apply, with so many blocks more (or fewer) open."""
         with self._guard:
-            self.eager_bytes = min(self.eager_bytes, settings.eager_bytes)
-        return settings
+            self._open += opened
+            before = [self.eager_bytes] if self._open else []
+            self.eager_bytes = min([*before, _base.eager_bytes, *(each.eager_bytes for each in applying)])
 
 
 LEAST = Least(_base.eager_bytes)
@@ -256,10 +262,12 @@ def current() -> Settings:
 def _assign(changes: dict[str, object]) -> None:
     """Change the whole process, and this context where it has settings of its own. Hold `_lock`."""
     global _base
-    _base = LEAST.note(replace(_base, **cast(Any, changes)))
+    _base = replace(_base, **cast(Any, changes))
     own = _here.get()
     if own is not None:
-        _here.set(LEAST.note(replace(own, **cast(Any, changes))))
+        own = replace(own, **cast(Any, changes))
+        _here.set(own)
+    LEAST.note(*(() if own is None else (own,)))
 
 
 def _restored(now: Settings, old: Settings, names: Iterable[str]) -> Settings:
@@ -284,8 +292,9 @@ class Change:
             self._take_back(*self._before)
             self._before = None
         outer = _here.get()
-        inner = LEAST.note(replace(outer or _base, **cast(Any, self._changes)))
+        inner = replace(outer or _base, **cast(Any, self._changes))
         self._outer.append(outer)
+        LEAST.note(inner, opened=1)
         _here.set(inner)
         return inner
 
@@ -298,6 +307,7 @@ class Change:
 
         with _lock:
             _base = _restored(_base, base, ours(_base))
+            LEAST.note()
         now = _here.get()
         if now is not None and here is not None:
             _here.set(_restored(now, here, ours(now)))
@@ -307,6 +317,7 @@ class Change:
         if outer is not None and inner is not None:  # Keep what plain calls inside the block changed beside our names.
             outer = _restored(inner, outer, self._changes)
         _here.set(outer)
+        LEAST.note(opened=-1)
 
     def __repr__(self) -> str:
         return f"config({', '.join(f'{name}={value!r}' for name, value in self._changes.items())})"

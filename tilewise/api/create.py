@@ -356,7 +356,7 @@ def eye(
            [0., 0., 1.]])
     """
     plain = type(N) is int and M is None and k == 0 and dtype is float and order == "C" and device is None
-    if plain and 8 * N * N < LEAST.eager_bytes:  # most calls of most programs
+    if plain and LEAST.eager_bytes > 8 * N * N:  # most calls of most programs
         return from_buffer(np.eye(N))
     _device(device)
     N, M, k = (rec.unwrap(v) for v in (N, M, k))

@@ -35,7 +35,7 @@ def export(x: Array) -> ND:
         elif cell.exports:
             cell.exports[:] = [e for e in cell.exports if e() is not None]
         # NumPy's arrays on a memoryview hold on to it, and their views to them.
-        cell.exports.append(weakref.ref(out.base))  # type: ignore[arg-type]
+        cell.exports.append(weakref.ref(out.base))
         return out
 
 

@@ -163,16 +163,21 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                         ufunc(other, a, out=a)
                         return self
                     r = op(other, a[()] if self._fixed else a)
-                    return from_buffer(r) if type(r) is ND else rec.wrap(r)
+                    return from_buffer(r) if type(r) is ND else _number(r)
                 if current().engine is None:
                     return pair(ufunc, other, self)
             elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
-                return from_number(op(other, self._nd))
+                return _number(op(other, self._nd))
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)
 
     return method
+
+
+def _number(r: Any) -> Any:
+    """A number of a result that is no array (Python's own complex numbers take a float64 for a float)."""
+    return from_number(np.complex128(r)) if type(r) is complex else rec.wrap(r)
 
 
 def _assigning(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Array]:

@@ -1,0 +1,118 @@
+"""What is done at once with small known arrays and numbers is what NumPy does, and what is recorded instead, too."""
+
+import operator
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+NUMBERS = (np.float64(2.5), np.float32(0.5), np.int64(-3), np.uint8(200), np.bool_(True), 2, 0.25, 1j)
+OPERATORS = (
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.lt, operator.le, operator.eq, operator.ne,
+    operator.gt, operator.floordiv, operator.mod,
+)  # fmt: skip
+
+
+def outcome(run: Callable[[], Any]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            result = np.asarray(run())
+    except Exception as error:
+        return type(error)
+    return result.dtype, result.shape, result.tobytes()
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "uint8", "bool", "complex128"])
+def test_numbers_with_scalars_and_arrays(op: Callable[[Any, Any], Any], dtype: str) -> None:
+    row = np.array([3, 1, 2]).astype(dtype)
+    ours, number = tw.array(row), tw.array(row).max()
+    for other in (*NUMBERS, row, row.max()):
+        for a, b in ((ours, row), (number, row.max())):
+            assert outcome(lambda a=a, other=other: op(a, other)) == outcome(lambda b=b, other=other: op(b, other))
+            assert outcome(lambda a=a, other=other: op(other, a)) == outcome(lambda b=b, other=other: op(other, b))
+    assert outcome(lambda: op(number, ours)) == outcome(lambda: op(row.max(), row))
+    assert outcome(lambda: op(ours, number)) == outcome(lambda: op(row, row.max()))
+    assert outcome(lambda: op(number, number)) == outcome(lambda: op(row.max(), row.max()))
+
+
+PROGRAMS: tuple[Callable[[Any, Any, Any], Any], ...] = (
+    lambda m, x, y: m.minimum.accumulate(x),
+    lambda m, x, y: m.add.accumulate(x, 0),
+    lambda m, x, y: m.add.outer(x, y),
+    lambda m, x, y: m.divmod.outer(x, y)[1],
+    lambda m, x, y: m.maximum(x, y),
+    lambda m, x, y: m.maximum(x, y[:2]),
+    lambda m, x, y: m.dot(x, y),
+    lambda m, x, y: x @ y,
+    lambda m, x, y: x @ y[:2],
+    lambda m, x, y: (x[:1] * -0.0) @ y[:1],
+    lambda m, x, y: m.dot(x[:1] * -0.0, y[:1]),
+    lambda m, x, y: x[::-1] @ y,
+    lambda m, x, y: m.empty_like(x).shape,
+    lambda m, x, y: m.zeros_like(x, dtype="int8"),
+    lambda m, x, y: m.ones_like(x),
+    lambda m, x, y: m.zeros(3, "int16"),
+    lambda m, x, y: m.zeros(-1),
+    lambda m, x, y: m.eye(3) + m.eye(3, k=1),
+    lambda m, x, y: m.outer(x, y).T,
+    lambda m, x, y: m.outer(x, y).transpose().reshape(2, -1),
+    lambda m, x, y: x.reshape(3, 1),
+    lambda m, x, y: x[0, 1],
+    lambda m, x, y: m.outer(x, y)[1, x > 1],
+    lambda m, x, y: x[m.argmax(y)],
+    lambda m, x, y: x.max().transpose(),
+    lambda m, x, y: x.max()[()],
+    lambda m, x, y: m.sqrt(x.max()) + abs(-x.max()),
+    lambda m, x, y: m.add(m.array(5, object), 1) + 0,
+)
+
+
+@pytest.mark.parametrize("eager", [None, 0])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs(program: Callable[[Any, Any, Any], Any], eager: int | None) -> None:
+    x, y = np.array([1.0, 4.0, 2.0]), np.array([3.0, -1.0, 0.5])
+    want = outcome(lambda: program(np, x, y))
+    with tw.config(fallback="silent", **({} if eager is None else {"eager_bytes": eager})):
+        assert outcome(lambda: program(tw, tw.array(x), tw.array(y))) == want
+
+
+def test_views_made_at_once_write_through() -> None:
+    x = tw.arange(6.0)
+    x.reshape(2, 3).T[2, 1] = 7.0
+    x.reshape(2, 3)[0, 1] = x[5] - x.max()
+    assert np.asarray(x).tolist() == [0.0, 0.0, 2.0, 3.0, 4.0, 7.0]
+
+
+def test_a_number_gets_memory_when_it_is_looked_at() -> None:
+    number = tw.arange(4.0).max()
+    assert hash(number) == hash(3.0) and f"{number:.1f}" == "3.0" and number.nbytes == 8
+    assert np.asarray(number).flags.writeable is False
+    assert pickle.loads(pickle.dumps(number)) == 3.0
+    with pytest.raises(TypeError):
+        number[()] = 1.0
+    with tw.config(eager_bytes=0):
+        later = number * 2.0
+        assert later._cell.node is not None and float(later) == 6.0
+
+
+def test_a_number_looked_at_by_many_threads() -> None:
+    for _ in range(50):
+        number, seen = tw.arange(4.0).max(), []
+        gate = threading.Barrier(4)
+
+        def look(number: Any = number, seen: list[Any] = seen, gate: threading.Barrier = gate) -> None:
+            gate.wait()
+            seen.append((float(np.asarray(number)), float(number + 1.0), number.strides))
+
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert seen == [(3.0, 4.0, ())] * 4
