@@ -28,7 +28,7 @@ def yardsticks(program: Program) -> dict[str, Call]:
 
 
 def judge(row: Row, program: Program, inputs: Inputs) -> None:
-    """Add the limit, the best peer, and at the table's own size whether goals are met."""
+    """Add the limit, the best peer, and the goals."""
     ms = row["ms"]
     row["limit_by"], limit = _limit(program, inputs, ms)
     peers = {name: ms[name] for name in PEERS if name in ms}
@@ -37,8 +37,7 @@ def judge(row: Row, program: Program, inputs: Inputs) -> None:
     row["of_limit"] = limit / ours if ours and limit else None
     row["of_peer"] = peers[row["best_peer"]] / ours if ours and peers else None
     row["goal_of_limit"], row["goal_of_peer"] = program.of_limit, program.of_peer
-    if row["size"] == program.size:
-        row["met"] = ours is not None and shortfall(row) >= 1
+    row["met"] = ours is not None and shortfall(row) >= 1
 
 
 def shortfall(row: Row) -> float:

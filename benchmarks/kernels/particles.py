@@ -40,7 +40,7 @@ def jax_splat(jax: Any, np: Any) -> Any:
     1_000_000,
     numba=numba_splat,
     jax=jax_splat,
-    c=lambda lib, x, y, w: lib("splat", x.size, GRID, x, y, w, out=numpy.empty((GRID, GRID))),
+    c=lambda lib, x, y, w: lib("splat", x.size, GRID, x, y, w, lib.empty((GRID, GRID)), out=lib.empty((GRID, GRID))),
 )
 def sph_render(np: Any, x: Any, y: Any, weight: Any) -> Any:
     cell = (y * GRID).astype(np.int64) * GRID + (x * GRID).astype(np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import warnings
@@ -79,12 +80,15 @@ def parsed(text: str | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="for the turns of one row, beyond the fewest")
     parser.add_argument("--least", type=int, default=3, help="turns of a row at least")
     parser.add_argument("--quick", action="store_true", help="small sizes, few turns")
+    parser.add_argument("--fraction", type=float, default=1.0, help="of the table's sizes, for a slow machine")
     parser.add_argument("--no-scales", action="store_true", help="only the table, not NumPy at 1e3, 1e5 and 1e7")
     parser.add_argument("--memory", action="store_true", help="peak memory of NumPy and Tilewise, too")
     parser.add_argument("--json", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.quick:
         options.seconds = min(options.seconds, 0.3)
+    most = QUICK if options.quick else math.inf
+    options.sized = lambda size: int(min(size, most, max(size * options.fraction, QUICK)))
     return options
 
 
@@ -107,15 +111,17 @@ def main(text: str | None = None) -> int:
     with tw.config(threads=THREADS, fallback="silent"), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for program in programs:
-            for size in (program.size, *program.sizes):
-                row = measured(program, min(size, QUICK) if options.quick else size, systems, options)
+            for size in (program.size, *(() if options.quick else program.sizes)):
+                row = measured(program, options.sized(size), systems, options)
                 if size == program.size:
                     share = numpy_share(program, program.inputs(min(size, QUICK)))
                     row |= {"nodes": share.nodes, "numpy_nodes": sum(share.calls.values()), "numpy_calls": share.names}
+                else:
+                    row["met"] = None  # goals are for the first size
                 rows.append(row)
                 print(table.line(row, systems), flush=True)
         scaled = [] if options.no_scales else _scaled(programs, options)
-        peaks = _peaks(programs, options.quick) if options.memory else []
+        peaks = _peaks(programs, options) if options.memory else []
     print(table.summary(rows, scaled))
     report = {
         "machine": {
@@ -156,11 +162,11 @@ def _scaled(programs: list[Program], options: Any) -> list[Row]:
     return found
 
 
-def _peaks(programs: list[Program], quick: bool) -> list[Row]:
+def _peaks(programs: list[Program], options: Any) -> list[Row]:
     print(f"\n{'peak MiB above the inputs':<28}{'numpy':>10}{'tilewise':>10}")
     found = []
     for program in programs:
-        size = min(program.size, QUICK) if quick else min(program.size, program.numpy_most or program.size)
+        size = options.sized(min(program.size, program.numpy_most or program.size))
         mib = {system: peak(program.name, system, size) for system in ("numpy", "tilewise")}
         found.append({"program": program.name, "size": size, "peak_MiB": mib, "met": mib["tilewise"] <= mib["numpy"]})
         more = "" if found[-1]["met"] else "  MORE"

@@ -21,7 +21,7 @@ def line(row: Row, systems: Sequence[str]) -> str:
     star = "" if row["limit_by"] == "c" else "*"
     limit = "-" if row["of_limit"] is None else f"{row['of_limit']:.2f}{star} ({row['goal_of_limit']:g})"
     peer = "-" if row["of_peer"] is None else f"{row['of_peer']:.2f} {row['best_peer']} ({row['goal_of_peer']:g})"
-    met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
+    met = {True: "met", False: "MISSED", None: ""}[row["met"]]
     calls = f"  numpy: {', '.join(row['numpy_calls'])}" if row.get("numpy_calls") else ""
     wrong = "".join(f"\n    {system}: {text}" for system, text in row["problems"].items())
     return f"{row['program']:<20}{row['size']:>10.2g}{times}{limit:>15}{peer:>22}{met:>12}{calls}{wrong}"
@@ -44,7 +44,7 @@ def scale_line(name: str, rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row], scaled: Sequence[Row]) -> str:
-    judged = [row for row in rows if "met" in row]
+    judged = [row for row in rows if row["met"] is not None]
     nodes, calls = (sum(row.get(key, 0) for row in rows) for key in ("nodes", "numpy_nodes"))
     text = f"\n{sum(row['met'] for row in judged)} of {len(judged)} programs meet both goals; "
     text += f"{calls} of {nodes} plan nodes ({calls / max(nodes, 1):.0%}) ran as NumPy calls"

@@ -109,15 +109,22 @@ void collatz(int64_t n, int64_t longest, const int64_t *start, int64_t *out) {
 
 void pulses(int64_t n, int64_t count, const double *w, const double *x0, const double *y0, const double *z0, double *xs,
             double *ys, double *zs) {
-#pragma omp parallel for simd
-    for (int64_t i = 0; i < n; i++) {
-        double c = cos(w[i]), s = sin(w[i]), x = x0[i], y = y0[i], z = z0[i];
-        for (int64_t k = 0; k < count; k++) {
-            double p = c * x - s * y, q = s * x + c * y, ck = cos(0.1 * k), sk = sin(0.1 * k);
-            x = p;
-            y = ck * q - sk * z;
-            z = sk * q + ck * z;
-        }
-        xs[i] = x, ys[i] = y, zs[i] = z;
+    double ck[count], sk[count];
+    for (int64_t k = 0; k < count; k++) ck[k] = cos(0.1 * k), sk[k] = sin(0.1 * k);
+#pragma omp parallel for schedule(static)
+    for (int64_t at = 0; at < n; at += 64) {
+        int64_t m = n - at < 64 ? n - at : 64;
+        double c[64] = {0}, s[64] = {0}, x[64] = {0}, y[64] = {0}, z[64] = {0};
+#pragma omp simd
+        for (int64_t i = 0; i < m; i++)
+            c[i] = cos(w[at + i]), s[i] = sin(w[at + i]), x[i] = x0[at + i], y[i] = y0[at + i], z[i] = z0[at + i];
+        for (int64_t k = 0; k < count; k++)
+            for (int i = 0; i < 64; i++) {
+                double p = c[i] * x[i] - s[i] * y[i], q = s[i] * x[i] + c[i] * y[i];
+                x[i] = p;
+                y[i] = ck[k] * q - sk[k] * z[i];
+                z[i] = sk[k] * q + ck[k] * z[i];
+            }
+        for (int64_t i = 0; i < m; i++) xs[at + i] = x[i], ys[at + i] = y[i], zs[at + i] = z[i];
     }
 }

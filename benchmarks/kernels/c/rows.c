@@ -110,9 +110,30 @@ void histogram(int64_t n, int64_t bins, const double *x, int64_t *out) {
     }
 }
 
+/* r = running sums of x, from `run` on; returns the last. Only one addition per eight waits for the one before. */
+static inline double prefix(int64_t n, const double *x, double run, double *r) {
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    const __m512i one = _mm512_set_epi64(6, 5, 4, 3, 2, 1, 0, 0), two = _mm512_set_epi64(5, 4, 3, 2, 1, 0, 0, 0),
+                  four = _mm512_set_epi64(3, 2, 1, 0, 0, 0, 0, 0), last = _mm512_set1_epi64(7);
+    __m512d carry = _mm512_set1_pd(run);
+    for (; i + 8 <= n; i += 8) {
+        __m512d v = _mm512_loadu_pd(x + i);
+        v = _mm512_mask_add_pd(v, 0xFE, v, _mm512_permutexvar_pd(one, v));
+        v = _mm512_mask_add_pd(v, 0xFC, v, _mm512_permutexvar_pd(two, v));
+        v = _mm512_mask_add_pd(v, 0xF0, v, _mm512_permutexvar_pd(four, v));
+        _mm512_storeu_pd(r + i, _mm512_add_pd(v, carry));
+        carry = _mm512_add_pd(carry, _mm512_permutexvar_pd(last, v));
+    }
+    run = _mm512_cvtsd_f64(carry);
+#endif
+    for (; i < n; i++) r[i] = run += x[i];
+    return run;
+}
+
 /* Two passes, in slabs that stay in the caches between them. */
 void cumulative(int64_t n, const double *x, double *out) {
-    const int64_t slab = 1 << 16;
+    const int64_t slab = 1 << 17;
     double carry = 0;
     double part[64];
 #pragma omp parallel
@@ -128,7 +149,7 @@ void cumulative(int64_t n, const double *x, double *out) {
         for (int64_t b = lo; b < hi; b += 256) {
             double r[256];
             int64_t m = hi - b < 256 ? hi - b : 256;
-            for (int64_t i = 0; i < m; i++) r[i] = run += x[b + i];
+            run = prefix(m, x + b, run, r);
             put(out + b, r, m, n);
         }
 #pragma omp barrier
@@ -137,19 +158,19 @@ void cumulative(int64_t n, const double *x, double *out) {
     }
 }
 
-void splat(int64_t n, int64_t grid, const double *x, const double *y, const double *w, double *out) {
-    memset(out, 0, grid * grid * sizeof *out);
-#pragma omp parallel
+/* Two threads at most: the second has a grid of its own. */
+void splat(int64_t n, int64_t grid, const double *x, const double *y, const double *w, double *spare, double *out) {
+#pragma omp parallel num_threads(2)
     {
         int64_t lo, hi;
-        double *own = omp_get_thread_num() ? calloc(grid * grid, sizeof *own) : out;
+        double *own = omp_get_thread_num() ? spare : out;
+        memset(own, 0, grid * grid * sizeof *own);
         range(n, &lo, &hi);
         for (int64_t i = lo; i < hi; i++) own[(int64_t)(y[i] * grid) * grid + (int64_t)(x[i] * grid)] += w[i];
 #pragma omp barrier
-        if (own != out) {
-#pragma omp critical
-            for (int64_t i = 0; i < grid * grid; i++) out[i] += own[i];
-            free(own);
+        if (omp_get_num_threads() == 2) {
+            range(grid * grid, &lo, &hi);
+            for (int64_t i = lo; i < hi; i++) out[i] += spare[i];
         }
     }
 }

@@ -140,12 +140,12 @@ void dilation(int64_t h, int64_t w, int64_t k, const double *x, double *out) {
         double top[w], r[w];
         range(h - k + 1, &lo, &hi);
         for (int64_t i = lo; i < hi; i++) {
-            for (int64_t j = 0; j < w; j++) {
-                double m = x[i * w + j];
-                for (int64_t a = 1; a < k; a++) m = x[(i + a) * w + j] > m ? x[(i + a) * w + j] : m;
-                top[j] = m;
+            memcpy(top, x + i * w, w * sizeof *top);
+            for (int64_t a = 1; a < k; a++) {
+                const double *p = x + (i + a) * w;
+                for (int64_t j = 0; j < w; j++) top[j] = p[j] > top[j] ? p[j] : top[j];
             }
-            for (int64_t j = 0; j < w - k + 1; j++) r[j] = top[j];
+            memcpy(r, top, (w - k + 1) * sizeof *r);
             for (int64_t a = 1; a < k; a++)
                 for (int64_t j = 0; j < w - k + 1; j++) r[j] = top[j + a] > r[j] ? top[j + a] : r[j];
             put(out + i * (w - k + 1), r, w - k + 1, h * w);
