@@ -133,7 +133,7 @@ class Tape:
 def _dtype(e: Input | Literal | Step) -> np.dtype[Any]:
     if isinstance(e, Step):
         return e.loop[-1]
-    return e.dtype if isinstance(e, Input) else e.value.dtype  # type: ignore[no-any-return]
+    return e.dtype if isinstance(e, Input) else e.value.dtype
 
 
 def limits(dtype: np.dtype[Any]) -> Interval | None:

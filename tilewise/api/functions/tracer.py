@@ -29,7 +29,7 @@ MAX_STEPS = 4096  # a longer trace is a loop that had better stay one
 
 def dtype_of(kind: Kind) -> np.dtype[Any]:
     """The dtype that holds a kind."""
-    return DTYPES.get(kind) or kind  # type: ignore[no-any-return]
+    return DTYPES.get(kind) or kind
 
 
 def user_line() -> str:
