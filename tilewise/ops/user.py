@@ -1,7 +1,8 @@
 """A user's function on tiles. In: nodes, the function, the letters along which it may be cut. Out: a node.
 
-The letters are the user's word that the function of a part is that part of the function; `accum` says how parts of
-letters that the result lacks come together. The function sees ndarrays; nothing looks into it.
+The letters are the user's word that the function of a part is that part of the function, along those that operands and
+result share; `accum` says how parts along the letter JOINED, which the result lacks, come together. The function sees
+ndarrays; nothing looks into it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node, Op, Shape, intern
+
+JOINED = "Z"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tilewise.api.create import asarray
 from tilewise.api.functions.reach import Untraceable
 from tilewise.api.functions.tape import Step, Tape
 from tilewise.api.functions.tell import name_of, tell
-from tilewise.api.functions.trace import key_of, traced
+from tilewise.api.functions.trace import key_of, own_key, traced
 from tilewise.api.functions.tracer import dtype_of
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.reductions import reduce_ufunc, scan_ufunc
@@ -124,18 +124,11 @@ def _way(f: Any, x: Any, axis: int, operator: str) -> Way:
         raise TypeError(message(f"{operator} takes numbers", got=f"dtype {x.dtype}", cure="Convert x with astype"))
     try:
         tape, dtype, key = _steady(f, x.dtype)
+        return Way(f, x.astype(dtype), axis, dtype, key, _as_ufunc(tape, dtype), tape)
     except Untraceable as error:
-        tell(operator, f, error, [x])
-        return Way(f, x, axis, _tried(f, x, axis), _own_key(f), None, None)
-    return Way(f, x.astype(dtype), axis, dtype, key, _as_ufunc(tape, dtype), tape)
-
-
-def _own_key(f: Any) -> Hashable:
-    """A key of code and values, or else the function itself."""
-    try:
-        return key_of(f)
-    except Untraceable:
-        return ("only", id(f))
+        why = error
+    tell(operator, f, why, [x])
+    return Way(f, x, axis, _tried(f, x), own_key(f), None, None)
 
 
 def _steady(f: Any, dtype: np.dtype[Any]) -> tuple[Tape, np.dtype[Any], Hashable]:
@@ -160,7 +153,7 @@ def _as_ufunc(tape: Tape, dtype: np.dtype[Any]) -> np.ufunc | None:
     return UFUNCS[last.fn] if last.fn in ASSOCIATIVE and set(last.loop) == {dtype} else None
 
 
-def _tried(f: Any, x: Any, axis: int) -> np.dtype[Any]:
+def _tried(f: Any, x: Any) -> np.dtype[Any]:
     """The dtype that the function gives for two elements."""
     if x.size == 0:
         return x.dtype  # type: ignore[no-any-return]
@@ -178,7 +171,7 @@ def _apply(way: Way, run: Callable[[Any], Any], key: Hashable, kept: bool) -> Ar
     shape = x.shape if kept else (*x.shape[: way.axis], *x.shape[way.axis + 1 :])
     op = Opaque(run, key, f"{term}->{out}", None, f"{key[0]} with {name_of(way.f)}")  # type: ignore[index]
     node = opaque(op, (cast(rec.as_node(x), way.dtype),), shape, way.dtype)
-    return rec.record(node, fixed=not shape, depth=3)
+    return rec.record(node, fixed=not shape)
 
 
 def _combine(tape: Tape | None, f: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:

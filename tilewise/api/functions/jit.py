@@ -90,9 +90,10 @@ class jit:
                 raise plan
             return plan.run(leaves, captured)
         except Untraceable as error:
-            if current().engine != "numpy":
-                tell("jit", f, error, [v for v in leaves if type(v) is Array], "calls it every time")
-            return f(*args, **kwargs)
+            why = error
+        if current().engine != "numpy":
+            tell("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
+        return f(*args, **kwargs)
 
     def _learn(self, key: Hashable, structure: Any, leaves: list[Any], captured: list[Array]) -> Plan | Untraceable:
         """Trace the function; also that it cannot be traced is kept."""
@@ -167,7 +168,9 @@ class Plan:
         self.structure, self.results = structure, results
         self.roots = [r.node for r in results if isinstance(r, Made)]
         self.at = {n: i for i, n in enumerate(template.order)}
-        self.bound: tuple[Settings, compiler.LocalPlan] | None = None
+        self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
+        self.places = [self.at.get(n) for n in template.inputs]
+        self.bound: tuple[tuple[bool, bool], Runner] | None = None
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -178,7 +181,7 @@ class Plan:
         numbers = {n: evaluate(formula, floats) for n, formula in self.used.items()}
         if self.written:
             self._check_writes(inputs)
-        elif self._small(inputs) and cluster_here(current().blocks)[0] is None:
+        elif self._small(inputs) and not current().compare and cluster_here(current().blocks)[0] is None:
             return self._fill(self._now(inputs, numbers), arrays)
         return self._fill(self._later(inputs, numbers), arrays)
 
@@ -200,24 +203,16 @@ class Plan:
 
     def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
         """Run the plan at once: all is known and small."""
-        settings = current()
-        nodes = self.template.order
+        values = self.blank.copy()
         with LOCK:
-            if self.bound is None or self.bound[0] != settings:
-                wanted = sorted({self.at[r] for r in self.roots})
-                plan = compiler.prepare(dict(self.at), wanted, settings)
-                if plan.bound is None:
-                    plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
-                self.bound = (settings, plan)
-            values: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in nodes]
-            for n, x in zip(self.template.inputs, inputs, strict=True):
-                at = self.at.get(n)
+            runner = self._runner(current())
+            for at, x in zip(self.places, inputs, strict=True):
                 if at is not None:
                     values[at] = meta(x) if type(x) is Array else x
             for n, v in numbers.items():
                 if n in self.at:
                     values[self.at[n]] = n.dtype.type(v)
-            self.bound[1].bound.run(nodes, values)
+            runner.run(self.template.order, values)
             taken: set[int] = set()
             made = []
             for r in self.roots:
@@ -227,6 +222,17 @@ class Plan:
         for x, result in zip(made, (r for r in self.results if isinstance(r, Made)), strict=True):
             x._fixed = result.fixed
         return made
+
+    def _runner(self, settings: Settings) -> Runner:
+        """The steps and kernels for one worker, planned once."""
+        way = (settings.fusion, settings.native)
+        if self.bound is None or self.bound[0] != way:
+            wanted = sorted({self.at[r] for r in self.roots})
+            plan = compiler.prepare(dict(self.at), wanted, settings)
+            if plan.bound is None:
+                plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
+            self.bound = (way, plan.bound)
+        return self.bound[1]
 
     def _later(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
         """Record the graph again, on these arguments."""
@@ -239,7 +245,7 @@ class Plan:
         arrays = []
         for r in self.results:
             if isinstance(r, Made):
-                arrays.append(rec.record(made[r.node], r.fixed, depth=3))
+                arrays.append(rec.record(made[r.node], r.fixed))
                 made[r.node].trail |= trail
         for i, n in self.template.writes:
             store(inputs[i], made[n])

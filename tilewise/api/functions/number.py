@@ -63,7 +63,7 @@ class Number:
         except (CannotRecord, UnknownLength):
             raise self.refuse("this operator") from None
         self.used[leaf] = self.formula
-        return rec.record(made, not made.shape, 3)
+        return rec.record(made, not made.shape)
 
     def refuse(self, construct: str) -> Untraceable:
         return Untraceable(f"{construct} of a float argument", user_line())

@@ -16,6 +16,7 @@ from tilewise.api.create import asarray
 from tilewise.api.functions.reach import Untraceable, function_key, library, plain
 from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.template import Made, Spec, trace
+from tilewise.api.functions.trace import own_key
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of
 from tilewise.errors import FunctionError, message
@@ -54,10 +55,11 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
             function_key(found, arrays=captured)
         elif not library(f):
             raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
-        return rec.record(_lifted(f, a, b, captured), depth=2)
+        return rec.record(_lifted(f, a, b, captured))
     except Untraceable as error:
-        tell("allpairs", f, error, [a, b])
-        return _looped(f, a, b)
+        why = error
+    tell("allpairs", f, why, [a, b])
+    return _looped(f, a, b)
 
 
 def _lifted(f: Any, a: Any, b: Any, captured: list[Array]) -> Node:
@@ -130,8 +132,9 @@ def _product(n: Node, op: Contract, ins: list[_Lift]) -> Node:
     lead = "".join(c for c in "YZ" if any(c in t for t in letters))
     if op.how == "vdot" and n.dtype.kind == "c":
         raise Untraceable("vdot of complex rows")
-    if letters in (["Ya", "Za"], ["Za", "Ya"]) and out == "":
-        left, right = parts if letters[0] == "Ya" else parts[::-1]
+    pair = sorted(zip(letters, parts, strict=True), key=lambda p: p[0])
+    if [t[:1] for t, _ in pair] == ["Y", "Z"] and [len(t) for t in letters] == [2, 2] and out == "":
+        left, right = (x for _, x in pair)
         made = matmul(left, node_of(from_node(right).T), n.dtype)  # type: ignore[attr-defined]
     else:
         made = einsum(f"{','.join(letters)}->{lead}{out}", tuple(parts), n.dtype)
@@ -172,6 +175,6 @@ def _looped(f: Any, a: Any, b: Any) -> Array:
     names = iter("bcdefghijklmnopqrstuvwx")
     left, right = ("".join(next(names) for _ in range(m.ndim - 1)) for m in (a, b))
     tail = "".join(next(names) for _ in one.shape)
-    op = Opaque(run, ("pairs", id(f)), f"Y{left},Z{right}->YZ{tail}", None, f"allpairs with {name_of(f)}")
+    op = Opaque(run, ("pairs", own_key(f)), f"Y{left},Z{right}->YZ{tail}", None, f"allpairs with {name_of(f)}")
     shape = (a.shape[0], b.shape[0], *one.shape)
-    return rec.record(opaque(op, (rec.as_node(a), rec.as_node(b)), shape, one.dtype), depth=3)
+    return rec.record(opaque(op, (rec.as_node(a), rec.as_node(b)), shape, one.dtype))

@@ -154,8 +154,11 @@ def content(value: Any, where: str = "", name: str = "a value", seen: tuple[Any,
         return t, value
     if t is tuple:
         return tuple(content(v, where, name, seen) for v in value)
-    if isinstance(value, FunctionType) and not library(value):
-        return function_key(value, seen)
+    inner = plain(value)
+    if inner is not None:
+        return function_key(inner, seen)
+    if isinstance(value, np.vectorize) and not value.excluded and value.signature is None:
+        return ("vectorize", content(value.pyfunc, where, name, seen), str(value.otypes))
     if isinstance(value, type) or library(value):
         return ("object", value)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
@@ -174,13 +177,15 @@ def function_key(f: FunctionType, seen: tuple[Any, ...] = (), arrays: list[Array
         if type(value) is Array and arrays is not None:
             parts.append(("array", name))
             arrays.append(value)
-        elif isinstance(value, FunctionType) and not library(value):
-            parts.append(function_key(value, (*seen, f), arrays))
+        elif (inner := plain(value)) is not None:
+            parts.append(function_key(inner, (*seen, f), arrays))
         else:
             parts.append(content(value, where, name, (*seen, f)))
     return tuple(parts)
 
 
 def plain(f: Any) -> FunctionType | None:
-    """The Python function behind a callable, or None."""
+    """The user's Python function that a callable is, or that a `tw.jit` is made of; or None."""
+    if type(f).__name__ == "jit" and type(f).__module__.startswith("tilewise."):
+        f = f.__wrapped__
     return f if isinstance(f, FunctionType) and not library(f) else None

@@ -101,8 +101,10 @@ def _left(op: Any, axes: tuple[int, ...], at: int | None, keepdims: bool) -> int
 def _(op: Window, n: Node, ins: Sequence[int | None]) -> int | None:
     found = explain(op)
     for k, walk in enumerate(() if found is None else found[0]):
-        if walk.base == ins[0] and walk.start == 0 and walk.step == 1 and walk.length == n.inputs[0].shape[walk.base]:
-            return k
+        if walk.base is not None and walk.base == ins[0]:
+            if (walk.start, walk.step, walk.length) == (0, 1, n.inputs[0].shape[walk.base]):
+                return k
+            break
     raise _mixes(op)
 
 

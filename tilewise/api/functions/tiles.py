@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
-from tilewise.api.functions.elements import _own_key
 from tilewise.api.functions.reach import Untraceable, function_key, library, plain
 from tilewise.api.functions.rows import by_rows
 from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.template import Made, spec_of, trace
+from tilewise.api.functions.trace import own_key
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.errors import FunctionError, message
@@ -54,7 +54,8 @@ def map_tiles(
         try:
             return _inlined(f, given, at)
         except Untraceable as error:
-            tell("map_tiles", f, error, given)
+            why = error
+        tell("map_tiles", f, why, given)
     if dtype is None or shape is None:
         probe = _probe(f, given, at)
         found = _checked(f, f(*probe), probe[_longest(given, at)].shape[at], at)
@@ -66,7 +67,7 @@ def map_tiles(
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
     terms, used = _letters(given, at, n)
     out = "".join("Z" if i == at else LETTERS[used + i] for i in range(len(shape)))
-    key = ("tiles", _own_key(f), at, n, shape, dtype.str)
+    key = ("tiles", own_key(f), at, n, shape, dtype.str)
     return _recorded(run, key, f"{','.join(terms)}->{out}", None, f"map_tiles with {name_of(f)}", given, shape, dtype)
 
 
@@ -111,7 +112,7 @@ def join_update(
     names = iter(LETTERS[:-1])
     terms = ["".join("Z" if i == a else next(names) for i in range(x.ndim)) for x, a in zip(given, where, strict=True)]
     out = "".join(next(names) for _ in size)
-    key = ("join", _own_key(f), where, size, name)
+    key = ("join", own_key(f), where, size, name)
     return _recorded(run, key, f"{','.join(terms)}->{out}", name, f"join_update with {name_of(f)}", given, size, dtype)
 
 
@@ -119,7 +120,7 @@ def _recorded(
     run: Any, key: Hashable, letters: str, accum: str | None, text: str, given: Sequence[Array], shape: Any, dtype: Any
 ) -> Array:
     op = Opaque(run, key, letters, accum, text)
-    return rec.record(opaque(op, tuple(rec.as_node(x) for x in given), shape, dtype), depth=3)
+    return rec.record(opaque(op, tuple(rec.as_node(x) for x in given), shape, dtype))
 
 
 def _operands(arrays: Sequence[Any], axis: int, operator: str) -> tuple[list[Array], int, int]:
@@ -172,7 +173,7 @@ def _inlined(f: Any, given: list[Array], at: int) -> Array:
     by_rows(template, results[0].node, [at if x.ndim > at and x.shape[at] > 1 else None for x in given], at)
     cells = {x._cell: x for x in captured}
     made = template.replay([*(rec.as_node(x) for x in given), *(c.read() for c in cells)])
-    return rec.record(made[results[0].node], depth=3)
+    return rec.record(made[results[0].node])
 
 
 def _probe(f: Any, given: Sequence[Any], at: int) -> list[Any]:
@@ -193,7 +194,7 @@ def _probe(f: Any, given: Sequence[Any], at: int) -> list[Any]:
 
 def _tile(nd: Any) -> Any:
     """An ndarray that the function cannot write to."""
-    view = nd.view()
+    view = np.asarray(nd).view()
     view.flags.writeable = False
     return view
 
@@ -293,8 +294,6 @@ def identity(name: str, dtype: np.dtype[Any]) -> Any:
             return not least
         info = np.iinfo(dtype)
         return info.min if least else info.max
-    return {
-        "multiply": 1,
-        "logical_and": True,
-        "bitwise_and": -1 if dtype.kind == "i" else np.invert(dtype.type(0)),
-    }.get(name, 0)
+    if name == "bitwise_and":
+        return np.invert(dtype.type(0))
+    return 1 if name in ("multiply", "logical_and") else 0

@@ -150,6 +150,14 @@ def key_of(f: Any) -> Hashable:
     raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
 
 
+def own_key(f: Any) -> Hashable:
+    """A key of code and values, or else the function itself."""
+    try:
+        return key_of(f)
+    except Untraceable:
+        return ("only", id(f))
+
+
 def traced(f: Any, kinds: Sequence[Kind], key: Hashable = None) -> Traced:
     """The tape of a function of numbers of these kinds. Raises Untraceable."""
     key = (key_of(f) if key is None else key, *kinds)

@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.api.functions.reach import Untraceable
 from tilewise.api.functions.tape import Interval, Tape, limits, whole_limits
 from tilewise.api.functions.tell import name_of, tell
-from tilewise.api.functions.trace import Traced, key_of, traced
+from tilewise.api.functions.trace import Traced, key_of, own_key, traced
 from tilewise.api.functions.tracer import dtype_of
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
@@ -61,14 +61,15 @@ class vectorize(np.vectorize):
             self._check(arrays)
             return _traced(f, arrays, self.otypes)
         except Untraceable as error:
-            return self._on_numpy(args, kwargs, arrays, error)
+            why = error
+        return self._on_numpy(args, kwargs, arrays, why)  # not above: what it raises has nothing to do with the trace
 
     def _check(self, arrays: Sequence[Any]) -> None:
         if any(a.dtype.char not in ELEMENTS or not a.dtype.isnative for a in arrays):
             raise Untraceable("arguments that are not numbers", pure=False)
         if self.otypes is None and any(a.size == 0 for a in arrays):
             raise Untraceable("no elements to tell the dtype", pure=False)
-        if self.otypes is not None and any(t not in ELEMENTS for t in self.otypes):
+        if self.otypes is not None and any(np.dtype(t).char not in ELEMENTS for t in self.otypes):
             raise Untraceable("results that are not numbers", pure=False)
 
     def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Untraceable) -> Any:
@@ -76,24 +77,18 @@ class vectorize(np.vectorize):
         tell("vectorize", self.pyfunc, error, args)
         ours = [a for a in arrays if type(a) is Array]
         if error.pure and not rec.small(ours):
-            try:
-                key = key_of(self.pyfunc)
-                return _recorded(self.pyfunc, arrays, self._found(arrays), key)
-            except Untraceable:
-                pass
+            dtype = self._found(arrays)
+            if dtype is not None:
+                return _recorded(self.pyfunc, arrays, dtype, own_key(self.pyfunc))
         return rec.at_once(super().__call__, args, kwargs)
 
-    def _found(self, arrays: Sequence[Any]) -> np.dtype[Any]:
-        """The dtype of the one result, from the first element, as NumPy finds it."""
+    def _found(self, arrays: Sequence[Any]) -> np.dtype[Any] | None:
+        """The dtype of the one result, from the first element, as NumPy finds it; None if it is not one number."""
         if self.otypes is not None:
-            if len(self.otypes) == 1:
-                return np.dtype(self.otypes[0])
-        else:
-            made = self.pyfunc(*[first(a) for a in arrays])
-            dtype = np.asarray(made).dtype
-            if not isinstance(made, tuple) and dtype.char in ELEMENTS:
-                return dtype
-        raise Untraceable("several results", pure=False)
+            return np.dtype(self.otypes[0]) if len(self.otypes) == 1 else None
+        made = self.pyfunc(*[first(a) for a in arrays])
+        dtype = np.asarray(made).dtype
+        return dtype if not isinstance(made, tuple) and dtype.char in ELEMENTS else None
 
 
 def first(a: Any) -> Any:
@@ -165,7 +160,7 @@ def run(tape: Tape, arrays: Sequence[Any], targets: Sequence[np.dtype[Any]]) -> 
         nodes = [rec.as_node(a) for a in arrays]
         made = []
         for node, t in zip(tape.nodes(nodes), targets, strict=True):
-            made.append(rec.record(_whole(cast(node, t), nodes, broadcast([n.shape for n in nodes])), depth=2))
+            made.append(rec.record(_whole(cast(node, t), nodes, broadcast([n.shape for n in nodes]))))
     return tuple(made) if tape.several else made[0]
 
 
@@ -203,4 +198,4 @@ def _recorded(f: Any, arrays: Sequence[Any], dtype: np.dtype[Any], key: Hashable
     out = LETTERS[: len(shape)]
     letters = ",".join(out[len(shape) - n.ndim :] for n in nodes) + "->" + out
     op = Opaque(Elements(f, dtype), ("elements", key, dtype.str), letters, None, name_of(f))
-    return rec.record(opaque(op, nodes, shape, dtype), depth=3)
+    return rec.record(opaque(op, nodes, shape, dtype))
