@@ -72,12 +72,16 @@ class jit:
         leaves: list[Any] = []
         captured: list[Array] = []
         try:
-            structure = flatten((args, kwargs), leaves)
+            if not kwargs and FLAT.issuperset(map(type, args)):
+                structure = _row(len(args))
+                leaves.extend(args)
+            else:
+                structure = flatten((args, kwargs), leaves)
             found = plain(f)
             if found is None or strict_errors() or current().engine == "numpy":
                 reason = "np.errstate that raises" if found is not None else "no Python code"
                 raise Untraceable(reason, pure=False)
-            key = (structure, *[_kind(v) for v in leaves], function_key(found, arrays=captured))
+            key = (structure, *map(_kind, leaves), function_key(found, arrays=captured))
             if captured:
                 key = (*key, *[(id(x._cell), spec_of(x)) for x in captured])
             plan = self._kept.get(key)
@@ -110,13 +114,23 @@ class jit:
         return found  # type: ignore[no-any-return]
 
 
+FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None)))
+
+
+@functools.lru_cache(maxsize=64)
+def _row(n: int) -> Any:
+    """The structure of a call with n arguments that hold no others."""
+    return flatten(((None,) * n, {}), [])
+
+
 def _kind(v: Any) -> Hashable:
     """What of an argument the trace hangs on."""
     t = type(v)
     if t is Array or t is np.ndarray:
-        if not rec.numeric(v.dtype):
-            raise Untraceable(f"an argument of dtype {v.dtype}", pure=False)
-        return spec_of(v), t is Array
+        spec = spec_of(v)
+        if not rec.numeric(spec.dtype):
+            raise Untraceable(f"an argument of dtype {spec.dtype}", pure=False)
+        return spec if t is Array else ("ndarray", spec)
     return float if t is float else content(v, name="an argument")
 
 
@@ -167,7 +181,10 @@ class Plan:
         structure, results = template.result
         self.structure, self.results = structure, results
         self.roots = [r.node for r in results if isinstance(r, Made)]
-        self.at = {n: i for i, n in enumerate(template.order)}
+        made = [r for r in results if isinstance(r, Made)]
+        # where a result is, its node, whether it is a number, and whether it is the first to take that value
+        self.outs = [(template.at[r.node], r.node, r.fixed, r.node not in self.roots[:k]) for k, r in enumerate(made)]
+        self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
         self.bound: tuple[tuple[bool, bool], Runner] | None = None
@@ -213,14 +230,9 @@ class Plan:
                 if n in self.at:
                     values[self.at[n]] = n.dtype.type(v)
             runner.run(self.template.order, values)
-            taken: set[int] = set()
             made = []
-            for r in self.roots:
-                value = values[self.at[r]]
-                made.append(from_buffer(conform(value, r, id(value) not in taken)))
-                taken.add(id(value))
-        for x, result in zip(made, (r for r in self.results if isinstance(r, Made)), strict=True):
-            x._fixed = result.fixed
+            for at, root, fixed, first in self.outs:
+                made.append(from_buffer(conform(values[at], root, first), fixed))
         return made
 
     def _runner(self, settings: Settings) -> Runner:
@@ -245,10 +257,11 @@ class Plan:
         arrays = []
         for r in self.results:
             if isinstance(r, Made):
-                arrays.append(rec.record(made[r.node], r.fixed))
-                made[r.node].trail |= trail
+                node = made[self.at[r.node]]
+                arrays.append(rec.record(node, r.fixed))
+                node.trail |= trail
         for i, n in self.template.writes:
-            store(inputs[i], made[n])
+            store(inputs[i], made[self.at[n]])
         return arrays
 
     def _fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:

@@ -6,11 +6,12 @@ Arrays that the function refers to otherwise (its closure) are stand-ins as well
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +26,7 @@ from tilewise.ir.order import Order, by_strides
 from tilewise.ops.join import copy
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(NamedTuple):
     """The type of an argument; `fixed`: a number."""
 
     shape: tuple[int, ...]
@@ -45,9 +45,10 @@ class Nothing:
 
 def spec_of(x: Any) -> Spec:
     """What an Array or ndarray is."""
-    nd = meta(x) if type(x) is Array else x
+    ours = type(x) is Array
+    nd = meta(x) if ours else x
     order = None if nd.flags.c_contiguous else by_strides(nd.shape, nd.strides)
-    return Spec(nd.shape, nd.dtype, order, type(x) is Array and x._fixed)
+    return Spec(nd.shape, nd.dtype, order, ours and x._fixed)
 
 
 @dataclass(frozen=True)
@@ -74,20 +75,28 @@ class Template:
     result: Any  # nested as the function gave it: Given, Made, numbers
     writes: tuple[tuple[int, Node], ...]
 
-    def replay(self, leaves: Sequence[Node], more: dict[Node, Node] | None = None) -> dict[Node, Node]:
-        """The same graph on other leaves: what each node became. `more` says what becomes of further nodes."""
-        made: dict[Node, Node] = dict(more or {})
-        made.update(zip(self.inputs, leaves, strict=True))
-        for n in self.order:
-            if n in made:
-                continue
-            if n.value is not None or not n.inputs:
-                made[n] = n
-                continue
-            new = intern(n.op, tuple([made[x] for x in n.inputs]), n.shape, n.dtype, n.order)
+    @functools.cached_property
+    def at(self) -> dict[Node, int]:
+        """The position of each node."""
+        return {n: i for i, n in enumerate(self.order)}
+
+    @functools.cached_property
+    def _made(self) -> list[tuple[int, Node, tuple[int, ...]]]:
+        """What is made again at each replay: position, node, positions of its inputs."""
+        rows = [(i, n) for i, n in enumerate(self.order) if n.value is None and n.inputs]
+        return [(i, n, tuple(self.at[x] for x in n.inputs)) for i, n in rows]
+
+    def replay(self, leaves: Sequence[Node], more: dict[Node, Node] | None = None) -> list[Node]:
+        """The same graph on other leaves: what each node became. `more` says what becomes of further leaves."""
+        made = list(self.order)
+        for old, new in (*zip(self.inputs, leaves, strict=True), *(more or {}).items()):
+            place = self.at.get(old)
+            if place is not None:
+                made[place] = new
+        for i, n, ins in self._made:
+            new = made[i] = intern(n.op, tuple([made[k] for k in ins]), n.shape, n.dtype, n.order)
             if new.site is None:
                 new.site = n.site
-            made[n] = new
         return made
 
 

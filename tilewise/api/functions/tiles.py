@@ -173,7 +173,7 @@ def _inlined(f: Any, given: list[Array], at: int) -> Array:
     by_rows(template, results[0].node, [at if x.ndim > at and x.shape[at] > 1 else None for x in given], at)
     cells = {x._cell: x for x in captured}
     made = template.replay([*(rec.as_node(x) for x in given), *(c.read() for c in cells)])
-    return rec.record(made[results[0].node])
+    return rec.record(made[template.at[results[0].node]])
 
 
 def _probe(f: Any, given: Sequence[Any], at: int) -> list[Any]:
