@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise import testing
 from tilewise.api.calibrate import calibrate
+from tilewise.api.functions.elements import filter, fold, outer_map, scan
+from tilewise.api.functions.jit import jit
+from tilewise.api.functions.pairs import allpairs
+from tilewise.api.functions.tiles import join_update, map_tiles
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, explain, profile, session
 from tilewise.array.handle import Array
@@ -19,6 +23,7 @@ from tilewise.config import config
 from tilewise.errors import (
     FallbackError,
     FallbackWarning,
+    FunctionError,
     LayoutError,
     MemoryBudgetError,
     PerformanceWarning,
@@ -39,17 +44,26 @@ __all__ = [
     "Array",
     "FallbackError",
     "FallbackWarning",
+    "FunctionError",
     "LayoutError",
     "MemoryBudgetError",
     "PerformanceWarning",
     "TilewiseError",
+    "allpairs",
     "calibrate",
     "compute",
     "config",
     "evaluate",
     "explain",
+    "filter",
+    "fold",
+    "jit",
+    "join_update",
+    "map_tiles",
     "ndarray",
+    "outer_map",
     "profile",
+    "scan",
     "session",
     "testing",
 ]

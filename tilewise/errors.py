@@ -42,6 +42,10 @@ class MemoryBudgetError(TilewiseError, MemoryError):
     """No plan fits the memory that a worker may use; raised before anything runs."""
 
 
+class FunctionError(TilewiseError, ValueError):
+    """A user's function gave something that its operator cannot use."""
+
+
 class FallbackError(TilewiseError, NotImplementedError):
     """A function that Tilewise would hand to NumPy, under `config(fallback="error")`."""
 

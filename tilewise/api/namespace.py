@@ -22,6 +22,7 @@ from tilewise.api import (
     views,
 )
 from tilewise.api.dispatch import MUTATORS, public
+from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import convert, indexing, putting
 from tilewise.array import record as rec
@@ -35,20 +36,6 @@ OWN: dict[str, Any] = {
 } | compose.MADE
 
 OWN |= {n: getattr(contract, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
-
-
-class vectorize(np.vectorize):
-    """NumPy's vectorize, with Arrays for results.
-
-    >>> import tilewise as tw
-    >>> tw.vectorize(lambda a: a + 1)(tw.arange(3))
-    Array([1, 2, 3])
-    """
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if getattr(self, "pyfunc", None) is np._NoValue:  # used as a decorator with options
-            return super().__call__(*args, **kwargs)
-        return rec.fallback(super().__call__, args, kwargs, "vectorize")
 
 
 def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from sys import getrefcount
 from typing import Any
 
@@ -42,6 +43,13 @@ PENDING: dict[int, weakref.ref[Cell]] = {}
 CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
 
 
+tracing: ContextVar[bool] = ContextVar("tilewise tracing", default=False)  # a user's function runs on stand-ins
+
+
+class ValueAsked(BaseException):
+    """A function being traced asked for a value. (Not an Exception: nothing on the way takes it.)"""
+
+
 def register(cell: Cell) -> None:
     """Note a cell that became pending."""
     PENDING[id(cell)] = weakref.ref(cell)
@@ -71,6 +79,8 @@ def evaluate(cells: Iterable[Cell]) -> None:
         outputs = list(dict.fromkeys([c for c in cells if waiting(c)]))
         if not outputs:
             return
+        if tracing.get():
+            raise ValueAsked
         settings = current()
         at = numbered([c.node for c in outputs])  # type: ignore[misc]
         structure = compiler.structure_of(at)

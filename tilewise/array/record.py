@@ -69,7 +69,7 @@ def spot(depth: int) -> Spot:
     return found
 
 
-def _outside(frame: FrameType) -> tuple[str, int]:
+def outside(frame: FrameType) -> tuple[str, int]:
     """The user's file and line behind code of NumPy's that runs over our functions (api/compose.py)."""
     while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
         frame = frame.f_back
@@ -93,7 +93,7 @@ def note_site(node: Node) -> None:
 
 def mark(node: Node, at: Spot) -> None:
     """The same for a spot that is known."""
-    node.site = _outside(sys._getframe(1)) if at.inner else at.line
+    node.site = outside(sys._getframe(1)) if at.inner else at.line
     trail = 0
     if forcing.PENDING:
         for i in node.inputs:
@@ -398,11 +398,11 @@ def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
     arrays = [x for x in arrays if numeric(x.dtype)]
     if events.listeners and arrays:
         now = time.perf_counter()
-        where_at = "{}:{}".format(*_outside(sys._getframe(1)))
+        where_at = "{}:{}".format(*outside(sys._getframe(1)))
         events.emit(events.Event("fallback", name, now, now, sum(x.nbytes for x in arrays), where=where_at))
     mode = current().fallback
     if mode != "silent" and not small(arrays) and arrays:
-        where = (name, *_outside(sys._getframe(1)))
+        where = (name, *outside(sys._getframe(1)))
         size = sum(x.nbytes for x in arrays)
         text = message(
             f"{name} has no native version here and runs on NumPy",

@@ -1,6 +1,6 @@
-"""What a mesh may do with an operator: the rules by letters, by cuts, of matrices, and of workers that talk."""
+"""What a mesh may do with an operator: by letters, by cuts, of matrices, of workers that talk, of user functions."""
 
-from tilewise.ops.rules import cuts, letters, matrices, talks
+from tilewise.ops.rules import cuts, letters, matrices, talks, user
 from tilewise.ops.rules.rule import Rule, rules
 
-__all__ = ["Rule", "cuts", "letters", "matrices", "rules", "talks"]
+__all__ = ["Rule", "cuts", "letters", "matrices", "rules", "talks", "user"]

@@ -1,0 +1,255 @@
+"""tw.jit: what the function would give, from one trace per structure; plainly called where that cannot be known."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise import compiler
+
+MODES = {"default": {"eager_bytes": 1 << 21}, "recorded": {"eager_bytes": 0}, "numpy": {"engine": "numpy"}}
+SHIFT = 1.0
+WEIGHTS = tw.asarray(np.arange(3.0))
+
+
+@pytest.fixture(params=MODES)
+def mode(request: Any) -> Any:
+    with tw.config(fallback="silent", **MODES[request.param]):
+        yield request.param
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def nested(state: Any, *, scale: float = 2.0) -> Any:
+    a, (b, c) = state["a"], state["rest"]
+    return {"sum": a + b * scale, "parts": [c - 1, (a * c, Pair(b, a.sum()))], "same": c, "n": 3}
+
+
+def test_nested_arguments_and_results(mode: str) -> None:
+    f = tw.jit(nested)
+    for k in range(3):
+        a, b, c = (tw.asarray(np.arange(4.0) + i + k) for i in range(3))
+        got = f({"a": a, "rest": (b, c)}, scale=1.5 + k)
+        want = nested(
+            {"a": np.arange(4.0) + k, "rest": (np.arange(4.0) + 1 + k, np.arange(4.0) + 2 + k)}, scale=1.5 + k
+        )
+        assert got["same"] is c and got["n"] == 3 and isinstance(got["parts"][1][1], Pair)
+        assert got["parts"][1][1].left is b
+        np.testing.assert_array_equal(got["sum"], want["sum"])
+        np.testing.assert_array_equal(got["parts"][0], want["parts"][0])
+        np.testing.assert_array_equal(got["parts"][1][0], want["parts"][1][0])
+        assert float(got["parts"][1][1].right) == float(want["parts"][1][1].right)
+    assert f.traces == (0 if mode == "numpy" else 1)
+
+
+def test_it_is_traced_again_where_structure_changes(mode: str) -> None:
+    calls = []
+    f = tw.jit(lambda x, n, how="sum": getattr_free(x, n, how))
+    for x, n, how in ((3, 1, "sum"), (3, 1, "sum"), (4, 1, "sum"), (4, 2, "sum"), (4, 2, "max"), (3, 1, "sum")):
+        got = f(tw.arange(float(x)), n, how=how)
+        calls.append(float(got) == float(getattr_free(np.arange(float(x)), n, how)))
+    assert all(calls)
+    assert f.traces == (0 if mode == "numpy" else 4)
+    assert f(tw.arange(3), 1).dtype == np.int64
+
+
+def getattr_free(x: Any, n: int, how: str) -> Any:
+    y = x * n + 2
+    return y.sum() if how == "sum" else y.max()
+
+
+def test_floats_are_parameters_unless_the_function_looks_at_them(mode: str) -> None:
+    lifted = tw.jit(lambda x, rate: x - (2 * rate + 1) * x / 3)
+    looked = tw.jit(lambda x, rate: x * rate if rate > 0.3 else -x)
+    used = tw.jit(lambda x, rate: x * math.sqrt(rate))
+    for rate in (0.1, 0.5, 0.9, 0.1):
+        x = np.arange(4.0, dtype="f4")
+        for f in (lifted, looked, used):
+            got, want = f(tw.asarray(x), rate), f.__wrapped__(x, rate)
+            assert got.dtype == want.dtype == np.float32
+            np.testing.assert_array_equal(got, want)
+    if mode != "numpy":
+        assert lifted.traces == 1 and looked.traces == 4
+
+
+def test_closures_globals_and_defaults_may_change(mode: str) -> None:
+    global SHIFT, WEIGHTS
+    k, before = 1.0, (SHIFT, WEIGHTS)
+
+    @tw.jit
+    def f(x: Any, by: float = 0.5) -> Any:
+        return x * k + SHIFT + WEIGHTS * by
+
+    def want() -> Any:
+        return np.ones(3) * k + SHIFT + np.asarray(WEIGHTS) * 0.5
+
+    try:
+        x = tw.ones(3)
+        np.testing.assert_array_equal(f(x), want())
+        k = 7.0
+        np.testing.assert_array_equal(f(x), want())
+        SHIFT = -3.0
+        np.testing.assert_array_equal(f(x), want())
+        WEIGHTS[0] = 9.0  # the array itself, not only the name
+        np.testing.assert_array_equal(f(x), want())
+        WEIGHTS = tw.asarray(np.full(3, 0.25))
+        np.testing.assert_array_equal(f(x), want())
+    finally:
+        SHIFT, WEIGHTS = before
+
+
+def test_writing_to_an_argument(mode: str) -> None:
+    @tw.jit
+    def push(x: Any, v: float) -> Any:
+        x[1:] = x[:-1] * 2.0
+        x += v
+        return x.sum()
+
+    def run(np: Any, push: Any) -> Any:
+        x = np.arange(5.0)
+        y = np.arange(10.0)
+        totals = [float(push(x, 1.0)), float(push(x, 2.0)), float(push(y[::2], 3.0)), float(push(y[5:], 1.0))]
+        return totals, np.asarray(x).tolist(), np.asarray(y).tolist()
+
+    assert run(tw, push) == run(np, push.__wrapped__)
+    real = np.arange(3.0)
+    push(real, 1.0)
+    assert real.tolist() == [1.0, 1.0, 3.0]  # an ndarray is written to as well
+    x = tw.arange(4.0)
+    both = tw.jit(lambda a, b: a.__setitem__(0, 5.0) or (a + b))
+    assert both(x, x).tolist() == [10.0, 2.0, 4.0, 6.0]
+
+
+def test_results_that_are_views_of_arguments(mode: str) -> None:
+    f = tw.jit(lambda x: x[1:])
+    x = tw.arange(4.0)
+    y = f(x)
+    y[0] = 9.0
+    assert x.tolist() == [0, 9, 2, 3] and f(x).tolist() == [9, 2, 3]
+    pair = tw.jit(lambda x: (z := x + 1, z[1:]))
+    a, b = pair(x)
+    b[0] = -1
+    assert a.tolist() == [1, -1, 3, 4]
+
+
+def test_functions_that_look_at_values_are_called_each_time() -> None:
+    @tw.jit
+    def signed(x: Any) -> Any:
+        return x * 2 if x.sum() > 0 else -x
+
+    with tw.config(eager_bytes=0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            assert signed(tw.ones(3)).tolist() == [2, 2, 2]
+            assert signed(-tw.ones(3)).tolist() == [1, 1, 1]
+        texts = {str(w.message) for w in caught}
+    assert len(texts) == 1 and signed.traces == 1
+    line = signed.__wrapped__.__code__.co_firstlineno + 2
+    assert "jit cannot trace signed and calls it every time: it has a use of a value" in next(iter(texts))
+    assert f"{__file__}:{line}" in next(iter(texts))
+
+
+def test_side_effects_and_objects_are_not_replayed(mode: str) -> None:
+    seen: list[int] = []
+    model = {"w": 2.0}
+
+    @tw.jit
+    def noisy(x: Any) -> Any:
+        seen.append(1)
+        return x * model["w"]
+
+    draw = tw.jit(lambda x: x + tw.random.random(3))
+    x = tw.ones(3)
+    assert noisy(x).tolist() == [2, 2, 2]
+    model["w"] = 5.0
+    assert noisy(x).tolist() == [5, 5, 5] and len(seen) == 2
+    assert draw(x).tolist() != draw(x).tolist()
+
+
+def test_methods_and_functions_in_functions(mode: str) -> None:
+    inner = tw.jit(lambda x: x * 3)
+    outer = tw.jit(lambda x: inner(x) + 1)
+    wave = tw.vectorize(lambda a: math.sin(a) * 2)
+    whole = tw.jit(lambda x: wave(x).sum())
+    assert outer(tw.ones(2)).tolist() == [4, 4] and inner(tw.ones(2)).tolist() == [3, 3]
+    assert float(whole(tw.arange(3.0))) == pytest.approx(2 * np.sin(np.arange(3.0)).sum())
+
+    class Model:
+        def __init__(self) -> None:
+            self.w = 2.0
+
+        @tw.jit
+        def step(self, x: Any) -> Any:
+            return x * self.w
+
+    m = Model()
+    assert m.step(tw.ones(2)).tolist() == [2, 2]
+    m.w = 3.0
+    assert m.step(tw.ones(2)).tolist() == [3, 3]
+    with pytest.raises(TypeError, match=r"tw\.jit takes a function, got int"):
+        tw.jit(3)  # type: ignore[arg-type]
+
+
+def test_exceptions_are_the_functions_own(mode: str) -> None:
+    f = tw.jit(lambda x, y: x + y)
+    with pytest.raises(ValueError, match="broadcast"):
+        f(tw.ones(2), tw.ones(3))
+    g = tw.jit(lambda x: undefined_name + x)  # type: ignore[name-defined]  # noqa: F821
+    with pytest.raises(NameError, match="undefined_name"):
+        g(tw.ones(2))
+
+
+def test_dtypes_orders_empty_and_numbers(mode: str) -> None:
+    f = tw.jit(lambda x: (x * 2 + 1, x.sum(axis=0)))
+    cases = [np.zeros((0, 3)), np.ones((2, 3), "f4"), np.arange(6).reshape(2, 3), np.asfortranarray(np.ones((3, 2)))]
+    cases += [np.arange(12.0).reshape(3, 4)[::2, 1:], np.ones((1,), "c8"), np.array([True, False])]
+    for x in cases:
+        for got, want in zip(f(tw.asarray(x)), f.__wrapped__(x), strict=True):
+            assert (got.dtype, got.shape, got.strides) == (want.dtype, want.shape, want.strides) or want.size < 2
+            np.testing.assert_array_equal(got, want)
+    s = tw.jit(lambda a: a * 2.0)(tw.ones(3).sum())
+    assert float(s) == 6.0 and s.shape == ()
+    assert tw.jit(lambda x: x + 1)(np.arange(3)).tolist() == [1, 2, 3]
+    assert tw.jit(lambda n: n + 1)(2) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_on_workers(workers: int) -> None:
+    f = tw.jit(lambda x, w, rate: ((x - rate * w) ** 2).sum(axis=0))
+    x, w = np.arange(20.0).reshape(10, 2), np.array([1.0, 2.0])
+    with tw.session(engine="virtual", workers=workers), tw.config(eager_bytes=0):
+        for rate in (0.1, 0.3):
+            got = f(tw.asarray(x), tw.asarray(w), rate)
+            np.testing.assert_allclose(got, ((x - rate * w) ** 2).sum(axis=0))
+    assert f.traces == 1
+
+
+def test_a_loop_traces_and_plans_once() -> None:
+    for settings in ({"eager_bytes": 0}, {"eager_bytes": 1 << 21}):
+        step = tw.jit(lambda x, rate: x - rate * (x * x - 2.0) / (2.5 * x))
+        with tw.config(**settings):
+            x = tw.full(1000, 3.0)
+            counts = []
+            for k in range(12):
+                x = step(x, 0.9 + k / 1000)
+                float(x[0])
+                counts.append(compiler.planned_count)
+        assert step.traces == 1 and counts[-1] == counts[3]
+        assert float(x[0]) == pytest.approx(math.sqrt(2), abs=1e-3)
+
+
+def test_results_of_a_call_are_not_those_of_the_next(mode: str) -> None:
+    f = tw.jit(lambda x: (x + 1, tw.arange(3.0)))
+    a, constant = f(tw.zeros(3))
+    a[0] = 50.0
+    constant[0] = 60.0
+    b, again = f(tw.zeros(3))
+    assert b.tolist() == [1, 1, 1] and a.tolist() == [50, 1, 1] and again.tolist() == [0, 1, 2]

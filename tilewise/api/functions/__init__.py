@@ -1,0 +1,1 @@
+"""User functions: traced into the graph where they can be, else run on NumPy tiles."""

@@ -1,0 +1,240 @@
+"""Operators with a function of numbers. In: the function, arrays. Out: folds, scans, selections, all pairs of elements.
+
+`fold` and `scan` give the function NumPy scalars of one dtype, so that `a + b` is what `np.add` does; `filter` and
+`outer_map` are `vectorize` on the elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.create import asarray
+from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.tape import Step, Tape
+from tilewise.api.functions.tell import name_of, tell
+from tilewise.api.functions.trace import key_of, own_key, traced
+from tilewise.api.functions.tracer import dtype_of
+from tilewise.api.functions.vectorize import vectorize
+from tilewise.api.reductions import reduce_ufunc, scan_ufunc
+from tilewise.array import record as rec
+from tilewise.array.handle import Array
+from tilewise.errors import message
+from tilewise.ir.scalar import UFUNCS
+from tilewise.ops.contract import LETTERS
+from tilewise.ops.elementwise import cast
+from tilewise.ops.rules.rule import ASSOCIATIVE
+from tilewise.ops.user import Opaque, opaque
+
+
+def fold(f: Callable[..., Any], x: Any, axis: int | None = 0, initial: Any = None) -> Array:
+    """Reduce an axis (None: all elements) with an associative function of two numbers.
+
+    Neighbours are combined pairwise, so `f` must be associative; it need not be commutative. `f` is given NumPy scalars
+    of the array's dtype (or of the dtype it gives for two such), and traced: `lambda a, b: a + b` is `np.add.reduce`.
+
+    >>> import tilewise as tw
+    >>> x = tw.arange(6.0).reshape(2, 3)
+    >>> tw.fold(lambda a, b: a + b, x, axis=1)
+    Array([ 3., 12.])
+    >>> tw.fold(lambda a, b: a + b + a * b, tw.array([0.5, 1.0, 3.0]))
+    Array(11.)
+    """
+    if axis is None:
+        return fold(f, asarray(x).reshape(-1), 0, initial)  # type: ignore[attr-defined]
+    way = _way(f, asarray(x), axis, "fold")
+    if way.x.shape[way.axis] == 0 and initial is None:
+        raise ValueError(f"zero-size array to fold with {name_of(f)} which has no identity. Give initial=.")
+    if way.ufunc is not None:
+        first = np._NoValue if initial is None else initial
+        return reduce_ufunc(way.ufunc, way.x, way.axis, way.dtype, None, False, first, True)  # type: ignore[no-any-return]
+    start = None if initial is None else way.dtype.type(initial)
+    run = Fold(way.tape, f, way.axis, way.dtype, start)
+    return _apply(way, run, ("fold", way.key, way.axis, way.dtype.str, repr(start)), False)
+
+
+def scan(f: Callable[..., Any], x: Any, axis: int = 0) -> Array:
+    """All partial results of a fold along an axis: element i is the fold of elements 0 to i.
+
+    >>> import tilewise as tw
+    >>> tw.scan(lambda a, b: a + b, tw.arange(5))
+    Array([ 0,  1,  3,  6, 10])
+    >>> tw.scan(lambda a, b: max(a, b), tw.array([3, 1, 4, 1, 5]))
+    Array([3, 3, 4, 4, 5])
+    """
+    way = _way(f, asarray(x), axis, "scan")
+    if way.ufunc is not None:
+        return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)  # type: ignore[no-any-return]
+    run = Scan(way.tape, f, way.axis, way.dtype)
+    return _apply(way, run, ("scan", way.key, way.axis, way.dtype.str), True)
+
+
+def filter(pred: Any, x: Any) -> Array:
+    """The elements (or rows) that a predicate selects: a function of one element, or an array of booleans.
+
+    >>> import tilewise as tw
+    >>> x = tw.arange(6.0)
+    >>> tw.filter(lambda v: v * v > 5, x)
+    Array([3., 4., 5.])
+    >>> tw.filter(x < 2, x)
+    Array([0., 1.])
+    """
+    x = asarray(x)
+    mask = vectorize(pred, otypes=[bool])(x) if callable(pred) else asarray(pred)
+    if mask.dtype != np.bool_:
+        raise TypeError(message("filter takes a function or an array of booleans", got=f"dtype {mask.dtype}"))
+    return x[mask]  # type: ignore[no-any-return]
+
+
+def outer_map(f: Callable[..., Any], x: Any, y: Any) -> Array:
+    """A function of two numbers on every element of x with every element of y.
+
+    >>> import tilewise as tw
+    >>> tw.outer_map(lambda a, b: 10 * a + b, tw.arange(2), tw.arange(3))
+    Array([[ 0,  1,  2],
+           [10, 11, 12]])
+    """
+    a: Any = asarray(x)
+    b: Any = asarray(y)
+    return vectorize(f)(a[(..., *[None] * b.ndim)], b)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a function of two elements is applied along an axis: as a ufunc, by its tape, or by calling it."""
+
+    f: Any
+    x: Array
+    axis: int
+    dtype: np.dtype[Any]
+    key: Hashable
+    ufunc: np.ufunc | None
+    tape: Tape | None
+
+
+def _way(f: Any, x: Any, axis: int, operator: str) -> Way:
+    if x.ndim == 0:
+        raise ValueError(message(f"{operator} needs an axis", got="an array without axes"))
+    axis = range(x.ndim)[axis] if -x.ndim <= axis < x.ndim else np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    if not rec.numeric(x.dtype):
+        raise TypeError(message(f"{operator} takes numbers", got=f"dtype {x.dtype}", cure="Convert x with astype"))
+    try:
+        tape, dtype, key = _steady(f, x.dtype)
+        return Way(f, x.astype(dtype), axis, dtype, key, _as_ufunc(tape, dtype), tape)
+    except Untraceable as error:
+        why = error
+    tell(operator, f, why, [x])
+    return Way(f, x, axis, _tried(f, x), own_key(f), None, None)
+
+
+def _steady(f: Any, dtype: np.dtype[Any]) -> tuple[Tape, np.dtype[Any], Hashable]:
+    """The tape of f on the dtype that it gives again."""
+    key = key_of(f)
+    for _ in range(3):
+        found = traced(f, (dtype, dtype), key)
+        if found.tape.several or not found.sure:
+            raise Untraceable("a result that is not one number of one type")
+        made = dtype_of(found.kinds[0])
+        if made == dtype:
+            return found.tape, dtype, key
+        dtype = np.result_type(made, dtype)
+    raise Untraceable(f"a result of another dtype than its arguments ({made})")
+
+
+def _as_ufunc(tape: Tape, dtype: np.dtype[Any]) -> np.ufunc | None:
+    """The NumPy function that a tape is, if it is an associative one."""
+    last = tape.entries[-1]
+    if len(tape.entries) != 3 or tape.results != (2,) or not isinstance(last, Step) or last.args != (0, 1):
+        return None
+    return UFUNCS[last.fn] if last.fn in ASSOCIATIVE and set(last.loop) == {dtype} else None
+
+
+def _tried(f: Any, x: Any) -> np.dtype[Any]:
+    """The dtype that the function gives for two elements."""
+    if x.size == 0:
+        return x.dtype  # type: ignore[no-any-return]
+    first = np.asarray(rec.unwrap(x)).flat[0]
+    return np.result_type(np.asarray(f(first, first)).dtype, x.dtype)
+
+
+def _apply(way: Way, run: Callable[[Any], Any], key: Hashable, kept: bool) -> Array:
+    x = way.x
+    rec.turned([x])
+    if rec.small([x]):
+        return rec.wrap(run(rec.unwrap(x)))  # type: ignore[no-any-return]
+    term = LETTERS[: x.ndim]
+    out = term.replace(term[way.axis], "Z" if kept else "")
+    shape = x.shape if kept else (*x.shape[: way.axis], *x.shape[way.axis + 1 :])
+    op = Opaque(run, key, f"{term}->{out}", None, f"{key[0]} with {name_of(way.f)}")  # type: ignore[index]
+    node = opaque(op, (cast(rec.as_node(x), way.dtype),), shape, way.dtype)
+    return rec.record(node, fixed=not shape)
+
+
+def _combine(tape: Tape | None, f: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
+    """f on two arrays of one shape: its tape on whole arrays, or one call per pair."""
+    if tape is not None:
+        return tape.arrays((a, b))[0]
+    found = np.empty(a.shape, dtype)
+    flat = found.reshape(-1)
+    for k, (p, q) in enumerate(zip(a.ravel(), b.ravel(), strict=True)):
+        flat[k] = f(p, q)
+    return found
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Pairwise reduction of an axis of a block."""
+
+    tape: Tape | None
+    f: Any
+    axis: int
+    dtype: np.dtype[Any]
+    initial: Any
+
+    def __call__(self, block: Any) -> Any:
+        x = np.moveaxis(np.asarray(block).astype(self.dtype, copy=False), self.axis, 0)
+        if x.shape[0] == 0:
+            return np.full(x.shape[1:], self.initial, self.dtype)
+        while x.shape[0] > 1:
+            even = x.shape[0] // 2 * 2
+            made = _combine(self.tape, self.f, x[0:even:2], x[1:even:2], self.dtype)
+            x = made if even == x.shape[0] else np.concatenate([made, x[even:]])
+        if self.initial is not None:
+            return _combine(self.tape, self.f, np.full(x.shape[1:], self.initial, self.dtype), x[0], self.dtype)
+        return x[0].copy()
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Running reduction along an axis of a block."""
+
+    tape: Tape | None
+    f: Any
+    axis: int
+    dtype: np.dtype[Any]
+
+    def __call__(self, block: Any) -> Any:
+        x = np.moveaxis(np.asarray(block).astype(self.dtype, copy=False), self.axis, 0)
+        out = x.copy()
+        n, rest = x.shape[0], math.prod(x.shape[1:])
+        length = 1 if self.tape is None or rest >= n else math.isqrt(n)
+        parts = n // length if length > 1 else 0
+        done = 1
+        if parts > 1:  # parts side by side, then what the parts before each come to
+            done = parts * length
+            whole = out[:done].reshape(parts, length, *x.shape[1:])
+            self._along(whole.swapaxes(0, 1), 1)
+            before = whole[:, -1].copy()
+            self._along(before, 1)
+            carried = np.broadcast_to(before[:-1, None], whole[1:].shape)
+            whole[1:] = _combine(self.tape, self.f, carried, whole[1:], self.dtype)
+        self._along(out, done)
+        return np.ascontiguousarray(np.moveaxis(out, 0, self.axis))
+
+    def _along(self, x: Any, first: int) -> None:
+        for i in range(first, x.shape[0]):
+            x[i] = _combine(self.tape, self.f, np.asarray(x[i - 1]), np.asarray(x[i]), self.dtype)

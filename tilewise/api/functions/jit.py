@@ -1,0 +1,280 @@
+"""tw.jit: a function of arrays, traced once per structure. In: a function. Out: one that replays its graph.
+
+What is replayed must be what the function would do: the key of a trace has the function's code, defaults, closure and
+the globals it names, the types of array arguments and the values of all others. Where that cannot be known, or the
+function looks at values, it is called as it is, and a PerformanceWarning says why.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from tilewise import compiler
+from tilewise.api.functions.number import Formula, Number, evaluate
+from tilewise.api.functions.reach import Untraceable, content, function_key, plain
+from tilewise.api.functions.tell import tell
+from tilewise.api.functions.template import Given, Made, Template, flatten, spec_of, trace, unflatten
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import strict_errors
+from tilewise.array.cell import LOCK
+from tilewise.array.force import conform
+from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.session import cluster_here
+from tilewise.array.writing import store
+from tilewise.config import Settings, current
+from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.ir.node import Node
+from tilewise.ops.const import Const, const
+
+MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
+
+
+class jit:
+    """A function of arrays that is traced once for each structure of its arguments, then replayed.
+
+    Arguments and results may be nested in tuples, lists and dicts. Floats are parameters of the trace, other values
+    that are not arrays are part of its key, as are those that the function refers to: it is traced again where
+    they change. In-place updates of arguments are replayed, too.
+
+    >>> import tilewise as tw
+    >>> @tw.jit
+    ... def step(x, rate):
+    ...     return {"x": x - rate * (x - 3.0), "error": ((x - 3.0) ** 2).sum()}
+    >>> x = tw.zeros(4)
+    >>> for rate in (0.5, 0.25):
+    ...     state = step(x, rate)
+    ...     x = state["x"]
+    >>> x, state["error"]
+    (Array([1.875, 1.875, 1.875, 1.875]), Array(9.))
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        if not callable(f):
+            raise TypeError(f"tw.jit takes a function, got {type(f).__name__}")
+        functools.update_wrapper(self, f)
+        self.__wrapped__ = f
+        self.traces = 0  # how often the function was traced
+        self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        f = self.__wrapped__
+        if forcing.tracing.get():
+            return f(*args, **kwargs)
+        leaves: list[Any] = []
+        captured: list[Array] = []
+        try:
+            if not kwargs and FLAT.issuperset(map(type, args)):
+                structure = _row(len(args))
+                leaves.extend(args)
+            else:
+                structure = flatten((args, kwargs), leaves)
+            found = plain(f)
+            if found is None or strict_errors() or current().engine == "numpy":
+                reason = "np.errstate that raises" if found is not None else "no Python code"
+                raise Untraceable(reason, pure=False)
+            key = (structure, *map(_kind, leaves), function_key(found, arrays=captured))
+            if captured:
+                key = (*key, *[(id(x._cell), spec_of(x)) for x in captured])
+            plan = self._kept.get(key)
+            if plan is by_value:
+                key = (*key, *[repr(v) for v in leaves if type(v) is float])
+                plan = self._kept.get(key)
+            if plan is None:
+                plan = self._learn(key, structure, leaves, captured)
+            if isinstance(plan, Untraceable):
+                raise plan
+            return plan.run(leaves, captured)
+        except Untraceable as error:
+            why = error
+        if current().engine != "numpy":
+            tell("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
+        return f(*args, **kwargs)
+
+    def _learn(self, key: Hashable, structure: Any, leaves: list[Any], captured: list[Array]) -> Plan | Untraceable:
+        """Trace the function; also that it cannot be traced is kept."""
+        if len(self._kept) >= MAX_TEMPLATES:
+            self._kept.clear()
+        floats = [i for i, v in enumerate(leaves) if type(v) is float]
+        known = bool(floats) and key[: -len(floats)] in self._kept  # type: ignore[index]
+        self.traces += 1
+        found = attempt(self.__wrapped__, structure, leaves, captured, [] if known else floats)
+        if isinstance(found, Untraceable) and floats and not known:
+            self._kept[key] = by_value
+            return self._learn((*key, *[repr(leaves[i]) for i in floats]), structure, leaves, captured)  # type: ignore[misc]
+        self._kept[key] = found
+        return found  # type: ignore[no-any-return]
+
+
+FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None)))
+
+
+@functools.lru_cache(maxsize=64)
+def _row(n: int) -> Any:
+    """The structure of a call with n arguments that hold no others."""
+    return flatten(((None,) * n, {}), [])
+
+
+def _kind(v: Any) -> Hashable:
+    """What of an argument the trace hangs on."""
+    t = type(v)
+    if t is Array or t is np.ndarray:
+        spec = spec_of(v)
+        if not rec.numeric(spec.dtype):
+            raise Untraceable(f"an argument of dtype {spec.dtype}", pure=False)
+        return spec if t is Array else ("ndarray", spec)
+    return float if t is float else content(v, name="an argument")
+
+
+by_value = object()  # in place of a plan: the function looks at its floats, there is a plan for each
+
+
+def attempt(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array], floats: list[int]) -> Any:
+    """A plan for calls like this one (these floats as parameters), or why there is none."""
+    try:
+        return make(f, structure, leaves, captured, floats)
+    except Untraceable as error:
+        return Untraceable(error.construct, error.where, error.pure)  # without the frames it came through
+
+
+def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array], floats: list[int]) -> Plan:
+    """A plan for calls like this one; the floats at these places are parameters."""
+    where = [i for i, v in enumerate(leaves) if type(v) in (Array, np.ndarray)]
+    specs = [spec_of(leaves[i]) for i in where]
+    used: dict[Node, Formula] = {}
+
+    def call(args: Sequence[Array]) -> Any:
+        filled = list(leaves)
+        for i, a in zip(where, args, strict=True):
+            filled[i] = a
+        for k, i in enumerate(floats):
+            filled[i] = Number(("given", k), used)
+        args_, kwargs = unflatten(structure, iter(filled))
+        return f(*args_, **kwargs)
+
+    template = trace(f, specs, call, captured)
+    if any(isinstance(r, Number) for r in template.result[1]):
+        raise Untraceable("a result that is a float argument")
+    return Plan(template, where, floats, used)
+
+
+class Plan:
+    """A template and how to fill it."""
+
+    def __init__(
+        self,
+        template: Template,
+        where: list[int],
+        floats: list[int],
+        used: dict[Node, Formula],
+    ) -> None:
+        self.template, self.where, self.floats, self.used = template, where, floats, used
+        self.written = {i for i, _ in template.writes}
+        structure, results = template.result
+        self.structure, self.results = structure, results
+        self.roots = [r.node for r in results if isinstance(r, Made)]
+        made = [r for r in results if isinstance(r, Made)]
+        # where a result is, its node, whether it is a number, and whether it is the first to take that value
+        self.outs = [(template.at[r.node], r.node, r.fixed, r.node not in self.roots[:k]) for k, r in enumerate(made)]
+        self.at = template.at
+        self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
+        self.places = [self.at.get(n) for n in template.inputs]
+        self.bound: tuple[tuple[bool, bool], Runner] | None = None
+
+    def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
+        """The results for these arguments."""
+        floats = [leaves[i] for i in self.floats]
+        arrays = [leaves[i] for i in self.where]
+        cells = dict.fromkeys(x._cell for x in captured)
+        inputs: list[Any] = [*arrays, *(_cell_array(c) for c in cells)]
+        numbers = {n: evaluate(formula, floats) for n, formula in self.used.items()}
+        if self.written:
+            self._check_writes(inputs)
+        elif self._small(inputs) and not current().compare and cluster_here(current().blocks)[0] is None:
+            return self._fill(self._now(inputs, numbers), arrays)
+        return self._fill(self._later(inputs, numbers), arrays)
+
+    def _check_writes(self, inputs: Sequence[Any]) -> None:
+        cells = [id(x._cell) if type(x) is Array else id(x) for x in inputs]
+        for i in self.written:
+            if type(inputs[i]) is not Array or cells.count(cells[i]) > 1:
+                raise Untraceable("a write to an argument that is given twice, or is not an Array")
+            if not meta(inputs[i]).flags.writeable:
+                raise Untraceable("a write to an argument that is read-only")
+
+    def _small(self, inputs: Sequence[Any]) -> bool:
+        limit = rec.eager_limit()
+        for x in inputs:
+            nd = rec.known(x) if type(x) is Array else x
+            if nd is None or nd.nbytes >= limit:
+                return False
+        return all(r.nbytes < limit for r in self.roots)
+
+    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
+        """Run the plan at once: all is known and small."""
+        values = self.blank.copy()
+        with LOCK:
+            runner = self._runner(current())
+            for at, x in zip(self.places, inputs, strict=True):
+                if at is not None:
+                    values[at] = meta(x) if type(x) is Array else x
+            for n, v in numbers.items():
+                if n in self.at:
+                    values[self.at[n]] = n.dtype.type(v)
+            runner.run(self.template.order, values)
+            made = []
+            for at, root, fixed, first in self.outs:
+                made.append(from_buffer(conform(values[at], root, first), fixed))
+        return made
+
+    def _runner(self, settings: Settings) -> Runner:
+        """The steps and kernels for one worker, planned once."""
+        way = (settings.fusion, settings.native)
+        if self.bound is None or self.bound[0] != way:
+            wanted = sorted({self.at[r] for r in self.roots})
+            plan = compiler.prepare(dict(self.at), wanted, settings)
+            if plan.bound is None:
+                plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
+            self.bound = (way, plan.bound)
+        return self.bound[1]
+
+    def _later(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
+        """Record the graph again, on these arguments."""
+        rec.turned([x for x in inputs if type(x) is Array])
+        leaves = [rec.as_node(x) for x in inputs]
+        trail = 0
+        for n in leaves:
+            trail |= n.trail
+        made = self.template.replay(leaves, {n: const(n.dtype.type(v)) for n, v in numbers.items()})
+        arrays = []
+        for r in self.results:
+            if isinstance(r, Made):
+                node = made[self.at[r.node]]
+                arrays.append(rec.record(node, r.fixed))
+                node.trail |= trail
+        for i, n in self.template.writes:
+            store(inputs[i], made[self.at[n]])
+        return arrays
+
+    def _fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
+        """The results, nested as the function gives them."""
+        left = iter(made)
+        flat = [
+            next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
+        ]
+        return unflatten(self.structure, iter(flat))
+
+
+def _cell_array(cell: Any) -> Array:
+    """A handle on the whole of a cell."""
+    x = object.__new__(Array)
+    x._cell, x._nd, x._gen, x._fixed = cell, None, 0, False
+    return x

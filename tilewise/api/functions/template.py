@@ -1,0 +1,219 @@
+"""Tracing a function of arrays. In: the function, what its arguments are. Out: a `Template`: its graph, to be replayed.
+
+The function runs once on stand-ins: pending arrays with a type and no value. Whoever asks for a value ends the trace.
+Arrays that the function refers to otherwise (its closure) are stand-ins as well while it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.tracer import PACKAGE
+from tilewise.array import force as forcing
+from tilewise.array.cell import LOCK, Cell
+from tilewise.array.handle import Array, from_node, meta, node_of
+from tilewise.config import config
+from tilewise.ir.node import Node, intern, known_leaf, numbered
+from tilewise.ir.order import Order, by_strides
+from tilewise.ops.join import copy
+
+
+class Spec(NamedTuple):
+    """The type of an argument; `fixed`: a number."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Order
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The value of a stand-in."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def spec_of(x: Any) -> Spec:
+    """What an Array or ndarray is."""
+    ours = type(x) is Array
+    nd = meta(x) if ours else x
+    order = None if nd.flags.c_contiguous else by_strides(nd.shape, nd.strides)
+    return Spec(nd.shape, nd.dtype, order, ours and x._fixed)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A result that is an argument itself."""
+
+    which: int
+
+
+@dataclass(frozen=True)
+class Made:
+    """A result that is computed: the node, and whether it is a number."""
+
+    node: Node
+    fixed: bool
+
+
+@dataclass(frozen=True)
+class Template:
+    """A function's graph. `inputs` are the leaves that stand for arguments, `writes` what becomes of some of them."""
+
+    inputs: tuple[Node, ...]
+    order: tuple[Node, ...]  # all nodes, inputs before users
+    result: Any  # nested as the function gave it: Given, Made, numbers
+    writes: tuple[tuple[int, Node], ...]
+
+    @functools.cached_property
+    def at(self) -> dict[Node, int]:
+        """The position of each node."""
+        return {n: i for i, n in enumerate(self.order)}
+
+    @functools.cached_property
+    def _made(self) -> list[tuple[int, Node, tuple[int, ...]]]:
+        """What is made again at each replay: position, node, positions of its inputs."""
+        rows = [(i, n) for i, n in enumerate(self.order) if n.value is None and n.inputs]
+        return [(i, n, tuple(self.at[x] for x in n.inputs)) for i, n in rows]
+
+    def replay(self, leaves: Sequence[Node], more: dict[Node, Node] | None = None) -> list[Node]:
+        """The same graph on other leaves: what each node became. `more` says what becomes of further leaves."""
+        made = list(self.order)
+        for old, new in (*zip(self.inputs, leaves, strict=True), *(more or {}).items()):
+            place = self.at.get(old)
+            if place is not None:
+                made[place] = new
+        for i, n, ins in self._made:
+            new = made[i] = intern(n.op, tuple([made[k] for k in ins]), n.shape, n.dtype, n.order)
+            if new.site is None:
+                new.site = n.site
+        return made
+
+
+def flatten(value: Any, leaves: list[Any]) -> Any:
+    """Nested tuples, lists and dicts as a structure; what is in them goes to `leaves`."""
+    t = type(value)
+    if t is tuple or t is list:
+        return (t, tuple(flatten(v, leaves) for v in value))
+    if t is dict:
+        return (dict, tuple(value), tuple(flatten(v, leaves) for v in value.values()))
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return (t, None, tuple(flatten(v, leaves) for v in value))
+    leaves.append(value)
+    return None
+
+
+def unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
+    """The nested value again."""
+    if structure is None:
+        return next(leaves)
+    if structure[0] is dict:
+        return {k: unflatten(s, leaves) for k, s in zip(structure[1], structure[2], strict=True)}
+    if len(structure) == 3:
+        return structure[0](*(unflatten(s, leaves) for s in structure[2]))
+    return structure[0](unflatten(s, leaves) for s in structure[1])
+
+
+def stand_in(spec: Spec) -> Array:
+    """A pending Array without a value."""
+    return from_node(known_leaf(Nothing(spec.shape, spec.dtype), spec.order), spec.fixed)
+
+
+@contextmanager
+def _hidden(arrays: Sequence[Array]) -> Iterator[list[Node]]:
+    """The arrays' cells are pending stand-ins inside."""
+    cells = {x._cell: None for x in arrays}
+    kept = [(c, {n: getattr(c, n) for n in ("buf", "node", "gen", "ghost", "leaf", "exports")}) for c in cells]
+    try:
+        leaves = []
+        for c in cells:
+            spec = spec_of(_whole(c))
+            leaves.append(known_leaf(Nothing(spec.shape, spec.dtype), spec.order))
+            c.node, c.buf = leaves[-1], None
+        yield leaves
+    finally:
+        for c, state in kept:
+            for name, value in state.items():
+                setattr(c, name, value)
+
+
+def _whole(cell: Cell) -> Any:
+    return cell.meta()
+
+
+def trace(f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = ()) -> Template:
+    """The template of `call(arguments)`, which calls f. Raises Untraceable."""
+    if not all(isinstance(d, int) for s in specs for d in s.shape):
+        raise Untraceable("arguments whose lengths masks decide")
+    with LOCK, _hidden(captured) as outer, _recording():
+        args = [stand_in(s) for s in specs]
+        cells = [*(a._cell for a in args), *dict.fromkeys(x._cell for x in captured)]
+        leaves = [a._cell.node for a in args] + outer
+        try:
+            given = call(args)
+        except forcing.ValueAsked as error:
+            raise Untraceable("a use of a value, not only of arrays,", _line(error)) from None
+        except Untraceable:
+            raise
+        except Exception as error:
+            raise Untraceable(f"what raises {type(error).__name__} ({error})", _line(error)) from None
+        found: list[Any] = []
+        structure = flatten(given, found)
+        results = [_result(r, args, cells) for r in found]
+        seen = [r._cell for r in found if type(r) is Array]
+        if len(set(seen)) < len(seen):
+            raise Untraceable("results that share memory")
+        writes = tuple((i, c.node) for i, c in enumerate(cells) if c.node is not leaves[i])
+        if any(n is None for _, n in writes):
+            raise Untraceable("a write that is done at once")
+        roots = [r.node for r in results if isinstance(r, Made)] + [n for _, n in writes if n is not None]
+        order = tuple(numbered(roots))
+        if any(not n.known for n in order):
+            raise Untraceable("lengths that masks decide")
+        return Template(tuple(leaves), order, (structure, tuple(results)), writes)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _recording() -> Iterator[None]:
+    token = forcing.tracing.set(True)
+    try:
+        with config(eager_bytes=0, flush=False, fallback="silent"):
+            yield
+    finally:
+        forcing.tracing.reset(token)
+
+
+def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
+    if type(r) is not Array:
+        if isinstance(r, np.ndarray):
+            raise Untraceable("a result that is an ndarray")
+        return r
+    for i, a in enumerate(args):
+        if r is a:
+            return Given(i)
+    if r._cell in cells:
+        raise Untraceable("a result that is a view of an argument")
+    node = node_of(r)
+    return Made(copy(node, node.order) if node.value is not None else node, r._fixed)
+
+
+def _line(error: BaseException) -> str:
+    """The user's line that an exception came from."""
+    at, where = error.__traceback__, ""
+    skipped = (PACKAGE, *[p for p in (np.__path__[0],)])
+    while at is not None:
+        code = at.tb_frame.f_code
+        if not code.co_filename.startswith(skipped) and at.tb_frame is not sys._getframe(0):
+            where = f"{code.co_filename}:{at.tb_lineno}"
+        at = at.tb_next
+    return where

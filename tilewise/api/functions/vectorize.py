@@ -1,0 +1,201 @@
+"""tw.vectorize: a function of numbers on all elements. In: the function. Out: NumPy's result and dtype, traced or not.
+
+NumPy calls the function with Python's numbers, and takes the dtype from one more call with the first element as a
+NumPy scalar. So a function is traced twice: on Python's kinds for the values, on dtypes for the dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.tape import Interval, Tape, limits, whole_limits
+from tilewise.api.functions.tell import name_of, tell
+from tilewise.api.functions.trace import Traced, key_of, own_key, traced
+from tilewise.api.functions.tracer import dtype_of
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import strict_errors
+from tilewise.array.handle import Array
+from tilewise.ir.node import Node
+from tilewise.ops.contract import LETTERS
+from tilewise.ops.create import full
+from tilewise.ops.elementwise import broadcast, cast
+from tilewise.ops.join import broadcast_view, copy
+from tilewise.ops.user import Opaque, opaque
+
+PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}  # what NumPy gives the function, by a dtype's kind
+ELEMENTS = frozenset("?bhilqBHILQefdFD")
+
+
+class vectorize(np.vectorize):
+    """A function of numbers, applied to all elements; NumPy's signature, results and dtypes.
+
+    The function is traced: called once with stand-ins for an element, and what it does to them becomes part of the
+    graph. It may use arithmetic, comparisons, `abs`, `min`, `max`, functions of `math`, NumPy's elementwise functions,
+    `np.where` and other such functions. What looks at a value (`if x > 0`) or at anything that may change is not
+    traced: NumPy then calls the function for every element, and a PerformanceWarning says why.
+
+    >>> import math
+    >>> import tilewise as tw
+    >>> @tw.vectorize
+    ... def damped(t, rate):
+    ...     return math.exp(-rate * t) * math.cos(t)
+    >>> damped(tw.arange(3.0), 0.5).round(3)
+    Array([ 1.   ,  0.328, -0.153])
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self, "pyfunc", None) is np._NoValue:  # used as a decorator with options
+            return super().__call__(*args, **kwargs)
+        f = self.pyfunc
+        arrays = [a if type(a) is Array else np.asarray(rec.unwrap(a)) for a in args]
+        try:
+            if kwargs or self.excluded or self.signature is not None or self.cache or not args:
+                raise Untraceable("options (keywords, excluded, signature or cache)", pure=False)
+            if strict_errors():
+                raise Untraceable("an np.errstate that raises around it", pure=False)
+            self._check(arrays)
+            return _traced(f, arrays, self.otypes)
+        except Untraceable as error:
+            why = error
+        return self._on_numpy(args, kwargs, arrays, why)  # not above: what it raises has nothing to do with the trace
+
+    def _check(self, arrays: Sequence[Any]) -> None:
+        if any(a.dtype.char not in ELEMENTS or not a.dtype.isnative for a in arrays):
+            raise Untraceable("arguments that are not numbers", pure=False)
+        if self.otypes is None and any(a.size == 0 for a in arrays):
+            raise Untraceable("no elements to tell the dtype", pure=False)
+        if self.otypes is not None and any(np.dtype(t).char not in ELEMENTS for t in self.otypes):
+            raise Untraceable("results that are not numbers", pure=False)
+
+    def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Untraceable) -> Any:
+        """NumPy calls the function: later and by tiles if it does nothing else, else now."""
+        tell("vectorize", self.pyfunc, error, args)
+        ours = [a for a in arrays if type(a) is Array]
+        if error.pure and not rec.small(ours):
+            dtype = self._found(arrays)
+            if dtype is not None:
+                return _recorded(self.pyfunc, arrays, dtype, own_key(self.pyfunc))
+        return rec.at_once(super().__call__, args, kwargs)
+
+    def _found(self, arrays: Sequence[Any]) -> np.dtype[Any] | None:
+        """The dtype of the one result, from the first element, as NumPy finds it; None if it is not one number."""
+        if self.otypes is not None:
+            return np.dtype(self.otypes[0]) if len(self.otypes) == 1 else None
+        made = self.pyfunc(*[first(a) for a in arrays])
+        dtype = np.asarray(made).dtype
+        return dtype if not isinstance(made, tuple) and dtype.char in ELEMENTS else None
+
+
+def first(a: Any) -> Any:
+    """The first element, as a NumPy scalar."""
+    return np.asarray(rec.unwrap(a)).flat[0]
+
+
+def _traced(f: Any, arrays: Sequence[Any], given: Any) -> Any:
+    """The results of a function that can be traced."""
+    key = key_of(f)
+    dtypes = tuple(a.dtype for a in arrays)
+    values = traced(f, [PYTHON[d.kind] for d in dtypes], key)
+    targets = _targets(f, arrays, dtypes, given, key, values)
+    tape = values.tape
+    if tape.asks and not tape.fits(whole_limits(dtypes), targets):
+        bounds = [_range(a) if i in tape.asks else None for i, a in enumerate(arrays)]
+        if not tape.fits(bounds, targets):
+            raise Untraceable("whole numbers that may leave 64 bits, or a division by zero")
+    return run(tape, arrays, targets)
+
+
+def _targets(
+    f: Any, arrays: Sequence[Any], dtypes: tuple[np.dtype[Any], ...], given: Any, key: Hashable, values: Traced
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the results: given, or what the first element's would be."""
+    tape = values.tape
+    if given is not None:
+        targets = tuple(np.dtype(t) for t in given)
+        if len(targets) != len(tape.results) or (tape.several and len(targets) == 1):
+            raise Untraceable("another number of results than of otypes", pure=False)
+    else:
+        kinds = traced(f, dtypes, key)
+        if kinds.sure:
+            targets = tuple(dtype_of(k) for k in kinds.kinds)
+        else:  # the type of the result depends on the value, as max(x, 0) does
+            made = f(*[first(a) for a in arrays])
+            targets = tuple(np.asarray(m).dtype for m in (made if isinstance(made, tuple) else (made,)))
+    for have, want in zip(tape.dtypes, targets, strict=True):
+        if want.char not in ELEMENTS or (have.kind == "c" != want.kind) or (want.kind == "b" != have.kind):
+            raise Untraceable(f"results of {have} that NumPy stores as {want}")
+        if have.kind == "f" and want.kind in "iu":  # NaN and what is too large would raise
+            raise Untraceable(f"results of {have} that NumPy stores as {want}")
+    return targets
+
+
+def _range(a: Any) -> Interval | None:
+    """The least and greatest element of an array of whole numbers."""
+    if a.dtype.kind == "b" or a.size == 0:
+        return limits(a.dtype) if a.dtype.itemsize < 8 else (0, 0)
+    return int(a.min()), int(a.max())
+
+
+def run(tape: Tape, arrays: Sequence[Any], targets: Sequence[np.dtype[Any]]) -> Any:
+    """A tape on arrays that broadcast together: at once if they are small, else recorded."""
+    ours = [a for a in arrays if type(a) is Array]
+    rec.turned(ours)
+    if rec.small(ours) and all(a.nbytes < rec.eager_limit() for a in arrays):
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        plain = [rec.unwrap(a) if type(a) is Array else a for a in arrays]
+        plain = [np.asarray(a) for a in plain]
+        found = [
+            np.broadcast_to(x, shape).astype(t, order="K", copy=np.shape(x) != shape or _same(x, plain))
+            for x, t in zip(tape.arrays(plain), targets, strict=True)
+        ]
+        made = [rec.wrap(x) for x in found]
+    else:
+        shapes = [a.shape for a in arrays]  # lengths that masks decide are asked for
+        shape = np.broadcast_shapes(*shapes)
+        nodes = [rec.as_node(a) for a in arrays]
+        made = []
+        for node, t in zip(tape.nodes(nodes), targets, strict=True):
+            made.append(rec.record(_whole(cast(node, t), nodes, broadcast([n.shape for n in nodes]))))
+    return tuple(made) if tape.several else made[0]
+
+
+def _same(x: Any, plain: Sequence[Any]) -> bool:
+    return any(np.may_share_memory(x, p) for p in plain)
+
+
+def _whole(node: Node, inputs: Sequence[Node], shape: Any) -> Node:
+    """A result of its own, in the shape of all arguments together."""
+    if not node.shape and shape:
+        return full(shape, node)
+    if node.shape != shape:
+        return copy(broadcast_view(node, shape), None)
+    return copy(node, node.order) if any(node is i for i in inputs) and shape else node
+
+
+@dataclass(frozen=True)
+class Elements:
+    """NumPy's vectorize of a function, on a block."""
+
+    f: Any
+    dtype: np.dtype[Any]
+
+    def __call__(self, *blocks: Any) -> Any:
+        shape = np.broadcast_shapes(*(b.shape for b in blocks))
+        if 0 in shape:
+            return np.empty(shape, self.dtype)
+        return np.ascontiguousarray(np.vectorize(self.f, otypes=[self.dtype.char])(*blocks)).reshape(shape)
+
+
+def _recorded(f: Any, arrays: Sequence[Any], dtype: np.dtype[Any], key: Hashable) -> Array:
+    """A pending result that NumPy computes element by element."""
+    nodes = tuple(rec.as_node(a) for a in arrays)
+    shape = broadcast([n.shape for n in nodes])
+    out = LETTERS[: len(shape)]
+    letters = ",".join(out[len(shape) - n.ndim :] for n in nodes) + "->" + out
+    op = Opaque(Elements(f, dtype), ("elements", key, dtype.str), letters, None, name_of(f))
+    return rec.record(opaque(op, nodes, shape, dtype))
