@@ -116,9 +116,9 @@ def dive(
 ) -> int:
     """Go through the assignments, the cheapest values of each variable first (nodes and half-edges as in sweeps.py).
 
-    `future` has what each value costs beside those that are chosen, `low` the least of that per variable, which `saved`
-    keeps for the way back. `limited[v]` to `limited[v + 1]` are the limits of a variable. `found` gets the values, their
-    cost, and the number of entries that were looked at.
+    `future` has what each value costs beside those that are chosen, `low` the least of that per variable, which
+    `saved` keeps for the way back. `limited[v]` to `limited[v + 1]` are the limits of a variable. `found` gets the
+    values, their cost, and the number of entries that were looked at.
     """
     looked = 0
     d = 0
@@ -143,16 +143,11 @@ def dive(
         least = 4611686018427387904
         looked += size[v]
         for a in range(0, size[v]):
-            cost = future[at[v] + a]
+            after = last[d] if a > begin else last[d] + 1  # Dearer values are next, of equal ones the later.
+            cost = future[at[v] + a] if future[at[v] + a] >= after else 4611686018427387904
             if cost < least:
-                if cost > last[d]:
-                    chosen = a
-                    least = cost
-                else:
-                    if cost == last[d]:
-                        if a > begin:
-                            chosen = a
-                            least = cost
+                chosen = a
+                least = cost
         bound = reached[d] - low[v] + least
         bound = goal if looked >= most else bound
         if bound >= goal:
