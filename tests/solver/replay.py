@@ -20,7 +20,6 @@ from tilewise.solver.place import Placer
 
 
 @lru_cache(maxsize=1 << 16)
-
 def exchange_cost(e: Exchange, itemsize: int, tariff: Tariff) -> int:
     """One exchange, from the pieces that cross."""
     taken = [0] * e.mesh.workers
