@@ -32,6 +32,7 @@ from tilewise.cost.model import FIXED, Machine
 from tilewise.layout import Mesh, describe, even_shard
 from tilewise.solver.baselines import MOST, brute_force, greedy
 from tilewise.solver.budget import within
+from tilewise.solver.calm import calm
 from tilewise.solver.check import CertificateError, check
 from tilewise.solver.model import Model
 from tilewise.solver.problem import INF, Infeasible, Problem, cost_of
@@ -180,6 +181,7 @@ def _budget(case: Case, nodes: Recorded) -> int | None:
     return tight(model(nodes, case.mesh, case.machine, limited=True), case.budget)
 
 
+@calm()  # as where plans are made (solver/choose.py)
 def _solve(row: Row, outcome: Outcome, case: Case, nodes: Recorded, budget: int | None) -> Solved | None:
     """One case, timed; None if nothing fits its budget."""
     wall, own = time.perf_counter(), time.process_time()

@@ -11,7 +11,7 @@ from benchmarks.tilings.programs import random_loop, random_program
 from tests.solver.problems import problem_of, random_problem
 from tilewise.cost.model import FIXED
 from tilewise.layout import Mesh
-from tilewise.solver import eliminate, tables
+from tilewise.solver import dive, eliminate, tables
 from tilewise.solver import model as tiling
 from tilewise.solver.baselines import brute_force, greedy
 from tilewise.solver.dual import Dual
@@ -35,7 +35,9 @@ def test_native_code_is_the_python_code(monkeypatch: pytest.MonkeyPatch) -> None
         problem = random_problem(1, variables=8, density=0.8, lowest=-5)
         dual = Dual([table * 64 for table in problem.unary], {e: t * 64 for e, t in problem.pairs.items()})
         dual.sweep(3)
-        return dual.bound(), dual.round().tolist(), np.concatenate(dual.slack()).tolist(), dual.tables.tolist()
+        found = dive.search(dual, random_problem(1, variables=8, limits=2).limits, 0, 1 << 40, 64, 1 << 20)
+        numbers = dual.bound(), dual.round().tolist(), np.concatenate(dual.slack()).tolist(), dual.tables.tolist()
+        return *numbers, found
 
     compiled = run()
 
@@ -135,6 +137,28 @@ def test_frontier(seed: int, width: int) -> None:
         assert fits(problem, found.values) and cost_of(problem, found.values) == found.cost
     if width > 3:
         assert found.bound == found.cost == best
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("most", [50, 1 << 20])
+def test_dives(seed: int, most: int) -> None:
+    """The best assignment, or one that fits if there is no time for more; nothing at the goal or above."""
+    problem = random_problem(seed, density=0.6, limits=2, lowest=-5)
+    try:
+        best = cost_of(problem, brute_force(problem))
+    except Infeasible:
+        best = 1 << 40
+    dual = Dual([table * 64 for table in problem.unary], {e: t * 64 for e, t in problem.pairs.items()})
+    dual.sweep(3)
+    found = dive.search(dual, problem.limits, 640, 1 << 40, 64, most)
+    if found.values is not None:
+        assert fits(problem, found.values) and cost_of(problem, found.values) * 64 + 640 == found.cost
+    if found.order is not None:
+        assert sorted(found.order) == list(range(len(problem.unary)))
+        assert found.cost == min(best * 64 + 640, 1 << 40)
+        again = dive.search(dual, problem.limits, 640, found.cost, 64, most)
+        assert again.values is None
+    assert most == 50 or found.order is not None
 
 
 @pytest.mark.parametrize("seed", SEEDS)

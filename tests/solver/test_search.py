@@ -36,8 +36,9 @@ def verified(problem: Problem, seconds: float | None = None) -> Solution:
 # How far each way of solving may go: with all of them allowed, small problems never leave the first.
 WAYS = {
     "elimination": {},
-    "kernel": {"DIRECT": -1.0, "DIRECT_IN_ALL": -1.0},
+    "kernel": {"DIRECT": -1.0, "DIRECT_IN_ALL": -1.0, "ENTRIES": 1},
     "bounds": {"DIRECT": -1.0, "DIRECT_IN_ALL": -1.0, "NARROW": -1.0, "IN_ALL": -1.0},
+    "frontier": {"DIRECT": -1.0, "DIRECT_IN_ALL": -1.0, "NARROW": -1.0, "IN_ALL": -1.0, "ENTRIES": 1},
     "branch": {"DIRECT": -1.0, "DIRECT_IN_ALL": -1.0, "NARROW": -1.0, "IN_ALL": -1.0, "WIDE": -1.0, "FEW": -1},
 }
 
@@ -72,7 +73,9 @@ def test_the_ways_are_taken(way: str) -> None:
     met = set()
     for seed in range(20):
         met |= kinds(solve(random_problem(seed, density=0.9)).proof.steps)
-    assert {"elimination": Order, "kernel": Order, "bounds": Frontier, "branch": Branch}[way] in met
+    assert {"elimination": Order, "kernel": Order, "bounds": Frontier, "frontier": Frontier, "branch": Branch}[
+        way
+    ] in met
 
 
 @pytest.mark.parametrize("mesh", [Mesh(8), Mesh(8, 1, 4)], ids=str)
@@ -121,9 +124,8 @@ def test_equal_steps_are_done_once() -> None:
 def test_the_gap_is_honest_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in WAYS["branch"].items():
         monkeypatch.setattr(search if name.startswith("DIRECT") else branch, name, value)
-    monkeypatch.setattr(branch, "CHUNK", 1)
-    monkeypatch.setattr(branch, "STALL", 1.0)
-    monkeypatch.setattr(branch, "ROOT_STALL", 1.0)
+    for name in ("AT_ROOT", "WITHIN"):
+        monkeypatch.setattr(branch, name, branch.Pace(1, 1.0))
     open_gaps = 0
     for seed in range(10):
         problem = random_problem(seed, variables=9, values=4, density=0.9)

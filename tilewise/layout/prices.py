@@ -65,7 +65,10 @@ class Prices:
 
     def find(self, layout: Layout) -> int | None:
         """The row of a layout; None if it is not a usual one."""
-        return self.index.get(layout if reduction(layout) is None else _anyhow(layout))
+        found = self.index.get(layout)
+        if found is None and reduction(layout) is not None:
+            found = self.index.get(_anyhow(layout))
+        return found
 
     def chain(self, i: int, j: int) -> tuple[Layout, ...]:
         """The layouts after i on the way to j."""

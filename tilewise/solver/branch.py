@@ -7,12 +7,13 @@ part of anything better than the best known go; if many did, it starts again, el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from tilewise.solver import certificate
+from tilewise.solver import certificate, dive
 from tilewise.solver.certificate import Branch, Order, Step
 from tilewise.solver.dual import Dual
 from tilewise.solver.eliminate import Elimination
@@ -24,14 +25,24 @@ from tilewise.solver.problem import Limit
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
 IN_ALL = 22.5  # log2 of entries: tables of so many together are made however large they are (some 12 ms)
 WIDE = 20.0  # the same where the alternative is to branch
-CHUNK = 20  # rounds of message passing between two looks at the bound
-STALL = 0.01  # of the gap: a chunk that closes less is the last one of a node
-ROOT_STALL = 0.002  # the same at the root, where more rounds pay
-FEW = 40  # variables: for more, the frontier search is not tried
-BEAM = 64  # states of the frontier search: enough for a good plan
+FEW = 40  # variables: for more, partial assignments are not gone through
+ENTRIES = 1 << 22  # of tables that a dive may look at (some 4 ms)
 WIDTH = 1 << 14  # states: with more, branching is cheaper
 DEEPEST = 150  # choices in a row, within what Python may nest; what is deeper stays open
 MANY = 0.05  # of all values: so many must go for another round at the same node
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long messages are passed: rounds between two looks at the bound; the last are those that close less of it."""
+
+    rounds: int
+    stall: float  # of the gap
+
+
+FIRST = Pace(5, 0.1)
+AT_ROOT = Pace(20, 0.002)  # where more rounds pay
+WITHIN = Pace(20, 0.01)
 
 Proof = tuple[list[Step], int]  # steps, and the bound that they show
 
@@ -76,34 +87,49 @@ class Search:
 
     def explore(self, kernel: Kernel, depth: int = 0) -> Proof:
         """A proof for a kernel, and the best assignment on the way."""
-        stall = STALL if depth else ROOT_STALL
         self.nodes += 1
+        first = depth == 0 and len(kernel.unary) <= FEW  # A bound and a dive are cheaper than making it smaller.
         while True:
-            if not self.reduce(kernel):
-                return kernel.steps, self.enough()
-            proof = self.finish(kernel, NARROW)
-            if proof is not None:
-                return proof
+            if not first:
+                if not self.reduce(kernel):
+                    return kernel.steps, self.enough()
+                proof = self.finish(kernel, NARROW)
+                if proof is not None:
+                    return proof
             names, unary, pairs = kernel.flat()
             dual = Dual(unary, pairs)
-            bound = self._bound(kernel, names, dual, stall)
-            kernel.move(names, dual.unaries(), dict(zip(dual.edges, dual.matrices(), strict=True)))
+            pace = FIRST if first else AT_ROOT if depth == 0 else WITHIN
+            bound = self._bound(kernel, names, dual, pace)
+            moves = dual.moves(names)
             if bound >= self.enough() or self.late():
-                return kernel.steps, bound
-            if len(names) <= self.few():
-                self.frontier(kernel, BEAM)
+                return [*kernel.steps, *moves], bound
+            if len(names) <= FEW:
+                order = self.dive(kernel, names, dual)
+                if order is not None:
+                    return [*kernel.steps, *moves, certificate.Frontier(order)], self.enough()
+            kernel.move(moves, dict(zip(names, dual.unaries(), strict=True)), dual.matrices())
+            if len(names) > FEW:
+                self.first_plan(kernel)
             gap = self.enough() - bound
             over = {v: np.flatnonzero(s >= gap).tolist() for v, s in zip(names, dual.slack(), strict=True)}
             if not kernel.over({v: places for v, places in over.items() if places}):
                 return kernel.steps, self.enough()
-            if sum(map(len, over.values())) < MANY * len(dual.unary):
+            if not first and sum(map(len, over.values())) < MANY * len(dual.unary):
                 proof = self.last(kernel, bound, depth)
                 if proof is not None:
                     return proof
+            first = False
 
-    def few(self) -> int:
-        """Up to how many variables a good plan is looked for by the frontier search."""
-        return FEW
+    def dive(self, kernel: Kernel, names: list[int], dual: Dual) -> list[int] | None:
+        """Search depth first for something better. The order, if nothing better than the best is left."""
+        limits = self.standing(kernel, names)
+        found = dive.search(dual, limits, kernel.constant, self.enough(), self.unit, ENTRIES)
+        if found.values is not None:
+            self.offer(found.cost, partial(extended, kernel, names, found.values))
+        return None if found.order is None else [names[v] for v in found.order]
+
+    def first_plan(self, kernel: Kernel) -> None:
+        """Look for a good plan where rounding may not have found one."""
 
     def reduce(self, kernel: Kernel) -> bool:
         """Make a kernel smaller. Whether any assignment is left."""
@@ -121,12 +147,12 @@ class Search:
         self.offer(cost, lambda: extended(kernel, names, done.values()))
         return [*kernel.steps, Order([names[v] for v in order])], cost
 
-    def _bound(self, kernel: Kernel, names: list[int], dual: Dual, stall: float) -> int:
+    def _bound(self, kernel: Kernel, names: list[int], dual: Dual, pace: Pace) -> int:
         """Message passing until the gap is closed, or hardly gets smaller."""
         bound = dual.bound() + kernel.constant
         known, settle = self.cost, None
         while True:
-            dual.sweep(CHUNK)
+            dual.sweep(pace.rounds)
             values = dual.round()
             offered = self.offer_soon(
                 dual.cost(values) + kernel.constant, partial(extended, kernel, names, values.tolist())
@@ -134,7 +160,7 @@ class Search:
             known, settle = (self.cost, offered) if self.cost != known else (known, settle)
             before, bound = bound, dual.bound() + kernel.constant
             gap = self.enough() - bound
-            if gap <= 0 or bound - before <= stall * gap or self.late():
+            if gap <= 0 or bound - before <= pace.stall * gap or self.late():
                 if settle is not None:
                     settle()
                 return bound

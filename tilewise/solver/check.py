@@ -196,31 +196,33 @@ class _State:
         last = {v: max([place[v], *(place[w] for w in self.near[v])]) for v in variables}
         chosen: dict[int, Any] = {}  # the partial assignments, as columns: places of values
         used: dict[int, Any] = {}  # and what they use of each limit
+        ahead = {v: (self.unary[v] - self.unary[v].min())[None] for v in variables}  # and what they make values cost
         cost = np.full(1, self.bound(), dtype=np.int64)
         for at, v in enumerate(variables):
-            total = cost[:, None] + (self.unary[v] - self.unary[v].min())
-            for w, table in self.near[v].items():
-                if place[w] < at:
-                    total = total + (table.T[chosen[w]] - table.min())
-            stands = total < self.goal
+            total = cost[:, None] + ahead.pop(v)
+            later = sum((here.min(axis=1) for here in ahead.values()), np.zeros(len(cost), np.int64))
+            stands = total + later[:, None] < self.goal
             grown = {}
             for k, limit in enumerate(self.limits):
                 if v in limit.use:
-                    later = [limit.use[w][self.left[w]] for w in limit.use if place[w] > at]
+                    rest = [limit.use[w][self.left[w]] for w in limit.use if place[w] > at]
                     here = used.get(k, np.zeros(len(cost), np.int64))[:, None] + limit.use[v][self.left[v]]
-                    stands &= here <= limit.budget - sum(int(use.min()) for use in later)
-                    grown[k] = np.maximum(
-                        here, limit.budget - sum(int(use.max()) for use in later)
-                    )  # Less is the same.
+                    stands &= here <= limit.budget - sum(int(use.min()) for use in rest)
+                    grown[k] = np.maximum(here, limit.budget - sum(int(use.max()) for use in rest))  # Less is the same.
             states, chosen[v] = np.nonzero(stands)
             if not len(states):
                 return
             used = {k: column[states] for k, column in used.items()} | {k: here[stands] for k, here in grown.items()}
+            picked = chosen[v]
             chosen = {w: c if w == v else c[states] for w, c in chosen.items() if last[w] > at}
             first = _cheapest([*chosen.values(), *used.values()], total[stands])
             chosen = {w: column[first] for w, column in chosen.items()}
             used = {k: column[first] for k, column in used.items()}
-            cost = total[stands][first]
+            cost, states, picked = total[stands][first], states[first], picked[first]
+            ahead = {w: here if len(here) == 1 else here[states] for w, here in ahead.items()}
+            for w, table in self.near[v].items():
+                if w in ahead:
+                    ahead[w] = ahead[w] + (table - table.min())[picked]
         _require(bool((cost >= self.goal).all()), "an assignment may be below the bound")
 
 

@@ -15,6 +15,7 @@ from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, reduction
 from tilewise.ops.rules import rules
 from tilewise.solver.budget import within
+from tilewise.solver.calm import calm
 from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
 from tilewise.solver.holding import Held
 from tilewise.solver.model import Model, kind_of, model_of, settle, small_bytes
@@ -24,6 +25,7 @@ from tilewise.solver.search import solve
 SECONDS = 10.0  # after which the best plan so far is taken, with the gap that is proved
 
 
+@calm()
 def choose(
     nodes: Sequence[Node],
     wanted: Sequence[int],

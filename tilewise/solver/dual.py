@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tilewise.solver.certificate import Move
 from tilewise.solver.problem import Ints
 from tilewise.solver.sweeps import bound, settle, slack, sweep
 
@@ -32,6 +33,7 @@ class Dual:
         self.start = _starts(self.size[ends[:, 0]] * self.size[ends[:, 1]])
         self.unary: Ints = np.concatenate(unary)
         self.tables: Ints = np.concatenate([pairs[edge].ravel() for edge in self.edges] or [self.at[:0]])
+        self._before = self.tables.copy()
         forward = self._halves(ends[:, 0], ends[:, 1], down=True)
         backward = self._halves(ends[:, 1], ends[:, 0], down=False)
         both = [np.concatenate(pair) for pair in zip(forward, backward, strict=True)]
@@ -40,7 +42,7 @@ class Dual:
         ahead, behind = self._sorted(forward), self._sorted(backward)
         behind[0] += len(self.edges)  # Its half-edges follow those of the other run.
         self._directed = [np.concatenate(pair) for pair in zip(ahead, behind, strict=True)]
-        self._both = self._sorted(both)
+        self.half_edges = self._sorted(both)
         self._part = np.empty(int(self.size.max(initial=0)), dtype=np.int64)
 
     def _halves(self, near: Ints, far: Ints, down: bool) -> list[Ints]:
@@ -65,7 +67,7 @@ class Dual:
     def round(self) -> Ints:
         """An assignment: best values one after another, then improved one by one."""
         values = np.zeros(len(self.size), dtype=np.int64)
-        common = (self.size, self.at, *self._both, self.unary, self.tables, values)
+        common = (self.size, self.at, *self.half_edges, self.unary, self.tables, values)
         settle(len(self.size), 1, *common)
         for _ in range(SETTLE):
             if not settle(len(self.size), 0, *common):
@@ -80,7 +82,7 @@ class Dual:
     def slack(self) -> list[Ints]:
         """For each node and value, how far above the bound every assignment with it lies, at least."""
         excess = np.zeros_like(self.unary)
-        slack(len(self.size), self.size, self.at, *self._both, self.unary, self.tables, excess)
+        slack(len(self.size), self.size, self.at, *self.half_edges, self.unary, self.tables, excess)
         return self._per_node(excess)
 
     def unaries(self) -> list[Ints]:
@@ -94,4 +96,18 @@ class Dual:
         starts, sizes = self.start.tolist(), self.size.tolist()
         return [
             self.tables[starts[e] : starts[e + 1]].reshape(sizes[i], sizes[j]) for e, (i, j) in enumerate(self.edges)
+        ]
+
+    def moves(self, names: Sequence[int]) -> list[Move]:
+        """What went from each table to its variables, by the names of these."""
+        moved = self._before - self.tables
+        starts, sizes = self.start.tolist(), self.size.tolist()
+        return [
+            Move(
+                names[i],
+                names[j],
+                moved[starts[e] : starts[e + 1] : sizes[j]] - moved[starts[e]],
+                moved[starts[e] : starts[e] + sizes[j]],
+            )
+            for e, (i, j) in enumerate(self.edges)
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations, product
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -99,11 +99,13 @@ class Kind:
             out[np.array(a)[:, None], b] = found
         done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
         for m, y in enumerate(targets):
-            stays = isinstance(y, Partial)  # Nothing becomes partial on all workers.
-            if stays:
-                out[:, m] = [0 if x == y else INF for x in sources]
+            if reduction(y) is not None:  # Few can become partial, and nothing on all workers.
+                stays = isinstance(y, Partial)
+                for k, x in enumerate(sources):
+                    out[k, m] = 0 if x == y else INF if stays or not _keeps(x, y) else self.cost(x, y)
+                continue
             for k, x in enumerate(sources):
-                if not stays and (k not in done_rows or m not in done_columns):
+                if k not in done_rows or m not in done_columns:
                     out[k, m] = self.cost(x, y)
         return out
 
@@ -136,15 +138,26 @@ def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
     n = len(layouts)
     free = (between == 0) & ~np.eye(n, dtype=bool)
     same = free & free.T  # each gives the other: one of them will do
-    first = [i for i in range(n) if not same[i, :i].any()]
-    give = free.tolist()
-    out: list[tuple[int, ...]] = []
-    for size in range(1, min(most, MAX_HELD, len(first)) + 1):
-        more = [c for c in combinations(first, size) if not any(give[a][b] for a in c for b in c)]
-        if size > 2 and len(out) + len(more) > MAX_SETS:
-            break
-        out.extend(more)
+    first = np.flatnonzero(~np.tril(same).any(axis=1))
+    apart = np.triu(~(free | free.T), 1)[np.ix_(first, first)]
+    out: list[tuple[int, ...]] = [(i,) for i in first.tolist()]
+    if most > 1:
+        out.extend(zip(*(first[at].tolist() for at in np.nonzero(apart)), strict=True))
+    if most > 2:
+        three = apart[:, :, None] & apart[:, None, :] & apart[None]
+        if len(out) + np.count_nonzero(three) <= MAX_SETS:
+            out.extend(zip(*(first[at].tolist() for at in np.nonzero(three)), strict=True))
     return tuple(out)
+
+
+def direct(between: Ints) -> bool:
+    """Whether no way through a layout is cheaper than the straight one.
+
+    Of two uses of a value each then takes its own way from where the value is made, or the second goes on from the
+    first: holding one layout does as well as two.
+    """
+    through = between[:, :, None] + between[None]
+    return bool((through.min(axis=1) >= between).all())
 
 
 def widened(wanted: Sequence[Layout]) -> dict[Layout, Layout]:

@@ -116,20 +116,15 @@ class Kernel:
         self.wake(v)
         return True
 
-    def move(self, names: Sequence[int], unary: Sequence[Ints], tables: Mapping[tuple[int, int], Ints]) -> None:
+    def move(self, moves: Sequence[Move], unary: Mapping[int, Ints], tables: Sequence[Ints]) -> None:
         """Take over costs that were moved between the tables of `flat()`.
 
         That changes neither what is dominated nor which tables are sums, so nothing needs to be looked at again.
         """
-        for v, table in zip(names, unary, strict=True):
-            self.unary[v] = table
+        self.steps.extend(moves)
+        self.unary.update(unary)
         self.tables = Tables(share=False)
-        for (i, j), table in tables.items():
-            v, w = names[i], names[j]
-            moved = self.near[v][w] - table
-            columns = moved[0]
-            rows = moved[:, 0] - columns[0]
-            self.steps.append(Move(v, w, rows, columns))
+        for (v, w, *_), table in zip(moves, tables, strict=True):
             self._put(v, w, table)
 
     def over(self, gone: Mapping[int, Sequence[int]]) -> bool:

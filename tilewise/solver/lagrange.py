@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.solver.certificate import Move, Step
+from tilewise.solver.certificate import Step
 from tilewise.solver.dual import Dual
 from tilewise.solver.problem import Ints, Limit
 
@@ -40,7 +40,6 @@ def price(
 ) -> Priced:
     """Raise and lower prices for a while. `cost` is that of an assignment that fits."""
     dual = Dual(unary, pairs)
-    before = dict(zip(dual.edges, [table.copy() for table in dual.matrices()], strict=True))
     limits = [limit if limit.use else Limit(limit.budget, {0: np.zeros_like(unary[0])}) for limit in limits]
     charges = [_Charge(dual, limit) for limit in limits]
     budgets = [limit.budget for limit in limits]
@@ -71,7 +70,7 @@ def price(
                 charge.add(raised - prices[k])
                 prices[k] = raised
     dual.tables[:] = best[2]
-    return Priced(best[1], best[0], tuple(_moves(dual, before)), values)
+    return Priced(best[1], best[0], tuple(dual.moves(range(len(unary)))), values)
 
 
 class _Charge:
@@ -93,12 +92,3 @@ class _Charge:
 
     def add(self, amount: int) -> None:
         self._costs[self._places] += amount * self._use
-
-
-def _moves(dual: Dual, before: Mapping[tuple[int, int], Ints]) -> list[Step]:
-    found: list[Step] = []
-    for (i, j), table in zip(dual.edges, dual.matrices(), strict=True):
-        moved = before[i, j] - table
-        if moved.any():
-            found.append(Move(i, j, moved[:, 0] - moved[0, 0], moved[0]))
-    return found

@@ -15,6 +15,7 @@ from tilewise.solver.branch import Proof, Search
 from tilewise.solver.kernelise import Kernel
 from tilewise.solver.problem import Limit
 
+BEAM = 64  # states of the frontier search: enough for a good plan
 MOST = 2_000  # variables: at the root, a first plan is looked for in problems up to here
 
 
@@ -55,8 +56,9 @@ class LimitedSearch(Search):
         self.offer(cost, values)  # Whether they fit must be known at once.
         return lambda: None
 
-    def few(self) -> int:
-        return MOST if self.nodes == 1 else super().few()  # Message passing alone hardly finds plans that fit.
+    def first_plan(self, kernel: Kernel) -> None:
+        if self.nodes == 1 and len(kernel.unary) <= MOST:  # Message passing alone hardly finds plans that fit.
+            self.frontier(kernel, BEAM)
 
     def reduce(self, kernel: Kernel) -> bool:
         while True:

@@ -155,6 +155,10 @@ class _Writer(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         return self.b.load(self.place(node))
 
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        assert isinstance(node.op, ast.USub)
+        return self.b.neg(self.visit(node.operand))
+
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         return self.arithmetic(node.op, self.visit(node.left), self.visit(node.right))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.cost.model import Machine, work_cost
 from tilewise.ir.node import Node
+from tilewise.ir.scalar import EXPENSIVE, LAWS
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, even_shard, reduction, shards
 from tilewise.ops.elementwise import Map
 from tilewise.ops.move import Pin
@@ -25,6 +26,7 @@ from tilewise.solver.holding import (
     MAX_HELD,
     Held,
     Kind,
+    direct,
     needless,
     one_kind,
     reach_costs,
@@ -99,6 +101,7 @@ class Model:
         return kind_of(self.graph.items[item].node, self.mesh, self.machine)
 
 
+_worlds: dict[tuple[Mesh, Machine], int] = {}  # numbers, which are looked up faster
 _choices: dict[object, Choices] = {}
 _holdings: dict[object, Holding] = {}
 _tables: dict[object, Ints] = {}
@@ -130,6 +133,7 @@ class _Builder:
         self.graph = graph
         self.mesh = mesh
         self.machine = machine
+        self.world = _worlds.setdefault((mesh, machine), len(_worlds))
         self.wanted = hidden(wanted)
         self.sources = dict(zip((i for i, x in enumerate(graph.items) if x.given), sources, strict=True))
         tariff = machine.tariff
@@ -146,7 +150,8 @@ class _Builder:
             if not item.given and not item.constant:
                 self.choices[i] = self._choices(i)
                 self.rule_at[i] = self._variable(self.choices[i].work)
-            if not item.constant and len(item.users) + (i in self.wanted) >= 2:
+            least = 1 if item.given and i in self.wanted else 2  # An input that is a result is left somewhere, too.
+            if not item.constant and len(item.users) + (i in self.wanted) >= least:
                 self.held_at[i] = self._variable(NOTHING)  # in order of the program, which the search goes along
         for i, item in enumerate(self.graph.items):
             if not item.constant:
@@ -174,17 +179,25 @@ class _Builder:
     def _choices(self, i: int) -> Choices:
         item = self.graph.items[i]
         n = item.node
-        have = tuple(self._notable(use) for use in item.uses)
-        fused = isinstance(n.op, Map) and tuple(isinstance(x.op, Map) for x in n.inputs)
-        types = tuple((x.shape, x.dtype) for x in n.inputs)
-        key = (n.op, n.shape, n.dtype, types, have, fused, self.mesh, self.machine)
+        have = tuple([self._notable(use) for use in item.uses])
+        types = tuple([(x.shape, x.dtype) for x in n.inputs])
+        key = (_kin(n, have), n.shape, n.dtype, types, have, self.world)
         found = _choices.get(key)
         if found is None:
             rows = tuple(rules(n, have, self.mesh))
             work = np.array([work_cost(n, r, self.mesh, self.machine) for r in rows], dtype=np.int64)
-            outs = {x: k for k, x in enumerate(dict.fromkeys(r.out for r in rows))}
-            out_at = np.array([outs[r.out] for r in rows], dtype=np.intp)
-            found = _choices[key] = Choices(rows, work, tuple(outs), out_at, notable(tuple(outs), self.kinds[i]))
+            same = (
+                rows,
+                work.tobytes(),
+                self.kinds[i],
+            )  # Other operators with equal rules share what follows from them.
+            found = _choices.get(same)
+            if found is None:
+                outs = {x: k for k, x in enumerate(dict.fromkeys([r.out for r in rows]))}
+                out_at = np.array([outs[r.out] for r in rows], dtype=np.intp)
+                found = Choices(rows, work, tuple(outs), out_at, notable(tuple(outs), self.kinds[i]))
+                _choices[same] = found
+            _choices[key] = found
         return found
 
     def _notable(self, use: Use) -> Held:
@@ -208,7 +221,7 @@ class _Builder:
             self._hold(i, users)
         elif users:
             self._direct(i, *users[0])
-        elif wanted and not item.given:
+        elif wanted:
             mine = self.choices[i]
             key = (mine, self.wanted[i], self.kinds[i])
             ends = _tables.get(key)
@@ -298,6 +311,19 @@ class _Builder:
         self.pairs[i, j] = table if known is None else known + table
 
 
+def _kin(n: Node, have: tuple[Held, ...]) -> object:
+    """What of an operator its rules and its work depend on: of an elementwise one, hardly anything."""
+    if not isinstance(n.op, Map):
+        return n.op
+    name = n.op.fn.name
+    laws = LAWS.get(name)
+    if laws is not None:
+        partial = {reduction(x) for row in have for x in row}
+        laws = partial and {over: how for over, how in laws.items() if over in partial}
+    fused = tuple([isinstance(x.op, Map) for x in n.inputs])
+    return name in EXPENSIVE, tuple(laws.items()) if laws else (), fused
+
+
 def _transposed(table: Ints) -> Ints:
     key = (id(table), "transposed")
     found = _transposes.get(key)
@@ -330,31 +356,37 @@ def _holding(
     limited: bool,
 ) -> Holding:
     """The sets worth weighing for a value. `hidden` is None for what is no result."""
-    ends = [settle(x, kind, small, hidden)[1] for x in outs] if hidden is not None else []
+    settled: dict[Layout, tuple[int, Layout]] = {}
+    if hidden is not None:
+        settled = {x: settle(x, kind, small, hidden) for x in outs}
     wide = widened(asked)
     asked_for = tuple(dict.fromkeys(wide.values()))
-    layouts = tuple(dict.fromkeys(x for x in (*asked_for, *outs, *ends) if not isinstance(x, OnDriver)))
+    ends = [end for _, end in settled.values()]
+    layouts = tuple(dict.fromkeys([x for x in (*asked_for, *outs, *ends) if not isinstance(x, OnDriver)]))
+    at = {x: k for k, x in enumerate(layouts)}
     between = kind.matrix(layouts, layouts)
-    sets = sets_of(layouts, between, min(uses, MAX_HELD))
-    cost = spread_costs(_given(outs, made, layouts, kind), between, sets)
+    given = between[[at[x] for x in outs]] if made else kind.matrix(outs, layouts).min(axis=0, keepdims=True)
+    alone = made and uses <= 2 and not limited and direct(between)
+    sets = sets_of(layouts, between, 1 if alone else min(uses, MAX_HELD))
+    cost = spread_costs(given, between, sets)
     reach = reach_costs(between, sets)
     left = None
     takes = [reach[:, : len(asked_for)]]
     if hidden is not None:
-        leaving = np.array([settle(x, kind, small, hidden)[0] for x in layouts], dtype=np.int64)
-        left = reach_costs(leaving[:, None], sets)[:, 0]
+        leaving = [(settled.get(x) or settle(x, kind, small, hidden))[0] for x in layouts]
+        left = reach_costs(np.array(leaving, dtype=np.int64)[:, None], sets)[:, 0]
         takes.append(left[:, None])
     taken = np.concatenate(takes, axis=1)
     each = [kind.bytes_of(x) if limited else 0 for x in layouts]
-    weight = np.array([sum(each[x] for x in s) for s in sets], dtype=np.int64)  # A heavier set replaces no lighter one.
+    weight = np.array([sum([each[x] for x in s]) for s in sets], dtype=np.int64)  # None replaces a lighter set.
     many = uses == MAX_USES or not kind.mesh.grid  # in a line there are few sets anyway
     worth = np.delete(np.arange(len(sets)), [] if many else needless(cost, taken, weight, sets, uses))
     keep = worth[undominated(np.concatenate([cost.T, taken, weight[:, None]], axis=1)[worth])]
     return Holding(
-        tuple(tuple(layouts[x] for x in sets[k]) for k in keep.tolist()),
+        tuple([tuple([layouts[x] for x in sets[k]]) for k in keep.tolist()]),
         np.ascontiguousarray(cost[:, keep]),
         reach[keep],
-        {x: layouts.index(wide.get(x, x)) for x in (*layouts, *asked)},
+        at | {x: at[wide[x]] for x in asked},
         None if left is None else left[keep],
     )
 
