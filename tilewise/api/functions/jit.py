@@ -240,7 +240,8 @@ class Plan:
         way = (settings.fusion, settings.native)
         if self.bound is None or self.bound[0] != way:
             wanted = sorted({self.at[r] for r in self.roots})
-            plan = compiler.prepare(dict(self.at), wanted, settings)
+            at = dict(self.at)
+            plan = compiler.prepare(at, wanted, settings, compiler.structure_of(at))
             if plan.bound is None:
                 plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
             self.bound = (way, plan.bound)
