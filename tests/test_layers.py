@@ -40,6 +40,7 @@ LEVELS = {
 LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
     ("tilewise.engine.tiled", "tilewise.target.llvm"),
+    ("tilewise.observe.kernels", "tilewise.target.llvm"),
     ("tilewise.target.llvm.build", "tilewise.target.llvm.compiler"),
     ("tilewise.target.llvm.cpu", "tilewise.target.llvm.compiler"),
     ("tilewise.array.session", "tilewise.engine.ray"),

@@ -12,6 +12,7 @@ from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seco
 from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, describe, moves, total_held
 from tilewise.observe import html, table
 from tilewise.observe.alternatives import Why
+from tilewise.observe.kernels import KernelText, kernels_of
 from tilewise.observe.picture import Drawn, picture
 from tilewise.observe.rows import (
     ExchangeRow,
@@ -32,8 +33,9 @@ from tilewise.ops.regroup import Traffic
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import seen_bytes, step_seconds
-from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
 from tilewise.plan.steps import members as all_members
+from tilewise.plan.ways import tiling
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 
@@ -102,6 +104,11 @@ class Plan:
                 self.gathered.append((pos, row))
                 self.parts.append(row)
         self.memory_bytes = peak_bytes(steps, specs, layouts, mesh, results)
+
+    @property
+    def kernels(self) -> list[KernelText]:
+        """The kernels of all passes, in the order they run: print one to see its loops; `.llvm()`, `.assembly()`."""
+        return kernels_of(self._steps, self._specs)
 
     @property
     def seconds(self) -> float:
@@ -237,10 +244,10 @@ class Plan:
     def _row(self, step: Step) -> StepRow:
         specs = self._specs
         made = makes(step)
-        members, space, shape = made, made[0], specs[made[0]].shape
+        members, space, shape, tiles = made, made[0], specs[made[0]].shape, ""
         kind, kernel = {View: "view", Call: "numpy", Write: "write", Pass: "pass", Tiled: "pass"}[type(step)], None
         if isinstance(step, Tiled):
-            members, space = all_members(step), made[0]
+            members, space, tiles = all_members(step), made[0], _tiles_text(step, specs)
         if isinstance(step, Pass):
             members = (*step.members, *(o for o in made if o not in step.members))
             kernel = step.kernel
@@ -261,6 +268,7 @@ class Plan:
             step_seconds(step, specs, self._layouts, self.mesh, self._machine),
             where_text([self._sites[m] for m in members]),
             kernel,
+            tiles,
         )
 
     def _lies(self, space: int, made: int) -> str:
@@ -373,6 +381,15 @@ def _sites(specs: Sequence[Spec]) -> list[Site | None]:
             if specs[x].site is None and sites[pos] is not None:
                 sites[x] = sites[pos]  # of several users, the first
     return sites
+
+
+def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
+    """How passes that share tiles are cut."""
+    cut = tiling(step, specs)
+    count = count_text(len(passes(step)), "kernel")
+    if cut is None:
+        return f"{count}, one after the other"
+    return f"{count} on each of {cut.tiles:,} tiles of {cut.tile:,}"
 
 
 def _in_place(step: Step) -> list[int]:

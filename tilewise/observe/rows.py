@@ -25,6 +25,7 @@ class StepRow:
     seconds: float
     where: str
     kernel: Any = None
+    tiles: str = ""  # how a pass of several kernels is cut, in words
 
     @property
     def value(self) -> str:

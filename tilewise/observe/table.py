@@ -73,7 +73,12 @@ def blocks(parts: Sequence[Part]) -> Iterator[Block]:
 
 def _step_rows(stage: Stage) -> list[Row]:
     shown = _shown([s.signature for s in stage.steps], "step")
-    return [Row((remark,)) if k is None else _step_row(stage.steps[k]) for k, remark in shown]
+    out: list[Row] = []
+    for k, remark in shown:
+        out.append(Row((remark,)) if k is None else _step_row(stage.steps[k]))
+        if k is not None and stage.steps[k].tiles:
+            out.append(Row((f"       {stage.steps[k].tiles}",)))
+    return out
 
 
 def _shown(signatures: Sequence[Hashable], what: str) -> Iterator[tuple[int | None, str]]:

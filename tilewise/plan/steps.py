@@ -61,12 +61,13 @@ class Tiled:
     """Passes that share their tiles: each tile goes through all of them while it is in the caches.
 
     `steps` in order, views of what they make among them; run one after the other over whole arrays they give the same.
-    `outs` are the positions that are needed outside.
+    `outs` are the positions that are needed outside; `sources` say for each input what it is a view of (else itself).
     """
 
     steps: tuple[Pass | View, ...]
     inputs: tuple[int, ...]
     outs: tuple[int, ...]
+    sources: tuple[int, ...] = ()
     frees: tuple[int, ...] = ()
 
 

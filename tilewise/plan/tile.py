@@ -149,4 +149,10 @@ class _Tiler:
             steps.append(step)
         made = {m for s in steps for m in makes(s)}
         inputs = dict.fromkeys(x for s in steps for x in reads(s) if x not in made)
-        return Tiled(tuple(steps), tuple(inputs), tuple(x for x in sorted(unit.made) if x in needed))
+        outs = tuple(x for x in sorted(unit.made) if x in needed)
+        return Tiled(tuple(steps), tuple(inputs), outs, tuple(self._base(x) for x in inputs))
+
+    def _base(self, pos: int) -> int:
+        while pos in self.view_steps:
+            pos = self.view_steps[pos].input
+        return pos

@@ -255,8 +255,12 @@ def _sliced(group: Tiled, way: Way) -> dict[int, int]:
     """The values that are cut, with their axes."""
     seen = {s.pos for s in group.steps if isinstance(s, View)}
     found = {x: a for x, a in way.at.items() if isinstance(a, int) and x not in seen}
-    for x, axis in way.cut:
-        found.setdefault(x, axis)
+    source = dict(zip(group.inputs, group.sources, strict=True))
+    seen = set()
+    for x, axis in sorted(way.cut):
+        if source.get(x, x) not in seen:  # another view of the same memory
+            seen.add(source.get(x, x))
+            found.setdefault(x, axis)
     return found
 
 

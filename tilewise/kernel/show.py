@@ -1,0 +1,57 @@
+"""A kernel as text. In: a `Kernel`. Out: its loops, a line per instruction, for people."""
+
+from __future__ import annotations
+
+from tilewise.kernel.loops import Kernel, Output
+
+LETTERS = "ijklmnpqrstuvw"
+
+
+def text(kernel: Kernel) -> str:
+    """The loops of a kernel.
+
+    >>> from tilewise.kernel.loops import Instr
+    >>> squares = Kernel(("float64",), (), (Instr("square", (0,), "float64"),), (Output(1, "add"),), (False, True))
+    >>> print(text(squares))
+    for i, j:
+        a = read float64
+        b = square(a)
+        out0[i] = add over j of b
+    """
+    rank = len(kernel.reduced)
+    dims = [LETTERS[d] if d < len(LETTERS) else f"d{d}" for d in range(rank)]
+    lines = [f"for {', '.join(dims)}:" if dims else "once:"]
+    names = [_name(k) for k in range(len(kernel.dtypes))]
+    lines += [f"    {names[k]} = read {t}" for k, t in enumerate(kernel.inputs)]
+    known = len(kernel.inputs)
+    lines += [f"    {names[known + k]} = number {t}" for k, t in enumerate(kernel.params)]
+    known += len(kernel.params)
+    for k, instr in enumerate(kernel.body):
+        if instr.fn.startswith("const:"):
+            what = instr.fn.removeprefix("const:")
+        elif instr.fn == "cast":
+            what = f"{instr.dtype}({names[instr.args[0]]})"
+        else:
+            what = f"{instr.fn}({', '.join(names[a] for a in instr.args)})"
+        lines.append(f"    {names[known + k]} = {what}")
+    lines += [f"    {_output(k, o, names, dims, kernel.reduced)}" for k, o in enumerate(kernel.outputs)]
+    return "\n".join(lines)
+
+
+def _name(number: int) -> str:
+    """a … z, then a1, b1, …"""
+    turn, letter = divmod(number, 26)
+    return chr(ord("a") + letter) + (str(turn) if turn else "")
+
+
+def _output(k: int, output: Output, names: list[str], dims: list[str], reduced: tuple[bool, ...]) -> str:
+    value = names[output.value]
+    kept = [d for d, r in zip(dims, reduced, strict=True) if not r]
+    gone = ", ".join(d for d, r in zip(dims, reduced, strict=True) if r)
+    if output.reduce is None:
+        return f"out{k}[{', '.join(dims)}] = {value}"
+    if output.scan:
+        return f"out{k}[{', '.join(dims)}] = {output.reduce} of {value} up to {gone}"
+    if output.key is not None:
+        return f"out{k}[{', '.join([names[output.key], *kept])}] = {output.reduce} over {gone} of {value}"
+    return f"out{k}[{', '.join(kept)}] = {output.reduce} over {gone} of {value}"
