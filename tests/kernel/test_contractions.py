@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, call, meaning, numbers, same_bits
+from tests.kernel.support import WIDTHS, Array, call, empty_outs, meaning, numbers, same_bits
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import threads
-from tilewise.target.llvm import launch
+from tilewise.target.llvm import build, prepare
 
 SHAPES = [
     (1, 4, 2),
@@ -48,10 +48,9 @@ DISTANCES = Kernel(
 
 def is_contraction(kernel: Kernel, shape: tuple[int, ...], inputs: list[Array]) -> bool:
     """Whether register tiles are what runs."""
-    outs = [np.empty(kernel.kept(shape), t) for t in kernel.out_dtypes]
-    strides = [launch.geometry.aligned_strides(shape, a.shape, a.strides) for a in inputs]
-    strides += [launch.geometry.aligned_strides(shape, (*o.shape, 1), (*o.strides, 0)) for o in outs]
-    return launch.compile(kernel)._nest(shape, strides, []).form == "contract"
+    preparer = prepare.Preparer(kernel, build.host_machine())
+    strides = preparer._strides(shape, [*inputs, *empty_outs(kernel, shape)])
+    return preparer._nest(shape, strides, []).form == "contract"
 
 
 def operands(i: int, k: int, d: int, dtype: str = "float64") -> list[Array]:
@@ -126,8 +125,8 @@ def test_with_params_weights_and_two_outputs() -> None:
 
 @pytest.mark.parametrize("shape", [(60, 40, 50), (5, 9, 3000), (700, 4, 3)])
 def test_same_bits_for_any_threads_and_width(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
     rng = np.random.default_rng(0)
     i, k, d = shape
     inputs = [rng.normal(size=(i, 1, d)), rng.normal(size=(k, d))]
