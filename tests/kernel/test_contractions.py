@@ -108,7 +108,19 @@ def test_in_batches_and_over_two_dims() -> None:
     np.testing.assert_allclose(call(kernel, (batch, i, k, d), [x, c])[0], ((x - c) ** 2).sum((0, 3)), rtol=1e-13)
 
 
-def test_with_params_weights_and_two_outputs() -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", ["int8", "bool", "uint16"])
+def test_narrow_outputs_in_any_order(dtype: str, width: int | None) -> None:
+    shape = (21, 70, 9)
+    inputs = operands(*shape, dtype=dtype)
+    kernel = product("logical_and", "logical_or", "bool") if dtype == "bool" else product("multiply", "add", dtype)
+    for out in (np.empty((21, 70), dtype, order="F"), np.empty((21, 140), dtype)[:, ::-2]):
+        call(kernel, shape, inputs, outs=[out], width=width)
+        assert same_bits(np.ascontiguousarray(out), meaning(kernel, shape, inputs)[0])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_with_params_weights_and_two_outputs(width: int | None) -> None:
     rng = np.random.default_rng(0)
     x, c, w, s = rng.normal(size=(40, 1, 9)), rng.normal(size=(24, 9)), rng.normal(size=9), rng.normal(size=(24, 1))
     kernel = Kernel(
@@ -117,7 +129,7 @@ def test_with_params_weights_and_two_outputs() -> None:
          Instr("multiply", (7, 3), "float64"), Instr("add", (8, 4), "float64")),
         (Output(8, "add"), Output(9, "maximum")), (False, False, True),
     )  # fmt: skip
-    total, most = call(kernel, (40, 24, 9), [x, c, w, s], [0.5])
+    total, most = call(kernel, (40, 24, 9), [x, c, w, s], [0.5], width=width)
     want = np.abs(x - c) * w * s
     np.testing.assert_allclose(total, want.sum(-1), rtol=1e-12, atol=1e-13)
     assert same_bits(most, (want + 0.5).max(-1))

@@ -146,3 +146,15 @@ def test_an_interrupt_ends_the_launch() -> None:
         threads.run_in_turn(lambda i: time.sleep(0.01), lambda i: None, lambda i: None, 1000)
     timer.join()
     test_turns_come_in_order(2)
+
+
+def test_large_arrays_at_any_alignment() -> None:
+    """Outputs stored past the caches need aligned memory; what is not aligned must come out the same."""
+    n = 2_500_000
+    memory, x = np.zeros(n + 16), numbers("float64", (n,))
+    want = np.cumsum(x)
+    for shift in (0, 1, 8):
+        memory[:] = 7
+        out = memory[shift : shift + n]
+        call(scan("add", "float64", (True,)), (n,), [x], outs=[out])
+        assert same_bits(out, want) and (memory[:shift] == 7).all() and (memory[shift + n :] == 7).all()

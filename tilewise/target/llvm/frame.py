@@ -127,7 +127,7 @@ class Frame:
     @cached_property
     def lanes(self) -> int:
         """Lanes of one machine vector of the widest dtype."""
-        if _widest(self.kernel) < 4 and STRIDED in self.spec.classes:
+        if _widest(self.kernel) < 4 and STRIDED in self.spec.classes and self.spec.form != "contract":
             return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
         lanes = vector_lanes(self.kernel, self.spec.machine)
         return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)

@@ -16,7 +16,18 @@ import numpy as np
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.target.llvm import bucketing, combine, cutting, forms, geometry, panels
 from tilewise.target.llvm.build import Native, native
-from tilewise.target.llvm.frame import HEAVY, UNIT, Frame, Machine, Spec, beside, has_positions, is_light, vector_lanes
+from tilewise.target.llvm.frame import (
+    HEAVY,
+    STREAM_ALIGN,
+    UNIT,
+    Frame,
+    Machine,
+    Spec,
+    beside,
+    has_positions,
+    is_light,
+    vector_lanes,
+)
 from tilewise.target.llvm.geometry import Cut, Nest, Pack
 from tilewise.target.llvm.reducers import Reducer
 
@@ -85,6 +96,9 @@ class Preparer:
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)
         self._long = heavy >= 2 and machine.masked
+        # A vector of a scan has the lanes of the widest dtype; stored past the caches, it must fill a cache line.
+        lanes = vector_lanes(kernel, Machine(STREAM_ALIGN, masked=True))
+        self._full_lines = all(w * lanes == STREAM_ALIGN for w in self._itemsizes[len(kernel.inputs) :])
         self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
     def prepare(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Launch:
@@ -93,7 +107,9 @@ class Preparer:
         n = len(self.kernel.inputs)
         scans = tuple(Output(o.value, o.reduce) for o in self.kernel.outputs if o.scan)
         if scans and prod(shape) >= SCAN_IN_CHUNKS and prod(self.kernel.kept(shape)) == 1:
-            return self._long_scan(shape, strides, Preparer(replace(self.kernel, outputs=scans), self.machine))
+            return self._long_scan(
+                shape, strides, operands, Preparer(replace(self.kernel, outputs=scans), self.machine)
+            )
         buckets = [len(operands[n + j]) for j, o in enumerate(self.kernel.outputs) if o.key is not None]
         nest = self._nest(shape, strides, buckets)
         total_ns = self._element_ns * prod(shape)
@@ -101,7 +117,13 @@ class Preparer:
         parts = cutting.parts_of(nest, len(strides), total_ns)
         return self._with_combines(Launch(code, parts, nest.packs), nest, operands)
 
-    def _long_scan(self, shape: tuple[int, ...], strides: list[geometry.Strides], reductions: Preparer) -> Launch:
+    def _long_scan(
+        self,
+        shape: tuple[int, ...],
+        strides: list[geometry.Strides],
+        operands: Sequence[Array],
+        reductions: Preparer,
+    ) -> Launch:
         """A scan of one row by all threads: every part reduces its chunks, waits for its turn, and scans them."""
         n = len(self.kernel.inputs)
         whole = [*strides[:n], *([(0,) * len(shape)] * len(reductions.kernel.outputs))]
@@ -117,7 +139,7 @@ class Preparer:
             cutting.pieces(first, len(whole), Cut(count, 1, extra=8), edges),
             edges,
         )
-        code = self._code(second, total_ns, partials=True)
+        code = self._code(second, total_ns, sum(a.nbytes for a in operands[n:]), partials=True)
         parts = cutting.pieces(second, len(strides), Cut(count, 1, extra=1), edges)
         return Launch(code, parts, totals=totals)
 
@@ -156,7 +178,7 @@ class Preparer:
             classes,
             self.machine,
             stream=(
-                nest.form == "map"
+                (nest.form == "map" or (nest.form == "scan" and self._full_lines))
                 and out_bytes >= STREAM_AT_BYTES
                 and self._streamable
                 and all(c == UNIT for c in classes[n:])

@@ -9,7 +9,7 @@ itself; geom adds nothing.
 from __future__ import annotations
 
 from tilewise.target.llvm.control import each, loop, minimum, within
-from tilewise.target.llvm.frame import Frame, load, memory_type, store
+from tilewise.target.llvm.frame import STREAM_ALIGN, Frame, load, memory_type, store
 from tilewise.target.llvm.reducers import neutral
 from tilewise.target.llvm.scalar import IR_TYPE, RULES
 from tilewise.target.llvm.text import Val
@@ -78,20 +78,35 @@ def emit(frame: Frame) -> None:
             high = minimum(fn, fn.let(f"add i64 {low}, {length}"), frame.sizes[-1])
             whole = fn.let(f"and i64 {fn.let(f'sub i64 {high}, {low}')}, {-lanes}")
             middle = fn.let(f"add i64 {low}, {whole}")
-            state = loop(fn, low, middle, str(lanes), lambda i, s: vector(i, s, None), [s.before(c) for s in scans])
+            state = [s.before(c) for s in scans]
+            if frame.spec.stream:
+                end = aligned(low, middle)
+                state = loop(fn, low, end, str(lanes), lambda i, s: vector(i, s, None, stream=True), state)
+                low = end
+            state = loop(fn, low, middle, str(lanes), lambda i, s: vector(i, s, None), state)
             if frame.masked:
                 loop(fn, middle, high, str(lanes), lambda i, s: vector(i, s, within(fn, i, high, lanes)), state)
             else:
                 rest(middle, high, state)
 
-        def vector(column: str, state: list[Val], mask: Val | None) -> list[Val]:
+        def aligned(low: str, middle: str) -> str:
+            """How far vectors can be stored past the caches: to the end, or not at all."""
+            outs = range(frame.n_inputs, frame.n_inputs + len(frame.kernel.outputs))
+            places = [fn.let(f"ptrtoint ptr {frame.address(k, pointers, low)} to i64") for k in outs]
+            bits = places[0]
+            for place in places[1:]:
+                bits = fn.let(f"or i64 {bits}, {place}")
+            off = fn.let(f"icmp ne i64 {fn.let(f'and i64 {bits}, {STREAM_ALIGN - 1}')}, 0")
+            return fn.let(f"select i1 {off}, i64 {low}, i64 {middle}")
+
+        def vector(column: str, state: list[Val], mask: Val | None, *, stream: bool = False) -> list[Val]:
             values = frame.values(pointers, column, fixed, lanes, mask)
-            store_plain(frame, values, pointers, column, mask)
+            store_plain(frame, values, pointers, column, mask, stream=stream)
             after = []
             for scan, before in zip(scans, state, strict=True):
                 running, last = scan.lanes(values[scan.output.value], before)
                 at = frame.address(scan.operand, pointers, column)
-                frame.write(scan.operand, at, running, mask)
+                frame.write(scan.operand, at, running, mask, stream=stream)
                 after.append(last)
             return after
 
