@@ -55,8 +55,8 @@ def test_shapes_and_orders(shape: tuple[int, int], buckets: int) -> None:
 
 @pytest.mark.parametrize("reduced", AXES)
 def test_same_bits_for_any_threads_and_width(reduced: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
     x = np.random.default_rng(0).normal(size=(40_000, 7))
     kernel = Kernel(
         ("float64", "int64"), (), (Instr("square", (0,), "float64"), Instr("exp", (0,), "float64"),

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, call, meaning, numbers, same_bits
+from tests.kernel.support import WIDTHS, Array, call, empty_outs, meaning, numbers, same_bits
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import threads
-from tilewise.target.llvm import launch
+from tilewise.target.llvm import build, prepare
 
 SHAPES = [
     (1, 4, 2),
@@ -48,10 +48,9 @@ DISTANCES = Kernel(
 
 def is_contraction(kernel: Kernel, shape: tuple[int, ...], inputs: list[Array]) -> bool:
     """Whether register tiles are what runs."""
-    outs = [np.empty(kernel.kept(shape), t) for t in kernel.out_dtypes]
-    strides = [launch.geometry.aligned_strides(shape, a.shape, a.strides) for a in inputs]
-    strides += [launch.geometry.aligned_strides(shape, (*o.shape, 1), (*o.strides, 0)) for o in outs]
-    return launch.compile(kernel)._nest(shape, strides, []).form == "contract"
+    preparer = prepare.Preparer(kernel, build.host_machine())
+    strides = preparer._strides(shape, [*inputs, *empty_outs(kernel, shape)])
+    return preparer._nest(shape, strides, []).form == "contract"
 
 
 def operands(i: int, k: int, d: int, dtype: str = "float64") -> list[Array]:
@@ -109,7 +108,19 @@ def test_in_batches_and_over_two_dims() -> None:
     np.testing.assert_allclose(call(kernel, (batch, i, k, d), [x, c])[0], ((x - c) ** 2).sum((0, 3)), rtol=1e-13)
 
 
-def test_with_params_weights_and_two_outputs() -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", ["int8", "bool", "uint16"])
+def test_narrow_outputs_in_any_order(dtype: str, width: int | None) -> None:
+    shape = (21, 70, 9)
+    inputs = operands(*shape, dtype=dtype)
+    kernel = product("logical_and", "logical_or", "bool") if dtype == "bool" else product("multiply", "add", dtype)
+    for out in (np.empty((21, 70), dtype, order="F"), np.empty((21, 140), dtype)[:, ::-2]):
+        call(kernel, shape, inputs, outs=[out], width=width)
+        assert same_bits(np.ascontiguousarray(out), meaning(kernel, shape, inputs)[0])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_with_params_weights_and_two_outputs(width: int | None) -> None:
     rng = np.random.default_rng(0)
     x, c, w, s = rng.normal(size=(40, 1, 9)), rng.normal(size=(24, 9)), rng.normal(size=9), rng.normal(size=(24, 1))
     kernel = Kernel(
@@ -118,7 +129,7 @@ def test_with_params_weights_and_two_outputs() -> None:
          Instr("multiply", (7, 3), "float64"), Instr("add", (8, 4), "float64")),
         (Output(8, "add"), Output(9, "maximum")), (False, False, True),
     )  # fmt: skip
-    total, most = call(kernel, (40, 24, 9), [x, c, w, s], [0.5])
+    total, most = call(kernel, (40, 24, 9), [x, c, w, s], [0.5], width=width)
     want = np.abs(x - c) * w * s
     np.testing.assert_allclose(total, want.sum(-1), rtol=1e-12, atol=1e-13)
     assert same_bits(most, (want + 0.5).max(-1))
@@ -126,8 +137,8 @@ def test_with_params_weights_and_two_outputs() -> None:
 
 @pytest.mark.parametrize("shape", [(60, 40, 50), (5, 9, 3000), (700, 4, 3)])
 def test_same_bits_for_any_threads_and_width(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
     rng = np.random.default_rng(0)
     i, k, d = shape
     inputs = [rng.normal(size=(i, 1, d)), rng.normal(size=(k, d))]

@@ -40,8 +40,8 @@ def test_every_dtype(dtype: str, width: int | None) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 5000), (5000, 3), (40, 600), (2, 20_000), (20_000, 2)])
 def test_every_shape_by_any_threads(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
     for count, x in itertools.product((1, 2, 5), views(numbers("float64", shape, top=1000))):
         threads.set_threads(count)
         for op, reduced in itertools.product(ARGS, AXES):

@@ -58,8 +58,8 @@ def test_sum_error(shape: tuple[int, int], reduced: tuple[bool, bool]) -> None:
 def test_same_bits_for_any_threads_and_width(
     shape: tuple[int, int], reduced: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
     kernel = Kernel(
         ("float64", "float64"), ("float64",),
         (Instr("subtract", (0, 1), "float64"), Instr("multiply", (3, 2), "float64"), Instr("exp", (4,), "float64"),
@@ -71,7 +71,7 @@ def test_same_bits_for_any_threads_and_width(
         for count in (1, 2, 5):
             threads.set_threads(count)
             results.append(call(kernel, shape, [x, x[:1]], [0.25]))
-        monkeypatch.setattr("tilewise.target.llvm.launch.TWIN_AT_NS", 0)
+        monkeypatch.setattr("tilewise.target.llvm.prepare.TWIN_AT_NS", 0)
         threads.set_threads(3)
         results.append(call(kernel, shape, [x, x[:1]], [0.25]))
         for width in WIDTHS[1:]:

@@ -74,8 +74,8 @@ def test_views(rows: int, columns: int, width: int | None) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(40, 70), (3, 1300), (1300, 3), (5, 1100)])
 def test_views_in_parts(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small work cut among many threads all the same, along every dim."""
-    monkeypatch.setattr("tilewise.target.llvm.launch.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.launch.PART_NS", 1)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
     before = threads.get_threads()
     threads.set_threads(5)
     try:

@@ -11,6 +11,7 @@ import itertools
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -104,6 +105,7 @@ class _Team:
     def forget(self) -> None:
         """Start without threads (also after a fork, where they are gone)."""
         self.helpers: list[_Helper] = []
+        self.job: _Job | None = None  # the latest that has the helpers
         self.owner: dict[str, tuple[int, object]] = {}  # who has the helpers; a dict, because setdefault is atomic
 
     def run(self, work: Work, parts: int) -> None:
@@ -113,7 +115,7 @@ class _Team:
             return
         try:
             self._resize()
-            job = _Job(work, parts, len(self.helpers[: parts - 1]))
+            job = self.job = _Job(work, parts, len(self.helpers[: parts - 1]))
             try:
                 self._run_together(job)
             finally:
@@ -182,6 +184,25 @@ def get_threads() -> int:
 def run(work: Work, parts: int) -> None:
     """work(0) … work(parts - 1), on all threads; the first exception is raised here, after all have stopped."""
     _team.run(work, parts)
+
+
+def run_in_turn(before: Work, turn: Work, after: Work, parts: int) -> None:
+    """before, turn and after of every part, on all threads; the turns one at a time, in the order of the parts."""
+    done = 0
+
+    def work(part: int) -> None:
+        nonlocal done
+        before(part)
+        # Parts are handed out in order, so the one before has begun. If it was interrupted, nobody needs the rest.
+        while done < part:
+            if _team.job is not None and _team.job.error is not None:
+                return
+            time.sleep(0)
+        turn(part)
+        done = part + 1
+        after(part)
+
+    run(work, parts)
 
 
 def parallel_for(fn: Callable[[int, int], object], ranges: Sequence[tuple[int, int]]) -> None:

@@ -6,6 +6,8 @@
     columns   for outer: for chunk: for panel: for block: for row      (innermost dim kept)
     contract  for outer: for panel: for tile: for block: for step      (two kept dims, each foreign to some operand)
     buckets   for chunk: for outer: for column                         (each point to the bucket of its key)
+    scan      for outer: for chunk: for vector                         (the scanned dim is innermost)
+    scan_columns  for outer: for tile of columns: for row: for column  (another dim is)
 
 A *chunk* gives one partial result at a place of its own; which thread makes it is all the same. `sums.py` says in which
 order its points are added, `combine.py` adds the partials pairwise.
@@ -16,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm import buckets, columns, contract, maps, rows
+from tilewise.target.llvm import buckets, columns, contract, maps, rows, scans
 from tilewise.target.llvm.frame import Frame, Spec
 from tilewise.target.llvm.text import Function
 
@@ -27,6 +29,8 @@ FORMS: dict[str, Callable[[Frame], None]] = {
     "columns": columns.emit,
     "contract": contract.emit,
     "buckets": buckets.emit,
+    "scan": scans.emit,
+    "scan_columns": scans.emit_columns,
 }
 
 

@@ -2,8 +2,9 @@
 
 A native function takes two blocks of 8-byte words: `objs` (addresses of the operand ndarrays, then the params) and
 `geom` (byte offset per operand, sizes per dim, byte strides per operand and dim, then what the form adds). Operands are
-the inputs, the outputs, for every position ("argmin") an array of the values beside it, and last, if there is one, the
-position itself: an operand without memory, whose "address" is the row-major number of a point in the reduced dims.
+the inputs, the outputs, an array beside every position ("argmin": its value) and every scan (what came before a chunk),
+and last, with positions, the position itself: an operand without memory, whose "address" is the row-major number of a
+point in the reduced dims.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class Spec:
     varies: tuple[bool, ...] = ()  # "contract": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract": inputs that lie as panels
     chunked: int = 0  # "buckets": the dim whose points chunks share
+    neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 
 class Frame:
@@ -81,7 +83,7 @@ class Frame:
         self.n_inputs = len(kernel.inputs)
         arrays, rank = len(self.dtypes), spec.rank
         self.bases = [self._base(k) for k in range(arrays)]
-        if beside(kernel):
+        if has_positions(kernel):
             self.bases.append(self.fn.hoist(f"inttoptr i64 {self.geom(arrays)} to ptr"))
         count = len(self.bases)
         self.sizes = [self.geom(count + d) for d in range(rank)]
@@ -129,7 +131,7 @@ class Frame:
     @cached_property
     def lanes(self) -> int:
         """Lanes of one machine vector of the widest dtype."""
-        if _widest(self.kernel) < 4 and STRIDED in self.spec.classes:
+        if _widest(self.kernel) < 4 and STRIDED in self.spec.classes and self.spec.form != "contract":
             return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
         lanes = vector_lanes(self.kernel, self.spec.machine)
         return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)
@@ -143,6 +145,11 @@ class Frame:
     def tree_lanes(self) -> int:
         """Lanes of a row accumulator: a property of the kernel alone, so that every machine sums in the same order."""
         return self.lanes_of(self.kernel)
+
+    @cached_property
+    def scan_lanes(self) -> int:
+        """Lanes that are scanned at once, on every machine."""
+        return min(MAX_LANES, 64 // _widest(self.kernel))
 
     @staticmethod
     def lanes_of(kernel: Kernel) -> int:
@@ -315,9 +322,14 @@ def vector_lanes(kernel: Kernel, machine: Machine) -> int:
 
 
 def beside(kernel: Kernel) -> tuple[str, ...]:
-    """The dtypes of the values that are kept beside positions, in the order of the outputs."""
+    """The dtypes of the arrays beside positions and scans, in the order of the outputs."""
     dtypes = kernel.dtypes
-    return tuple(dtypes[o.value] for o in kernel.outputs if o.is_arg)
+    return tuple(dtypes[o.value] for o in kernel.outputs if o.is_arg or o.scan)
+
+
+def has_positions(kernel: Kernel) -> bool:
+    """Whether a kernel looks for positions."""
+    return any(o.is_arg for o in kernel.outputs)
 
 
 def is_constant(kernel: Kernel, v: int) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO
+from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO, has_positions
 from tilewise.target.llvm.sums import BLOCKS, CHUNK_ROWS, STEPS
 
 # A reduced innermost dim this short is summed with the lanes along a kept dim instead.
@@ -155,6 +155,24 @@ def reduce_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_
     return make(kernel, outer, row, inner, itemsizes, tree_lanes)
 
 
+def scan_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], chunk: int | None) -> Nest:
+    """The loops of a kernel with scans (chunk: points after which what came before is known from elsewhere)."""
+    none = (0,) * len(itemsizes)
+    arrays = len(kernel.inputs) + len(kernel.outputs)
+    along = next((d for d in dims if d.reduced), Dim(1, True, none))
+    kept = [d for d in dims if not d.reduced]
+    wide = [d for d in kept if d.size > SHORT_ROW and reach(d, arrays) <= reach(along, arrays)]
+    if wide:
+        inner = min(wide, key=lambda d: reach(d, arrays))
+        loops = (*(d for d in kept if d is not inner), along, inner)
+        cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(loops[:-2])]
+        return Nest("scan_columns", loops, cuts=(*cuts, Cut(inner.size, 64, dim=len(loops) - 1)))
+    length = chunk or along.size
+    chunks = -(-along.size // length)
+    cuts = [Cut(d.size, 1, dim=i) for i, d in enumerate(kept)]
+    return Nest("scan", (*kept, along), (length, 0, chunks), (*cuts, Cut(chunks, 1, extra=1)))
+
+
 def _rows(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
     far = STEPS * lanes
     if row.size == 1 and inner.size <= far and outer and not any(d.reduced for d in outer):
@@ -202,7 +220,7 @@ def with_partials(kernel: Kernel, nest: Nest, at: int, grid: tuple[int, ...], it
     sizes = [*(d.size for d in nest.dims[:at]), *grid]
     dims = list(nest.dims)
     reduced = [len(kernel.inputs) + j for j, o in enumerate(kernel.outputs) if not o.stored]
-    reduced += range(len(kernel.inputs) + len(kernel.outputs), len(itemsizes) - (1 if kernel_has_args(kernel) else 0))
+    reduced += range(len(kernel.inputs) + len(kernel.outputs), len(itemsizes) - has_positions(kernel))
     for i in range(len(sizes)):
         strides = list(dims[i].strides)
         for k in reduced:
@@ -214,8 +232,3 @@ def with_partials(kernel: Kernel, nest: Nest, at: int, grid: tuple[int, ...], it
     partials = Partials((items, per_item, columns), kept)
     outputs = [j for j, o in enumerate(kernel.outputs) if o.reduce is not None]
     return replace(nest, dims=tuple(dims), partials=dict.fromkeys(outputs, partials))
-
-
-def kernel_has_args(kernel: Kernel) -> bool:
-    """Whether a kernel looks for positions."""
-    return any(o.is_arg for o in kernel.outputs)

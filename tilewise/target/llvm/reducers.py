@@ -16,12 +16,18 @@ from tilewise.target.llvm.text import Function, Val
 State = list[Val]
 
 
+def neutral(op: str, dtype: str) -> float | int:
+    """What changes no value, not even the sign of a zero."""
+    return -0.0 if op == "add" and is_float(dtype) else identity(op, dtype)
+
+
 @dataclass(frozen=True)
 class Reducer:
     """One reduction of values of one dtype."""
 
     op: str
     dtype: str
+    neutral: bool = False  # start sums of floats from -0.0
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -30,7 +36,8 @@ class Reducer:
 
     def start(self, fn: Function, lanes: int) -> State:
         """The state before the first value. A position of 0 is right even if no value is better than the start."""
-        value = Val(fn, "", IR_TYPE[self.dtype], lanes).const(identity(ARGS.get(self.op, self.op), self.dtype))
+        number = neutral(self.op, self.dtype) if self.neutral else identity(ARGS.get(self.op, self.op), self.dtype)
+        value = Val(fn, "", IR_TYPE[self.dtype], lanes).const(number)
         return [value, value.const(0, "i64")] if self.op in ARGS else [value]
 
     def step(self, state: State, value: Val, position: Val | None, *, ordered: bool) -> State:
@@ -77,7 +84,7 @@ class Accumulators:
         self.frame = frame
         kernel = frame.kernel
         self.reducers = {
-            j: Reducer(o.reduce, kernel.dtypes[o.value])
+            j: Reducer(o.reduce, kernel.dtypes[o.value], frame.spec.neutral)
             for j, o in enumerate(kernel.outputs)
             if o.reduce is not None and not o.scan and o.key is None
         }

@@ -22,7 +22,8 @@ from tilewise.target.llvm.build import Native
 from tilewise.target.llvm.drive import CALL_WORDS, address, drive
 from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
-from tilewise.target.llvm.launch import Compiled, compile, packed
+from tilewise.target.llvm.launch import Compiled, compile
+from tilewise.target.llvm.packing import packed
 
 Array = np.ndarray[Any, Any]
 

@@ -1,0 +1,60 @@
+"""What native code is handed: words with addresses and params, and inputs copied into panels."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.loops import Kernel
+from tilewise.store import pool
+from tilewise.target.llvm.frame import beside
+from tilewise.target.llvm.geometry import Pack
+
+Array = np.ndarray[Any, Any]
+
+_PARAM_FORMAT = {
+    "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
+    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "float16": "e6x", "complex64": "ff",
+    "complex128": "dd",
+}  # fmt: skip
+
+
+@cache
+def objs_packer(kernel: Kernel) -> Callable[..., bytes]:
+    """The function from addresses of operands and values of params to `objs`."""
+    operands = len(kernel.inputs) + len(kernel.outputs) + len(beside(kernel))
+    # "<": no padding beyond what the formats say
+    pack = struct.Struct("<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)).pack
+    if not any(t.startswith("complex") for t in kernel.params):
+        return pack
+
+    def in_parts(*values: Any) -> bytes:
+        flat = list(values[:operands])
+        for value, dtype in zip(values[operands:], kernel.params, strict=True):
+            flat += [value.real, value.imag] if dtype.startswith("complex") else [value]
+        return pack(*flat)
+
+    return in_parts
+
+
+def address_words(arrays: Iterable[Array]) -> bytes:
+    """The addresses of some arrays."""
+    words = [id(a) for a in arrays]
+    return struct.pack(f"<{len(words)}Q", *words)
+
+
+def packed(source: Array, pack: Pack) -> Array:
+    """A copy of an input in panels."""
+    target = pool.empty(pack.shape, source.dtype)
+    width = pack.shape[-1]
+    full, rest = divmod(pack.lanes, width)
+    whole = np.lib.stride_tricks.as_strided(source, pack.shape, pack.strides)
+    target[..., :full, :, :] = whole[..., :full, :, :]
+    if rest:
+        target[..., full, :, :rest] = whole[..., full, :, :rest]
+        target[..., full, :, rest:] = 0
+    return target

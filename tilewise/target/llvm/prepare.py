@@ -1,0 +1,286 @@
+"""A geometry to a launch. In: a kernel, arrays of some shapes and strides. Out: a `Launch`: code, parts, scratch.
+
+Works out the loops, finds or compiles their code, and cuts them into parts. Runs nothing (see launch.py).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.loops import Kernel, Output
+from tilewise.target.llvm import bucketing, combine, cutting, forms, geometry, panels
+from tilewise.target.llvm.build import Native, native
+from tilewise.target.llvm.frame import (
+    HEAVY,
+    STREAM_ALIGN,
+    UNIT,
+    Frame,
+    Machine,
+    Spec,
+    beside,
+    has_positions,
+    is_light,
+    vector_lanes,
+)
+from tilewise.target.llvm.geometry import Cut, Nest, Pack
+from tilewise.target.llvm.reducers import Reducer
+
+Array = np.ndarray[Any, Any]
+
+BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
+STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels.py)
+STREAM_ROW = 4096  # rows long enough for the aligned part to pay
+TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
+PANEL_VECTORS = 4  # of `columns`, for one output
+SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
+SCAN_PART_BYTES = 1 << 20  # read by a part of such a scan: it is read twice, the second time from the L2 cache
+
+
+@dataclass(frozen=True)
+class Combine:
+    """How the partial results of an output become the output: code, its arrays by operand number, its geom."""
+
+    output: int
+    code: Native
+    operands: tuple[int, ...]
+    geom: bytes
+    columns: int  # of every item, that are results
+    shape: tuple[int, ...]  # kept dims in loop order, and the output's strides for them
+    strides: tuple[int, ...]
+    natural: bool  # in the order of the output
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a geometry needs: the code, one block of words per part, inputs to pack, partials and how to combine them.
+
+    `objs` are the addresses of the operands (inputs, outputs, the values beside positions), then the params.
+    """
+
+    code: Native
+    parts: tuple[bytes, ...]
+    packs: tuple[Pack, ...] = ()
+    scratch: tuple[tuple[int, str, tuple[int, int, int]], ...] = ()  # operands that are partials: dtype and shape
+    combines: tuple[Combine, ...] = ()
+    totals: Totals | None = None  # what long scans need to know first
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The reductions of the chunks of a long scan: partials of another kernel, cut into the same parts."""
+
+    kernel: Kernel
+    code: Native
+    parts: tuple[bytes, ...]
+    edges: tuple[int, ...]  # of parts, in chunks
+
+
+class Preparer:
+    """What all launches of a kernel have in common."""
+
+    def __init__(self, kernel: Kernel, machine: Machine) -> None:
+        self.kernel = kernel
+        self.machine = machine
+        arrays = kernel.inputs + kernel.out_dtypes
+        self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
+        self._element_ns = max(
+            BYTE_NS * sum(self._itemsizes[: len(arrays)]),
+            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body),
+        )
+        # Aligned wide stores need outputs of one width, and code that is limited by memory.
+        heavy = sum(i.fn in HEAVY for i in kernel.body)
+        self._long = heavy >= 2 and machine.masked
+        # A vector of a scan has the lanes of the widest dtype; stored past the caches, it must fill a cache line.
+        lanes = vector_lanes(kernel, Machine(STREAM_ALIGN, masked=True))
+        self._full_lines = all(w * lanes == STREAM_ALIGN for w in self._itemsizes[len(kernel.inputs) :])
+        self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
+
+    def prepare(self, shape: tuple[int, ...], operands: Sequence[Array], *, alone: bool = False) -> Launch:
+        """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need)."""
+        strides = self._strides(shape, operands)
+        n = len(self.kernel.inputs)
+        scans = tuple(Output(o.value, o.reduce) for o in self.kernel.outputs if o.scan)
+        if scans and not alone and prod(shape) >= SCAN_IN_CHUNKS and prod(self.kernel.kept(shape)) == 1:
+            return self._long_scan(
+                shape, strides, operands, Preparer(replace(self.kernel, outputs=scans), self.machine)
+            )
+        buckets = [len(operands[n + j]) for j, o in enumerate(self.kernel.outputs) if o.key is not None]
+        nest = self._nest(shape, strides, buckets)
+        total_ns = self._element_ns * prod(shape)
+        code = self._code(nest, total_ns, sum(a.nbytes for a in operands[n:]))
+        parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
+        return self._with_combines(Launch(code, parts, nest.packs), nest, operands)
+
+    def _long_scan(
+        self,
+        shape: tuple[int, ...],
+        strides: list[geometry.Strides],
+        operands: Sequence[Array],
+        reductions: Preparer,
+    ) -> Launch:
+        """A scan of one row by all threads: every part reduces its chunks, waits for its turn, and scans them."""
+        n = len(self.kernel.inputs)
+        whole = [*strides[:n], *([(0,) * len(shape)] * len(reductions.kernel.outputs))]
+        first = reductions._nest(shape, whole, ())
+        chunk, count = first.extras[1], first.partials[0].shape[1]
+        second = geometry.scan_nest(self.kernel, self._dims(shape, strides), self._itemsizes, chunk)
+        per_point = sum(w for s, w in zip(second.dims[-1].strides[:n], self._itemsizes, strict=False) if s)
+        edges = (*range(0, count, max(1, SCAN_PART_BYTES // (chunk * max(1, per_point)))), count)
+        total_ns = self._element_ns * prod(shape)
+        totals = Totals(
+            reductions.kernel,
+            reductions._code(first, total_ns, neutral=True),
+            cutting.pieces(first, len(whole), Cut(count, 1, extra=8), edges),
+            edges,
+        )
+        code = self._code(second, total_ns, sum(a.nbytes for a in operands[n:]), partials=True)
+        parts = cutting.pieces(second, len(strides), Cut(count, 1, extra=1), edges)
+        return Launch(code, parts, totals=totals)
+
+    def _strides(self, shape: tuple[int, ...], operands: Sequence[Array]) -> list[geometry.Strides]:
+        """The strides of every operand over the space; its kind is checked (native code would crash)."""
+        kernel = self.kernel
+        n = len(kernel.inputs)
+        strides = []
+        kept = tuple(s for s, r in zip(shape, kernel.reduced, strict=True) if not r)
+        for k, (array, dtype) in enumerate(zip(operands, kernel.inputs + kernel.out_dtypes, strict=True)):
+            assert isinstance(array, np.ndarray), f"operand {k} is a {type(array).__name__}, not an ndarray"
+            assert array.dtype == dtype, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
+            if k >= n and not kernel.outputs[k - n].stored:
+                keyed = kernel.outputs[k - n].key is not None
+                got = array.shape[1:] if keyed else array.shape
+                assert got == kept, f"reduced output {k - n} has kept dims {got}, not {kept}"
+                own = iter(array.strides[1:] if keyed else array.strides)
+                strides.append(tuple(0 if r else next(own) for r in kernel.reduced))
+            else:
+                assert k < n or array.shape == shape, f"output {k - n} has shape {array.shape}, not {shape}"
+                strides.append(geometry.aligned_strides(shape, array.shape, array.strides))
+        strides += [strides[n + j] for j, o in enumerate(kernel.outputs) if o.is_arg or o.scan]
+        if has_positions(kernel):
+            strides.append(_positions(shape, kernel.reduced))
+        return strides
+
+    def _code(
+        self, nest: Nest, total_ns: float, out_bytes: int = 0, *, partials: bool = False, neutral: bool = False
+    ) -> Native:
+        """The code of a nest."""
+        kernel, n = self.kernel, len(self.kernel.inputs)
+        classes = self._classes(nest)
+        spec = Spec(
+            nest.form,
+            len(nest.dims),
+            classes,
+            self.machine,
+            stream=(
+                (nest.form == "map" or (nest.form == "scan" and self._full_lines))
+                and out_bytes >= STREAM_AT_BYTES
+                and self._streamable
+                and all(c == UNIT for c in classes[n:])
+                and nest.dims[-1].size >= STREAM_ROW
+            ),
+            twin=self._long and total_ns >= TWIN_AT_NS,
+            partials=partials or bool(nest.partials),
+            ordered=not has_positions(kernel) or _in_order(nest.dims),
+            vectors=nest.tile[0],
+            high=nest.tile[1],
+            varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form == "contract" else (),
+            packed=tuple(p.operand for p in nest.packs),
+            chunked=nest.chunked,
+            neutral=neutral,
+        )
+        if nest.form == "columns":
+            spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
+        return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _dims(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides]) -> list[geometry.Dim]:
+        arrays = len(self.kernel.inputs) + len(self.kernel.outputs)
+        return geometry.simplified(shape, self.kernel.reduced, strides, arrays)
+
+    def _nest(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides], buckets: Sequence[int]) -> Nest:
+        """The loops for a non-empty space."""
+        kernel = self.kernel
+        sizes = (*self._itemsizes, 1) if has_positions(kernel) else self._itemsizes
+        dims = self._dims(shape, strides)
+        if not any(o.reduce for o in kernel.outputs):
+            return geometry.map_nest(dims, sizes)
+        if any(o.scan for o in kernel.outputs):
+            return geometry.scan_nest(kernel, dims, sizes, None)
+        if buckets:
+            return bucketing.bucket_nest(kernel, dims, sizes, buckets)
+        lanes = vector_lanes(kernel, self.machine)
+        found = panels.contraction(kernel, dims, sizes, self.machine, lanes)
+        return found or geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel))
+
+    def _classes(self, nest: Nest) -> tuple[str, ...]:
+        inner = nest.dims[-1].strides
+        classes = [geometry.stride_class(s, w) for s, w in zip(inner, self._itemsizes, strict=False)]
+        if nest.form in ("rows", "short"):
+            for k in range(len(self.kernel.inputs), len(classes)):
+                if k >= len(self.kernel.inputs) + len(self.kernel.outputs) or not self._output(k).stored:
+                    classes[k] = UNIT
+        return tuple(classes)
+
+    def _output(self, operand: int) -> Output:
+        return self.kernel.outputs[operand - len(self.kernel.inputs)]
+
+    def _with_combines(self, launch: Launch, nest: Nest, operands: Sequence[Array]) -> Launch:
+        n, dtypes = len(self.kernel.inputs), self.kernel.dtypes
+        value = n + len(self.kernel.outputs)  # the next operand beside a position
+        combines: list[Combine] = []
+        scratch: list[tuple[int, str, tuple[int, int, int]]] = []
+        for j, partials in nest.partials.items():
+            output = self.kernel.outputs[j]
+            assert output.reduce is not None
+            reducer = Reducer(output.reduce, dtypes[output.value])
+            arrays: tuple[int, ...] = (n + j,)
+            if output.is_arg:
+                arrays, value = (value, n + j), value + 1
+            items, count, columns = partials.shape
+            sizes = tuple(d.size for d in partials.kept)
+            strides = tuple(d.strides[n + j] for d in partials.kept)
+            if partials.buckets is not None:
+                sizes, strides = (partials.buckets, *sizes), (operands[n + j].strides[0], *strides)
+            steps = tuple(self._itemsizes[n + j] * prod(sizes[i + 1 :]) for i in range(len(sizes)))
+            geom = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
+            code = _combiner(reducer, self.machine)
+            natural = strides == steps and operands[n + j].flags.c_contiguous
+            combines.append(Combine(j, code, arrays, geom, prod(sizes) // items, sizes, strides, natural))
+            scratch += [(k, t, partials.shape) for k, t in zip(arrays, reducer.dtypes, strict=True)]
+        return replace(launch, combines=tuple(combines), scratch=tuple(scratch))
+
+
+def _positions(shape: tuple[int, ...], reduced: Sequence[bool]) -> tuple[int, ...]:
+    """The row-major step along every reduced dim, 0 for kept ones."""
+    steps, step = [0] * len(shape), 1
+    for d in reversed(range(len(shape))):
+        if reduced[d]:
+            steps[d] = step
+            step *= shape[d]
+    return tuple(steps)
+
+
+def _in_order(dims: Sequence[geometry.Dim]) -> bool:
+    """Whether the two innermost loops meet positions in rising order."""
+    down, across = dims[-2], dims[-1]
+    return (
+        not down.reduced or down.size == 1 or not across.reduced or down.strides[-1] >= across.strides[-1] * across.size
+    )
+
+
+def _panel_vectors(kernel: Kernel, spec: Spec, columns: int) -> int:
+    """Vectors of a panel of columns: as many as there are columns for, and registers."""
+    if not is_light(kernel, spec.classes):
+        return 1
+    registers = PANEL_VECTORS // len([o for o in kernel.outputs if o.reduce]) // (2 if beside(kernel) else 1)
+    return max(1, min(registers, -(-columns // vector_lanes(kernel, spec.machine))))
+
+
+def _combiner(reducer: Reducer, machine: Machine) -> Native:
+    lanes = max(1, machine.vector_bytes // max(np.dtype(t).itemsize for t in reducer.dtypes))
+    return native(("combine", reducer, lanes), lambda name: combine.build(reducer, lanes, name), machine.cpu)
