@@ -15,7 +15,7 @@ from itertools import accumulate
 import numpy as np
 
 from tilewise.kernel.loops import Kernel, const_value
-from tilewise.target.llvm import half, scalar
+from tilewise.target.llvm import half, outline, scalar
 from tilewise.target.llvm.scalar import IR_TYPE
 from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, pair, vtype
 
@@ -77,6 +77,7 @@ class Frame:
         words = [0, *accumulate(PARAM_WORDS.get(t, 1) for t in kernel.params)]
         self._params = [self._param(count + word, t) for word, t in zip(words, kernel.params, strict=False)]
         self._hoisted: dict[tuple[str, int], Val] = {}
+        self._often = outline.often(i.fn for i in kernel.body)
 
     # Arguments
 
@@ -249,7 +250,8 @@ class Frame:
                 known.append(zero.const(const_value(instr.fn)))
             else:
                 types = tuple(dtypes[a] for a in instr.args)
-                known.append(scalar.apply(instr.fn, types, instr.dtype, [known[a] for a in instr.args]))
+                operands = [known[a] for a in instr.args]
+                known.append(scalar.apply(instr.fn, types, instr.dtype, operands, often=instr.fn in self._often))
         return [known[o.value] for o in kernel.outputs]
 
 
