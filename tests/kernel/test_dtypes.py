@@ -59,6 +59,16 @@ def test_every_layout(dtype: str, width: int | None) -> None:
                 assert all(same_bits(np.ascontiguousarray(o), w) for o, w in zip(outs, want, strict=True))
 
 
+@pytest.mark.parametrize("text", ["(2-1j)", "(nan+infj)", "-0.5", "1j"])
+@pytest.mark.parametrize("dtype", PAIRED)
+def test_constants(dtype: str, text: str) -> None:
+    a = some(dtype, (50,))
+    kernel = Kernel(
+        (dtype,), (), (Instr(f"const:{text}", (), dtype), Instr("add", (0, 1), dtype)), (Output(2),), (False,)
+    )
+    assert same_bits(call(kernel, a.shape, [a])[0], a + np.asarray(complex(text), dtype))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_streamed(dtype: str) -> None:
     n = 9_000_001  # more than fits the caches

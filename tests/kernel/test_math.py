@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tests.kernel import ulps
-from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs
+from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
 from tilewise.kernel import interpret
+from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target.llvm.scalar import MATH
 
 SAMPLES = 1500
@@ -53,3 +54,15 @@ def test_special_values(fn: str, dtype: str, width: int | None) -> None:
     np.testing.assert_allclose(
         got[finite], want[finite], rtol=100 * np.finfo(dtype).eps, atol=float(np.finfo(dtype).tiny) / 1e6
     )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("dtype", [*ulps.DTYPES, "float16"])
+def test_functions_called_often_have_the_same_bits(dtype: str, width: int | None) -> None:
+    x = awkward(dtype)
+    for fn in ("exp", "sin", "power"):
+        args = (0, 0) if fn == "power" else (0,)
+        once = Kernel((dtype,), (), (Instr(fn, args, dtype),), (Output(1),), (False,))
+        often = Kernel((dtype,), (), (Instr(fn, args, dtype),) * 4, tuple(Output(1 + i) for i in range(4)), (False,))
+        (want,) = call(once, x.shape, [x], width=width)
+        assert all(same_bits(got, want) for got in call(often, x.shape, [x], width=width))

@@ -18,7 +18,7 @@ from itertools import accumulate
 import numpy as np
 
 from tilewise.kernel.loops import Instr, Kernel, const_value
-from tilewise.target.llvm import half, scalar
+from tilewise.target.llvm import half, outline, scalar
 from tilewise.target.llvm.scalar import IR_TYPE
 from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, iota, pair, vtype
 
@@ -93,6 +93,7 @@ class Frame:
         self._params = [self._param(arrays + word, t) for word, t in zip(words, kernel.params, strict=False)]
         self._hoisted: dict[tuple[str, int], Val] = {}
         self._uniform = uniform_values(kernel, spec.classes)
+        self._often = outline.often(i.fn for i in kernel.body)
 
     # Arguments
 
@@ -301,7 +302,8 @@ class Frame:
         """The value of an instruction."""
         instr = self.instr(v)
         types = tuple(self.kernel.dtypes[a] for a in instr.args)
-        result = scalar.apply(instr.fn, types, instr.dtype, [known(a) for a in instr.args])
+        operands = [known(a) for a in instr.args]
+        result = scalar.apply(instr.fn, types, instr.dtype, operands, often=instr.fn in self._often)
         assert result.lanes == lanes
         return result
 

@@ -19,6 +19,7 @@ from tilewise.target.llvm import (
     half,
     hyperbolic,
     integer,
+    outline,
     power,
     roots,
     single,
@@ -251,25 +252,30 @@ def cast(source: str, target: str, a: Val) -> Val:
     return a.convert("sext" if is_signed(source) else "zext", ty)
 
 
-def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val]) -> Val:
-    """Emit one operation."""
+def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val], *, often: bool = False) -> Val:
+    """Emit one operation; a function that the body has often is called, not inlined."""
+    dtype = in_dtypes[0]
     if fn == "cast":
-        return cast(in_dtypes[0], out_dtype, args[0])
+        return cast(dtype, out_dtype, args[0])
     if fn == "where":
         return args[0].select(args[1], args[2])
-    if fn in _INT_CMP and is_complex(in_dtypes[0]):
+    if fn in _INT_CMP and is_complex(dtype):
         return complexes.RULES[fn](*args)
     if fn in _INT_CMP:
-        return compare(fn, in_dtypes[0], *args) if in_dtypes[0] == in_dtypes[1] else _compare_signs(fn, in_dtypes, args)
-    if fn in MATH and is_float(in_dtypes[0]):
-        if in_dtypes[0] == "float64":
-            return MATH[fn](*args)
-        if fn in single.FUNCTIONS:
-            result = single.FUNCTIONS[fn](*args)
-        else:
-            result = MATH[fn](*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
-        return half.rounded(result) if in_dtypes[0] == "float16" else result
-    return RULES[fn](in_dtypes[0], *args)
+        return compare(fn, dtype, *args) if dtype == in_dtypes[1] else _compare_signs(fn, in_dtypes, args)
+    if fn in MATH and is_float(dtype):
+        emit = MATH[fn] if dtype == "float64" else _single(fn)
+        result = outline.called(fn, emit, args) if often else emit(*args)
+        return half.rounded(result) if dtype == "float16" else result
+    return RULES[fn](dtype, *args)
+
+
+def _single(fn: str) -> Callable[..., Val]:
+    """A function on float lanes: its own code, or that in double, rounded."""
+    wide = MATH[fn]
+    return single.FUNCTIONS.get(
+        fn, lambda *args: wide(*(a.convert("fpext", "double") for a in args)).convert("fptrunc", "float")
+    )
 
 
 def identity(op: str, dtype: str) -> float | int:
