@@ -76,6 +76,13 @@ def test_at_of_other_functions_and_numbers(fn: str) -> None:
         assert f"{fn} by key" in names(program(tw, tw.array(keys), tw.array(base)))
 
 
+def test_at_few_places_of_a_large_base_stays() -> None:
+    with recorded():
+        out = tw.zeros(1000)
+        np.add.at(out, tw.array([3, 5, 3]), 1.5)
+        assert names(out)[-1] == "add.at"
+
+
 def test_at_keeps_a_negative_zero_where_nothing_is_added() -> None:
     def program(np: Any, x: Any, keys: Any, base: Any) -> Any:
         out = base.copy()

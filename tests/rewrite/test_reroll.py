@@ -107,3 +107,13 @@ def test_many_siblings_of_many_operators() -> None:
         return np.array(out)
 
     everywhere(program, X, meshes=(None,))
+
+
+def test_memory_does_not_grow_with_the_number_of_siblings() -> None:
+    """Each of them reads all of a large array: together they would be as many times as large."""
+    with recorded():
+        x = tw.ones((1000, 1000))
+        y = tw.array([(x * (1.5 + j)).sum() for j in range(6)])
+        assert "concatenate" in names(y)
+        y = tw.array([(x[:, j] * (1.5 + j)).sum() for j in range(6)])
+        assert "concatenate" not in names(y)

@@ -21,6 +21,7 @@ from tilewise.rewrite.views import arranged
 
 MIN_SIBLINGS = 4  # fewer are not worth the trouble
 MAX_NODES = 200  # of one sibling
+MAX_BYTES = 1 << 25  # of a value on the way, if neither what siblings are slices of nor the result is as large
 
 Siblings = tuple[Node, ...]
 
@@ -40,7 +41,7 @@ def rerolled(node: Node) -> Node | None:
     if any(p.shape[op.axis] != 1 for p in node.inputs):
         return None
     last = _last(node.inputs)
-    made = _rolled(node.inputs, last)
+    made = _rolled(node.inputs, last, max(MAX_BYTES, node.nbytes))
     if made is None or not made.many:
         return None
     lead = list(range(node.ndim)) if last else list(range(1, node.ndim + 1))
@@ -48,8 +49,12 @@ def rerolled(node: Node) -> Node | None:
     return arranged(made.node, lead)
 
 
-def _rolled(top: Siblings, last: bool) -> Rolled | None:
-    """The node that stands for all siblings."""
+def _rolled(top: Siblings, last: bool, most: int) -> Rolled | None:
+    """The node that stands for all siblings.
+
+    Siblings are computed one after the other, their node at once: no value may be larger than `most` bytes, or the
+    value that they are slices of. (A pass never stores most of them, but not all functions can be part of one.)
+    """
     done: dict[Siblings, Rolled] = {}
     stack = [top]
     while stack:
@@ -68,9 +73,11 @@ def _rolled(top: Siblings, last: bool) -> Rolled | None:
                 stack += missing
                 continue
             node = batch(first.op, first, [done[x] for x in ins], len(same), last)
-            if node is None:
+            if node is None or (type(node.op) is not Window and node.nbytes > most):
                 return None
             made = Rolled(node, True)
+        elif made.many:
+            most = max(most, made.node.nbytes)
         done[same] = made
         stack.pop()
     return done[top]

@@ -48,8 +48,8 @@ def scattered(node: Node) -> Node | None:
     if given.dtype != node.dtype and (given.dtype.kind in "fc" or op.fn in ("minimum", "maximum")):
         return None  # NumPy computes in the wider of the two; of integers, sums wrap to the same
     n, length = keys.shape[0], base.shape[0]
-    if length > np.iinfo(keys.dtype).max:
-        return None
+    if length > np.iinfo(keys.dtype).max or length > n:
+        return None  # a few elements of a large base are written faster than a bucket for each is made
     values = cast(given, node.dtype)
     if values.ndim or base.ndim > 1:
         values = broadcast_view(values, (n, *base.shape[1:]))
