@@ -100,6 +100,8 @@ def test_closures_globals_and_defaults_may_change(mode: str) -> None:
         np.testing.assert_array_equal(f(x), want())
         WEIGHTS[0] = 9.0  # the array itself, not only the name
         np.testing.assert_array_equal(f(x), want())
+        WEIGHTS = tw.asarray(np.arange(9.0))[3:6]
+        np.testing.assert_array_equal(f(x), want())
         WEIGHTS = tw.asarray(np.full(3, 0.25))
         np.testing.assert_array_equal(f(x), want())
     finally:
@@ -124,6 +126,16 @@ def test_writing_to_an_argument(mode: str) -> None:
     push(real, 1.0)
     assert real.tolist() == [1.0, 1.0, 3.0]  # an ndarray is written to as well
     x = tw.arange(4.0)
+    part = tw.arange(6.0)
+
+    @tw.jit
+    def moved(by: float) -> Any:
+        return window + by
+
+    window = part[:3]
+    assert moved(1.0).tolist() == [1, 2, 3]
+    window = part[3:]
+    assert moved(1.0).tolist() == [4, 5, 6]
     both = tw.jit(lambda a, b: a.__setitem__(0, 5.0) or (a + b))
     assert both(x, x).tolist() == [10.0, 2.0, 4.0, 6.0]
 
@@ -166,10 +178,16 @@ def test_side_effects_and_objects_are_not_replayed(mode: str) -> None:
         seen.append(1)
         return x * model["w"]
 
+    class Fixed:
+        w = 2.0
+
+    by_class = tw.jit(lambda x: x * Fixed.w)
     draw = tw.jit(lambda x: x + tw.random.random(3))
     x = tw.ones(3)
     assert noisy(x).tolist() == [2, 2, 2]
-    model["w"] = 5.0
+    assert by_class(x).tolist() == [2, 2, 2]
+    model["w"] = Fixed.w = 5.0
+    assert by_class(x).tolist() == [5, 5, 5]
     assert noisy(x).tolist() == [5, 5, 5] and len(seen) == 2
     assert draw(x).tolist() != draw(x).tolist()
 

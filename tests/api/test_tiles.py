@@ -252,6 +252,19 @@ def test_a_closure_that_changes_is_seen() -> None:
             assert np.allclose(tw.fold(lambda p, q: p + q + p * q * k / 9, x / 9), folded(V / 9, k / 9))  # noqa: B023
 
 
+def test_a_function_that_is_no_function_of_its_arguments_is_called_for_each_call() -> None:
+    count = itertools.count()
+
+    def numbered(t: Any) -> Any:
+        return np.asarray(t) * 0 + next(count)
+
+    for session in ({"engine": "local"}, {"engine": "virtual", "workers": 2}):
+        with tw.session(**session), tw.config(eager_bytes=0, fallback="silent"):
+            x = tw.evaluate(a(V))
+            y, z = (tw.map_tiles(numbered, x, dtype=float, shape=V.shape) for _ in range(2))
+            assert float(y[0]) != float(z[0])
+
+
 def folded(x: Any, k: float) -> Any:
     return list(itertools.accumulate(x, lambda p, q: p + q + p * q * k))[-1]
 

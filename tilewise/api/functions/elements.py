@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ def fold(f: Callable[..., Any], x: Any, axis: int | None = 0, initial: Any = Non
         return reduce_ufunc(way.ufunc, way.x, way.axis, way.dtype, None, False, first, True)  # type: ignore[no-any-return]
     start = None if initial is None else way.dtype.type(initial)
     run = Fold(way.tape, f, way.axis, way.dtype, start)
-    return _apply(way, run, ("fold", way.key, way.axis, way.dtype.str, repr(start)), False)
+    return _apply(way, run, "fold", False)
 
 
 def scan(f: Callable[..., Any], x: Any, axis: int = 0) -> Array:
@@ -70,7 +70,7 @@ def scan(f: Callable[..., Any], x: Any, axis: int = 0) -> Array:
     if way.ufunc is not None:
         return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)  # type: ignore[no-any-return]
     run = Scan(way.tape, f, way.axis, way.dtype)
-    return _apply(way, run, ("scan", way.key, way.axis, way.dtype.str), True)
+    return _apply(way, run, "scan", True)
 
 
 def filter(pred: Any, x: Any) -> Array:
@@ -111,7 +111,6 @@ class Way:
     x: Array
     axis: int
     dtype: np.dtype[Any]
-    key: Hashable
     ufunc: np.ufunc | None
     tape: Tape | None
 
@@ -123,15 +122,15 @@ def _way(f: Any, x: Any, axis: int, operator: str) -> Way:
     if not rec.numeric(x.dtype):
         raise TypeError(message(f"{operator} takes numbers", got=f"dtype {x.dtype}", cure="Convert x with astype"))
     try:
-        tape, dtype, key = _steady(f, x.dtype)
-        return Way(f, x.astype(dtype), axis, dtype, key, _as_ufunc(tape, dtype), tape)
+        tape, dtype = _steady(f, x.dtype)
+        return Way(f, x.astype(dtype), axis, dtype, _as_ufunc(tape, dtype), tape)
     except Untraceable as error:
         why = error
     tell(operator, f, why, [x])
-    return Way(f, x, axis, _tried(f, x), own_key(f), None, None)
+    return Way(f, x, axis, _tried(f, x), None, None)
 
 
-def _steady(f: Any, dtype: np.dtype[Any]) -> tuple[Tape, np.dtype[Any], Hashable]:
+def _steady(f: Any, dtype: np.dtype[Any]) -> tuple[Tape, np.dtype[Any]]:
     """The tape of f on the dtype that it gives again."""
     key = key_of(f)
     for _ in range(3):
@@ -140,7 +139,7 @@ def _steady(f: Any, dtype: np.dtype[Any]) -> tuple[Tape, np.dtype[Any], Hashable
             raise Untraceable("a result that is not one number of one type")
         made = dtype_of(found.kinds[0])
         if made == dtype:
-            return found.tape, dtype, key
+            return found.tape, dtype
         dtype = np.result_type(made, dtype)
     raise Untraceable(f"a result of another dtype than its arguments ({made})")
 
@@ -161,7 +160,7 @@ def _tried(f: Any, x: Any) -> np.dtype[Any]:
     return np.result_type(np.asarray(f(first, first)).dtype, x.dtype)
 
 
-def _apply(way: Way, run: Callable[[Any], Any], key: Hashable, kept: bool) -> Array:
+def _apply(way: Way, run: Fold | Scan, operator: str, kept: bool) -> Array:
     x = way.x
     rec.turned([x])
     if rec.small([x]):
@@ -169,7 +168,9 @@ def _apply(way: Way, run: Callable[[Any], Any], key: Hashable, kept: bool) -> Ar
     term = LETTERS[: x.ndim]
     out = term.replace(term[way.axis], "Z" if kept else "")
     shape = x.shape if kept else (*x.shape[: way.axis], *x.shape[way.axis + 1 :])
-    op = Opaque(run, key, f"{term}->{out}", None, f"{key[0]} with {name_of(way.f)}")  # type: ignore[index]
+    start = repr(run.initial) if isinstance(run, Fold) else None
+    key = (operator, own_key(way.f, run), way.axis, way.dtype.str, start)
+    op = Opaque(run, key, f"{term}->{out}", None, f"{operator} with {name_of(way.f)}")
     node = opaque(op, (cast(rec.as_node(x), way.dtype),), shape, way.dtype)
     return rec.record(node, fixed=not shape)
 

@@ -22,7 +22,7 @@ from tilewise.api.functions.template import Given, Made, Template, flatten, spec
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
-from tilewise.array.cell import LOCK
+from tilewise.array.cell import LOCK, address, root
 from tilewise.array.force import conform
 from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.array.session import cluster_here
@@ -83,7 +83,7 @@ class jit:
                 raise Untraceable(reason, pure=False)
             key = (structure, *map(_kind, leaves), function_key(found, arrays=captured))
             if captured:
-                key = (*key, *[(id(x._cell), spec_of(x)) for x in captured])
+                key = (*key, *map(_seen, captured))
             plan = self._kept.get(key)
             if plan is by_value:
                 key = (*key, *[repr(v) for v in leaves if type(v) is float])
@@ -121,6 +121,12 @@ FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None)))
 def _row(n: int) -> Any:
     """The structure of a call with n arguments that hold no others."""
     return flatten(((None,) * n, {}), [])
+
+
+def _seen(x: Array) -> Hashable:
+    """Which part of which cell a captured Array shows."""
+    nd = meta(x)
+    return id(x._cell), nd.shape, nd.strides, nd.dtype, address(nd) - address(root(nd)), x._fixed
 
 
 def _kind(v: Any) -> Hashable:

@@ -175,6 +175,6 @@ def _looped(f: Any, a: Any, b: Any) -> Array:
     names = iter("bcdefghijklmnopqrstuvwx")
     left, right = ("".join(next(names) for _ in range(m.ndim - 1)) for m in (a, b))
     tail = "".join(next(names) for _ in one.shape)
-    op = Opaque(run, ("pairs", own_key(f)), f"Y{left},Z{right}->YZ{tail}", None, f"allpairs with {name_of(f)}")
+    op = Opaque(run, ("pairs", own_key(f, run)), f"Y{left},Z{right}->YZ{tail}", None, f"allpairs with {name_of(f)}")
     shape = (a.shape[0], b.shape[0], *one.shape)
     return rec.record(opaque(op, (rec.as_node(a), rec.as_node(b)), shape, one.dtype))

@@ -159,8 +159,8 @@ def content(value: Any, where: str = "", name: str = "a value", seen: tuple[Any,
         return function_key(inner, seen)
     if isinstance(value, np.vectorize) and not value.excluded and value.signature is None:
         return ("vectorize", content(value.pyfunc, where, name, seen), str(value.otypes))
-    if isinstance(value, type) or library(value):
-        return ("object", value)
+    if library(value) or (isinstance(value, type) and (issubclass(value, BaseException) or hasattr(value, "_fields"))):
+        return ("object", value)  # other classes have attributes that may change
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, ModuleType):

@@ -67,7 +67,7 @@ def map_tiles(
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
     terms, used = _letters(given, at, n)
     out = "".join("Z" if i == at else LETTERS[used + i] for i in range(len(shape)))
-    key = ("tiles", own_key(f), at, n, shape, dtype.str)
+    key = ("tiles", own_key(f, run), at, n, shape, dtype.str)
     return _recorded(run, key, f"{','.join(terms)}->{out}", None, f"map_tiles with {name_of(f)}", given, shape, dtype)
 
 
@@ -112,7 +112,7 @@ def join_update(
     names = iter(LETTERS[:-1])
     terms = ["".join("Z" if i == a else next(names) for i in range(x.ndim)) for x, a in zip(given, where, strict=True)]
     out = "".join(next(names) for _ in size)
-    key = ("join", own_key(f), where, size, name)
+    key = ("join", own_key(f, run), where, size, name)
     return _recorded(run, key, f"{','.join(terms)}->{out}", name, f"join_update with {name_of(f)}", given, size, dtype)
 
 

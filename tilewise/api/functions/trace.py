@@ -150,12 +150,12 @@ def key_of(f: Any) -> Hashable:
     raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
 
 
-def own_key(f: Any) -> Hashable:
-    """A key of code and values, or else the function itself."""
+def own_key(f: Any, run: Any) -> Hashable:
+    """A key of code and values; of a function that may depend on more, one for this call only (it keeps `run`)."""
     try:
         return key_of(f)
     except Untraceable:
-        return ("only", id(f))
+        return ("only", id(run))
 
 
 def traced(f: Any, kinds: Sequence[Kind], key: Hashable = None) -> Traced:

@@ -79,7 +79,7 @@ class vectorize(np.vectorize):
         if error.pure and not rec.small(ours):
             dtype = self._found(arrays)
             if dtype is not None:
-                return _recorded(self.pyfunc, arrays, dtype, own_key(self.pyfunc))
+                return _recorded(self.pyfunc, arrays, dtype)
         return rec.at_once(super().__call__, args, kwargs)
 
     def _found(self, arrays: Sequence[Any]) -> np.dtype[Any] | None:
@@ -191,11 +191,12 @@ class Elements:
         return np.ascontiguousarray(np.vectorize(self.f, otypes=[self.dtype.char])(*blocks)).reshape(shape)
 
 
-def _recorded(f: Any, arrays: Sequence[Any], dtype: np.dtype[Any], key: Hashable) -> Array:
+def _recorded(f: Any, arrays: Sequence[Any], dtype: np.dtype[Any]) -> Array:
     """A pending result that NumPy computes element by element."""
     nodes = tuple(rec.as_node(a) for a in arrays)
     shape = broadcast([n.shape for n in nodes])
     out = LETTERS[: len(shape)]
     letters = ",".join(out[len(shape) - n.ndim :] for n in nodes) + "->" + out
-    op = Opaque(Elements(f, dtype), ("elements", key, dtype.str), letters, None, name_of(f))
+    run = Elements(f, dtype)
+    op = Opaque(run, ("elements", own_key(f, run), dtype.str), letters, None, name_of(f))
     return rec.record(opaque(op, nodes, shape, dtype))
