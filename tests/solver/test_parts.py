@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from tilewise.layout import Mesh
 from tilewise.solver import dive, eliminate, tables
 from tilewise.solver import model as tiling
 from tilewise.solver.baselines import brute_force, greedy
+from tilewise.solver.calm import calm
 from tilewise.solver.dual import Dual
 from tilewise.solver.eliminate import Elimination
 from tilewise.solver.frontier import Frontier
@@ -200,6 +202,7 @@ def test_pairs_of_layouts_that_are_left_out_are_needless(monkeypatch: pytest.Mon
     for keep_all in (False, True):
         if keep_all:
             monkeypatch.setattr(tiling, "needless", lambda *_: [])
+            monkeypatch.setattr(tiling, "direct", lambda _: False)
         for table in (tiling._choices, tiling._holdings, tiling._tables):
             table.clear()
         found = []
@@ -213,6 +216,22 @@ def test_pairs_of_layouts_that_are_left_out_are_needless(monkeypatch: pytest.Mon
     assert sum(size for _, size in sizes[0]) < sum(size for _, size in sizes[1])
     for table in (tiling._choices, tiling._holdings, tiling._tables):
         table.clear()
+
+
+def test_planning_does_not_search_for_garbage() -> None:
+    """Not within, and as before afterwards, also after an error."""
+    with pytest.raises(KeyError), calm():
+        assert not gc.isenabled()
+        with calm():
+            raise KeyError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with calm():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_brute_force_refuses_large_problems() -> None:

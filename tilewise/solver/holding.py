@@ -139,9 +139,9 @@ def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
     free = (between == 0) & ~np.eye(n, dtype=bool)
     same = free & free.T  # each gives the other: one of them will do
     first = np.flatnonzero(~np.tril(same).any(axis=1))
-    apart = np.triu(~(free | free.T), 1)[np.ix_(first, first)]
     out: list[tuple[int, ...]] = [(i,) for i in first.tolist()]
     if most > 1:
+        apart = np.triu(~(free | free.T), 1)[first[:, None], first]
         out.extend(zip(*(first[at].tolist() for at in np.nonzero(apart)), strict=True))
     if most > 2:
         three = apart[:, :, None] & apart[:, None, :] & apart[None]
@@ -208,6 +208,9 @@ def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
     for size in {len(s) for s in sets}:
         where = [k for k, s in enumerate(sets) if len(s) == size]
         ids = np.array([sets[k] for k in where], dtype=np.intp).reshape(len(where), size)
+        if size == 1:
+            out[:, where] = given[:, ids[:, 0]]
+            continue
         best = np.full((given.shape[0], len(where)), 4 * INF, dtype=np.int64)
         for parents in TREES[size]:
             total = np.zeros((given.shape[0], len(where)), dtype=np.int64)
@@ -232,9 +235,9 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
     """Pairs of layouts for which, whatever is done with the value, some layout alone that weighs no more does as well.
 
     `cost` is [source, set], `reach` [set, use]: what each use that may be made of the value costs. Of `uses` uses, some
-    take the first of the pair and the others the second. With a third layout instead, each loses at most the largest
-    difference. So a pair is worth holding only if for some source and some division every single layout loses more
-    than it saves.
+    take the first of the pair and the others the second (if all took the same, that one alone would do). With a third
+    layout instead, each loses at most the largest difference. So a pair is worth holding only if for some source and
+    some division every single layout loses more than it saves.
     """
     pairs = [k for k, s in enumerate(sets) if len(s) == 2]
     alone = {s[0]: k for k, s in enumerate(sets) if len(s) == 1}
@@ -248,7 +251,7 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
     saved[:, weight[single][:, None] > weight[pairs]] = -1
     possible = cost[:, pairs] < INF
     worth = np.zeros(len(pairs), dtype=bool)
-    for took in range(uses + 1):
+    for took in range(1, uses):
         worth |= ((took * first + (uses - took) * second > saved).all(axis=1) & possible).any(axis=0)
     return [k for k, good in zip(pairs, worth.tolist(), strict=True) if not good]
 

@@ -316,12 +316,10 @@ def _kin(n: Node, have: tuple[Held, ...]) -> object:
     if not isinstance(n.op, Map):
         return n.op
     name = n.op.fn.name
-    laws = LAWS.get(name)
-    if laws is not None:
-        partial = {reduction(x) for row in have for x in row}
-        laws = partial and {over: how for over, how in laws.items() if over in partial}
+    laws = LAWS.get(name, {})
+    partial = {reduction(x) for row in have for x in row} if laws else ()
     fused = tuple([isinstance(x.op, Map) for x in n.inputs])
-    return name in EXPENSIVE, tuple(laws.items()) if laws else (), fused
+    return name in EXPENSIVE, tuple([law for law in laws.items() if law[0] in partial]), fused
 
 
 def _transposed(table: Ints) -> Ints:
@@ -363,7 +361,7 @@ def _holding(
     asked_for = tuple(dict.fromkeys(wide.values()))
     ends = [end for _, end in settled.values()]
     layouts = tuple(dict.fromkeys([x for x in (*asked_for, *outs, *ends) if not isinstance(x, OnDriver)]))
-    at = {x: k for k, x in enumerate(layouts)}
+    at: dict[Layout, int] = {x: k for k, x in enumerate(layouts)}
     between = kind.matrix(layouts, layouts)
     given = between[[at[x] for x in outs]] if made else kind.matrix(outs, layouts).min(axis=0, keepdims=True)
     alone = made and uses <= 2 and not limited and direct(between)

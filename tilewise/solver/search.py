@@ -23,8 +23,8 @@ from tilewise.solver.order import elimination_order
 from tilewise.solver.problem import INF, Infeasible, Ints, Limit, Problem, cost_of, fits
 from tilewise.solver.tables import Tables
 
-DIRECT = 16.0  # log2 of entries: up to here variables are eliminated at once
-DIRECT_IN_ALL = 21.0  # the same for all tables together (some 5 ms)
+DIRECT = 14.0  # log2 of entries: up to here variables are eliminated at once
+DIRECT_IN_ALL = 19.5  # the same for all tables together (some 2 ms)
 ROOM = 1 << 57  # Sums of all tables stay below, with all their scales.
 FORBIDDEN = "Every assignment takes a forbidden value."
 Start = Callable[[], Sequence[int]]

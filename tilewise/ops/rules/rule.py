@@ -65,14 +65,12 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
     if node.known and all(x.known for x in node.inputs):
         found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
         if mesh.grid:
-            down = _line_rules(node, [_along(h, 0) for h in have], mesh.down)
-            across = _line_rules(node, [_along(h, 1) for h in have], mesh.across)
-            pairs = itertools.product([*down, every], [*across, every])
-            found.extend(
-                Rule(*pair)
-                for a, b in pairs
-                if not (a.talks or a.line or b.talks or b.line) and (pair := _both(a, b)) is not None
+            down, across = (
+                [r for r in _line_rules(node, [_along(h, k) for h in have], line) if not (r.talks or r.line)]
+                for k, line in enumerate((mesh.down, mesh.across))
             )
+            pairs = itertools.product([*down, every], [*across, every])
+            found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
     found.append(every)
     return list(dict.fromkeys(found))
 
@@ -94,13 +92,16 @@ def _reachable(rule: Rule, have: Options) -> bool:
 
 def _both(down: Rule, across: Rule) -> tuple[tuple[Layout, ...], Layout] | None:
     """A rule for each direction as one rule; None where the two do not go together, or are not really two."""
-    parts = [_grid(a, b) for a, b in zip((*down.ins, down.out), (*across.ins, across.out), strict=True)]
-    if any(p is None for p in parts) or not any(isinstance(p, Grid) for p in parts):
-        return None
-    *ins, out = (p for p in parts if p is not None)
-    return tuple(ins), out
+    parts: list[Layout] = []
+    for a, b in zip((*down.ins, down.out), (*across.ins, across.out), strict=True):
+        part = _grid(a, b)
+        if part is None:
+            return None
+        parts.append(part)
+    return (tuple(parts[:-1]), parts[-1]) if any([isinstance(p, Grid) for p in parts]) else None
 
 
+@functools.lru_cache(maxsize=4096)
 def _grid(down: Layout, across: Layout) -> Layout | None:
     assert not isinstance(down, OnDriver | Grid) and not isinstance(across, OnDriver | Grid)
     if isinstance(down, Shard) and isinstance(across, Shard):
@@ -131,11 +132,22 @@ def by_letters(
             continue
         for cuts in cuts_of(letter, size, terms, shapes, have, node, mesh):
             ins: list[Layout] = [
-                Shard(t.index(letter), cuts) if letter in t and s[t.index(letter)] == size else WHOLE
+                shard(t.index(letter), cuts) if letter in t and s[t.index(letter)] == size else WHOLE
                 for t, s in zip(terms, shapes, strict=True)
             ]
-            result: Layout = Shard(out.index(letter), cuts) if letter in out else Partial(op or "")
+            result: Layout = shard(out.index(letter), cuts) if letter in out else Partial(op or "")
             yield Rule(tuple(ins), result)
+
+
+@functools.lru_cache(maxsize=4096)
+def shard(axis: int, cuts: Cuts) -> Shard:
+    """The one object for a cut without ghosts: rules are compared and looked up a lot."""
+    return Shard(axis, cuts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _even(size: int, blocks: int) -> Cuts:
+    return even_cuts(size, blocks)
 
 
 def cuts_of(
@@ -158,7 +170,7 @@ def known_cuts(layouts: Sequence[Layout], axis: int) -> list[Cuts]:
 
 def few(found: Sequence[Cuts], size: int, mesh: Mesh) -> list[Cuts]:
     """Some cuts, and the even ones."""
-    return list(dict.fromkeys((*found[:MAX_CUTS], even_cuts(size, mesh.total_blocks))))
+    return list(dict.fromkeys((*found[:MAX_CUTS], _even(size, mesh.total_blocks))))
 
 
 def axis_cuts(layouts: Sequence[Layout], axis: int, size: int, mesh: Mesh) -> list[Cuts]:
