@@ -258,7 +258,7 @@ def _check_empty(kernel: Kernel, dims: tuple[int, ...]) -> None:
     gone = any(d == 0 for d, r in zip(dims, kernel.reduced, strict=True) if r)
     left = all(d > 0 for d, r in zip(dims, kernel.reduced, strict=True) if not r)
     for out in kernel.outputs:
-        if out.reduce in ("minimum", "maximum") and gone and left:
+        if out.reduce in ("minimum", "maximum") and not out.scan and out.key is None and gone and left:
             raise ValueError(f"zero-size array to reduction operation {out.reduce} which has no identity")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce
+from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.layout import Shard, shards
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
@@ -27,7 +27,7 @@ from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Move, Pin
-from tilewise.ops.reduce import Arg, Reduce
+from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
@@ -61,6 +61,8 @@ def native_reduce(node: Node) -> bool:
         return False
     if type(op) is Arg:
         return supports_arg(op.fn, node.inputs[0].dtype.name)
+    if type(op) is Scan:
+        return supports_scan(op.fn, op.dtype.name)
     return type(op) is Reduce and op.dtype.isnative and supports_reduce(op.fn, op.dtype.name)
 
 
@@ -69,6 +71,8 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
     op = node.op
     if type(op) is Arg:
         return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
+    if type(op) is Scan:
+        return (op.axis,)
     return op.axes if type(op) is Reduce else ()
 
 
@@ -106,6 +110,7 @@ class _Group:
     need: int
     space: int
     axes: tuple[int, ...] | None
+    scans: bool = False  # along the axes, not over them
     roots: list[int] = field(default_factory=list)
     reads: set[int] = field(default_factory=set)
     members: set[int] = field(default_factory=set)
@@ -337,13 +342,14 @@ class _Fuser:
         value = self.root_of_write.get(i)
         top = self.ins[i][0] if self.red[i] else value if value is not None else i
         axes = reduced_axes(self.nodes[i]) if self.red[i] else None
+        scans = type(self.nodes[i].op) is Scan
         need = self.need[i]
         members, ins = self._expand(top, need)
         space = self.space[top]
         for g in reversed(groups):
             if g.need != need or g.space != space or len(g.roots) >= MAX_OUTS:
                 continue
-            if axes is not None and g.axes is not None and axes != g.axes:
+            if axes is not None and g.axes is not None and (axes, scans) != (g.axes, g.scans):
                 continue
             if not (g.reads & ins or g.members & members) or len(g.members | members) > MAX_BODY:
                 continue
@@ -357,6 +363,7 @@ class _Fuser:
         g.reads |= ins
         g.members |= members
         g.axes = g.axes if axes is None else axes
+        g.scans = g.scans or scans
 
     def _expand(self, top: int, need: int) -> tuple[set[int], set[int]]:
         """Nodes computed in the pass that computes `top`, and the values it reads."""
@@ -410,7 +417,8 @@ class _Fuser:
         outputs = []
         for r, top in zip(g.roots, tops, strict=True):
             op = nodes[r].op
-            outputs.append(Output(number[top], op.fn if isinstance(op, Reduce | Arg) and self.red[r] else None))
+            reduction = op.fn if isinstance(op, Reduce | Arg | Scan) and self.red[r] else None
+            outputs.append(Output(number[top], reduction, scan=type(op) is Scan and self.red[r]))
         rank = len(nodes[tops[0]].shape)
         axes = g.axes or ()
         kernel = Kernel(

@@ -181,7 +181,8 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
             cut.add(source)
     for k, pos in enumerate(step.outs):
         where = out_axis(step, k, dim, nodes)
-        if isinstance(where, str) and where in ("argmin", "argmax"):
+        output = step.kernel.outputs[k]
+        if isinstance(where, str) and (output.is_arg or output.scan):
             return None
         at[pos] = where
     return Way(way.length, at, frozenset(cut), {**way.dims, step.outs[0]: dim}) if linked else None
