@@ -20,6 +20,7 @@ class Event:
     bytes: int = 0  # touched in memory, or moved
     worker: int = 0
     where: str = ""
+    flops: float = 0.0  # operations on numbers
 
 
 class Activity:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ from tilewise.engine.tiled import Group, run_tiled
 from tilewise.ir.node import Leaf, Length, Node
 from tilewise.ir.order import strides_of
 from tilewise.kernel import interpret
-from tilewise.kernel.loops import Kernel
+from tilewise.kernel.loops import Kernel, operations
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
@@ -30,7 +32,7 @@ from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
-from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, reads
+from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, passes, reads
 from tilewise.plan.ways import drops_axes, space_of
 from tilewise.target import threads
 
@@ -159,10 +161,13 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
     made = makes(step)
     name = ", ".join(nodes[m].op.label() for m in members(step))
     touched = sum(v.nbytes for x in {*reads(step), *made} if isinstance(v := values[x], np.ndarray))
+    flops = sum(operations(p.kernel) * prod(space_of(p, nodes)) for p in passes(step))
+    if isinstance(step, Call) and isinstance(op := nodes[step.pos].op, Contract):
+        flops = 2.0 * prod(op.sizes([values[x].shape for x in step.inputs]).values())
     kind = {Pass: "pass", Tiled: "pass", Call: "call", Write: "write"}[type(step)]
     site = nodes[made[0]].site
     where = "" if site is None else f"{site[0]}:{site[1]}"
-    events.emit(events.Event(kind, name, began, time.perf_counter(), touched, where=where))
+    events.emit(events.Event(kind, name, began, time.perf_counter(), touched, where=where, flops=flops))
 
 
 def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:

@@ -93,6 +93,12 @@ class Kernel:
         return tuple(n for n, r in zip(shape, self.reduced, strict=True) if not r)
 
 
+def operations(kernel: Kernel) -> int:
+    """Operations on numbers at each point of the space: casts, constants and what only selects are none."""
+    free = sum(i.fn in ("cast", "where", "positive") or i.fn.startswith("const:") for i in kernel.body)
+    return len(kernel.body) - free + sum(o.reduce is not None for o in kernel.outputs)
+
+
 def const_value(fn: str) -> complex | float | int | bool:
     """The number in a "const:<repr>" function name."""
     text = fn.removeprefix("const:")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise import events
+from tilewise.config import current
+from tilewise.cost.stored import load
 from tilewise.events import Event
 from tilewise.store import pool
 
@@ -19,6 +21,12 @@ class KernelRow:
     calls: int = 0
     seconds: float = 0.0
     bytes: int = 0
+    flops: float = 0.0
+
+    @property
+    def flop_rate(self) -> float:
+        """Operations on numbers per second."""
+        return self.flops / self.seconds if self.seconds else 0.0
 
     @property
     def rate(self) -> float:
@@ -69,6 +77,7 @@ class Profile:
                 row.calls += 1
                 row.seconds += e.end - e.start
                 row.bytes += e.bytes
+                row.flops += e.flops
         return sorted(rows.values(), key=lambda r: -r.seconds)
 
     @property
@@ -80,8 +89,13 @@ class Profile:
         lines = [
             f"{self.seconds * 1e3:,.1f} ms, {self.network_bytes:,} bytes between workers, "
             f"{len(self.fallbacks)} fallbacks",
-            f"{'calls':>6} {'ms':>10} {'GB/s':>7}  what",
+            f"{'calls':>6} {'ms':>10} {'GB/s':>7} {'GFLOP/s':>8}  what",
         ]
         for r in self.kernels:
-            lines.append(f"{r.calls:>6} {r.seconds * 1e3:>10.2f} {r.rate / 1e9:>7.1f}  {r.name[:90]}")
+            rates = f"{r.rate / 1e9:>7.1f} {r.flop_rate / 1e9:>8.1f}"
+            lines.append(f"{r.calls:>6} {r.seconds * 1e3:>10.2f} {rates}  {r.name[:90]}")
+        machine = load(current().cache_dir)
+        if machine is not None:
+            limits = f"{machine.memory_rate / 1e9:>7.1f} {machine.flop_rate / 1e9:>8.1f}"
+            lines.append(f"{'':>17} {limits}  this machine's memory, and BLAS (tilewise calibrate)")
         return "\n".join(lines)

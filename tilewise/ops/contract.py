@@ -6,6 +6,7 @@ The letters say what a mesh may cut; NumPy's own matmul, dot, tensordot and eins
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,14 @@ class Contract(Op):
 
     def label(self) -> str:
         return f"{self.how} {self.letters}"
+
+    def sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        """The length of every letter."""
+        out: dict[str, int] = {}
+        for term, shape in zip(self.letters.split("->")[0].split(","), shapes, strict=True):
+            for letter, n in zip(term, shape, strict=True):
+                out[letter] = max(n, out.get(letter, 1))
+        return out
 
 
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
