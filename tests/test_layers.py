@@ -40,6 +40,8 @@ LEVELS = {
 LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
     ("tilewise.engine.tiled", "tilewise.target.llvm"),
+    ("tilewise.engine.tiled", "tilewise.target.blas"),
+    ("tilewise.target.llvm.product", "tilewise.target.blas"),
     ("tilewise.observe.kernels", "tilewise.target.llvm"),
     ("tilewise.target.llvm.build", "tilewise.target.llvm.compiler"),
     ("tilewise.target.llvm.cpu", "tilewise.target.llvm.compiler"),

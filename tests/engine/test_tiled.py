@@ -19,6 +19,10 @@ PROGRAMS = {
     "backwards": lambda np, X: (X[::-1].sum(1)[:, None] * X[::-1]).sum(0),
     "distances": lambda np, X: ((X[:, None, :] - X[:5]) ** 2).sum(-1).min(1),
     "nearest": lambda np, X: ((X[:, None, :] - X[:5]) ** 2).sum(-1).argmin(1),
+    "layers": lambda np, X: np.maximum(np.maximum(X @ X[:3].T, 0) @ X[:3], 0).sum(1),
+    "gram and sums": lambda np, X: (X.T @ X, X.sum(0)),
+    "project": lambda np, X: (X @ X[:2].T - (X * X).sum(1)[:, None]).argmin(1),
+    "by columns": lambda np, X: ((X.T[:3] @ X) * 2, X.T.sum(1)),
     "any and all": lambda np, X: ((X > 0).any(1).sum(), (X > 0).all(0)),
     "wanted on the way": lambda np, X: (lambda s: (s, np.exp(-abs(s)) + 1, (s * s).sum()))(X.sum(1)),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,7 @@ class _Plan:
     arrays: Given  # of full tiles
     more: Given  # of the last tile
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
+    blas: bool  # some calls are into BLAS
 
 
 def run_tiled(
@@ -82,7 +84,8 @@ def run_tiled(
     arrays, more = (
         [found[pos] if see is None else see(found[pos]) for pos, see in given] for given in (plan.arrays, plan.more)
     )
-    plan.walk.run(arrays, more, values.__getitem__)
+    with _one_thread_each() if plan.blas else nullcontext():
+        plan.walk.run(arrays, more, values.__getitem__)
     for pos, op, _ in plan.sums:
         out = made[pos] = fresh(nodes[pos])
         out[...] = _added(sums[pos], op).reshape(out.shape)
@@ -92,6 +95,11 @@ def run_tiled(
 
 def _llvm() -> Any:
     return importlib.import_module("tilewise.target.llvm")
+
+
+def _one_thread_each() -> Any:
+    """Tiles already run on all cores: BLAS starts no threads of its own."""
+    return importlib.import_module("tilewise.target.blas").one_thread()
 
 
 def _added(parts: Array, op: str) -> Array:
@@ -126,6 +134,7 @@ class _Layout:
         self.refs: dict[int, tuple[Any, int]] = {}  # what is made by tiles: operand and axis
         self.sums: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.samples: dict[int, Array] = {}
+        self.blas = False
 
     def plan(self) -> _Plan | None:
         rest = self.way.length - (self.tiles - 1) * self.tile
@@ -136,7 +145,7 @@ class _Layout:
             return None
         walk = self.llvm.Walk(self.tiles, self.chunks, full, last, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
-        return _Plan(walk, tuple(self.arrays), more, sums)
+        return _Plan(walk, tuple(self.arrays), more, sums, self.blas)
 
     def _calls(self, length: int) -> list[Any] | None:
         """The calls for a tile of some length."""
@@ -209,8 +218,20 @@ class _Layout:
             if ref is None:
                 return None
             refs.append(ref)
-        calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
+        calls = self._product(step, refs) if step.blas else None
+        if calls is None:
+            calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
         return None if calls is None else [*calls, *after]
+
+    def _product(self, step: Pass, refs: list[Any]) -> list[Any] | None:
+        """A product of matrices by BLAS; None if they do not lie as it wants them."""
+        assert step.letters is not None
+        first, second, out = refs
+        if 0 not in step.letters[0]:
+            first, second = second, first
+        call = self.llvm.product(first.of(first.array[:, 0, :]), second.of(second.array[0].T), out)
+        self.blas = self.blas or call is not None
+        return None if call is None else [call]
 
     def _again(self, ref: Any, see: See, axis: int, length: int) -> Any:
         """Another view of an array that a run is given."""

@@ -79,7 +79,7 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
 def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | None:
     """A product of two operands as a loop nest: the dims that each operand walks, how many are kept, how many reduced.
 
-    None where BLAS is better (three letters and more of floats), or there is no native code.
+    None where there is no native code, or NumPy is better (floats with four letters and more).
     """
     op = node.op
     if type(op) is not Contract or len(node.inputs) != 2 or not node.dtype.isnative:
@@ -89,13 +89,18 @@ def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | No
     if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):
         return None
     letters = out + "".join(c for c in dict.fromkeys(a + b) if c not in out)
-    if not letters or (len(letters) > 2 and node.dtype.kind == "f"):
+    if not letters or (len(letters) > 2 and node.dtype.kind == "f" and not _matrices(a, b, out)):
         return None
     name = node.dtype.name
     if not (supports("multiply", (name, name), name) and supports_reduce("add", name)):
         return None
     walks = tuple(tuple(letters.index(c) for c in term) for term in (a, b))
     return walks, len(out), len(letters) - len(out)
+
+
+def _matrices(*terms: str) -> bool:
+    """Whether a product is one of two matrices, with a matrix as its result."""
+    return len(set("".join(terms))) == 3 and all(len(t) == 2 for t in terms)
 
 
 def fuse(
@@ -322,6 +327,9 @@ class _Fuser:
         if found is None:
             return None
         walks, kept, gone = found
+        blas = kept + gone == 3 and node.dtype.kind == "f"
+        if blas and self.layouts is not None:
+            return None
         name = node.dtype.name
         kernel = Kernel(
             (name, name),
@@ -330,7 +338,7 @@ class _Fuser:
             (Output(2, "add" if gone else None),),
             (False,) * kept + (True,) * gone,
         )
-        return Pass(kernel, self.ins[i], (), (i,), i, (i,), (None,), letters=walks)
+        return Pass(kernel, self.ins[i], (), (i,), i, (i,), (None,), letters=walks, blas=blas)
 
     def _only_constant(self, i: int) -> bool:
         """A Full that only passes read is a scalar of theirs, never an array."""

@@ -54,6 +54,7 @@ class Pass:
     last_uses: tuple[bool, ...] = ()
     frees: tuple[int, ...] = ()
     letters: tuple[tuple[int, ...], ...] | None = None  # a contraction: the dims of the space that each input walks
+    blas: bool = False  # a product of matrices: BLAS does it, tile by tile or as a whole
 
 
 @dataclass(frozen=True)

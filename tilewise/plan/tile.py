@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.plan.steps import Pass, Step, Tiled, View, makes, reads
+from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
 from tilewise.plan.ways import Views, Way, first_ways, further_ways, seen_way
 
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
@@ -33,8 +33,13 @@ class _Unit:
 def tile(nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool]) -> list[Step]:
     """The steps, those that can share tiles together."""
     if sum(isinstance(s, Pass) for s in steps) < 2:
-        return list(steps)
+        return [_alone(s) for s in steps]
     return _Tiler(nodes, steps, wanted).steps()
+
+
+def _alone(step: Step) -> Step:
+    """A step that shares tiles with no other: a product of matrices is NumPy's."""
+    return Call(step.outs[0], step.inputs) if isinstance(step, Pass) and step.blas else step
 
 
 class _Tiler:
@@ -122,7 +127,7 @@ class _Tiler:
         out: list[Step] = list(self.first)
         for unit in self.units:
             if len(unit.steps) == 1:
-                out += unit.steps
+                out.append(_alone(unit.steps[0]))
             else:
                 out.append(self._tiled(unit, outside))
             tiled = len(unit.steps) > 1

@@ -19,6 +19,7 @@ from tilewise.ops.views import Arrange, Window, axes_of
 from tilewise.plan.steps import Pass, Tiled, View
 
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
+WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
 TILE_BYTES = 256 << 10  # of all values of a tile together: less than a common L2 cache
 ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
@@ -236,7 +237,9 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if way is None:
         return None
     each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
-    if each * way.length < LEAST_BYTES and forced is None:
+    cut = {x for x, _ in way.cut}
+    whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
+    if (each * way.length < LEAST_BYTES or whole > WHOLE_BYTES) and forced is None:
         return None
     tile = min(forced or _tile_length(each), way.length)
     tiles = -(-way.length // tile)

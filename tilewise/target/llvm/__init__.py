@@ -9,6 +9,7 @@ from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
 from tilewise.target.llvm.launch import Compiled, compile, run
 from tilewise.target.llvm.listing import Listing, listing
+from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
 
@@ -24,6 +25,7 @@ __all__ = [
     "compiled_count",
     "identity",
     "listing",
+    "product",
     "run",
     "supports",
     "supports_reduce",
