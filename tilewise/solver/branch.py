@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from time import perf_counter
 
 import numpy as np
@@ -26,7 +27,7 @@ NARROW = 15.0  # log2 of entries: the largest table that is made before any boun
 IN_ALL = 22.5  # log2 of entries: tables of so many together are made however large they are (some 12 ms)
 WIDE = 20.0  # the same where the alternative is to branch
 FEW = 40  # variables: for more, partial assignments are not gone through
-ENTRIES = 1 << 21  # of tables that a dive may look at (some 2 ms)
+ENTRIES = 1 << 20  # of tables that a dive may look at (some 2 ms)
 WIDTH = 1 << 14  # states: with more, branching is cheaper
 DEEPEST = 150  # choices in a row, within what Python may nest; what is deeper stays open
 MANY = 0.05  # of all values: so many must go for another round at the same node
@@ -38,9 +39,10 @@ class Pace:
 
     rounds: int
     stall: float  # of the gap
+    looks: int = 1 << 30  # at most
 
 
-FIRST = Pace(5, 0.1)
+FIRST = Pace(5, 0.1, 3)  # before a dive
 AT_ROOT = Pace(20, 0.002)  # where more rounds pay
 WITHIN = Pace(20, 0.01)
 
@@ -151,7 +153,7 @@ class Search:
         """Message passing until the gap is closed, or hardly gets smaller."""
         bound = dual.bound() + kernel.constant
         known, settle = self.cost, None
-        while True:
+        for look in count(1):
             dual.sweep(pace.rounds)
             values = dual.round()
             offered = self.offer_soon(
@@ -160,10 +162,11 @@ class Search:
             known, settle = (self.cost, offered) if self.cost != known else (known, settle)
             before, bound = bound, dual.bound() + kernel.constant
             gap = self.enough() - bound
-            if gap <= 0 or bound - before <= pace.stall * gap or self.late():
-                if settle is not None:
-                    settle()
-                return bound
+            if gap <= 0 or bound - before <= pace.stall * gap or look >= pace.looks or self.late():
+                break
+        if settle is not None:
+            settle()
+        return bound
 
     def last(self, kernel: Kernel, bound: int, depth: int) -> Proof | None:
         """What is done when bounds do not help any more: all partial assignments if they are few, else branching.

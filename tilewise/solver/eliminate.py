@@ -8,7 +8,6 @@ the order, ascending, so that the variable that goes first is always axis 0 and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 import numpy as np
 
@@ -31,6 +30,7 @@ class Elimination:
         for at, v in enumerate(order):
             position[v] = at
         self.order = order
+        self._sizes = [len(unary[v]) for v in order]
         self.buckets: list[list[Factor]] = [[((), unary[v])] for v in order]
         turned: dict[int, Ints] = {}
         for (i, j), table in pairs.items():
@@ -58,7 +58,7 @@ class Elimination:
             return
         others = scopes[0] if len(scopes) == 1 else tuple(sorted({p for scope in scopes for p in scope}))
         if not self._intern:
-            table: Ints = _least(bucket, others)
+            table: Ints = _least(bucket, others, self._entries(at, others))
         else:
             if len(scopes) == 1:
                 key: tuple[object, ...] = tuple([id(table) for _, table in bucket])
@@ -67,10 +67,17 @@ class Elimination:
                 key = tuple([(id(table), *[place[p] for p in scope]) for scope, table in bucket])
             known = self._done.get(key)
             if known is None:
-                known = self._done[key] = self._normal(_least(bucket, others))
+                known = self._done[key] = self._normal(_least(bucket, others, self._entries(at, others)))
             constant, table = known
             self.bound += constant
         self.buckets[others[0]].append((others[1:], table))
+
+    def _entries(self, at: int, others: Scope) -> int:
+        """How many entries the sum of a bucket has."""
+        entries = self._sizes[at]
+        for p in others:
+            entries *= self._sizes[p]
+        return entries
 
     def _normal(self, table: Ints) -> tuple[int, Ints]:
         """A table apart from a constant, one object for all that are equal."""
@@ -96,33 +103,30 @@ def _joint(bucket: list[Factor], others: Scope) -> Ints:
     """The sum of a bucket's factors over its variable (axis 0) and the others."""
     rank = len(others) + 1
     total = None
-    for factor in bucket:
+    for factor in sorted(bucket, key=_rank):  # Small sums first.
         table = factor[1] if len(factor[0]) + 1 == rank else _shaped(factor, others)
         total = table if total is None else total + table
     assert total is not None
     return total
 
 
+def _rank(factor: Factor) -> int:
+    return len(factor[0])
+
+
 def _shaped(factor: Factor, others: Scope) -> Ints:
     """A factor's table with an axis for each of the others, of length one where it does not depend on it."""
     scope, table = factor
-    if not scope:
-        return table.reshape(-1, *(1,) * len(others))
-    shape = [len(table), *(1,) * len(others)]
+    shape = [1] * (len(others) + 1)
+    shape[0] = len(table)
     for p, size in zip(scope, table.shape[1:], strict=True):
         shape[others.index(p) + 1] = size
     return table.reshape(shape)
 
 
-def _entries(bucket: list[Factor]) -> int:
-    """How many entries the sum of a bucket has."""
-    sizes: dict[int, int] = {p: size for scope, table in bucket for p, size in zip(scope, table.shape[1:], strict=True)}
-    return len(bucket[0][1]) * prod(sizes.values())
-
-
-def _least(bucket: list[Factor], others: Scope) -> Ints:
+def _least(bucket: list[Factor], others: Scope, entries: int) -> Ints:
     """The least of a bucket's sum over its variable. Large sums are made one value at a time, to stay in the cache."""
-    if len(others) < 2 or _entries(bucket) <= AT_ONCE:
+    if len(others) < 2 or entries <= AT_ONCE:
         return _minimum(_joint(bucket, others), axis=0)  # type: ignore[no-any-return]
     shaped = [_shaped(factor, others) for factor in bucket]
     least: Ints | None = None
