@@ -27,7 +27,7 @@ from tests.kernel.support import RUNNABLE, Array, awkward, same_bits
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
-from tilewise.target.llvm import launch
+from tilewise.target.llvm import prepare
 from tilewise.target.llvm.scalar import MATH
 
 SIZES = (1, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 130, 300)
@@ -138,8 +138,8 @@ def check(case: Case) -> None:
     """Run a case at its widths and compare."""
     kernel = case.kernel
     inputs, _ = operands(case)
-    launch.TWIN_AT_NS = 0 if case.twin else 10**12
-    launch.STREAM_AT_BYTES, launch.STREAM_ROW = (0, 1) if case.stream else (1 << 62, 1)
+    prepare.TWIN_AT_NS = 0 if case.twin else 10**12
+    prepare.STREAM_AT_BYTES, prepare.STREAM_ROW = (0, 1) if case.stream else (1 << 62, 1)
     results = []
     for width in case.widths:
         _, outs = operands(case)
@@ -163,6 +163,14 @@ def _compare(case: Case, inputs: Sequence[Array], got: Sequence[Array]) -> None:
         for j, (output, values, result) in enumerate(zip(kernel.outputs, whole, got, strict=True)):
             if output.reduce is None:
                 assert same_bits(values, result), f"output {j} is not NumPy's"
+            elif output.reduce == "add" and values.dtype.kind == "c":
+                for a, b in ((values.real, result.real), (values.imag, result.imag)):
+                    assert _close("add", a, axes, b), f"output {j} is far from the exact sum"
+            elif output.reduce == "multiply" and values.dtype.kind == "c":
+                want = np.asarray(np.multiply.reduce(values.astype(np.clongdouble), axis=axes))
+                fair = np.isfinite(want) & (abs(want) < np.finfo(values.real.dtype).max ** 0.5)
+                far = abs(want - result) > 64 * case_size(case) * np.finfo(values.real.dtype).eps * abs(want)
+                assert not (far & fair & (abs(want) > np.finfo(values.real.dtype).tiny ** 0.5)).any(), f"output {j}"
             elif output.reduce in ("add", "multiply") and values.dtype.kind == "f":
                 assert _close(output.reduce, values, axes, result), f"output {j} is far from the exact {output.reduce}"
             else:
@@ -172,6 +180,11 @@ def _compare(case: Case, inputs: Sequence[Array], got: Sequence[Array]) -> None:
                 if values.dtype.kind == "f":
                     want, result = want + 0, result + 0  # either zero
                 assert same_bits(want, result), f"output {j} is not NumPy's"
+
+
+def case_size(case: Case) -> int:
+    """Points of the space."""
+    return max(1, math.prod(case.shape))
 
 
 def _close(op: str, values: Array, axes: tuple[int, ...], got: Array) -> bool:

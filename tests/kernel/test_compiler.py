@@ -22,6 +22,7 @@ from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
 from tilewise.target.llvm import build, combine, compiler, cpu, forms, launch, linker
 from tilewise.target.llvm.frame import Machine, Spec
+from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.text import Function
 
 F = "float64"
@@ -111,7 +112,9 @@ def test_neon_is_selected(form: str, dtype: str) -> None:
         spec = Spec(form, 2, classes[: 2 + len(outputs)], NEON)
         text = compiler.assembly(forms.build(kernel, spec, "kernel"), "generic", "aarch64-unknown-linux-gnu")
         assert "kernel:" in text
-    wide = compiler.assembly(combine.build("maximum", dtype, 4, "kernel"), "generic", "aarch64-unknown-linux-gnu")
+    wide = compiler.assembly(
+        combine.build(Reducer("maximum", dtype), 4, "kernel"), "generic", "aarch64-unknown-linux-gnu"
+    )
     assert "v0." in wide or "v1." in wide or "q0" in wide
 
 

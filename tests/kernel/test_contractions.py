@@ -12,7 +12,7 @@ import pytest
 from tests.kernel.support import WIDTHS, Array, call, empty_outs, meaning, numbers, same_bits
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import threads
-from tilewise.target.llvm import build, prepare
+from tilewise.target.llvm import cpu, prepare
 
 SHAPES = [
     (1, 4, 2),
@@ -48,7 +48,7 @@ DISTANCES = Kernel(
 
 def is_contraction(kernel: Kernel, shape: tuple[int, ...], inputs: list[Array]) -> bool:
     """Whether register tiles are what runs."""
-    preparer = prepare.Preparer(kernel, build.host_machine())
+    preparer = prepare.Preparer(kernel, cpu.host_machine())
     strides = preparer._strides(shape, [*inputs, *empty_outs(kernel, shape)])
     return preparer._nest(shape, strides, []).form == "contract"
 

@@ -33,7 +33,7 @@ from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, passes, reads
-from tilewise.plan.ways import drops_axes, space_of
+from tilewise.plan.ways import drops_axes, single, space_of
 from tilewise.target import threads
 
 Values = list[Any]
@@ -230,7 +230,7 @@ def _ranges(n: int) -> list[tuple[int, int]]:
 
 def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
     """Allocate what the pass makes, then run its kernel."""
-    if step.blas:
+    if step.blas or (step.letters is not None and single(step, nodes)):
         values[step.outs[0]] = call(nodes[step.outs[0]], [values[x] for x in step.inputs])
         return
     outs: list[Any] = []

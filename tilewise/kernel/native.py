@@ -107,4 +107,4 @@ def supports_bucket(op: str, dtype: str) -> bool:
 
 def supports_scan(op: str, dtype: str) -> bool:
     """Whether there is native code for a running reduction."""
-    return supports_reduce(op, dtype)
+    return supports_reduce(op, dtype) and not dtype.startswith("complex")

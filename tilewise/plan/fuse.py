@@ -84,6 +84,8 @@ def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | No
     op = node.op
     if type(op) is not Contract or len(node.inputs) != 2 or not node.dtype.isnative:
         return None
+    if op.how == "vdot" and node.dtype.kind == "c":  # its first operand is conjugated
+        return None
     ins, out = op.letters.split("->")
     a, b = ins.split(",")
     if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):

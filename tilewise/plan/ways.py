@@ -49,6 +49,14 @@ def space_of(step: Pass, nodes: Sequence[Any]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+def single(step: Pass, nodes: Sequence[Any]) -> bool:
+    """Whether a sum of products has one term each: NumPy gives the product, a zero with its sign."""
+    reduced = step.kernel.reduced
+    if step.kernel.outputs[0].key is not None:
+        return False
+    return any(reduced) and all(n == 1 for n, r in zip(space_of(step, nodes), reduced, strict=True) if r)
+
+
 def axis_of(step: Pass, k: int, dim: int, nodes: Sequence[Any]) -> int | None:
     """The axis of input k that walks along a dim of the space."""
     shape = nodes[step.inputs[k]].dims
@@ -231,7 +239,7 @@ class Tiling:
 def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
     """The tiles of a group with the sizes at hand; None if its passes are better run one by one."""
     passes = [s for s in group.steps if isinstance(s, Pass)]
-    if any(0 in space_of(s, nodes) for s in passes):
+    if any(0 in space_of(s, nodes) or (s.letters is not None and single(s, nodes)) for s in passes):
         return None
     way = best_way(group, nodes)
     if way is None:

@@ -152,8 +152,9 @@ class Compiled:
 
 def _warn(cause: str) -> None:
     """Say once what kept the compiler from working."""
-    if cause not in _causes:
-        _causes.add(cause)
+    kind = cause.partition("\n")[0]  # lines of code follow
+    if kind not in _causes:
+        _causes.add(kind)
         what = f"a kernel runs on NumPy, because it could not be compiled: {cause}"
         warnings.warn(message(what), PerformanceWarning, stacklevel=3)
 
