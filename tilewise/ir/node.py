@@ -202,6 +202,18 @@ def known_leaf(value: Any, order: tuple[int, ...] | None, exports: list[Any] | N
     return node
 
 
+def become_leaf(node: Node, value: Any, exports: list[Any] | None = None) -> None:
+    """A node that others hang on is known: it lets go of what it was computed from, and is a leaf from now on."""
+    key = (node.op, *[id(x) for x in node.inputs])
+    ref = _table.get(key)
+    if ref is not None and ref() is node:  # its inputs may die now, and others get their ids
+        del _table[key]
+    node.value = value
+    node.op = Leaf(exports)
+    node.inputs = ()
+    node.trail = 0
+
+
 def walk(roots: Iterable[Node]) -> list[Node]:
     """All nodes that must be known to compute `roots`, inputs before users, each once.
 
