@@ -130,7 +130,7 @@ def test_a_written_value_is_computed_in_the_pass_that_writes_it() -> None:
         for k in range(6):
             out[1:] += (0.5 + k) * x[1:]
         result = out.compute()
-    assert names == ["multiply, add"] * 6
+    assert names == ["multiply, add, update"] * 6
     for k in range(6):
         want[1:] += (0.5 + k) * np.arange(float(N))[1:]
     assert np.array_equal(result, want)

@@ -178,9 +178,9 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     pending = [a for a in args if type(a) is Array and a._cell.node is not None]
     if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in pending):
         trail |= turns.OTHER  # a window onto what is not computed yet
-    if not _due(trail, place, [a._cell.node for a in pending]):
+    if not _due(trail, place, [a._cell.read() for a in pending]):
         return False
-    flush(place, [a._cell for a in pending if not a._cell.node.trail & bit])
+    flush(place, [a._cell for a in pending if not a._cell.read().trail & bit])
     return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
 
 

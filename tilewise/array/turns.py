@@ -29,7 +29,10 @@ FREE = (Window, Full, Arange, Copy)  # of known values, these do not end an elem
 LONGEST = 64  # instructions of a loop's kernel: beyond, registers spill and compiling takes long (collatz, julia)
 HELD_BYTES = 32 << 20  # what a loop may keep alive that would be gone if each turn were evaluated
 WALK_BYTES = HELD_BYTES // LONGEST  # arrays below cannot become so much
-TRIES, TRIES_EACH = 4, 8  # flushes at a head that may need a new plan, and one in so many; more: it is flushed each turn
+TRIES, TRIES_EACH = (
+    4,
+    8,
+)  # flushes at a head that may need a new plan, and one in so many; more: it is flushed each turn
 
 
 class Head:
