@@ -22,7 +22,7 @@ from tilewise.array import turns
 from tilewise.array.cell import ND, Cell, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.session import cluster_here
-from tilewise.array.turns import Place, behind, kind, sites
+from tilewise.array.turns import Place, behind, pending, sites
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
 from tilewise.ir.node import Node, known_leaf
@@ -97,10 +97,19 @@ def mark(node: Node, at: Spot) -> None:
     trail = 0
     if forcing.PENDING:
         for i in node.inputs:
-            trail |= i.trail or (behind(i) if i.value is None and i.inputs else 0)
+            if i.trail:
+                trail |= i.trail
+            elif i.inputs and i.value is None:
+                trail |= behind(i)
     elif sites:
         turns.nothing_pending()
-    node.trail = trail | kind(node, trail) | (sites.get(at.place) or turns.bit_of(at.place))
+    weight = node.op.weight
+    if weight:
+        pending.recorded += weight
+    else:
+        trail |= turns.kind(node, trail)
+    bit = sites.get(at.place)
+    node.trail = trail | (turns.bit_of(at.place) if bit is None else bit)
 
 
 def repeats(nodes: Sequence[Node]) -> bool:
@@ -175,12 +184,12 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     bit = sites.get(place)
     if bit is None or not trail & bit:
         return False
-    pending = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in pending):
+    given = [a for a in args if type(a) is Array and a._cell.node is not None]
+    if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in given):
         trail |= turns.OTHER  # a window onto what is not computed yet
-    if not _due(trail, place, [a._cell.read() for a in pending]):
+    if not _due(trail, place, [a._cell.read() for a in given]):
         return False
-    flush(place, [a._cell for a in pending if not a._cell.read().trail & bit])
+    flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
     return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from tilewise import compiler
 from tilewise.ir.node import Node, numbered
 from tilewise.ops.create import Arange, Full
-from tilewise.ops.elementwise import Map
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window
 
@@ -106,11 +105,10 @@ def behind(node: Node) -> int:
 
 def kind(node: Node, trail: int) -> int:
     """Count an instruction; OTHER if a node is none. `trail` is that of its inputs."""
-    op = node.op
-    if type(op) is Map:
-        pending.recorded += op.weight
+    if node.op.weight:
+        pending.recorded += node.op.weight
         return 0
-    return 0 if type(op) in FREE and not trail & ~SEEN else OTHER
+    return 0 if type(node.op) in FREE and not trail & ~SEEN else OTHER
 
 
 def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:

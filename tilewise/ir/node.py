@@ -40,6 +40,7 @@ class Op:
 
     __slots__ = ()
     name: str = "op"
+    weight: int = 0  # how long an elementwise operator makes a kernel, in simple instructions; 0 for all others
 
     @property
     def signature(self) -> Any:

@@ -19,10 +19,7 @@ HEAVY = 6  # simple instructions that an expensive function counts for
 
 
 class Map(Op):
-    """`fn` on each element. One object per (function, result dtype, which result): identity is equality.
-
-    `weight`: how long it makes a kernel, in simple instructions.
-    """
+    """`fn` on each element. One object per (function, result dtype, which result): identity is equality."""
 
     __slots__ = ("dtype", "fn", "weight", "which")
     name = "map"
