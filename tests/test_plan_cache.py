@@ -3,7 +3,9 @@
 (The scalars 0, 1, -1 and 2 are: the compiler simplifies with them. These loops avoid them.)
 """
 
+import weakref
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler
+from tilewise.array import turns as loops
 from tilewise.target import llvm
 
 TURNS = 12
@@ -69,9 +72,36 @@ def vector(n: int = 100) -> Any:
     return np.random.default_rng(1).random(n) * 5
 
 
-LOOPS: list[tuple[Loop, Callable[[], Any]]] = [
+IMAGE = vector(1000)
+
+
+def gathered(np: Any, k: int, acc: Any) -> Any:
+    """A sum of windows of a known array."""
+    image = tw.array(IMAGE) if np is tw else IMAGE
+    return acc + image[k + 1 : k + 101] * (0.3 + k / 7.1)
+
+
+def gathered_in_place(np: Any, k: int, acc: Any) -> Any:
+    image = tw.array(IMAGE) if np is tw else IMAGE
+    acc += image[k + 1 : k + 101] * (0.3 + k / 7.1)
+    return acc
+
+
+def chosen(np: Any, k: int, pair: Any) -> Any:
+    """Two arrays that hang on each other, with a cast."""
+    x, count = pair
+    going = x < 4.5
+    return np.where(going, x * (1.01 + k / 1000), x), count + going
+
+
+ELEMENTWISE: list[tuple[Loop, Callable[[], Any]]] = [
     (scale, vector),
     (three, vector),
+    (gathered, vector),
+    (gathered_in_place, vector),
+    (chosen, lambda: (vector(), vector())),
+]
+LOOPS: list[tuple[Loop, Callable[[], Any]]] = [
     (shrinking, matrix),
     (window, vector),
     (alternate, lambda: (matrix(), matrix())),
@@ -104,6 +134,68 @@ def test_a_loop_plans_and_compiles_in_its_first_turns_only(turn: Loop, start: Ca
         assert len(set(counts[second:])) == 1, counts
         for got, want in zip(plain(state), plain(expected), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def run(turn: Loop, made: Any, turns: int) -> tuple[Any, list[tuple[int, int, int]]]:
+    """The state after a loop; where the last flush was, plans and kernels after each turn."""
+    counts = []
+    state: Any = tuple(tw.array(a) for a in made) if isinstance(made, tuple) else tw.array(made)
+    for k in range(turns):
+        state = turn(tw, k, state)
+        counts.append((loops.pending.began, compiler.planned_count, llvm.compiled_count()))
+    return state, counts
+
+
+@pytest.mark.parametrize(("turn", "start"), ELEMENTWISE, ids=[loop.__name__ for loop, _ in ELEMENTWISE])
+def test_an_elementwise_loop_goes_on_for_several_turns(turn: Loop, start: Callable[[], Any]) -> None:
+    turns = 150
+    with tw.config(eager_bytes=0, fallback="silent"):
+        made = start()
+        expected = tuple(a.copy() for a in made) if isinstance(made, tuple) else made.copy()
+        for k in range(turns):
+            expected = turn(np, k, expected)
+        got, counts = run(turn, made, turns)
+        flushes = list(dict.fromkeys(c[0] for c in counts))[1:]
+        assert 4 <= len(flushes) <= turns / 5, flushes
+        lengths = {b - a for a, b in pairwise(flushes)}
+        assert len(lengths) == 1 and lengths.pop() <= loops.LONGEST  # always at the same point of the body
+        second = next(i for i, c in enumerate(counts) if c[0] == flushes[1])
+        assert len({c[1:] for c in counts[second:]}) == 1, counts
+        for g, want in zip(plain(got), plain(expected), strict=True):
+            np.testing.assert_allclose(g, want, rtol=1e-12)
+        before = compiler.planned_count, llvm.compiled_count()
+        plain(run(turn, made, turns)[0])
+        assert (compiler.planned_count, llvm.compiled_count()) == before
+
+
+def test_a_loop_does_not_keep_large_inputs_alive() -> None:
+    """What each turn reads and nobody else has is not held until the end of a long kernel."""
+    size = loops.HELD_BYTES // 8 // 4
+    gone: list[weakref.ref[Any]] = []
+    alive = []
+    with tw.config(fallback="silent"):
+        acc = tw.zeros(size)
+        for k in range(24):
+            part = tw.array(np.full(size, 0.5 + k))
+            gone.append(weakref.ref(part._cell.buf))
+            acc = acc + part
+            del part
+            alive.append(sum(g() is not None for g in gone))
+        assert max(alive) <= 7, alive
+        assert acc[3] == sum(0.5 + k for k in range(24))
+
+
+def test_a_short_loop_in_another_ends_planning() -> None:
+    """Chunks that begin in ever other turns of an inner loop: after some tries, each turn is flushed."""
+    with tw.config(eager_bytes=0, fallback="silent"):
+        x = tw.array(vector())
+        counts = []
+        for outer in range(60):
+            for k in range(13):
+                x = x * (0.9 + k / 100) + 0.3
+            x = np.sqrt(x) * (0.7 + outer)
+            counts.append(compiler.planned_count)
+        assert len(set(counts[40:])) == 1, counts
 
 
 def test_reading_slots_of_an_array_stays_quick() -> None:

@@ -29,7 +29,7 @@ def _nodes(*args: Any) -> Any:
     nodes = tuple(rec.as_node(a) for a in args)
     if rec.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
-        forcing.flush()
+        rec.flush()
         nodes = tuple(rec.as_node(a) for a in args)
     return nodes
 

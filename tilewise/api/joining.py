@@ -182,7 +182,7 @@ def where(condition: Any, *xy: Any) -> Any:
     nodes = _where_nodes(condition, values, d)
     if rec.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
-        forcing.flush()
+        rec.flush()
         nodes = _where_nodes(condition, values, d)
     node = apply("where", nodes, (BOOL, d, d, d))
     return rec.record(node)

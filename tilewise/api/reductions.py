@@ -9,7 +9,6 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tilewise.api.dispatch import attempt, implements, into
-from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, node_of
 from tilewise.ir.node import Length, Node
@@ -40,7 +39,7 @@ def node_for(x: Any) -> Node:
     node = node_of(x)
     if rec.repeats((node,)):
         del node  # what is held here cannot be updated in place
-        forcing.flush()
+        rec.flush()
         node = node_of(x)
     return node
 

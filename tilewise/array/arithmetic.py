@@ -152,7 +152,7 @@ def ufunc_node(
     nodes = _operands(args, loop)
     if rec.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
-        forcing.flush()
+        rec.flush()
         nodes = _operands(args, loop)
     try:
         return apply(ufunc.__name__, nodes, loop, which)

@@ -99,16 +99,16 @@ class Cell:
                 self.become(private_copy(self.buf))
             return self.buf
 
-    def become(self, buf: ND, reader: Node | None = None) -> None:
+    def become(self, buf: ND, reader: Node | None = None, exports: Outside | None = None) -> None:
         """Take a new buffer as the value. The node goes last: interrupted before, the cell is pending as it was.
 
-        `reader` is a node that has the buffer as its value: while it lives, nobody writes here.
+        `reader` is a leaf that has the buffer as its value: while it lives, nobody writes here. It has `exports`, too.
         """
         with LOCK:
             self.gen += 1
             self.ghost = None
             self.leaf = None if reader is None else weakref.ref(reader)
-            self.exports = None
+            self.exports = exports
             self.buf = buf
             self.node = None
 

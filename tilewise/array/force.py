@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from sys import getrefcount
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler, events
-from tilewise.array.cell import LOCK, ND, Cell
+from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.reference import compare, reference
 from tilewise.array.session import cluster_here, current_session, session_here
@@ -24,7 +24,7 @@ from tilewise.config import Settings, current
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.errors import MemoryBudgetError, message
-from tilewise.ir.node import Leaf, Length, Node, known_leaf, numbered, walk
+from tilewise.ir.node import Leaf, Length, Node, become_leaf, known_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.observe.progress import watch
@@ -104,8 +104,10 @@ def evaluate(cells: Iterable[Cell]) -> None:
             _evaluate(nodes, at, outputs, settings, structure)
         for cell, old in replaced:
             if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
+                if cell.exports is None:
+                    cell.exports = Outside()
                 cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
-                old.value = cell.buf
+                become_leaf(old, cell.buf, cell.exports)
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
@@ -409,7 +411,8 @@ def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]
             if n.value is None and any(x in hanging for x in n.inputs):
                 hanging.add(n)
         exported = op.exports and any(e() is not None for e in op.exports)
-        op.loose = not exported and all(spare[n] <= 0 for n in hanging)
+        asked = any(c.node is nodes[b] for c in outputs)
+        op.loose = not exported and not asked and all(spare[n] <= 0 for n in hanging)
 
 
 def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[Node, int]:
@@ -444,8 +447,9 @@ def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], sha
         nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
         if i in left:
             left.remove(i)
-            node.value = nd
-            c.become(nd, node)
+            outside = Outside()
+            become_leaf(node, nd, outside)
+            c.become(nd, node, outside)
         else:
             c.become(nd)
         taken.add(id(value))
@@ -453,7 +457,7 @@ def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], sha
     if left:
         for n, i in at.items():
             if i in left:
-                n.value = conform(values[i], n, id(values[i]) not in taken)
+                become_leaf(n, conform(values[i], n, id(values[i]) not in taken))
                 taken.add(id(values[i]))
 
 
@@ -502,13 +506,13 @@ def fetch(x: Array) -> ND:
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error
 
 
-def flush(but: Cell | None = None) -> None:
-    """Evaluate everything of this session that is pending and still has a handle (but one that is about to be used).
+def flush(but: Collection[Cell] = ()) -> None:
+    """Evaluate everything of this session that is pending and still has a handle (but those about to be used).
 
     What cannot be evaluated stays pending: its error belongs to whoever asks for it, not to the line that turns.
     """
     session = current_session()
-    cells = [c for c in pending_cells() if c.owner is session and c is not but and c not in _sick]
+    cells = [c for c in pending_cells() if c.owner is session and c not in but and c not in _sick]
     try:
         evaluate(cells)
     except Exception:

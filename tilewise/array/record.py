@@ -9,18 +9,20 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise import events
+from tilewise import compiler, events
 from tilewise.array import force as forcing
-from tilewise.array.cell import ND, root
+from tilewise.array import turns
+from tilewise.array.cell import ND, Cell, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.session import cluster_here
+from tilewise.array.turns import Place, behind, pending, sites
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
 from tilewise.ir.node import Node, known_leaf
@@ -31,8 +33,6 @@ PACKAGE = str(Path(__file__).resolve().parents[1])
 NUMPY = str(Path(np.__file__).parent)
 NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by character
 
-Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
-_sites: dict[Place, int] = {}  # places of pending operations -> bit
 _spots: dict[Place, Spot] = {}  # all places met
 MAX_SPOTS = 4096
 
@@ -63,7 +63,7 @@ def spot(depth: int) -> Spot:
         frame = frame.f_back
     if len(_spots) >= MAX_SPOTS:
         _spots.clear()
-        _sites.clear()
+        turns.forget_places()
     inner = code.co_filename.startswith(NUMPY)
     found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code)
     return found
@@ -97,27 +97,40 @@ def mark(node: Node, at: Spot) -> None:
     trail = 0
     if forcing.PENDING:
         for i in node.inputs:
-            trail |= i.trail
-    elif _sites:
-        _sites.clear()
-    bit = _sites.get(at.place)
-    if bit is None:
-        bit = _sites[at.place] = 1 << len(_sites)
-    node.trail = trail | bit
+            if i.trail:
+                trail |= i.trail
+            elif i.inputs and i.value is None:
+                trail |= behind(i)
+    elif sites:
+        turns.nothing_pending()
+    weight = node.op.weight
+    if weight:
+        pending.recorded += weight
+    else:
+        trail |= turns.kind(node, trail)
+    bit = sites.get(at.place)
+    node.trail = trail | (turns.bit_of(at.place) if bit is None else bit)
 
 
 def repeats(nodes: Sequence[Node]) -> bool:
-    """Whether the operation about to be recorded here hangs on one that was recorded at this very place."""
+    """Whether to flush before an operation on these nodes is recorded here (see `flush`)."""
     trail = 0
     for n in nodes:
         trail |= n.trail
-    return trail != 0 and _met(trail, spot(2))
+    return trail != 0 and _due(trail, spot(2).place, nodes)
 
 
-def _met(trail: int, at: Spot) -> bool:
-    """Whether a trail has been at a spot (and flushing there is allowed)."""
-    bit = _sites.get(at.place)
-    return bit is not None and bool(trail & bit) and current().flush
+def _due(trail: int, place: Place, nodes: Sequence[Node]) -> bool:
+    """Whether a loop has turned at a place that a trail has been at, and is to be flushed there."""
+    bit = sites.get(place)
+    return bit is not None and bool(trail & bit) and current().flush and turns.due(place, trail, nodes)
+
+
+def flush(place: Place | None = None, later: Collection[Cell] = ()) -> None:
+    """Evaluate what is pending, before the operation at a place (the user's) is recorded again."""
+    planned = compiler.planned_count
+    forcing.flush(later)
+    turns.flushed(place or spot(2).place, planned)
 
 
 def settle(x: Array, value: Any = None) -> bool:
@@ -127,15 +140,32 @@ def settle(x: Array, value: Any = None) -> bool:
     True if x is known since: much may be, and little enough to be done at once.
     """
     node = x._cell.node
-    again = node is not None and repeats((node,))
+    if node is None or not node.trail:
+        return False
+    at = spot(1)
+    again = _due(node.trail, at.place, (node,))
+    keep = again and type(value) is Array and value._cell.node is not None and not _hangs(value._cell, node)
     del node  # what is held here cannot be updated in place
     if not again:
         return False
-    later = None
-    if type(value) is Array and value._cell.node is not None and not repeats((value._cell.node,)):
-        later = value._cell
-    forcing.flush(later)
+    flush(at.place, (value._cell,) if keep else ())
     return not forcing.waiting(x._cell)
+
+
+def _hangs(cell: Cell, on: Node) -> bool:
+    """Whether a pending value needs a node, other than through arrays that a flush makes known."""
+    start = cell.node
+    assert start is not None
+    known_then = {c.node for c in forcing.pending_cells() if c is not cell}
+    stack, met = [start], {start}
+    while stack:
+        n = stack.pop()
+        if n is on:
+            return True
+        if n.value is None and n not in known_then:
+            stack += [i for i in n.inputs if i not in met]
+            met.update(n.inputs)
+    return False
 
 
 def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
@@ -148,9 +178,18 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
             if node is not None:
                 trail |= node.trail
     del node  # what is held here cannot be updated in place
-    if not trail or not _met(trail, at or spot(1)):
+    if not trail:
         return False
-    forcing.flush()
+    place = (at or spot(1)).place
+    bit = sites.get(place)
+    if bit is None or not trail & bit:
+        return False
+    given = [a for a in args if type(a) is Array and a._cell.node is not None]
+    if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in given):
+        trail |= turns.OTHER  # a window onto what is not computed yet
+    if not _due(trail, place, [a._cell.read() for a in given]):
+        return False
+    flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
     return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
 
 

@@ -40,6 +40,7 @@ class Op:
 
     __slots__ = ()
     name: str = "op"
+    weight: int = 0  # how long an elementwise operator makes a kernel, in simple instructions; 0 for all others
 
     @property
     def signature(self) -> Any:
@@ -200,6 +201,18 @@ def known_leaf(value: Any, order: tuple[int, ...] | None, exports: list[Any] | N
     node.trail = 0
     node.value = value
     return node
+
+
+def become_leaf(node: Node, value: Any, exports: list[Any] | None = None) -> None:
+    """A node that others hang on is known: it lets go of what it was computed from, and is a leaf from now on."""
+    key = (node.op, *[id(x) for x in node.inputs])
+    ref = _table.get(key)
+    if ref is not None and ref() is node:  # its inputs may die now, and others get their ids
+        del _table[key]
+    node.value = value
+    node.op = Leaf(exports)
+    node.inputs = ()
+    node.trail = 0
 
 
 def walk(roots: Iterable[Node]) -> list[Node]:

@@ -12,20 +12,23 @@ import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import Order, broadcast_order, strides_of
-from tilewise.ir.scalar import Scalar, scalar
+from tilewise.ir.scalar import EXPENSIVE, Scalar, scalar
 from tilewise.ops.views import Window
+
+HEAVY = 6  # simple instructions that an expensive function counts for
 
 
 class Map(Op):
     """`fn` on each element. One object per (function, result dtype, which result): identity is equality."""
 
-    __slots__ = ("dtype", "fn", "which")
+    __slots__ = ("dtype", "fn", "weight", "which")
     name = "map"
 
     def __init__(self, fn: Scalar, dtype: np.dtype[Any], which: int) -> None:
         self.fn = fn
         self.dtype = dtype
         self.which = which
+        self.weight = (HEAVY if fn.name in EXPENSIVE else 1) * (2 if dtype.kind == "c" else 1)
 
     @property
     def signature(self) -> Any:
