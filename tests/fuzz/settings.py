@@ -90,7 +90,8 @@ def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
     if case % 3 == 2:
         rows.append({"eager_bytes": (0, 100)[case % 2], "native": False, "every": 2 + case % 5})
     if native and case % round(1 / native) == 0:
-        rows.append({"eager_bytes": 0})
+        turn = case * round(native * 1000) // 1000
+        rows.append({"eager_bytes": 0, "tile": (None, 1, 7)[turn % 3], "threads": (None, 1, 5)[turn // 3 % 3]})
     if hasattr(tilewise, "session"):
         more = {"workers": MESHES[case % len(MESHES)], "blocks": (1, 3)[case // len(MESHES) % 2]}
         rows.append({"eager_bytes": 0, "native": False, "objective": ("time", "bytes")[case // 18 % 2], **more})
