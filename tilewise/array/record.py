@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,13 +40,16 @@ MAX_SPOTS = 4096
 # -- where the user is ---------------------------------------------------------------------------------------------
 
 
-class Spot(NamedTuple):
+class Spot:
     """A place in the user's code: its key, file and line; `inner` if it is NumPy's code running over our functions."""
 
-    place: Place
-    line: tuple[str, int]
-    inner: bool
-    code: CodeType  # keeps its id its own
+    __slots__ = ("code", "inner", "line", "place")  # read twice as fast as a named tuple's
+
+    def __init__(self, place: Place, line: tuple[str, int], inner: bool, code: CodeType) -> None:
+        self.place = place
+        self.line = line
+        self.inner = inner
+        self.code = code  # keeps its id its own
 
 
 def spot(depth: int) -> Spot:
