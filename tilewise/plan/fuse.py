@@ -91,7 +91,9 @@ def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | No
     if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):
         return None
     letters = out + "".join(c for c in dict.fromkeys(a + b) if c not in out)
-    if not letters or (len(letters) > 2 and node.dtype.kind == "f" and not _matrices(a, b, out)):
+    if len(letters) == len(out):  # nothing is summed: einsum adds even that to zero
+        return None
+    if len(letters) > 2 and node.dtype.kind == "f" and not _matrices(a, b, out):
         return None
     name = node.dtype.name
     if not (supports("multiply", (name, name), name) and supports_reduce("add", name)):
@@ -337,7 +339,7 @@ class _Fuser:
             (name, name),
             (),
             (Instr("multiply", (0, 1), name),),
-            (Output(2, "add" if gone else None),),
+            (Output(2, "add"),),
             (False,) * kept + (True,) * gone,
         )
         return Pass(kernel, self.ins[i], (), (i,), i, (i,), (None,), letters=walks, blas=blas)
