@@ -526,8 +526,8 @@ def flush(but: Collection[Cell] = ()) -> None:
 
 def _place_in_body(cell: Cell) -> int:
     """Sorts cells by where they were recorded: PENDING has them as ids happened to be free, and a plan has an order."""
-    assert cell.node is not None
-    return cell.node.trail
+    node = cell.node
+    return 0 if node is None else node.trail  # another thread may have evaluated it
 
 
 def _resolve(x: Array) -> None:
