@@ -513,6 +513,7 @@ def flush(but: Collection[Cell] = ()) -> None:
     """
     session = current_session()
     cells = [c for c in pending_cells() if c.owner is session and c not in but and c not in _sick]
+    cells.sort(key=_place_in_body)
     try:
         evaluate(cells)
     except Exception:
@@ -521,6 +522,12 @@ def flush(but: Collection[Cell] = ()) -> None:
                 evaluate([c])
             except Exception:
                 _sick.add(c)
+
+
+def _place_in_body(cell: Cell) -> int:
+    """Sorts cells by where they were recorded: PENDING has them as ids happened to be free, and a plan has an order."""
+    node = cell.node
+    return 0 if node is None else node.trail  # another thread may have evaluated it
 
 
 def _resolve(x: Array) -> None:

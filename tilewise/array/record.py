@@ -157,8 +157,7 @@ def settle(x: Array, value: Any = None) -> bool:
 
 def _hangs(cell: Cell, on: Node) -> bool:
     """Whether a pending value needs a node, other than through arrays that a flush makes known."""
-    start = cell.node
-    assert start is not None
+    start = cell.read()
     known_then = {c.node for c in forcing.pending_cells() if c is not cell}
     stack, met = [start], {start}
     while stack:

@@ -120,14 +120,14 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
         if trail & pending.heads:
             return pending.recorded - pending.began > 2 * LONGEST  # the head may not be on the way any more
         head = _heads[place] = Head()
-        pending.heads |= sites[place]
+        pending.heads |= sites.get(place, 0)  # another thread may start over
     first = head.passed <= pending.began
     now = pending.recorded
     turn = now - (pending.began if first else head.passed)
     head.passed = now
     if now - pending.began + turn > LONGEST or head.restless:
         return True
-    if max(n.nbytes for n in nodes) < WALK_BYTES:
+    if max((n.nbytes for n in nodes), default=0) < WALK_BYTES:
         return False
     held = only_here(nodes)
     if first:
