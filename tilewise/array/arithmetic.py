@@ -68,6 +68,7 @@ def little(a: Any, b: Any, limit: int) -> bool:
 
 
 POWERS = {1: np.positive, 2: np.square, -1: np.reciprocal, 0.5: np.sqrt}  # as ndarray.__pow__ does for these exponents
+COMPLEX_POWERS = ((int, 2), (int, -1), (float, 0.5))
 BINARY = {
     "add": np.add,
     "sub": np.subtract,
@@ -233,9 +234,8 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         return rec.at_once(ufunc, (a, b), {})
     if ufunc is np.power and type(a) is Array and not a._fixed and a.dtype.kind in "fc":
         weak = type(b) in (int, float) or (isinstance(b, np.floating) and np.result_type(a.dtype, b.dtype) == a.dtype)
-        if (
-            weak and b in POWERS and not (b == 1 and a.dtype.kind == "c")
-        ):  # NumPy's power has functions of its own for these
+        # NumPy's power has functions of its own for these; of complex numbers for 2, -1 and 0.5, but not for 2.0.
+        if weak and b in POWERS and (a.dtype.kind == "f" or (type(b), b) in COMPLEX_POWERS):
             return apply_ufunc(POWERS[b], (a,))
     return apply_ufunc(ufunc, (a, b))
 

@@ -18,6 +18,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
     BINARY,
     COMPARE,
+    COMPLEX_POWERS,
     ND,
     NUMBERS,
     POWERS,
@@ -224,8 +225,8 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         kind = self.dtype.kind
         if (
             kind == "f"
-            or (kind == "c" and other != 1)
-            or (type(other) is int and (other == 2 or (other == 1 and kind in "iu")))
+            or (kind == "c" and (type(other), other) in COMPLEX_POWERS)
+            or (kind != "c" and type(other) is int and (other == 2 or (other == 1 and kind in "iu")))
         ):
             return apply_ufunc(POWERS[other], (self,))
     return binary(np.power, self, other)
