@@ -26,7 +26,7 @@ MOST = (1 << 31) - 1  # BLAS counts in 32 bits
 
 
 def product(a: Ref, b: Ref, out: Ref) -> Call | None:
-    """The call for out = a @ b on one tile; None if the matrices do not lie as BLAS wants them."""
+    """The call for out = a @ b on one tile; None if the matrices do not lie as BLAS wants them, or there is none."""
     if not _columns(out.array):
         a, b, out = _turned(b), _turned(a), _turned(out)
     dtype = out.array.dtype.name
@@ -43,9 +43,20 @@ def product(a: Ref, b: Ref, out: Ref) -> Call | None:
     if max(words) > MOST:
         return None
     letters = [ord(kind) for kind in kinds if kind is not None]
-    address = importlib.import_module("tilewise.target.blas").address(ROUTINES[dtype][0])
+    address = _address(ROUTINES[dtype][0])
+    if address is None:
+        return None
     geometry = struct.pack("<12q", 0, 0, 0, *words, *letters, address)
     return Call(_code(dtype), (a, b, out), (), geometry)
+
+
+@cache
+def _address(routine: str) -> int | None:
+    """Where a routine of SciPy's BLAS is; None without SciPy, which is optional."""
+    try:
+        return int(importlib.import_module("tilewise.target.blas").address(routine))
+    except ImportError:
+        return None
 
 
 def _turned(ref: Ref) -> Ref:
