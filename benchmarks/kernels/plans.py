@@ -13,7 +13,7 @@ import tilewise as tw
 from benchmarks.kernels.registry import Inputs, Program
 from benchmarks.kernels.systems import evaluated, tilewise_inputs
 from tilewise import compiler
-from tilewise.plan.steps import Call, Pass, View, makes
+from tilewise.plan.steps import Call, View, members
 
 
 @dataclass
@@ -34,16 +34,18 @@ class Share:
 
 @contextmanager
 def planned() -> Iterator[list[Any]]:
-    """Every plan that evaluations run meanwhile, with its nodes."""
+    """Every plan that evaluations run meanwhile, with the names of its nodes (who holds a node keeps its value alive)."""
     found: list[Any] = []
     prepare = compiler.prepare
+    last: tuple[int, ...] = ()
 
     def noting(at: Any, *args: Any) -> Any:
+        nonlocal last
         plan = prepare(at, *args)
-        nodes = list(at)
-        if found and found[-1][1] == nodes:  # planned again, with more results
+        same, last = last, tuple(id(n) for n in at)
+        if found and last == same:  # planned again, with more results
             found.pop()
-        found.append((plan, nodes))
+        found.append((plan, [n.op.label() + ("" if n.shape else " (scalar)") for n in at]))
         return plan
 
     compiler.prepare = noting
@@ -60,15 +62,12 @@ def numpy_share(program: Program, inputs: Inputs) -> Share:
     with tw.config(eager_bytes=0, fallback="warn"), warnings.catch_warnings(record=True) as told, planned() as plans:
         warnings.simplefilter("always")
         evaluated(program.source(tw, *given))
-    for plan, nodes in plans:
+    for plan, names in plans:
         for step in plan.steps:
-            if isinstance(step, Pass):
-                share.nodes += len({*step.members, *step.outs})
-            elif not isinstance(step, View):
-                share.nodes += len(makes(step))
+            if not isinstance(step, View):
+                share.nodes += len(members(step))
             if isinstance(step, Call):
-                node = nodes[step.pos]
-                share.calls[node.op.label() + ("" if node.shape else " (scalar)")] += 1
+                share.calls[names[step.pos]] += 1
     for warning in told:
         if issubclass(warning.category, tw.FallbackWarning):
             share.nodes += 1
