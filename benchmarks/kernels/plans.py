@@ -34,7 +34,7 @@ class Share:
 
 @contextmanager
 def planned() -> Iterator[list[Any]]:
-    """Every plan that evaluations run meanwhile, with the names of its nodes (who holds a node keeps its value alive)."""
+    """Every plan that evaluations run meanwhile, with the names of its nodes (to hold nodes changes what is kept)."""
     found: list[Any] = []
     prepare = compiler.prepare
     last: tuple[int, ...] = ()

@@ -14,6 +14,8 @@ def two_threads() -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
     for variable in (*VARIABLES, "NUMEXPR_MAX_THREADS"):
         os.environ[variable] = str(THREADS)
-    os.environ["OMP_WAIT_POLICY"] = "passive"  # threads that spin would slow whoever has the next turn
+    # Threads that spin would slow whoever has the next turn.
+    os.environ["OMP_WAIT_POLICY"] = "passive"
+    os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"  # 2**4 cycles, instead of some 50 ms
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
