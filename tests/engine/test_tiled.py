@@ -85,6 +85,15 @@ def test_a_sum_over_tiles_ends_a_pass():
     assert len(over) == 3  # the mean, the deviation, the result
 
 
+def test_tall_products_are_tiled_and_others_are_numpys():
+    gram = lambda np, X: X.T @ X  # noqa: E731
+    assert isinstance(steps(gram, np.ones((20_000, 50)))[-1], Tiled)
+    assert isinstance(steps(gram, np.ones((600, 700)))[-1], Call)
+    X = np.random.default_rng(3).normal(size=(20_000, 50))
+    with tw.config(eager_bytes=0):
+        np.testing.assert_allclose(gram(tw, tw.asarray(X)).compute(), X.T @ X, rtol=1e-12, atol=1e-9)
+
+
 def test_large_sums_are_not_kept_several_times():
     """X.T @ X of a wide matrix: one result, not one per chunk of tiles."""
     X = np.arange(12.0).reshape(3, 4).repeat(400, 1)

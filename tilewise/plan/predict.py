@@ -53,6 +53,9 @@ def step_seconds(
         for each in passes(step):
             functions = sum(i.fn in EXPENSIVE for i in each.kernel.body)
             seconds += functions * prod(dims(each.space)) / machine.function_rate
+            if each.blas:
+                shapes = [dims(x) for x in specs[each.space].inputs]
+                seconds += op_seconds(specs[each.space].op, shapes, prod(dims(each.space)), machine)
         return seconds
     return seconds + op_seconds(
         specs[step.pos].op, [dims(x) for x in specs[step.pos].inputs], prod(dims(step.pos)), machine

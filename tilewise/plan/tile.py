@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
-from tilewise.plan.ways import Views, Way, first_ways, further_ways, seen_way
+from tilewise.plan.ways import Views, Way, first_ways, further_ways, seen_way, tiling
 
+TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
 
 
@@ -33,13 +34,17 @@ class _Unit:
 def tile(nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool]) -> list[Step]:
     """The steps, those that can share tiles together."""
     if sum(isinstance(s, Pass) for s in steps) < 2:
-        return [_alone(s) for s in steps]
+        return [_alone(s, nodes) for s in steps]
     return _Tiler(nodes, steps, wanted).steps()
 
 
-def _alone(step: Step) -> Step:
-    """A step that shares tiles with no other: a product of matrices is NumPy's."""
-    return Call(step.outs[0], step.inputs) if isinstance(step, Pass) and step.blas else step
+def _alone(step: Step, nodes: Sequence[Any]) -> Step:
+    """A step that shares tiles with no other: a product of matrices is NumPy's, but for tall ones."""
+    if not isinstance(step, Pass) or not step.blas:
+        return step
+    tall = Tiled((step,), step.inputs, step.outs, step.inputs)
+    cut = tiling(tall, nodes) if all(nodes[x].known for x in (*step.inputs, *step.outs)) else None
+    return Call(step.outs[0], step.inputs) if cut is None or cut.tiles < TALL_TILES else tall
 
 
 class _Tiler:
@@ -127,7 +132,7 @@ class _Tiler:
         out: list[Step] = list(self.first)
         for unit in self.units:
             if len(unit.steps) == 1:
-                out.append(_alone(unit.steps[0]))
+                out.append(_alone(unit.steps[0], self.nodes))
             else:
                 out.append(self._tiled(unit, outside))
             tiled = len(unit.steps) > 1

@@ -21,6 +21,7 @@ from tilewise.plan.steps import Pass, Tiled, View
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
 TILE_BYTES = 256 << 10  # of all values of a tile together: less than a common L2 cache
+PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
 ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 
@@ -250,6 +251,8 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if (each * way.length < LEAST_BYTES or whole > WHOLE_BYTES) and forced is None:
         return None
     tile = min(forced or _tile_length(each), way.length)
+    if tile < PRODUCT_ROWS and any(s.blas for s in passes) and forced is None:
+        return None
     tiles = -(-way.length // tile)
     chunks = min(tiles, CHUNKS)
     sums = bytes_of(nodes, [x for x, at in way.at.items() if isinstance(at, str)])
