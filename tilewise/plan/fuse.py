@@ -11,16 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.layout import Shard, shards
-from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
-from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
@@ -30,6 +25,7 @@ from tilewise.ops.move import Move, Pin
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
+from tilewise.plan.kernels import bucket_pass, code_name, native_map, native_reduce, product_pass, reduced_axes
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 from tilewise.plan.tile import tile
 
@@ -37,74 +33,6 @@ ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where th
 
 MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
 MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
-
-
-def native_map(node: Node) -> bool:
-    """Whether a node can be part of a kernel's body."""
-    op = node.op
-    if type(op) is not Map or not node.shape:
-        return False
-    if not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
-        return False  # bytes in the other order have the same names
-    return supports(_code(op), tuple(x.dtype.name for x in node.inputs), node.dtype.name)
-
-
-def _code(op: Map) -> str:
-    """The name of a function in a kernel's body; one of several results is named by its number."""
-    return f"{op.fn.name}:{op.which}" if op.fn.nout > 1 else op.fn.name
-
-
-def native_reduce(node: Node) -> bool:
-    """Whether a node can end a kernel as an accumulator."""
-    op = node.op
-    if not node.inputs or not node.inputs[0].dtype.isnative or not reduced_axes(node):
-        return False
-    if type(op) is Arg:
-        return supports_arg(op.fn, node.inputs[0].dtype.name)
-    if type(op) is Scan:
-        return supports_scan(op.fn, op.dtype.name)
-    return type(op) is Reduce and op.dtype.isnative and supports_reduce(op.fn, op.dtype.name)
-
-
-def reduced_axes(node: Node) -> tuple[int, ...]:
-    """The axes of its operand that a reduction takes away; none for other operators."""
-    op = node.op
-    if type(op) is Arg:
-        return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
-    if type(op) is Scan:
-        return (op.axis,)
-    return op.axes if type(op) is Reduce else ()
-
-
-def contraction(node: Node) -> tuple[tuple[tuple[int, ...], ...], int, int] | None:
-    """A product of two operands as a loop nest: the dims that each operand walks, how many are kept, how many reduced.
-
-    None where there is no native code, or NumPy is better (floats with four letters and more).
-    """
-    op = node.op
-    if type(op) is not Contract or len(node.inputs) != 2 or not node.dtype.isnative:
-        return None
-    if op.how == "vdot" and node.dtype.kind == "c":  # its first operand is conjugated
-        return None
-    ins, out = op.letters.split("->")
-    a, b = ins.split(",")
-    if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):
-        return None
-    letters = out + "".join(c for c in dict.fromkeys(a + b) if c not in out)
-    if len(letters) == len(out):  # nothing is summed: einsum adds even that to zero
-        return None
-    if len(letters) > 2 and node.dtype.kind == "f" and not _matrices(a, b, out):
-        return None
-    name = node.dtype.name
-    if not (supports("multiply", (name, name), name) and supports_reduce("add", name)):
-        return None
-    walks = tuple(tuple(letters.index(c) for c in term) for term in (a, b))
-    return walks, len(out), len(letters) - len(out)
-
-
-def _matrices(*terms: str) -> bool:
-    """Whether a product is one of two matrices, with a matrix as its result."""
-    return len(set("".join(terms))) == 3 and all(len(t) == 2 for t in terms)
 
 
 def fuse(
@@ -298,7 +226,7 @@ class _Fuser:
             elif isinstance(op, Move):
                 units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0], more=self.ins[i][1:])))
             else:
-                units.append(((self.need[i], 1, i), self._contraction(i) or self._bucket(i) or Call(i, self.ins[i])))
+                units.append(((self.need[i], 1, i), self._kernel(i) or Call(i, self.ins[i])))
         for g in groups:
             late = 2 if any(r in writes for r in g.roots) else 1
             units.append(((g.need, late, min(g.roots)), g))
@@ -306,43 +234,12 @@ class _Fuser:
         steps = [self._pass(u) if isinstance(u, _Group) else u for _, u in units]
         return self._liveness(tile(self.nodes, steps, self.wanted) if self.fusion and self.layouts is None else steps)
 
-    def _bucket(self, i: int) -> Pass | None:
-        """A reduction by key as a pass."""
-        node = self.nodes[i]
-        op = node.op
-        if not self.fusion or type(op) is not Bucket or not node.dtype.isnative:
+    def _kernel(self, i: int) -> Pass | None:
+        """An operator that is a pass of its own."""
+        if not self.fusion:
             return None
-        values, keys = node.inputs
-        name = node.dtype.name
-        plain = keys.dtype == np.int64 and keys.ndim == 1 and values.dtype == node.dtype
-        if not plain or not supports_bucket(op.fn, name):
-            return None
-        x, k = self.ins[i]
-        if not values.shape:  # the same for every key: a number
-            kernel = Kernel(("int64",), (name,), (), (Output(1, op.fn, key=0),), (True,))
-            return Pass(kernel, (k,), (x,), (i,), k, (i,), (None,), letters=((0,),))
-        kernel = Kernel((name, "int64"), (), (), (Output(0, op.fn, key=1),), (True, *(False,) * (values.ndim - 1)))
-        return Pass(kernel, (x, k), (), (i,), x, (i,), (None,), letters=(tuple(range(values.ndim)), (0,)))
-
-    def _contraction(self, i: int) -> Pass | None:
-        """A product as a pass, where that is better than BLAS."""
-        node = self.nodes[i]
-        found = contraction(node) if self.fusion else None
-        if found is None:
-            return None
-        walks, kept, gone = found
-        blas = kept + gone == 3 and node.dtype.kind == "f"
-        if blas and self.layouts is not None:
-            return None
-        name = node.dtype.name
-        kernel = Kernel(
-            (name, name),
-            (),
-            (Instr("multiply", (0, 1), name),),
-            (Output(2, "add"),),
-            (False,) * kept + (True,) * gone,
-        )
-        return Pass(kernel, self.ins[i], (), (i,), i, (i,), (None,), letters=walks, blas=blas)
+        found = product_pass(self.nodes[i], i, self.ins[i]) or bucket_pass(self.nodes[i], i, self.ins[i])
+        return None if found is not None and found.blas and self.layouts is not None else found
 
     def _only_constant(self, i: int) -> bool:
         """A Full that only passes read is a scalar of theirs, never an array."""
@@ -425,7 +322,7 @@ class _Fuser:
             op = nodes[k].op
             assert isinstance(op, Map)
             number[k] = base + len(body)
-            body.append(Instr(_code(op), tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
+            body.append(Instr(code_name(op), tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
         outputs = []
         for r, top in zip(g.roots, tops, strict=True):
             op = nodes[r].op

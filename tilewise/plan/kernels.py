@@ -1,0 +1,95 @@
+"""Operators as kernels. In: a node. Out: whether it fits into a kernel, or a pass of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewise.ir.node import Node
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
+from tilewise.ops.bucket import Bucket
+from tilewise.ops.contract import Contract
+from tilewise.ops.elementwise import Map
+from tilewise.ops.reduce import Arg, Reduce, Scan
+from tilewise.plan.steps import Pass
+
+
+def native_map(node: Node) -> bool:
+    """Whether a node can be part of a kernel's body."""
+    op = node.op
+    if type(op) is not Map or not node.shape:
+        return False
+    if not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
+        return False  # bytes in the other order have the same names
+    return supports(code_name(op), tuple(x.dtype.name for x in node.inputs), node.dtype.name)
+
+
+def code_name(op: Map) -> str:
+    """The name of a function in a kernel's body; one of several results is named by its number."""
+    return f"{op.fn.name}:{op.which}" if op.fn.nout > 1 else op.fn.name
+
+
+def native_reduce(node: Node) -> bool:
+    """Whether a node can end a kernel as an accumulator."""
+    op = node.op
+    if not node.inputs or not node.inputs[0].dtype.isnative or not reduced_axes(node):
+        return False
+    if type(op) is Arg:
+        return supports_arg(op.fn, node.inputs[0].dtype.name)
+    if type(op) is Scan:
+        return supports_scan(op.fn, op.dtype.name)
+    return type(op) is Reduce and op.dtype.isnative and supports_reduce(op.fn, op.dtype.name)
+
+
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """The axes of its operand that a reduction takes away; none for other operators."""
+    op = node.op
+    if type(op) is Arg:
+        return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
+    if type(op) is Scan:
+        return (op.axis,)
+    return op.axes if type(op) is Reduce else ()
+
+
+def product_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
+    """A sum of products of two operands; None without native code, or where NumPy is better (floats, many letters)."""
+    op = node.op
+    if type(op) is not Contract or len(node.inputs) != 2 or not node.dtype.isnative:
+        return None
+    if op.how == "vdot" and node.dtype.kind == "c":  # its first operand is conjugated
+        return None
+    ins, out = op.letters.split("->")
+    a, b = ins.split(",")
+    if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):
+        return None
+    letters = out + "".join(c for c in dict.fromkeys(a + b) if c not in out)
+    if len(letters) == len(out):  # nothing is summed: einsum adds even that to zero
+        return None
+    blas = len(letters) > 2 and node.dtype.kind == "f"
+    if blas and not (len(letters) == 3 and all(len(t) == 2 for t in (a, b, out))):
+        return None
+    name = node.dtype.name
+    if not (supports("multiply", (name, name), name) and supports_reduce("add", name)):
+        return None
+    reduced = tuple(c not in out for c in letters)
+    kernel = Kernel((name, name), (), (Instr("multiply", (0, 1), name),), (Output(2, "add"),), reduced)
+    walks = tuple(tuple(letters.index(c) for c in term) for term in (a, b))
+    return Pass(kernel, inputs, (), (pos,), pos, (pos,), (None,), letters=walks, blas=blas)
+
+
+def bucket_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
+    """A reduction by key."""
+    op = node.op
+    if type(op) is not Bucket or not node.dtype.isnative:
+        return None
+    values, keys = node.inputs
+    name = node.dtype.name
+    plain = keys.dtype == np.int64 and keys.ndim == 1 and values.dtype == node.dtype
+    if not plain or not supports_bucket(op.fn, name):
+        return None
+    x, k = inputs
+    if not values.shape:  # the same for every key: a number
+        kernel = Kernel(("int64",), (name,), (), (Output(1, op.fn, key=0),), (True,))
+        return Pass(kernel, (k,), (x,), (pos,), k, (pos,), (None,), letters=((0,),))
+    kernel = Kernel((name, "int64"), (), (), (Output(0, op.fn, key=1),), (True, *(False,) * (values.ndim - 1)))
+    return Pass(kernel, (x, k), (), (pos,), x, (pos,), (None,), letters=(tuple(range(values.ndim)), (0,)))
