@@ -101,3 +101,11 @@ def test_large_sums_are_not_kept_several_times():
         a = tw.asarray(X)
         found = ((a * 2).sum(0) + (a + 1).sum(0)).compute()
     np.testing.assert_array_equal(found, (X * 2).sum(0) + (X + 1).sum(0))
+
+
+def test_products_that_conjugate_have_plans_of_their_own():
+    c = np.array([1 + 2j, 3 - 1j])
+    with tw.config(eager_bytes=0):
+        x = tw.asarray(c)
+        for name in ("dot", "vdot", "dot"):
+            assert complex(getattr(tw, name)(x, x)) == getattr(np, name)(c, c)

@@ -31,7 +31,7 @@ class Contract(Op):
 
     @property
     def signature(self) -> Any:
-        return Contract, self.letters
+        return Contract, self.letters, self.how == "vdot"  # which conjugates
 
     def numpy(self, *arrays: Any) -> Any:
         made = self._whole(*arrays)
