@@ -201,3 +201,15 @@ def test_a_short_loop_in_another_ends_planning() -> None:
 def test_reading_slots_of_an_array_stays_quick() -> None:
     """CPython reads slots of a class with __getattr__ four times slower: every small operation would feel it."""
     assert not {"__getattr__", "__getattribute__", "__setattr__"} & set(vars(tw.Array))
+
+
+def test_selected_rows_are_planned_by_the_sizes_they_have() -> None:
+    """A value whose length a mask named has a number there once it is known."""
+    a = np.arange(-3, 6, dtype=np.int8).reshape(3, 3)
+
+    def program(np: Any, x: Any) -> Any:
+        total = x[(x > 0)[:, 0]].sum(0)
+        return x[(x > 0)[:, 0]] * 2 + total[(x > 0)[:, 0]]
+
+    with tw.config(eager_bytes=0):
+        np.testing.assert_array_equal(program(tw, tw.asarray(a, order="F")), program(np, a))

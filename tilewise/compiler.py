@@ -107,7 +107,8 @@ def _key(at: dict[Node, int]) -> tuple[Any, ...]:
             add(n.dtype)
             add(len(shape))
             if len(shape) > 1:
-                add(shape.index(max(shape)))  # tiles are cut along the longest axis
+                sizes = n.value.shape  # a length in `shape` may be named by a mask
+                add(sizes.index(max(sizes)))  # tiles are cut along the longest axis
             continue
         op = n.op
         if type(op) is Map:  # as many inputs as the function has
