@@ -254,6 +254,16 @@ class Least:
 LEAST = Least(_base.eager_bytes)
 
 
+def _after_fork() -> None:
+    """A thread that held a lock is not in the child."""
+    _lock._at_fork_reinit()  # type: ignore[attr-defined]
+    LEAST._guard._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def current() -> Settings:
     """The settings that apply here."""
     return _here.get() or _base

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+import tilewise as tw
 from tests.kernel.support import call, one_op
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import threads
@@ -125,3 +126,36 @@ def test_a_pool_of_forked_processes() -> None:
     assert computes(0.5)
     with Busy(), multiprocessing.get_context("fork").Pool(2) as pool:
         assert all(pool.map(computes, [5.5, 6.5, 7.5, 5.5]))
+
+
+def test_a_fork_while_another_thread_evaluates() -> None:
+    a = np.arange(2100.0).reshape(300, 7)
+    stop = threading.Event()
+
+    def work(k: int) -> None:
+        with tw.config(eager_bytes=0):
+            (tw.sqrt(tw.asarray(a)) + k).sum(0).compute()
+
+    def others() -> None:
+        k = 0
+        while not stop.is_set():
+            work(k)
+            k += 1
+
+    work(0)  # what is imported in the middle of a fork stays half imported, in any program
+    thread = threading.Thread(target=others, daemon=True)
+    thread.start()
+    try:
+        for k in range(4):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                try:
+                    work(k)
+                    os._exit(0)
+                finally:  # an exception must not go on in the child
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join(10)

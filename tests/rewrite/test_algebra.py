@@ -87,3 +87,10 @@ def test_an_update_of_what_is_the_same_leaves_the_other_alone() -> None:
         tw.evaluate(y)
         assert np.array_equal(np.asarray(x), np.arange(3.0))
         assert np.array_equal(np.asarray(y), [0.0, 9.0, 9.0])
+
+
+def test_a_view_times_one_has_memory_of_its_own() -> None:
+    a = np.arange(62.0).reshape(2, 31)
+    with tw.session(engine="virtual", workers=2), tw.config(eager_bytes=0):
+        made = np.asarray(1 * (tw.asarray(a) * 2).T)
+    assert made.strides == (1 * (a * 2).T).strides

@@ -7,6 +7,7 @@ cell is a *ghost*: right shape, strides and dtype, no memory behind it; only its
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from typing import Any
@@ -22,6 +23,9 @@ ND = np.ndarray[Any, Any]
 
 COPY_BYTES = 1 << 20  # below, one core copies as fast
 LOCK = threading.RLock()  # guards every change of a cell's state, and evaluation
+if hasattr(os, "register_at_fork"):
+    # A thread that held it is not in the child.
+    os.register_at_fork(after_in_child=LOCK._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 class Outside(list[Any]):

@@ -7,7 +7,8 @@ import numpy as np
 from tilewise.ir.node import Node
 from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map, cast
-from tilewise.ops.join import Reshape, reshape
+from tilewise.ops.join import Broadcast, Reshape, reshape
+from tilewise.ops.views import Window
 from tilewise.rewrite.rule import Rule
 
 # function -> its neutral element, the kinds of dtypes for which that keeps all bits, and on which sides
@@ -45,7 +46,12 @@ def _neutral_at(node: Node) -> int | None:
 def neutral(node: Node) -> Node | None:
     """x * 1, x / 1, x - 0, and of integers x + 0, x | 0, x ^ 0, x << 0 => x"""
     at = _neutral_at(node)
-    return None if at is None else node.inputs[at]
+    return None if at is None else _not_a_view(node.inputs[at])
+
+
+def _not_a_view(node: Node) -> Node | None:
+    """A value that has memory of its own, in its own order: on a mesh a view is laid out anew."""
+    return None if type(node.op) in (Window, Broadcast, Reshape) else node
 
 
 def _twice(node: Node) -> bool:
@@ -61,7 +67,7 @@ def _twice(node: Node) -> bool:
 
 def twice(node: Node) -> Node | None:
     """-(-x), ~(~x), conj(conj(x)) => x"""
-    return node.inputs[0].inputs[0]
+    return _not_a_view(node.inputs[0].inputs[0])
 
 
 def _cast_twice(node: Node) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -26,6 +27,17 @@ _NAMES = (
 _lock = threading.Lock()
 _inside = 0  # blocks that are open, in all threads
 _outside = 1  # threads of BLAS before the first of them
+
+
+def _after_fork() -> None:
+    """Threads that held the lock, or were inside, are not in the child."""
+    global _inside
+    _lock._at_fork_reinit()  # type: ignore[attr-defined]
+    _inside = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache
