@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.array.force import pending_cells
+from tilewise.array.pending import pending_cells
 from tilewise.target import llvm
 
 

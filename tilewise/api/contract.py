@@ -13,6 +13,7 @@ from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
+from tilewise.array.fallback import fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
@@ -59,7 +60,7 @@ def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
     Array([1., 2.])
     """
     if kwargs:
-        return rec.fallback(np.matmul, (a, b), {**kwargs, "out": out} if out is not None else kwargs, "matmul")
+        return fallback(np.matmul, (a, b), {**kwargs, "out": out} if out is not None else kwargs, "matmul")
     if out is not None:
         return into(np.matmul, (a, b), {}, out)
     found = product(np.matmul, a, b)
@@ -157,7 +158,7 @@ def _gufunc(name: str, record: Any) -> Any:
     def function(a: Any, b: Any, /, *args: Any, **kwargs: Any) -> Any:
         if args or set(kwargs) - {"axis"}:
             return (
-                rec.fallback(f, (a, b, *args), kwargs, name)
+                fallback(f, (a, b, *args), kwargs, name)
                 if "out" not in kwargs
                 else into(f, (a, b), kwargs, kwargs["out"])
             )

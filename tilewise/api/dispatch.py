@@ -16,6 +16,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
+from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.writing import assign, check_writable
 from tilewise.config import LEAST, current
@@ -117,10 +118,10 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func in VIEWS or (not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays)):
             return attempt(recorder, func, args, kwargs)
     elif recorder is None or not arrays:
-        return rec.fallback(func, args, kwargs) if arrays else rec.at_once(func, args, kwargs)
+        return fallback(func, args, kwargs) if arrays else rec.at_once(func, args, kwargs)
     if rec.small(arrays):
         return rec.at_once(func, args, kwargs)
-    return rec.fallback(func, args, kwargs)
+    return fallback(func, args, kwargs)
 
 
 def attempt(
@@ -138,9 +139,9 @@ def attempt(
         wrong = True
     if wrong:
         result = rec.at_once(func, args, kwargs)  # NumPy's own exception; else it was no mistake
-        rec.announce(name or func.__name__, args, kwargs)
+        announce(name or func.__name__, args, kwargs)
         return result
-    return rec.fallback(func, args, kwargs, name)
+    return fallback(func, args, kwargs, name)
 
 
 @functools.cache
@@ -214,7 +215,7 @@ def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any])
     recorder = RECORDERS.get(func)
     if recorder is not None and recorder(*args, **kwargs) is not NotImplemented:
         return None
-    rec.announce(func.__name__, args, kwargs)
+    announce(func.__name__, args, kwargs)
     with LOCK:
         rec.unwrap(args)
         more = rec.unwrap(kwargs)

@@ -15,6 +15,7 @@ from tilewise.array.arithmetic import loop_of
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of, window_of
 from tilewise.array.indexing import check_bounds, gather_shape, index_node
+from tilewise.array.pending import register
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.bucket import below
@@ -47,7 +48,7 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
         new = intern(op, (base, *given, *nodes), base.shape, base.dtype, base.order)
         rec.note_site(new)
         x._cell.record(new)
-        forcing.register(x._cell)
+        register(x._cell)
     return True
 
 

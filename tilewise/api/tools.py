@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 
 from tilewise.array import force as forcing
 from tilewise.array.cell import ND
-from tilewise.array.force import specs_of, within
 from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
+from tilewise.array.workers import specs_of, within
 from tilewise.config import Settings, current
 from tilewise.cost.model import Machine
 from tilewise.cost.stored import machine_for

@@ -13,6 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import ND, NUMBERS, PLAIN, CannotRecord, binary, few, strict_errors, ufunc_node, unary
 from tilewise.array.cell import LOCK
+from tilewise.array.fallback import fallback
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta, node_of
 from tilewise.array.operators import BACKWARD, MOST_BYTES
 from tilewise.array.writing import store
@@ -279,7 +280,7 @@ def _gufunc(f: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str,
     outs = list(out) if type(out) is tuple else [None] * f.nout if out is None else [out]
     if method == "__call__":
         return _now(f, inputs, outs, kwargs)
-    return rec.fallback(getattr(f, method), inputs, kwargs)
+    return fallback(getattr(f, method), inputs, kwargs)
 
 
 Array.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
+from tilewise.array.pending import PENDING
 from tilewise.config import LEAST
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
@@ -243,7 +243,7 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
     at = rec.spot(2)
-    if forcing.PENDING and rec.turned((a, b), at):
+    if PENDING and rec.turned((a, b), at):
         return binary(ufunc, a, b)
     if strict_errors():
         return rec.at_once(ufunc, (a, b), {})

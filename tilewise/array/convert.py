@@ -13,6 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.pending import register
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
 
@@ -172,7 +173,7 @@ def _rebuild_pending(frozen: Any, fixed: bool) -> Array:
     if node.value is not None:
         return _rebuild_known(np.array(node.value, copy=True, order="K"), fixed)
     x = from_node(node, fixed)
-    forcing.register(x._cell)
+    register(x._cell)
     return x
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from tilewise import compiler
 from tilewise.array.cell import LOCK
-from tilewise.array.force import CHEAP, nearest, pending_cells
 from tilewise.array.handle import NUMBER, Array, node_of
+from tilewise.array.pending import CHEAP, pending_cells
 from tilewise.array.session import cluster_here
+from tilewise.array.workers import nearest
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Remote

@@ -28,6 +28,7 @@ from tilewise.array.indexing import (
     show,
     touches_little,
 )
+from tilewise.array.pending import register
 from tilewise.array.writing import assign, check_writable, fits, store
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
@@ -209,7 +210,7 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
         new = intern(Put(tuple(spec), window), (base, source, *arrays), base.shape, base.dtype, base.order)
         rec.note_site(new)
         x._cell.record(new)
-        forcing.register(x._cell)
+        register(x._cell)
 
 
 class _Undecided(Exception):

@@ -7,8 +7,6 @@ whether NumPy's result is a view of a cell or new memory.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
@@ -16,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tilewise import compiler, events
+from tilewise import compiler
 from tilewise.array import force as forcing
 from tilewise.array import turns
 from tilewise.array.cell import ND, Cell, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
+from tilewise.array.pending import PENDING, pending_cells, register, waiting
 from tilewise.array.session import cluster_here
 from tilewise.array.turns import Place, behind, pending, sites
 from tilewise.config import current
-from tilewise.errors import FallbackError, FallbackWarning, message
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
 from tilewise.ops.const import const
@@ -84,7 +82,7 @@ def record(node: Node, fixed: bool = False, depth: int = 1, at: Spot | None = No
     x = from_node(node, fixed)
     if node.site is None and node.value is None:
         mark(node, at or spot(depth + 1))
-    forcing.register(x._cell)
+    register(x._cell)
     return x
 
 
@@ -98,7 +96,7 @@ def mark(node: Node, at: Spot) -> None:
     """The same for a spot that is known."""
     node.site = outside(sys._getframe(1)) if at.inner else at.line
     trail = 0
-    if forcing.PENDING:
+    if PENDING:
         for i in node.inputs:
             if i.trail:
                 trail |= i.trail
@@ -152,13 +150,13 @@ def settle(x: Array, value: Any = None) -> bool:
     if not again:
         return False
     flush(at.place, (value._cell,) if keep else ())
-    return not forcing.waiting(x._cell)
+    return not waiting(x._cell)
 
 
 def _hangs(cell: Cell, on: Node) -> bool:
     """Whether a pending value needs a node, other than through arrays that a flush makes known."""
     start = cell.read()
-    known_then = {c.node for c in forcing.pending_cells() if c is not cell}
+    known_then = {c.node for c in pending_cells() if c is not cell}
     stack, met = [start], {start}
     while stack:
         n = stack.pop()
@@ -192,7 +190,7 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     if not _due(trail, place, [a._cell.read() for a in given]):
         return False
     flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
-    return not any(forcing.waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
+    return not any(waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
 
 
 # -- operands ------------------------------------------------------------------------------------------------------
@@ -420,42 +418,6 @@ def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if kwargs:
         return wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), sources, foreign)
     return wrap(func(*plain), sources, foreign)
-
-
-_warned: set[tuple[str, str, int]] = set()
-
-
-def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
-    """Gather, NumPy, wrap again; says so once per call site, or refuses, as configured."""
-    announce(name or str(getattr(func, "__name__", func)), args, kwargs)
-    return at_once(func, args, kwargs)
-
-
-def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
-    """Say that NumPy does this (once per call site), or refuse, as configured; nothing about little work."""
-    arrays: list[Array] = []
-    find_arrays(args, arrays)
-    find_arrays(kwargs.values(), arrays)
-    arrays = [x for x in arrays if numeric(x.dtype)]
-    if events.listeners and arrays:
-        now = time.perf_counter()
-        where_at = "{}:{}".format(*outside(sys._getframe(1)))
-        events.emit(events.Event("fallback", name, now, now, sum(x.nbytes for x in arrays), where=where_at))
-    mode = current().fallback
-    if mode != "silent" and not small(arrays) and arrays:
-        where = (name, *outside(sys._getframe(1)))
-        size = sum(x.nbytes for x in arrays)
-        text = message(
-            f"{name} has no native version here and runs on NumPy",
-            got=f"{size:,} bytes to gather",
-            where=f"{where[1]}:{where[2]}",
-            cure='tw.config(fallback="silent") accepts this',
-        )
-        if mode == "error":
-            raise FallbackError(text)
-        if where not in _warned:
-            _warned.add(where)
-            warnings.warn_explicit(FallbackWarning(text), None, where[1], where[2])
 
 
 def record_const(value: Any) -> Array:

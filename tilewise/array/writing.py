@@ -14,6 +14,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import WEAK, CannotRecord, binary, kind_of, loop_of, strict_errors, ufunc_node
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, same_window, window_of
+from tilewise.array.pending import register
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import same_order
 from tilewise.ops.const import const
@@ -125,7 +126,7 @@ def store(x: Array, node: Node) -> None:
         if window is None:
             x._nd = None  # lets go of the old buffer
         cell.record(new)
-        forcing.register(cell)
+        register(cell)
 
 
 def _text(shape: Any) -> str:

@@ -1,0 +1,40 @@
+"""Which cells are pending. In: cells as they are recorded. Out: those that must still be computed. Computes nothing."""
+
+from __future__ import annotations
+
+import weakref
+
+from tilewise.array.cell import Cell
+from tilewise.array.session import session_here
+from tilewise.engine.cluster import Remote
+from tilewise.ops.create import Arange, Full
+from tilewise.ops.views import Window
+
+# Every pending cell, by id. Cells that died or became known go when the next one is looked for: a callback for each
+# would cost a tenth of recording.
+PENDING: dict[int, weakref.ref[Cell]] = {}
+
+CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
+
+
+def register(cell: Cell) -> None:
+    """Note a cell that became pending."""
+    PENDING[id(cell)] = weakref.ref(cell)
+    cell.owner = session_here()
+
+
+def pending_cells() -> list[Cell]:
+    """All cells that must still be computed."""
+    found = []
+    for key, ref in list(PENDING.items()):
+        cell = ref()
+        if cell is not None and waiting(cell):
+            found.append(cell)
+        elif PENDING.get(key) is ref:  # else another cell is there by now
+            del PENDING[key]
+    return found
+
+
+def waiting(c: Cell) -> bool:
+    """Whether a cell must be evaluated (a node may have the value that a failed evaluation got to)."""
+    return c.node is not None and not isinstance(c.node.value, Remote)

@@ -1,0 +1,128 @@
+"""Evaluating on workers. In: nodes whose lengths are known, cells. Out: the cells, with values held there or here.
+
+Finds where leaves lie already, keeps copies of inputs for later, sees that plans fit into memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise import compiler, events
+from tilewise.array.cell import ND, Cell
+from tilewise.array.pending import PENDING
+from tilewise.array.session import current_session, session_here
+from tilewise.config import Settings
+from tilewise.engine.cluster import Cluster, Remote
+from tilewise.errors import MemoryBudgetError, message
+from tilewise.ir.node import Length, Node, known_leaf
+from tilewise.layout import Layout, OnDriver
+from tilewise.ops.const import Const
+from tilewise.plan.mesh import MeshPlan, Spec
+
+
+def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+    """Run nodes whose lengths are all known."""
+    plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
+    before, began = cluster.counters.network_bytes, time.perf_counter()
+    results = cluster.run(plan, leaves, consts, settings.native)
+    if events.listeners:
+        moved = cluster.counters.network_bytes - before
+        events.emit(events.Event("exchange", "plan on workers", began, time.perf_counter(), moved))
+    given = [n for n in nodes if n.value is not None]
+    for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
+        if stays:
+            _keep_copy(given[leaf], remote)
+    for c, remote in zip(outputs, results, strict=False):
+        PENDING.pop(id(c), None)
+        if stays and c.owner is session_here():
+            c.place(known_leaf(remote, remote.order))
+        else:
+            c.become(gathered(remote))
+
+
+def _keep_copy(n: Node, remote: Remote) -> None:
+    """Note a copy of an input that workers hold: it serves as long as the input is what it is."""
+    if not isinstance(n.value, Remote):
+        outside = getattr(n.op, "exports", None)
+        if outside is not None:
+            kept = outside.homes.setdefault(id(remote.cluster), [])  # as long as the cell keeps this buffer
+            kept.append(remote.as_copy())
+    elif n.value.cluster is remote.cluster:
+        n.value.copies.append(remote.as_copy())
+
+
+def within(need: int, allowed: int) -> None:
+    """Raise if a plan needs more than is allowed."""
+    if need > allowed:
+        raise MemoryBudgetError(
+            message(
+                f"a worker would need {need:,} bytes and may use {allowed:,} (no plan looked at needs less)",
+                cure="Use more workers, evaluate in smaller parts, or raise memory=",
+            )
+        )
+
+
+def specs_of(nodes: Sequence[Node]) -> list[Spec]:
+    """The types of a graph's nodes; lengths that masks decide at the most they can be."""
+    at = {n: i for i, n in enumerate(nodes)}
+    out = []
+    for n in nodes:
+        inputs = () if n.value is not None else tuple(at[x] for x in n.inputs)
+        out.append(Spec(n.op, inputs, _most(n), n.dtype, n.order, n.site, n.value is not None))
+    return out
+
+
+def _most(n: Node) -> tuple[int, ...]:
+    return tuple((d.mask.size if d.value is None else d.value) if isinstance(d, Length) else d for d in n.shape)
+
+
+def plan_mesh(
+    nodes: Sequence[Node], roots: Sequence[Node], settings: Settings, cluster: Cluster
+) -> tuple[MeshPlan, list[Any], list[Any]]:
+    """The plan for roots on a cluster, with its leaves and constants in order."""
+    at = {n: i for i, n in enumerate(nodes)}
+    where: dict[Node, tuple[Layout, ...]] = {}
+    leaves: list[Any] = []
+    for n in nodes:
+        if n.value is not None:
+            values = nearest(n, cluster)
+            where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
+            leaves.extend(values)
+    consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
+    session = current_session()
+    memory = None if session is None or session.memory is None else session.memory - _elsewhere(cluster, leaves)
+    plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
+    if memory is not None and compiler.mesh_peak(plan) > memory:
+        if cluster.drop_copies():  # inputs come from where they are, and converted copies again
+            return plan_mesh(nodes, roots, settings, cluster)
+        within(compiler.mesh_peak(plan), memory)
+    return plan, leaves, consts
+
+
+def _elsewhere(cluster: Cluster, leaves: Sequence[Any]) -> int:
+    """Bytes per worker of values that a plan does not read."""
+    read = {x.key for x in leaves if isinstance(x, Remote)}
+    return sum(x.held_bytes for x in cluster.living() if x.key not in read)
+
+
+def nearest(n: Node, cluster: Cluster) -> list[Any]:
+    """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
+    if isinstance(n.value, Remote):
+        if n.value.cluster is not cluster:
+            return [gathered(n.value)]
+        return [n.value, *(x for x in n.value.copies if not x.dropped)]
+    outside = getattr(n.op, "exports", None)
+    homes = [] if outside is None else outside.homes.get(id(cluster), [])
+    return [x for x in homes if x.cluster is cluster and not x.dropped] or [n.value]
+
+
+def gathered(remote: Remote) -> ND:
+    """A value that workers hold, brought here."""
+    before, began = remote.cluster.counters.network_bytes, time.perf_counter()
+    nd = remote.gather()
+    if events.listeners:
+        moved = remote.cluster.counters.network_bytes - before
+        events.emit(events.Event("gather", "result", began, time.perf_counter(), moved))
+    return nd
