@@ -107,5 +107,5 @@ def test_products_that_conjugate_have_plans_of_their_own():
     c = np.array([1 + 2j, 3 - 1j])
     with tw.config(eager_bytes=0):
         x = tw.asarray(c)
-        for name in ("dot", "vdot", "dot"):
+        for name in ("inner", "vdot", "inner"):
             assert complex(getattr(tw, name)(x, x)) == getattr(np, name)(c, c)
