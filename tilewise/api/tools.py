@@ -134,9 +134,7 @@ def parse_rate(network: Any) -> float:
     >>> parse_rate("10Gbit"), parse_rate("10 Gbps"), parse_rate("1.25GB/s")
     (1250000000.0, 1250000000.0, 1250000000.0)
     """
-    found = re.fullmatch(
-        r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kKmMgGtT]?)(i?)(bit|b|B|)(?:/s|ps)?\s*", str(network)
-    )
+    found = RATE.fullmatch(str(network))
     if found is not None:
         number, prefix, binary, unit = found.groups()
         rate: float = float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")

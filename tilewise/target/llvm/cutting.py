@@ -9,7 +9,7 @@ from itertools import pairwise
 from tilewise.target import threads
 from tilewise.target.llvm.geometry import Cut, Nest
 
-SPLIT_AT_NS = 100_000  # work below this is done by one thread (benchmarks/kernels.py)
+SPLIT_AT_NS = 100_000  # work below this is done by one thread (benchmarks/kernels)
 PART_NS = 100_000  # the least work of a part
 PARTS_PER_THREAD = 16  # dynamic hand-out: a slow core takes fewer
 

@@ -34,7 +34,7 @@ from tilewise.target.llvm.reducers import Reducer
 Array = np.ndarray[Any, Any]
 
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
-STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels.py)
+STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
 STREAM_ROW = 4096  # rows long enough for the aligned part to pay
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
