@@ -16,6 +16,7 @@ from tilewise.cost.stored import machine_for
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.const import Const
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
@@ -25,6 +26,7 @@ from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Pass, Step, Write
+from tilewise.plan.tile import tall
 from tilewise.rewrite import may_fire, rewrite
 from tilewise.solver.choose import choose
 from tilewise.solver.place import Choice
@@ -122,6 +124,8 @@ def _key(at: dict[Node, int]) -> tuple[Any, ...]:
             base, value = n.inputs
             fits = value.shape == op.window.shape and value.dtype == n.dtype
             parts += (Update, at[base], at[value], fits, len(op.window.shape))
+        elif type(op) is Contract:
+            parts += (op.signature, *[at[x] for x in n.inputs], n.dtype, tall(n))
         else:
             parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
     return tuple(parts)

@@ -87,6 +87,7 @@ def test_a_sum_over_tiles_ends_a_pass():
 
 def test_tall_products_are_tiled_and_others_are_numpys():
     gram = lambda np, X: X.T @ X  # noqa: E731
+    assert isinstance(steps(gram, np.ones((60, 50)))[-1], Call)  # a plan that tall products must not take over
     assert isinstance(steps(gram, np.ones((20_000, 50)))[-1], Tiled)
     assert isinstance(steps(gram, np.ones((600, 700)))[-1], Call)
     X = np.random.default_rng(3).normal(size=(20_000, 50))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
-from tilewise.plan.ways import Views, Way, first_ways, further_ways, seen_way, tiling
+from tilewise.plan.ways import PRODUCT_ROWS, Views, Way, first_ways, further_ways, seen_way, tile_length
 
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
@@ -42,9 +43,24 @@ def _alone(step: Step, nodes: Sequence[Any]) -> Step:
     """A step that shares tiles with no other: a product of matrices is NumPy's, but for tall ones."""
     if not isinstance(step, Pass) or not step.blas:
         return step
-    tall = Tiled((step,), step.inputs, step.outs, step.inputs)
-    cut = tiling(tall, nodes) if all(nodes[x].known for x in (*step.inputs, *step.outs)) else None
-    return Call(step.outs[0], step.inputs) if cut is None or cut.tiles < TALL_TILES else tall
+    if tall(nodes[step.outs[0]]):
+        return Tiled((step,), step.inputs, step.outs, step.inputs)
+    return Call(step.outs[0], step.inputs)
+
+
+def tall(product: Any) -> bool:
+    """Whether a product of matrices is cut into tiles even if no other pass shares them.
+
+    Plans are kept for graphs of all sizes that agree in this.
+    """
+    nodes = (*product.inputs, product)
+    if len(nodes) != 3 or not all(x.known and x.ndim == 2 for x in nodes):
+        return False
+    most = max(n for x in nodes for n in x.dims)
+    if most < PRODUCT_ROWS * TALL_TILES:
+        return False
+    tile = tile_length(sum(prod(x.dims) for x in nodes if most in x.dims) // most * product.dtype.itemsize)
+    return tile >= PRODUCT_ROWS and most > tile * (TALL_TILES - 1)
 
 
 class _Tiler:

@@ -250,7 +250,7 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
     if (each * way.length < LEAST_BYTES or whole > WHOLE_BYTES) and forced is None:
         return None
-    tile = min(forced or _tile_length(each), way.length)
+    tile = min(forced or tile_length(each), way.length)
     if tile < PRODUCT_ROWS and any(s.blas for s in passes) and forced is None:
         return None
     tiles = -(-way.length // tile)
@@ -261,7 +261,8 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     return Tiling(way, tile, tiles, chunks)
 
 
-def _tile_length(each: int) -> int:
+def tile_length(each: int) -> int:
+    """How many slices of some bytes a tile has."""
     length = max(1, TILE_BYTES // max(1, each))
     return length // ROWS * ROWS if length >= ROWS else length
 
