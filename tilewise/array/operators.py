@@ -229,6 +229,8 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
             or (kind != "c" and type(other) is int and (other == 2 or (other == 1 and kind in "iu")))
         ):
             return apply_ufunc(POWERS[other], (self,))
+        if kind in "iu" and other == 0.5:  # exact, where vectors of powers are not
+            return apply_ufunc(np.sqrt, (self.astype(np.float64),))
     return binary(np.power, self, other)
 
 
