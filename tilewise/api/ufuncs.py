@@ -149,6 +149,8 @@ def _record(
         if o is not None:
             rec.settle(o)
     values = [ufunc_node(f, ins, k, dtype, casting) for k in range(f.nout)]
+    if isinstance(where, np.ndarray | Array) and where.dtype != BOOL:  # NumPy casts lists and numbers only
+        raise CannotRecord
     mask = None if where is True else cast(rec.as_node(where), BOOL)
     nodes = [_fitting(v, o, mask, casting) for v, o in zip(values, outs, strict=True)]
     results = []
