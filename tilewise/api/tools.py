@@ -10,7 +10,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tilewise.array import force as forcing
-from tilewise.array.cell import ND
+from tilewise.array.cell import LOCK, ND
+from tilewise.array.expected import expecting
 from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
@@ -19,6 +20,7 @@ from tilewise.config import Settings, current
 from tilewise.cost.model import Machine
 from tilewise.cost.stored import machine_for
 from tilewise.errors import ConfigError, message
+from tilewise.ir.node import walk
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.profile import Profile
@@ -103,16 +105,26 @@ def _shown(
     program: Program, mesh: Mesh | None, machine: Machine, again: Callable[[Any], Plan], budget: int | None
 ) -> Plan:
     """The plan of a program on a mesh (None: here)."""
-    plan, nodes, wanted = program.plan(mesh, machine, budget)
-    if not isinstance(plan, MeshPlan):
+    with LOCK, expecting(walk(program.roots)) as masks:
+        texts = [str(m) for m in masks]
+        if mesh is None:
+            plan, nodes, wanted = program.plan(None)
+            specs = specs_of(nodes)
+            return Plan(plan.steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, masks=texts)
+        with program.counted([m.length for m in masks], mesh, machine, budget) as counts:
+            plan, nodes, wanted = program.plan(mesh, machine, budget)
+    if not isinstance(plan, MeshPlan):  # there is nothing to do
         return Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine, None, again, budget)
+    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, [pos], machine) for p, pos in counts]
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
     at.update({old: at[n] for old, n in program.new.items() if n in at})
 
     def locate(x: Any) -> int | None:
         return at.get(node_of(x)) if isinstance(x, Array) else None
 
-    return Plan(plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget)
+    return Plan(
+        plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts
+    )  # fmt: skip
 
 
 def asked_machine(settings: Settings, network: Any, objective: str | None) -> Machine:

@@ -231,7 +231,7 @@ def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, le
         kept = from_node(mask)._cell
         kept.owner = session_here()
         evaluate([count, kept] if stays and mask.value is None and type(mask.op) is not Const else [count])
-        length.value = int(fetch_cell(count))
+        length.settle(int(fetch_cell(count)))
         for c, node in ((kept, mask), *before):
             if c.node is not None and c.node is not node and node.value is None:
                 node.value = c.node.value

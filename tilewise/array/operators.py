@@ -230,7 +230,7 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         ):
             return apply_ufunc(POWERS[other], (self,))
         if kind in "iu" and other == 0.5:  # exact, where vectors of powers are not
-            return apply_ufunc(np.sqrt, (self.astype(np.float64),))
+            return apply_ufunc(np.sqrt, (self,), np.dtype(np.float64))
     return binary(np.power, self, other)
 
 

@@ -20,6 +20,9 @@ from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Remote
 from tilewise.ir.node import Length, Node, freeze, numbered, thaw_all, walk
 from tilewise.layout import Layout, Mesh, OnDriver
+from tilewise.ops.const import Const
+from tilewise.ops.reduce import reduce
+from tilewise.plan.mesh import MeshPlan
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,58 @@ class Program:
     asked: tuple[int, ...]
     settings: Settings
     new: Mapping[Node, Node] = field(default_factory=dict)  # what was recorded, and what rules made of it: the roots
+    copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will lie on a mesh already
 
     def plan(
         self, mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
     ) -> tuple[Any, list[Node], list[int]]:
-        """The plan on a mesh (None: here), its nodes and the wanted positions."""
-        with LOCK:
-            at = numbered(self.roots)
-            nodes = list(at)
-            if mesh is None or not nodes:
-                wanted = sorted(at[r] for r in self.roots)
-                return compiler.prepare(at, wanted, self.settings, compiler.structure_of(at)), nodes, wanted
-            where = {n: _layouts(n, mesh, self.settings) for n in nodes if n.value is not None}
-            with _longest(nodes):
-                wanted = [at[r] for r in self.roots]
-                plan = compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
-            return plan, nodes, [plan.wanted[k] for k in self.asked]
+        """The plan on a mesh (None: here), its nodes and the wanted positions; lengths must be known or expected."""
+        at = numbered(self.roots)
+        nodes = list(at)
+        if mesh is None or not nodes:
+            wanted = sorted(at[r] for r in self.roots)
+            return compiler.prepare(at, wanted, self.settings, compiler.structure_of(at)), nodes, wanted
+        where = {
+            n: tuple(self.copies.get(n, ())) or _layouts(n, mesh, self.settings) for n in nodes if n.value is not None
+        }
+        wanted = [at[r] for r in self.roots]
+        plan = compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
+        return plan, nodes, [plan.wanted[k] for k in self.asked]
+
+    @contextmanager
+    def counted(
+        self, lengths: Sequence[Length], mesh: Mesh, machine: Machine, memory: int | None
+    ) -> Iterator[list[tuple[MeshPlan, int]]]:
+        """The plans that count masks on a mesh before the rest is planned, with the positions of the counts.
+
+        What they compute, and what they bring there, lies on the mesh as long as the block lasts.
+        """
+        plans: list[tuple[MeshPlan, int]] = []
+        lent: list[Node] = []
+        try:
+            for length in lengths:
+                mask = length.mask
+                count = reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp))
+                before = set(walk([count]))
+                made = [n for n in dict.fromkeys([mask, *self.roots]) if n in before and n.value is None]
+                made = [n for n in made if not isinstance(n.op, (*CHEAP, Const))]
+                first = Program((count, *made), (0,), self.settings, copies=self.copies)
+                plan, nodes, (pos,) = first.plan(mesh, machine, memory)
+                plans.append((plan, pos))
+                ends = [plan.layouts[at] for at in plan.wanted]
+                given = [n for n in nodes if n.value is not None]
+                for leaf, layout in zip(plan.homes, ends[1 + len(made) :], strict=True):
+                    at = given[leaf]
+                    here: list[Layout] = [x for x in _layouts(at, mesh, self.settings) if not isinstance(x, OnDriver)]
+                    self.copies.setdefault(at, here).append(layout)
+                for n, layout in zip(made, ends[1:], strict=False):
+                    n.value = Absent(n.dims, n.dtype, (layout,), mesh)
+                    lent.append(n)
+            yield plans
+        finally:
+            self.copies.clear()
+            for n in lent:
+                n.value = None
 
     def outline(self) -> Callable[[], Program]:
         """A way to have the program again that holds none of its data, nor keeps anything pending."""
@@ -91,16 +130,3 @@ def _layouts(n: Node, mesh: Mesh, settings: Settings) -> tuple[Layout, ...]:
     if cluster is None or cluster.mesh != mesh:
         return (OnDriver(),)
     return tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in nearest(n, cluster))
-
-
-@contextmanager
-def _longest(nodes: Sequence[Node]) -> Iterator[None]:
-    """Lengths that masks will decide stand at the most they can be."""
-    unknown = [d for n in nodes for d in n.shape if type(d) is Length and d.value is None]
-    for d in unknown:
-        d.value = d.mask.size
-    try:
-        yield
-    finally:
-        for d in unknown:
-            d.value = None

@@ -193,7 +193,7 @@ def call(node: Node, inputs: list[Any]) -> Any:
     if type(op) is Compress:
         length = node.shape[0]
         if isinstance(length, Length):  # on a mesh, it has been counted before
-            length.value = result.shape[0]
+            length.settle(result.shape[0])
     made = np.asarray(result)
     if made.base is not None and type(op) not in ALIASES and any(np.may_share_memory(made, x) for x in inputs):
         return made.copy(order="K")  # an update of the input must not be seen

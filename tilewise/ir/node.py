@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+MOST_SHARES = 4096
+_shares: dict[tuple[tuple[str, int], int], float] = {}  # by the line and rank of a mask: which share it kept
+
 
 class Length:
     """The length of an axis made by a mask: unknown until `value` is set. Equal only to itself (its mask names it)."""
@@ -26,6 +29,24 @@ class Length:
         """The number; its mask must have been counted."""
         assert self.value is not None, "a length was asked for before its mask was counted"
         return self.value
+
+    def settle(self, count: int) -> None:
+        """The mask has been counted."""
+        self.value = count
+        self.note(count / max(self.mask.size, 1))
+
+    def note(self, share: float) -> None:
+        """Remember which share of the mask's elements is kept, for masks to come from the same line."""
+        site = self.mask.site
+        if site is not None:
+            if len(_shares) >= MOST_SHARES:
+                _shares.clear()
+            _shares[site, self.mask.ndim] = share
+
+    def last_share(self) -> float | None:
+        """The share that a mask from the same line kept the last time."""
+        site = self.mask.site
+        return None if site is None else _shares.get((site, self.mask.ndim))
 
     def __repr__(self) -> str:
         return "?" if self.value is None else str(self.value)

@@ -39,6 +39,8 @@ from tilewise.plan.ways import tiling
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 
+_COUNTED = "; it is counted first, and the rest is planned by what it keeps"
+
 
 class Plan:
     """What evaluating some arrays would do, and what it would cost. `str(plan)` is a table.
@@ -63,6 +65,8 @@ class Plan:
         locate: Callable[[Any], int | None] | None = None,
         again: Again | None = None,
         budget: int | None = None,
+        first: Sequence[Plan] = (),
+        masks: Sequence[str] = (),
     ) -> None:
         self._machine = machine
         self._choice = None if plan is None else plan.choice
@@ -75,7 +79,9 @@ class Plan:
         self._specs = specs
         self._layouts = layouts
         self._sites = _sites(specs)
-        self.parts: list[Part] = []
+        self._first = first  # plans that count masks, which run before the rest is planned
+        self._masks = masks  # what each mask is thought to keep
+        self.parts: list[Part] = [part for plan in first for part in plan.parts]
         self.moved: dict[int, list[ExchangeRow]] = {}  # by the position of what an exchange makes
         self.gathered: list[tuple[int, ExchangeRow]] = []  # results, brought to the driver
         self._rows: list[StepRow | None] = []  # by step
@@ -103,12 +109,14 @@ class Plan:
                 row = self._exchange(pos, moves(layouts[pos], OnDriver(), specs[pos].shape, mesh))
                 self.gathered.append((pos, row))
                 self.parts.append(row)
-        self.memory_bytes = peak_bytes(steps, specs, layouts, mesh, results)
+        before: list[int] = [p.memory_bytes for p in first]
+        self.memory_bytes: int = max(*before, peak_bytes(steps, specs, layouts, mesh, results), 0)
 
     @property
     def kernels(self) -> list[KernelText]:
         """The kernels of all passes, in the order they run: print one to see its loops; `.llvm()`, `.assembly()`."""
-        return kernels_of(self._steps, self._specs)
+        before = [kernel for plan in self._first for kernel in plan.kernels]
+        return before + kernels_of(self._steps, self._specs)
 
     @property
     def seconds(self) -> float:
@@ -131,7 +139,8 @@ class Plan:
         >>> plan.totals
         Totals(read=24, written=24, allocated=24, sent=0)
         """
-        read = written = allocated = 0
+        before = [plan.totals for plan in self._first]
+        read, written, allocated = (sum(getattr(t, k) for t in before) for k in ("read", "written", "allocated"))
         for step in self._steps:
             made = sum(self._all_bytes(x) for x in makes(step))
             if isinstance(step, Exchange):
@@ -299,18 +308,19 @@ class Plan:
             who += f" of {self.mesh.blocks} blocks"
         counts = ((len(self.stages), "stage"), (passes, "pass"), (len(self.exchanges), "exchange"))
         t = self.totals
+        kept = [f"A mask keeps {m}{_COUNTED if self._first else ''}." for m in self._masks]
         return [
             f"Plan for {who}: {', '.join(count_text(n, what) for n, what in counts)}",
             f"{self.network_bytes:,} bytes cross between workers, peak {bytes_text(self.memory_bytes)} per worker, "
             f"predicted {time_text(self.seconds)} (exchanges {time_text(self.exchange_seconds)})",
             table.sum_text(t.read, t.written, t.allocated, t.sent),
             self.proof,
+            *kept,
         ]
 
     def _drawn(self) -> Drawn:
-        return Drawn(
-            self._specs, self._layouts, self._steps, self._rows, self.moved, self.gathered, self._results, self.parts
-        )
+        own = self.parts[sum(len(plan.parts) for plan in self._first) :]
+        return Drawn(self._specs, self._layouts, self._steps, self._rows, self.moved, self.gathered, self._results, own)
 
     @property
     def main_layouts(self) -> str:
