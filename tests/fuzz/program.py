@@ -309,7 +309,8 @@ def differs(name: str, got: Any, want: Any, layout: bool = True) -> Difference |
 
 def _same_bits(a: Any, b: Any) -> bool:
     a, b = numpy.asarray(a), numpy.asarray(b)
-    if a.dtype.kind == "c":
+    if a.dtype.kind == "c":  # of several complex NaNs, the order of a reduction says which is the least
+        a, b = (numpy.where(numpy.isnan(a) & numpy.isnan(b), 0, x) for x in (a, b))
         return _same_bits(a.real, b.real) and _same_bits(a.imag, b.imag)
     if a.dtype.kind != "f":
         return bool(numpy.array_equal(a, b))
