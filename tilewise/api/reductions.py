@@ -275,11 +275,13 @@ def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) ->
     total = ops.reduce(node, "add", axes, keepdims, acc)
     if not masks:
         return _divide(total, count)
-    assert len(masks) == 1, "a mask makes the first axis"
-    intp = np.dtype(np.intp)  # as many as the mask has, which need not be known now
-    number = ops.reduce(masks[0], "add", tuple(range(masks[0].ndim)), False, intp)
+    intp = np.dtype(np.intp)  # as many as the masks have, which need not be known now
+    numbers = [ops.reduce(m, "add", tuple(range(m.ndim)), False, intp) for m in masks]
     if count != 1:
-        number = apply("multiply", (number, const(np.intp(count))), (intp, intp, intp))
+        numbers.append(const(np.intp(count)))
+    number = numbers[0]
+    for more in numbers[1:]:
+        number = apply("multiply", (number, more), (intp, intp, intp))
     return apply("divide", (total, cast(number, acc)), (acc, acc, acc))
 
 
