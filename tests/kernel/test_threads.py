@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+import tilewise as tw
 from tests.kernel.support import call, one_op
 from tilewise.target import threads
 
@@ -127,3 +128,23 @@ def test_parallel_for() -> None:
     y = np.empty_like(x)
     threads.parallel_for(lambda a, b: np.multiply(x[a:b], 2, out=y[a:b]), [(0, 300), (300, 301), (301, 1000)])
     assert (y == 2 * x).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_the_setting_says_how_many(count: int) -> None:
+    """tw.config(threads=…) holds for launches inside of it, whatever the cores."""
+    threads.set_threads(3)
+    seen: set[int] = set()
+    ready = threading.Barrier(count)
+
+    def work(_: int) -> None:
+        seen.add(threading.get_ident())
+        ready.wait(timeout=10)  # every part on a thread of its own
+
+    with tw.config(threads=count):
+        assert threads.get_threads() == count
+        threads.run(work, count)
+        with tw.config(eager_bytes=0):
+            x = np.arange(400_000.0)
+            assert float((tw.asarray(x) * 2).sum()) == x.sum() * 2
+    assert len(seen) == count and threads.get_threads() == 3

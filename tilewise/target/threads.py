@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.config import current
+
 COPY_PART_BYTES = 1 << 20  # below this a copy is not worth a second thread
 
 Work = Callable[[int], object]
@@ -109,13 +111,14 @@ class _Team:
         self.owner: dict[str, tuple[int, object]] = {}  # who has the helpers; a dict, because setdefault is atomic
 
     def run(self, work: Work, parts: int) -> None:
-        if parts < 2 or self.count < 2 or not self._claim():
+        together = min(parts, get_threads())
+        if together < 2 or not self._claim():
             for part in range(parts):
                 work(part)
             return
         try:
-            self._resize()
-            job = self.job = _Job(work, parts, len(self.helpers[: parts - 1]))
+            self._have(together - 1)
+            job = self.job = _Job(work, parts, together - 1)
             try:
                 self._run_together(job)
             finally:
@@ -135,11 +138,11 @@ class _Team:
         self.owner["team"] = mine
         return True
 
-    def _resize(self) -> None:
-        """Have one helper less than threads."""
-        while len(self.helpers) < self.count - 1:
+    def _have(self, helpers: int) -> None:
+        """Have so many helpers, and no more than the threads there usually are."""
+        while len(self.helpers) < helpers:
             self.helpers.append(_Helper(len(self.helpers)))
-        while len(self.helpers) > self.count - 1:
+        while len(self.helpers) > max(helpers, self.count - 1):
             self.helpers.pop().wake(None)
 
     def _run_together(self, job: _Job) -> None:
@@ -177,8 +180,9 @@ def set_threads(n: int) -> None:
 
 
 def get_threads() -> int:
-    """How many threads a launch may use."""
-    return _team.count
+    """How many threads a launch may use: as the settings here say, else all."""
+    asked = current().threads
+    return _team.count if asked is None else asked
 
 
 def run(work: Work, parts: int) -> None:
@@ -212,7 +216,7 @@ def parallel_for(fn: Callable[[int, int], object], ranges: Sequence[tuple[int, i
 
 def parallel_copy(dst: np.ndarray[Any, Any], src: np.ndarray[Any, Any]) -> None:
     """dst[...] = src by all threads, cut along the longest axis of dst."""
-    parts = min(_team.count, dst.nbytes // COPY_PART_BYTES)
+    parts = min(get_threads(), dst.nbytes // COPY_PART_BYTES)
     if parts < 2:
         np.copyto(dst, src)
         return
