@@ -123,6 +123,9 @@ def inner(a: Any, b: Any, /) -> Any:
     """Sum over the last axes of both."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         return binary(np.multiply, a, b)
+    if max(np.ndim(a), np.ndim(b)) > 2:  # NumPy's loop over vectors, whose sums begin at 0, as dot's
+        turned = b if np.ndim(b) == 1 else b.swapaxes(-1, -2) if type(b) is Array else np.swapaxes(b, -1, -2)  # type: ignore[attr-defined]
+        return dot(a, turned)
     return _tensordot(a, b, (np.ndim(a) - 1,), (np.ndim(b) - 1,), True)
 
 

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from tilewise.config import current
 from tilewise.engine.buffers import fresh, walked
 from tilewise.ir.order import strides_of
 from tilewise.ir.scalar import UFUNCS
-from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.ops.views import Arrange, Window
-from tilewise.plan.steps import Pass, Tiled, View
+from tilewise.plan.steps import Pass, Tiled, View, reads
 from tilewise.plan.ways import Tiling, axis_of, drops_axes, space_of, tiling, view_axes
 
 Array = np.ndarray[Any, Any]
@@ -152,15 +153,67 @@ class _Layout:
         self.scratch.used = 0
         self.arrays, self.refs, self.sums = [], {}, {}
         out: list[Any] = []
+        waiting: dict[int, tuple[Pass, Any]] = {}  # products that may be made inside of what reads them
         for step, kernel in zip(self.step.steps, self.group.kernels, strict=True):
             if isinstance(step, View):
                 self._see(step)
                 continue
-            calls = self._pass(step, kernel, length)
+            if self._only_read_on(step):
+                waiting[step.outs[0]] = step, kernel
+                continue
+            calls: list[Any] | None = None
+            for x in [x for x in step.inputs if x in waiting]:
+                inner = waiting.pop(x)
+                calls = self._nested(*inner, step, kernel, length)
+                if calls is None:
+                    first = self._pass(*inner, length)
+                    if first is None:
+                        return None
+                    out += first
+            calls = self._pass(step, kernel, length) if calls is None else calls
             if calls is None:
                 return None
             out += calls
         return out
+
+    def _only_read_on(self, step: Pass) -> bool:
+        """Whether a step is a product of matrices that one elementwise pass or reduction along its rows reads."""
+        (made, *more) = step.outs
+        if not step.blas or more or made in self.step.outs or self.way.dims[made] != 0:
+            return False
+        users = [s for s in self.step.steps if made in reads(s)]
+        return len(users) == 1 and self._may_nest(users[0], made)
+
+    def _may_nest(self, user: Pass | View, made: int) -> bool:
+        if not isinstance(user, Pass) or user.letters is not None or user.blas or made in user.params:
+            return False
+        same = space_of(user, self.nodes) == self.nodes[made].dims and self.way.dims[user.outs[0]] == 0
+        plain = all(o.key is None and not o.scan for o in user.kernel.outputs)
+        if not same or not plain or user.kernel.reduced not in ((False, False), (False, True)):
+            return False
+        return sum(x in self._products for x in user.inputs) == 1
+
+    @cached_property
+    def _products(self) -> set[int]:
+        """What products of matrices make."""
+        return {s.outs[0] for s in self.step.steps if isinstance(s, Pass) and s.blas}
+
+    def _nested(self, inner: Pass, product: Any, step: Pass, kernel: Any, length: int) -> list[Any] | None:
+        """A product and the pass that reads it as one kernel; None if the rows are too long."""
+        at = step.inputs.index(inner.outs[0])
+        both = nested(product.kernel, kernel.kernel, at)
+        shape = (length, *space_of(inner, self.nodes)[1:])
+        if not self.llvm.nests(both, shape):
+            return None
+        factors = self._operands(inner, 0, length)
+        others = self._operands(step, 0, length, but=at)
+        after: list[Any] = []
+        outs = self._results(step, 0, length, after)
+        if outs is None:
+            return None
+        refs = [*factors, *(r.of(r.array[..., None]) for r in others), *outs]
+        calls = self.llvm.calls_of(self.llvm.compile(both), shape, refs, step.params, self.scratch, self._pinned)
+        return None if calls is None else [*calls, *after]
 
     def _see(self, step: View) -> None:
         """A view of what is made by tiles."""
@@ -187,12 +240,28 @@ class _Layout:
         return self._given(pos, _after(before, see), see(ref.array), 0, ref.chunk_step)
 
     def _pass(self, step: Pass, kernel: Any, length: int) -> list[Any] | None:
-        nodes = self.nodes
-        space = space_of(step, nodes)
+        space = space_of(step, self.nodes)
         dim = self.way.dims[step.outs[0]]
         shape = (*space[:dim], length, *space[dim + 1 :])
+        after: list[Any] = []
+        refs = self._operands(step, dim, length)
+        outs = self._results(step, dim, length, after)
+        if outs is None:
+            return None
+        refs += outs
+        calls = self._product(step, refs) if step.blas else None
+        if calls is None:
+            calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
+        return None if calls is None else [*calls, *after]
+
+    def _operands(self, step: Pass, dim: int, length: int, but: int | None = None) -> list[Any]:
+        """What a pass reads on a tile (but for one input)."""
+        nodes = self.nodes
+        space = space_of(step, nodes)
         refs: list[Any] = []
         for k, x in enumerate(step.inputs):
+            if k == but:
+                continue
             along = None if step.letters is None else step.letters[k]
             see = None if along is None else _walk(along, len(space))
             if x in self.refs:
@@ -212,16 +281,13 @@ class _Layout:
             else:
                 axis = cut if along is None else dim
                 refs.append(self._given(x, see, _front(array, axis, length), self.tile * array.strides[axis]))
-        after: list[Any] = []
-        for k, pos in enumerate(step.outs):
-            ref = self._out(step, k, pos, dim, length, space, after)
-            if ref is None:
-                return None
-            refs.append(ref)
-        calls = self._product(step, refs) if step.blas else None
-        if calls is None:
-            calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
-        return None if calls is None else [*calls, *after]
+        return refs
+
+    def _results(self, step: Pass, dim: int, length: int, after: list[Any]) -> list[Any] | None:
+        """What a pass makes on a tile; None if there is too little scratch."""
+        space = space_of(step, self.nodes)
+        refs = [self._out(step, k, pos, dim, length, space, after) for k, pos in enumerate(step.outs)]
+        return None if any(r is None for r in refs) else refs
 
     def _product(self, step: Pass, refs: list[Any]) -> list[Any] | None:
         """A product of matrices by BLAS; None if they do not lie as it wants them."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.scalar import scalar
-from tilewise.kernel.loops import Instr, Kernel, Output, const_value
+from tilewise.kernel.loops import INNER, Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
 
@@ -44,17 +44,25 @@ def run(
     values += [np.asarray(p).astype(t) for p, t in zip(params, kernel.params, strict=True)]
     with np.errstate(all="ignore"):
         for instr in kernel.body:
-            values.append(apply(instr, [values[a] for a in instr.args]))
-        results = []
+            if instr.fn.startswith(INNER):
+                whole = np.broadcast_to(values[instr.args[0]], shape)
+                ufunc = getattr(np, instr.fn.removeprefix(INNER))
+                values.append(ufunc.reduce(whole, axis=-1, keepdims=True, dtype=whole.dtype))
+            else:
+                values.append(apply(instr, [values[a] for a in instr.args]))
+        reduced, results = kernel.reduced, []
+        if kernel.inner is not None:
+            values = [v[..., 0] if v.ndim == len(shape) else v for v in values]
+            shape, reduced = shape[:-1], reduced[:-1]
         for output, out in zip(kernel.outputs, outs, strict=True):
             whole = np.broadcast_to(values[output.value], shape)
             if output.reduce is None:
                 results.append(whole)
             elif output.key is not None:
                 keys = np.broadcast_to(values[output.key], shape)
-                results.append(_buckets(output.reduce, kernel.reduced, whole, keys, len(out)))
+                results.append(_buckets(output.reduce, reduced, whole, keys, len(out)))
             else:
-                results.append(_reduced(output, kernel.reduced, whole))
+                results.append(_reduced(output, reduced, whole))
         for out, result in zip(outs, results, strict=True):
             np.copyto(out, result)
 

@@ -9,6 +9,9 @@ numbered: inputs, then params, then one per instruction. What an output does wit
     arg         Output(v, "argmin")               the kept dims, int64: the row-major position in the reduced dims
     bucket      Output(v, "add", key=k)           (buckets, *kept dims); each point goes to bucket k, or nowhere
     scan        Output(v, "add", scan=True)       the space; the running reduction along the one reduced dim
+
+A reduction may lie inside: Instr("inner:add", (v,)) adds v up along the last dim of the space, which is the innermost
+loop (and counts as reduced). What follows in the body, and every output, is of the dims before it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and")
+INNER = "inner:"
 ARGS = {"argmin": "minimum", "argmax": "maximum"}  # of equal values the first; a NaN beats every number
 
 
@@ -78,6 +82,12 @@ class Kernel:
         assert not out.scan or (sum(self.reduced) == 1 and out.key is None), f"{out} scans along one dim"
 
     @property
+    def inner(self) -> int | None:
+        """The value that is reduced inside; None without one."""
+        known = len(self.inputs) + len(self.params)
+        return next((known + k for k, i in enumerate(self.body) if i.fn.startswith(INNER)), None)
+
+    @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtype of every value, by value number."""
         return self.inputs + self.params + tuple(i.dtype for i in self.body)
@@ -91,6 +101,40 @@ class Kernel:
     def kept(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The sizes of the dims that are not reduced."""
         return tuple(n for n, r in zip(shape, self.reduced, strict=True) if not r)
+
+
+def nested(inner: Kernel, outer: Kernel, at: int) -> Kernel:
+    """One kernel of two: `inner` reduces along the last dim of its space, `outer` reads its result as input `at`.
+
+    Inputs are those of `inner`, then the others of `outer`; params are those of `outer`.
+    """
+    (made,) = inner.outputs
+    assert (
+        made.reduce is not None and not inner.params and inner.reduced == (*(False,) * (len(inner.reduced) - 1), True)
+    )
+    first, others = len(inner.inputs), len(outer.inputs) - 1
+    moved = first + others + len(outer.params)  # where the body begins
+
+    def within(v: int) -> int:
+        return v if v < first else v - first + moved
+
+    def after(v: int) -> int:
+        if v == at:
+            return moved + len(inner.body)
+        if v < len(outer.inputs):
+            return first + v - (v > at)
+        return (
+            v - 1 + first
+            if v < len(outer.inputs) + len(outer.params)
+            else v + moved + len(inner.body) - others - len(outer.params)
+        )
+
+    body = [Instr(i.fn, tuple(map(within, i.args)), i.dtype) for i in inner.body]
+    body.append(Instr(INNER + made.reduce, (within(made.value),), inner.dtypes[made.value]))
+    body += [Instr(i.fn, tuple(map(after, i.args)), i.dtype) for i in outer.body]
+    outputs = [Output(after(o.value), o.reduce, None if o.key is None else after(o.key), o.scan) for o in outer.outputs]
+    inputs = (*inner.inputs, *(t for k, t in enumerate(outer.inputs) if k != at))
+    return Kernel(inputs, outer.params, tuple(body), tuple(outputs), (*outer.reduced, True))
 
 
 def operations(kernel: Kernel) -> int:

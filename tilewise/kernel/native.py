@@ -87,6 +87,8 @@ def supports(fn: str, in_dtypes: tuple[str, ...], out_dtype: str) -> bool:
     """Whether there is native code for this operation on exactly these dtypes."""
     if fn.startswith("const:"):
         return out_dtype in DTYPES
+    if fn == "inner:add":
+        return out_dtype in WIDE
     return (fn, in_dtypes, out_dtype) in _SUPPORTED
 
 

@@ -135,7 +135,11 @@ def compress(base: Node, mask: Node) -> Node:
     op = Compress()
     # The node's type names a Length; interning makes the same (base, mask) the same node and so the same Length.
     length = _length_of(mask)
-    return intern(op, (base, mask), (length, *base.shape[mask.ndim :]), base.dtype)
+    order = None  # as in NumPy: what is selected comes first, the other axes as they lie in the base
+    if base.order is not None:
+        order = (0, *(a - mask.ndim + 1 for a in base.order if a >= mask.ndim))
+        order = None if order == tuple(range(len(order))) else order
+    return intern(op, (base, mask), (length, *base.shape[mask.ndim :]), base.dtype, order)
 
 
 _lengths: weakref.WeakKeyDictionary[Node, weakref.ref[Length]] = weakref.WeakKeyDictionary()

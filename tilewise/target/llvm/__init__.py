@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
-from tilewise.target.llvm.launch import Compiled, compile, run
+from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
@@ -25,6 +25,7 @@ __all__ = [
     "compiled_count",
     "identity",
     "listing",
+    "nests",
     "product",
     "run",
     "supports",

@@ -111,7 +111,7 @@ class _Tile:
 
     def _step(self, rows: list[list[str]], step: str, masks: list[Val | None], state: State) -> State:
         """One step of every cell."""
-        point = _Point(self.frame, rows, step, masks)
+        point = Point(self.frame, rows, step, masks)
         result: State = []
         for c, (i, v) in enumerate(self.cells):
             mine = self._of(state, c)
@@ -129,7 +129,7 @@ class _Tile:
         return result
 
 
-class _Point:
+class Point:
     """The values at one step: each is made once for all cells that share it."""
 
     def __init__(self, frame: Frame, rows: list[list[str]], step: str, masks: list[Val | None]) -> None:

@@ -5,6 +5,7 @@
     short     for outer: for column                                    (innermost dim reduced, a row is one block)
     columns   for outer: for chunk: for panel: for block: for row      (innermost dim kept)
     contract  for outer: for panel: for tile: for block: for step      (two kept dims, each foreign to some operand)
+    nested    for tile: for step, then for vector                      (a reduction inside, of two kept dims)
     buckets   for chunk: for outer: for column                         (each point to the bucket of its key)
     scan      for outer: for chunk: for vector                         (the scanned dim is innermost)
     scan_columns  for outer: for tile of columns: for row: for column  (another dim is)
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm import buckets, columns, contract, maps, rows, scans
+from tilewise.target.llvm import buckets, columns, contract, maps, nested, rows, scans
 from tilewise.target.llvm.frame import Frame, Spec
 from tilewise.target.llvm.text import Function
 
@@ -28,6 +29,7 @@ FORMS: dict[str, Callable[[Frame], None]] = {
     "short": rows.emit_short,
     "columns": columns.emit,
     "contract": contract.emit,
+    "nested": nested.emit,
     "buckets": buckets.emit,
     "scan": scans.emit,
     "scan_columns": scans.emit_columns,

@@ -65,10 +65,11 @@ class Spec:
     twin: bool = False  # two vectors at once: hides the latency of long bodies, and doubles the time to compile them
     partials: bool = False  # reduced outputs are partial results, to be combined
     ordered: bool = True  # every accumulator meets its points in the order of their positions
-    vectors: int = 1  # "columns" and "contract": vectors of a panel
-    high: int = 1  # "contract": points of the unrolled dim
-    varies: tuple[bool, ...] = ()  # "contract": which operands change along the unrolled dim
-    packed: tuple[int, ...] = ()  # "contract": inputs that lie as panels
+    vectors: int = 1  # "columns", "contract" and "nested": vectors of a panel
+    high: int = 1  # "contract" and "nested": points of the unrolled dim
+    varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
+    packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
+    even: bool = False  # "nested": the lanes fill the vectors
     chunked: int = 0  # "buckets": the dim whose points chunks share
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 

@@ -20,10 +20,10 @@ from tilewise.kernel.loops import REDUCTIONS, Kernel, Output
 from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.store import pool
 from tilewise.target import threads
-from tilewise.target.llvm import scanning
+from tilewise.target.llvm import panels, scanning
 from tilewise.target.llvm.build import CompileError, Native
 from tilewise.target.llvm.cpu import host_machine, level
-from tilewise.target.llvm.frame import Machine, beside
+from tilewise.target.llvm.frame import Machine, beside, vector_lanes
 from tilewise.target.llvm.packing import address_words, objs_packer, packed
 from tilewise.target.llvm.prepare import Launch, Preparer
 from tilewise.target.llvm.scalar import identity
@@ -178,6 +178,14 @@ def _is_native_output(output: Output, dtype: str) -> bool:
     if output.key is not None:
         return supports_bucket(output.reduce, dtype)
     return supports_arg(output.reduce, dtype) if output.is_arg else supports_reduce(output.reduce, dtype)
+
+
+def nests(kernel: Kernel, shape: tuple[int, ...]) -> bool:
+    """Whether there is code for a kernel with a reduction inside on a space of rows, lanes and steps."""
+    machine = host_machine()
+    _, across, steps = shape
+    tile = panels.nested_tile(kernel, steps, across, machine, vector_lanes(kernel, machine))
+    return tile is not None and is_native(kernel)
 
 
 @lru_cache(maxsize=4096)

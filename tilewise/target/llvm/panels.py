@@ -18,6 +18,8 @@ ACCUMULATORS = {64: 16, 32: 8, 16: 8, 0: 4}  # registers for them, by the bytes 
 MAX_HIGH = 8
 MIN_LANES = 4  # a shorter dim leaves most lanes empty
 PACK_AT = 16  # points that use a packed operand, at least
+NESTED_ACCUMULATORS = {64: 24, 32: 12, 16: 12}  # the same for what goes on with its sums: few other values are alive
+MOST_STEPS = 512  # of sums one after the other
 BLOCK_BYTES = 256 << 10  # of the operands of the unrolled dim, kept in the L2 cache over all panels
 
 
@@ -55,6 +57,33 @@ def contraction(
     cuts += [Cut(unrolled.size, 4 * high, dim=at), Cut(count, 1, extra=0)]
     nest = Nest("contract", loops, (0, count, block), tuple(cuts), packs=tuple(packs), tile=(vectors, high))
     return with_partials(kernel, nest, at, (unrolled.size, 1, across.size), itemsizes)
+
+
+def nested_tile(kernel: Kernel, steps: int, across: int, machine: Machine, lanes: int) -> tuple[int, int] | None:
+    """Vectors and rows of a tile of a kernel with a reduction inside; None where its lanes do not fit."""
+    registers = NESTED_ACCUMULATORS.get(machine.vector_bytes, 0)
+    vectors = -(-across // lanes)
+    heavy = len(kernel.body) > LIGHT_BODY or any(i.fn in HEAVY for i in kernel.body)
+    ragged = across % lanes and not machine.masked
+    if heavy or ragged or vectors > registers // 2 or across < MIN_LANES or not 0 < steps <= MOST_STEPS:
+        return None
+    return vectors, min(MAX_HIGH, registers // vectors)
+
+
+def nested(
+    kernel: Kernel, dims: tuple[Dim, Dim, Dim], itemsizes: Sequence[int], tile: tuple[int, int], lanes: int
+) -> Nest:
+    """The loops of a kernel with a reduction inside, over rows, lanes and steps."""
+    rows, across, steps = dims
+    width = tile[0] * lanes
+    packs = []
+    for k in range(len(kernel.inputs)):
+        if across.strides[k] and steps.strides[k] and not rows.strides[k]:
+            packs.append(_pack(k, (), steps, across, (1, width)))
+    packed = {p.operand: p for p in packs}
+    chosen = (rows, steps, across)
+    loops = tuple(_repacked(d, packed, (), chosen, itemsizes) for d in chosen)
+    return Nest("nested", loops, cuts=(Cut(rows.size, tile[1], dim=0),), packs=tuple(packs), tile=tile)
 
 
 def _dims(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int]) -> tuple[Dim, Dim, Dim] | None:

@@ -28,7 +28,7 @@ from tilewise.target.llvm.frame import (
     is_light,
     vector_lanes,
 )
-from tilewise.target.llvm.geometry import Cut, Nest, Pack
+from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.reducers import Reducer
 
 Array = np.ndarray[Any, Any]
@@ -149,6 +149,7 @@ class Preparer:
         n = len(kernel.inputs)
         strides = []
         kept = tuple(s for s, r in zip(shape, kernel.reduced, strict=True) if not r)
+        whole = shape if kernel.inner is None else shape[:-1]
         for k, (array, dtype) in enumerate(zip(operands, kernel.inputs + kernel.out_dtypes, strict=True)):
             assert isinstance(array, np.ndarray), f"operand {k} is a {type(array).__name__}, not an ndarray"
             assert array.dtype == dtype, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
@@ -158,12 +159,14 @@ class Preparer:
                 assert got == kept, f"reduced output {k - n} has kept dims {got}, not {kept}"
                 own = iter(array.strides[1:] if keyed else array.strides)
                 strides.append(tuple(0 if r else next(own) for r in kernel.reduced))
+            elif k >= n:
+                assert array.shape == whole, f"output {k - n} has shape {array.shape}, not {whole}"
+                strides.append((*array.strides, *(0,) * (len(shape) - len(whole))))
             else:
-                assert k < n or array.shape == shape, f"output {k - n} has shape {array.shape}, not {shape}"
                 strides.append(geometry.aligned_strides(shape, array.shape, array.strides))
         strides += [strides[n + j] for j, o in enumerate(kernel.outputs) if o.is_arg or o.scan]
         if has_positions(kernel):
-            strides.append(_positions(shape, kernel.reduced))
+            strides.append((*_positions(whole, kernel.reduced[: len(whole)]), *(0,) * (len(shape) - len(whole))))
         return strides
 
     def _code(
@@ -186,10 +189,11 @@ class Preparer:
             ),
             twin=self._long and total_ns >= TWIN_AT_NS,
             partials=partials or bool(nest.partials),
-            ordered=not has_positions(kernel) or _in_order(nest.dims),
+            ordered=not has_positions(kernel) or nest.form == "nested" or _in_order(nest.dims),
             vectors=nest.tile[0],
             high=nest.tile[1],
-            varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form == "contract" else (),
+            varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form in ("contract", "nested") else (),
+            even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * vector_lanes(kernel, self.machine),
             packed=tuple(p.operand for p in nest.packs),
             chunked=nest.chunked,
             neutral=neutral,
@@ -206,6 +210,15 @@ class Preparer:
         """The loops for a non-empty space."""
         kernel = self.kernel
         sizes = (*self._itemsizes, 1) if has_positions(kernel) else self._itemsizes
+        if kernel.inner is not None:
+            rows, across, steps = (
+                Dim(n, r, tuple(s[d] for s in strides))
+                for d, (n, r) in enumerate(zip(shape, kernel.reduced, strict=True))
+            )
+            lanes = vector_lanes(kernel, self.machine)
+            tile = panels.nested_tile(kernel, steps.size, across.size, self.machine, lanes)
+            assert tile is not None, "whoever nests kernels sees that the lanes fit"
+            return panels.nested(kernel, (rows, across, steps), sizes, tile, lanes)
         dims = self._dims(shape, strides)
         if not any(o.reduce for o in kernel.outputs):
             return geometry.map_nest(dims, sizes)

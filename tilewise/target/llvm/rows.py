@@ -44,7 +44,7 @@ def emit(frame: Frame) -> None:
                 right = minimum(fn, fn.let(f"add i64 {left}, {chunk_columns}"), columns)
                 count = fn.let(f"mul i64 {high}, {blocks_of(c, 13)}")
                 lanes = pairwise(stack, count, lambda b: block(b, top, bottom, left, right), accs.merge)
-                for part, place, total in zip(accs.parts, places, _fold(accs, lanes), strict=True):
+                for part, place, total in zip(accs.parts, places, fold(accs, lanes), strict=True):
                     if part.operand is not None:
                         offset = fn.let(f"mul i64 {c}, {frame.strides[part.operand][-1]}")
                         store(fn, fn.let(f"getelementptr i8, ptr {place}, i64 {offset}"), total, part.dtype)
@@ -74,7 +74,7 @@ def emit_short(frame: Frame) -> None:
 
     def inside(pointers: list[str]) -> None:
         lanes = in_row.add(accs.start(frame.tree_lanes), pointers, "0", frame.sizes[-1])
-        for part, total in zip(accs.parts, _fold(accs, lanes), strict=True):
+        for part, total in zip(accs.parts, fold(accs, lanes), strict=True):
             if part.operand is not None:
                 store(frame.fn, pointers[part.operand], total, part.dtype)
 
@@ -148,7 +148,7 @@ class _InMemory:
         return self.slot.load("0")
 
 
-def _fold(accs: Accumulators, lanes: State) -> State:
+def fold(accs: Accumulators, lanes: State) -> State:
     """The lanes of an accumulator, merged pairwise."""
     while lanes[0].lanes > 1:
         half = lanes[0].lanes // 2

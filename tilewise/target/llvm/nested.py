@@ -1,0 +1,104 @@
+"""The `nested` form: sums of products in registers, and at once what is made of them. geom adds nothing.
+
+The dims are rows, steps and lanes, as in `contract`. All lanes of a row are in one panel, so that a tile of rows has
+its sums in registers; then the rest of the body is computed from them, vector by vector, stored or reduced along the
+row. Sums are of products one after the other, as BLAS makes them (and of few: see panels.py).
+"""
+
+from __future__ import annotations
+
+from tilewise.target.llvm.contract import Point
+from tilewise.target.llvm.control import each, loop, within
+from tilewise.target.llvm.frame import Frame, store
+from tilewise.target.llvm.reducers import Accumulators, State
+from tilewise.target.llvm.rows import fold
+from tilewise.target.llvm.scalar import IR_TYPE
+from tilewise.target.llvm.text import Val, fma
+from tilewise.target.llvm.walk import store_plain
+
+ROW, STEP = 0, 1  # dims
+
+
+def emit(frame: Frame) -> None:
+    """for tile: for step; for row of the tile: for vector."""
+    fn, spec = frame.fn, frame.spec
+    rows = frame.sizes[ROW]
+    full = fn.let(f"sub i64 {rows}, {fn.let(f'urem i64 {rows}, {spec.high}')}")
+    columns = [str(v * frame.lanes) for v in range(spec.vectors)]
+    masks = [None if spec.even else within(fn, c, frame.sizes[-1], frame.lanes) for c in columns]
+    tall, flat = (_Tile(frame, high, columns, masks) for high in (spec.high, 1))
+    each(fn, "0", full, str(spec.high), tall.emit)
+    each(fn, full, rows, "1", flat.emit)
+
+
+class _Tile:
+    """Some rows, with all their lanes."""
+
+    def __init__(self, frame: Frame, high: int, columns: list[str], masks: list[Val | None]) -> None:
+        self.frame, self.high, self.columns, self.masks = frame, high, columns, masks
+        inner = frame.kernel.inner
+        assert inner is not None
+        self.inner = inner
+        self.inside = set(frame.instr(inner).args)  # values of single steps
+        for v in range(inner - 1, frame.n_inputs - 1, -1):
+            if v in self.inside and not frame.is_constant(v):
+                self.inside.update(frame.instr(v).args)
+        self.accs = Accumulators(frame)
+
+    def emit(self, first: str) -> None:
+        """Code for the tile that starts at a row."""
+        frame, fn = self.frame, self.frame.fn
+        rows = [
+            frame.row_pointers(frame.bases, ROW, fn.let(f"add i64 {first}, {i}") if i else first)
+            for i in range(self.high)
+        ]
+        zero = Val(fn, "", IR_TYPE[frame.kernel.dtypes[self.inner]], frame.lanes).const(0.0)
+        # Lanes are read once for all rows, right before they are used: registers are few.
+        cells = [(i, v) for v in range(len(self.columns)) for i in range(self.high)]
+
+        def step(s: str, state: State) -> State:
+            point = Point(frame, rows, s, self.masks)
+            return [self._added(point, i, v, acc) for (i, v), acc in zip(cells, state, strict=True)]
+
+        sums = loop(fn, "0", frame.sizes[STEP], "1", step, [zero] * len(cells))
+        for i, at in enumerate(rows):
+            self._row(at, sums[i :: self.high])
+
+    def _added(self, point: Point, i: int, v: int, acc: Val) -> Val:
+        (value,) = self.frame.instr(self.inner).args
+        factors = point.factors(value)
+        if factors is None:
+            return acc + point.get(value, i, v, self.frame.lanes)
+        a, b = (point.get(f, i, v, self.frame.lanes) for f in factors)
+        return fma(a, b, acc)
+
+    def _row(self, at: list[str], sums: list[Val]) -> None:
+        """What becomes of the sums of one row."""
+        frame = self.frame
+        state = self.accs.start(frame.lanes)
+        fixed = frame.uniform(at)
+        for column, mask, total in zip(self.columns, self.masks, sums, strict=True):
+            values = self._values(at, column, mask, total, fixed)
+            store_plain(frame, values, at, column, mask)
+            if state:
+                state = self.accs.add(state, values, at, column, mask)
+        for part, result in zip(self.accs.parts, fold(self.accs, state) if state else [], strict=True):
+            if part.operand is not None:
+                store(frame.fn, at[part.operand], result, part.dtype)
+
+    def _values(self, at: list[str], column: str, mask: Val | None, total: Val, fixed: dict[int, Val]) -> list[Val]:
+        """Every value of one vector; those inside of the sum stand for nothing."""
+        frame, lanes = self.frame, self.frame.lanes
+        known: list[Val] = []
+        for v in range(len(frame.kernel.dtypes)):
+            if v == self.inner or v in self.inside:
+                known.append(total)
+            elif v in fixed:
+                known.append(fixed[v].splat(lanes))
+            elif v < frame.n_inputs:
+                known.append(frame.read(v, frame.address(v, at, column), lanes, mask))
+            elif frame.is_constant(v):
+                known.append(frame.constant(v, lanes))
+            else:
+                known.append(frame.evaluate(v, known.__getitem__, lanes))
+        return known
