@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.kernel.loops import Kernel, Output
+from tilewise.kernel.loops import INNER, Kernel, Output
 
 LETTERS = "ijklmnpqrstuvw"
 
@@ -29,12 +29,15 @@ def text(kernel: Kernel) -> str:
     for k, instr in enumerate(kernel.body):
         if instr.fn.startswith("const:"):
             what = instr.fn.removeprefix("const:")
+        elif instr.fn.startswith(INNER):
+            what = f"{instr.fn.removeprefix(INNER)} over {dims[-1]} of {names[instr.args[0]]}"
         elif instr.fn == "cast":
             what = f"{instr.dtype}({names[instr.args[0]]})"
         else:
             what = f"{instr.fn}({', '.join(names[a] for a in instr.args)})"
         lines.append(f"    {names[known + k]} = {what}")
-    lines += [f"    {_output(k, o, names, dims, kernel.reduced)}" for k, o in enumerate(kernel.outputs)]
+    own = rank if kernel.inner is None else rank - 1
+    lines += [f"    {_output(k, o, names, dims[:own], kernel.reduced[:own])}" for k, o in enumerate(kernel.outputs)]
     return "\n".join(lines)
 
 
