@@ -41,6 +41,7 @@ LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
     ("tilewise.engine.tiled", "tilewise.target.llvm"),
     ("tilewise.engine.tiled", "tilewise.target.blas"),
+    ("tilewise.plan.tuned", "tilewise.target.llvm"),
     ("tilewise.target.llvm.product", "tilewise.target.blas"),
     ("tilewise.observe.kernels", "tilewise.target.llvm"),
     ("tilewise.target.llvm.build", "tilewise.target.llvm.compiler"),

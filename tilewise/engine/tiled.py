@@ -1,7 +1,8 @@
 """Running passes that share their tiles. In: a `Tiled`, arrays. Out: its results, with every tile in the caches once.
 
 What a run needs is worked out once per geometry: along which dim to cut, how long tiles are, the native calls. Where
-tiles bring nothing (little data, sums too large to have several of, nothing native) the passes run one by one.
+tiles bring nothing (little data, sums too large to have several of, nothing native) the passes run one by one. Other
+lengths of tiles are tried (tuning.py) if every reduction is made in the same order whatever the length.
 """
 
 from __future__ import annotations
@@ -9,19 +10,23 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tilewise.config import current
+from tilewise.config import Settings, current
+from tilewise.engine import tuning
 from tilewise.engine.buffers import fresh, walked
+from tilewise.engine.tuning import Trials
 from tilewise.ir.order import strides_of
 from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Arrange, Window
 from tilewise.plan.steps import Pass, Tiled, View
-from tilewise.plan.ways import Tiling, axis_of, drops_axes, space_of, tiling, view_axes
+from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
+from tilewise.plan.ways import Tiling, axis_of, drops_axes, fitted, space_of, tiling, view_axes
+from tilewise.target.threads import get_threads
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
@@ -38,7 +43,7 @@ class Group:
     kernels: list[Any]
 
     def __post_init__(self) -> None:
-        self.plans: dict[Any, _Plan | None] = {}
+        self.plans: dict[Any, _Choice | None] = {}
 
 
 @dataclass(frozen=True)
@@ -50,28 +55,74 @@ class _Plan:
     more: Given  # of the last tile
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
     blas: bool  # some calls are into BLAS
+    trees: frozenset[tuple[int, Any]]  # of every pass that reduces, by its first output: in which order
+
+    def agrees(self, other: _Plan) -> bool:
+        """Whether both give the same bits: all their tiles, the last ones too, reduce in one order."""
+        return self.trees == other.trees and len(dict(self.trees)) == len(self.trees)
+
+
+@dataclass
+class _Choice:
+    """One geometry: the plan it has as a rule, and those for other lengths of tiles (None: not to be had)."""
+
+    usual: _Plan
+    trials: Trials | None = None  # None: one length only
+    others: dict[float, _Plan | None] = field(default_factory=dict)
 
 
 def run_tiled(
     step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], noted: set[Any], each: Callable[..., None]
 ) -> None:
     """Tile by tile, or, where that does not pay, pass by pass."""
-    forced = current().tile
+    settings = current()
     key = (
-        forced,
+        settings.tile,
+        settings.tune,
+        get_threads(),
         *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
         *[nodes[s.pos].op if isinstance(s, View) else nodes[s.outs[0]].dims for s in step.steps],
     )
-    if key in group.plans:
-        plan = group.plans[key]
-    else:
+    try:
+        choice = group.plans[key]
+    except KeyError:
         if len(group.plans) >= GEOMETRIES:
             group.plans.clear()
-        plan = group.plans[key] = _plan(step, group, nodes, values, forced)
-    if plan is None:
+        choice = group.plans[key] = _choice(step, group, nodes, values, settings)
+    if choice is None:
         for inner, kernel in zip(step.steps, group.kernels, strict=True):
             each(inner, kernel, nodes, values, noted)
-        return
+    elif choice.trials is None:
+        _run(choice.usual, step, nodes, values)
+    else:
+        _run_tuned(choice, choice.trials, step, group, nodes, values)
+
+
+def _run_tuned(
+    choice: _Choice, trials: Trials, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any]
+) -> None:
+    """A run that may try another length of tiles."""
+    turn, seconds, build_s = trials.begin(), None, 0.0
+    try:
+        plan: _Plan | None = choice.usual
+        if turn.factor != USUAL:
+            if turn.factor not in choice.others:
+                began = tuning.clock()
+                choice.others[turn.factor] = _other(choice.usual, step, group, nodes, values, turn.factor)
+                build_s = tuning.clock() - began
+            plan = choice.others[turn.factor]
+            if plan is None:
+                plan, turn, build_s = choice.usual, trials.refuse(turn, build_s), 0.0
+        assert plan is not None
+        began = tuning.clock()
+        _run(plan, step, nodes, values)
+        seconds = tuning.clock() - began
+    finally:
+        trials.end(turn, seconds, build_s)
+
+
+def _run(plan: _Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> None:
+    """Over all tiles."""
     made: dict[int, Array] = {}
     sums: dict[int, Array] = {}
     for pos, op, shape in plan.sums:
@@ -114,12 +165,38 @@ def _added(parts: Array, op: str) -> Array:
     return first
 
 
-def _plan(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], forced: int | None) -> _Plan | None:
+def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> _Choice | None:
     """What a geometry needs; None if its passes are better run one by one."""
     if any(not hasattr(k, "alone") for s, k in zip(step.steps, group.kernels, strict=True) if isinstance(s, Pass)):
         return None
-    cut = tiling(step, nodes, forced)
-    return None if cut is None else _Layout(step, group, nodes, values, cut).plan()
+    cut = tiling(step, nodes, settings.tile)
+    if cut is None:
+        return None
+    began = tuning.clock()
+    plan = _Layout(step, group, nodes, values, cut).plan()
+    if plan is None or not cut.loose:
+        return None if plan is None else _Choice(plan)
+    fit = fitted(cut)
+    if fit.tile != cut.tile:  # what all machines agree in is what the length for all of them gives
+        better = _Layout(step, group, nodes, values, fit).plan()
+        if better is None or not better.agrees(plan):
+            return _Choice(plan)
+        plan = better
+    if not settings.tune:
+        return _Choice(plan)
+    offered = [f for f in FACTORS if fitted(cut, f).tile != fit.tile]
+    record = record_of(class_of(settings.cache_dir, step, cut))
+    return _Choice(plan, Trials(record, offered, tuning.clock() - began))
+
+
+def _other(
+    usual: _Plan, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], factor: float
+) -> _Plan | None:
+    """The plan for another length of tiles; None if there is none that gives the same bits."""
+    cut = tiling(step, nodes)
+    assert cut is not None
+    plan = _Layout(step, group, nodes, values, fitted(cut, factor)).plan()
+    return plan if plan is not None and plan.agrees(usual) else None
 
 
 class _Layout:
@@ -134,6 +211,7 @@ class _Layout:
         self.refs: dict[int, tuple[Any, int]] = {}  # what is made by tiles: operand and axis
         self.sums: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.samples: dict[int, Array] = {}
+        self.trees: set[tuple[int, Any]] = set()
         self.blas = False
 
     def plan(self) -> _Plan | None:
@@ -145,7 +223,7 @@ class _Layout:
             return None
         walk = self.llvm.Walk(self.tiles, self.chunks, full, last, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
-        return _Plan(walk, tuple(self.arrays), more, sums, self.blas)
+        return _Plan(walk, tuple(self.arrays), more, sums, self.blas, frozenset(self.trees))
 
     def _calls(self, length: int) -> list[Any] | None:
         """The calls for a tile of some length."""
@@ -221,7 +299,10 @@ class _Layout:
         calls = self._product(step, refs) if step.blas else None
         if calls is None:
             calls = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
-        return None if calls is None else [*calls, *after]
+        if calls is None:
+            return None
+        self.trees |= {(step.outs[0], call.tree) for call in calls if call.tree is not None}
+        return [*calls, *after]
 
     def _product(self, step: Pass, refs: list[Any]) -> list[Any] | None:
         """A product of matrices by BLAS; None if they do not lie as it wants them."""
