@@ -172,7 +172,7 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
     cut = tiling(step, nodes, settings.tile)
     if cut is None:
         return None
-    began = tuning.clock()
+    began, codes = tuning.clock(), _llvm().compiled_count()
     plan = _Layout(step, group, nodes, values, cut).plan()
     if plan is None or not cut.loose:
         return None if plan is None else _Choice(plan)
@@ -186,7 +186,8 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
         return _Choice(plan)
     offered = [f for f in FACTORS if fitted(cut, f).tile != fit.tile]
     record = record_of(class_of(settings.cache_dir, step, cut))
-    return _Choice(plan, Trials(record, offered, tuning.clock() - began))
+    build_s = tuning.clock() - began if _llvm().compiled_count() == codes else tuning.BUILD_S
+    return _Choice(plan, Trials(record, offered, build_s))
 
 
 def _other(

@@ -24,6 +24,7 @@ SURE = 8  # runs of a length before it is preferred, and as many as usual betwee
 GAIN = 0.05  # by which it must be quicker: half a dozen lengths are within the noise of most machines
 TOO_SLOW = 1.5  # times the best: not tried again
 SHARE = 0.05  # of the time of all runs, at most, that trials may cost
+BUILD_S = 5e-3  # for a plan whose code is there: other lengths of tiles rarely need other code
 
 clock = time.perf_counter
 _lock = threading.Lock()
