@@ -128,6 +128,13 @@ def test_a_length_far_slower_is_tried_once_and_stops_that_side(tmp_path):
     assert each.record.factor == USUAL
 
 
+def test_a_busy_time_drops_nothing(tmp_path):
+    """Runs one after the other are compared: where all of them are slow, a trial is not to blame."""
+    each = trials(tmp_path)
+    taken = play(each, lambda f, n: 0.010 * (1 + 2 * (n // 7 % 2)) * (0.8 if f == 2 else 1), runs=2000)
+    assert all(taken.count(f) >= TRIES for f in FACTORS) and each.record.factor == 2
+
+
 def test_trials_end(tmp_path):
     taken = play(trials(tmp_path), lambda f, n: 0.010)
     assert len(taken) < 100 and all(taken.count(f) == TRIES for f in FACTORS)

@@ -14,6 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from tilewise.plan.tuned import FACTORS, USUAL, Record
 
@@ -22,7 +23,7 @@ FIRST = 3  # runs as usual before anything is tried
 TRIES = 3  # of each length; the best counts
 SURE = 8  # runs of a length before it is preferred, and as many as usual between them
 GAIN = 0.05  # by which it must be quicker: half a dozen lengths are within the noise of most machines
-TOO_SLOW = 1.5  # times the best: not tried again
+TOO_SLOW = 1.5  # times the run as usual before it: not tried again
 SHARE = 0.05  # of the time of all runs, at most, that trials may cost
 BUILD_S = 5e-3  # for a plan whose code is there: other lengths of tiles rarely need other code
 
@@ -32,8 +33,7 @@ _running = 0  # turns that have begun and not ended
 _begun = 0  # turns so far
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One run: the length it takes, its number, and whether its time may count."""
 
     factor: float
@@ -56,8 +56,9 @@ class Trials:
     build_s: float  # what another plan is expected to cost
     total: float = 0.0  # seconds of all runs
     spent: float = 0.0  # of these, what trials cost beyond the best
-    last: float = USUAL
-    built: set[float] = field(default_factory=lambda: {USUAL})
+    last: float = USUAL  # the length of the last run
+    before: float = inf  # seconds of the last run as usual
+    built: set[float] = field(default_factory=lambda: {USUAL})  # lengths that some run took
     seen: dict[float, _Seen] = field(default_factory=lambda: {f: _Seen() for f in (USUAL, *FACTORS)})
 
     def begin(self) -> Turn:
@@ -90,9 +91,11 @@ class Trials:
                 return
             mine = self.seen[turn.factor]
             mine.best, mine.count = min(mine.best, seconds), mine.count + 1
-            if turn.factor != USUAL and seconds > TOO_SLOW * best:
+            if turn.factor == USUAL:
+                self.before = seconds
+            elif mine.best > TOO_SLOW * self.before:
                 self._drop(turn.factor)
-            winner = self._winner()
+            winner = self._winner() if len(self.built) > 1 else None
         if winner is not None:
             self.record.settle(winner)
 
@@ -132,7 +135,7 @@ class Trials:
     def _winner(self) -> float | None:
         """The length to keep; None while that is open."""
         usual, best = self.seen[USUAL], self._best()
-        if not any(self.seen[f].count for f in FACTORS) or self._open():
+        if self._open():
             return None
         if self.seen[best].best > (1 - GAIN) * usual.best:
             return USUAL
