@@ -39,8 +39,9 @@ LEVELS = {
 # Doors that open when first used: LLVM and Ray are large, and Ray is optional.
 LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
-    ("tilewise.engine.tiled", "tilewise.target.llvm"),
+    ("tilewise.engine.geometry", "tilewise.target.llvm"),
     ("tilewise.engine.tiled", "tilewise.target.blas"),
+    ("tilewise.plan.tuned", "tilewise.target.llvm"),
     ("tilewise.target.llvm.product", "tilewise.target.blas"),
     ("tilewise.observe.kernels", "tilewise.target.llvm"),
     ("tilewise.target.llvm.build", "tilewise.target.llvm.compiler"),

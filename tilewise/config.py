@@ -60,6 +60,7 @@ class Settings:
     threads: int | None = None  # Threads per worker; None: the cores there are.
     compare: bool = False  # Compare every node with NumPy and name the first that differs.
     tile: int | None = None  # Elements (rows) per cache tile; None: as many as the caches like.
+    tune: bool = True  # Try other cache tiles while programs run, and keep the best on disk; results stay the same.
     layout_seed: int | None = None  # Choose layouts at random (valid ones) with this seed: for tests.
     objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
     machine: Literal["fixed", "measured"] = "fixed"  # Whose rates time is predicted by; see tw.calibrate.
@@ -82,6 +83,7 @@ class Changes(TypedDict, total=False):
     threads: int | None
     compare: bool
     tile: int | None
+    tune: bool
     layout_seed: int | None
     objective: Literal["time", "bytes"]
     machine: Literal["fixed", "measured"]
@@ -182,6 +184,7 @@ KINDS: dict[str, Kind] = {
     "threads": _optional(_count(1)),
     "compare": FLAG,
     "tile": _optional(_count(1)),
+    "tune": FLAG,
     "layout_seed": _optional(_count(0)),
     "objective": _choice("time", "bytes"),
     "machine": _choice("fixed", "measured"),

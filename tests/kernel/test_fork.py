@@ -106,14 +106,14 @@ def test_a_fork_waits_for_the_compiler() -> None:
     held = threading.Event()
 
     def hold() -> None:
-        with build._lock:
+        with build.lock:
             held.set()
             time.sleep(0.2)
 
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    assert in_child(lambda: build._lock.acquire(timeout=5))
+    assert in_child(lambda: build.lock.acquire(timeout=5))
     holder.join()
 
 

@@ -10,7 +10,7 @@ import pytest
 import tilewise as tw
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE, Array
-from tilewise.engine import tiled
+from tilewise.engine.geometry import Layout
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.kernel.show import text
@@ -87,7 +87,9 @@ def test_as_the_interpreter_says(dtype: str, outputs: str, width: int | None) ->
 
 def test_the_loops_as_text() -> None:
     lines = text(whole("float64", "argmin")).splitlines()
-    assert any(" = add over k of " in line for line in lines) and lines[-1].startswith("    out0[i] = argmin over j of ")
+    assert any(" = add over k of " in line for line in lines) and lines[-1].startswith(
+        "    out0[i] = argmin over j of "
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
@@ -97,9 +99,9 @@ def test_products_that_a_pass_reads_are_made_inside_of_it(shape, dtype, monkeypa
     rng = np.random.default_rng(1)
     X, C = rng.integers(-3, 4, (rows, steps)).astype(dtype), rng.integers(-3, 4, (across, steps)).astype(dtype)
     made: list[bool] = []
-    plain = tiled._Layout._nested
+    plain = Layout._nested
     monkeypatch.setattr(
-        tiled._Layout, "_nested", lambda *a: (lambda calls: (made.append(calls is not None), calls)[1])(plain(*a))
+        Layout, "_nested", lambda *a: (lambda calls: (made.append(calls is not None), calls)[1])(plain(*a))
     )
 
     def programs(np, X, C):  # type: ignore[no-untyped-def]

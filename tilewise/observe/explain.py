@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tilewise.config import current
 from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds, talk_cost
 from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, describe, moves, total_held
 from tilewise.observe import html, table
@@ -35,7 +36,8 @@ from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import seen_bytes, step_seconds
 from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
 from tilewise.plan.steps import members as all_members
-from tilewise.plan.ways import tiling
+from tilewise.plan.tuned import USUAL, class_of, record_of
+from tilewise.plan.ways import fitted, tiling
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 
@@ -395,11 +397,17 @@ def _sites(specs: Sequence[Spec]) -> list[Site | None]:
 
 def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
     """How passes that share tiles are cut."""
-    cut = tiling(step, specs)
+    settings = current()
+    cut = tiling(step, specs, settings.tile)
     count = count_text(len(passes(step)), "kernel")
     if cut is None:
         return f"{count}, one after the other"
-    return f"{count} on each of {cut.tiles:,} tiles of {cut.tile:,}"
+    how = ""
+    if cut.loose:
+        found = record_of(class_of(settings.cache_dir, step, cut)).factor if settings.tune else None
+        how = ", tuned" if found not in (None, USUAL) else ""
+        cut = fitted(cut, found or USUAL)
+    return f"{count} on each of {cut.tiles:,} tiles of {cut.tile:,}{how}"
 
 
 def _in_place(step: Step) -> list[int]:

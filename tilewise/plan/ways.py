@@ -15,12 +15,15 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from tilewise.machine import machine
 from tilewise.ops.views import Arrange, Window, axes_of
 from tilewise.plan.steps import Pass, Tiled, View
 
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
-TILE_BYTES = 256 << 10  # of all values of a tile together: less than a common L2 cache
+TILE_BYTES = 256 << 10  # of all values of a tile together, where results hang on it: the same on all machines
+L2_SHARE = 8  # else a part of a core's L2 cache: scratch, code's own copies and what is streamed by need room, too
+LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would not fit in a thread's scratch
 PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
 ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
@@ -235,6 +238,21 @@ class Tiling:
     tile: int
     tiles: int
     chunks: int
+    each: int  # bytes of a slice, all values together
+    loose: bool  # nothing is summed over tiles, nothing is left to BLAS: tiles of another length give the same
+
+
+def with_tile(cut: Tiling, tile: int) -> Tiling:
+    """The same cut, with tiles of another length."""
+    tiles = -(-cut.way.length // tile)
+    return replace(cut, tile=tile, tiles=tiles, chunks=min(tiles, CHUNKS))
+
+
+def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
+    """A loose cut with tiles that suit this machine's caches, or so many times as long."""
+    assert cut.loose, "results hang on these tiles"
+    room = min(max(machine().l2_bytes // L2_SHARE, LEAST_TILE), MOST_TILE)
+    return with_tile(cut, min(tile_length(cut.each, int(room * factor)), cut.way.length))
 
 
 def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
@@ -251,19 +269,20 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if (each * way.length < LEAST_BYTES or whole > WHOLE_BYTES) and forced is None:
         return None
     tile = min(forced or tile_length(each), way.length)
-    if tile < PRODUCT_ROWS and any(s.blas for s in passes) and forced is None:
+    blas = any(s.blas for s in passes)
+    if tile < PRODUCT_ROWS and blas and forced is None:
         return None
     tiles = -(-way.length // tile)
     chunks = min(tiles, CHUNKS)
-    sums = bytes_of(nodes, [x for x, at in way.at.items() if isinstance(at, str)])
-    if sums * chunks > each * way.length // 4 and forced is None:
+    summed = [x for x, at in way.at.items() if isinstance(at, str)]
+    if bytes_of(nodes, summed) * chunks > each * way.length // 4 and forced is None:
         return None
-    return Tiling(way, tile, tiles, chunks)
+    return Tiling(way, tile, tiles, chunks, each, forced is None and not blas and not summed)
 
 
-def tile_length(each: int) -> int:
+def tile_length(each: int, room: int = TILE_BYTES) -> int:
     """How many slices of some bytes a tile has."""
-    length = max(1, TILE_BYTES // max(1, each))
+    length = max(1, room // max(1, each))
     return length // ROWS * ROWS if length >= ROWS else length
 
 

@@ -9,6 +9,7 @@ from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
 from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
+from tilewise.target.llvm.notes import keep, recall
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
@@ -24,9 +25,11 @@ __all__ = [
     "compile",
     "compiled_count",
     "identity",
+    "keep",
     "listing",
     "nests",
     "product",
+    "recall",
     "run",
     "supports",
     "supports_reduce",

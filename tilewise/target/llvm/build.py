@@ -24,11 +24,11 @@ CODES = 4096  # held in memory, some 8 to 16 KiB each; launches hold theirs them
 ENTRY = "kernel"
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
-_lock = threading.RLock()
+lock = threading.RLock()  # of code in memory and of the folders on disk
 _cache: dict[Hashable, Native] = {}  # the one asked for last is last
 _compiled = 0
 # A fork waits for the compiler, which could not go on in the child.
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 class CompileError(Exception):
@@ -42,7 +42,7 @@ def compiled_count() -> int:
 
 def native(what: Hashable, make: Maker, cpu: str = "") -> Native:
     """The code for a key (and a CPU, "" for this one), made the first time it is asked for. Raises CompileError."""
-    with _lock:
+    with lock:
         found = _cache.pop((what, cpu), None)
         if found is None:
             try:
@@ -95,5 +95,5 @@ def listing(code: Native) -> tuple[str, str]:
     """The LLVM IR and the assembly of code."""
     made: Any = code
     compiler, function = _compiler(), made.make(ENTRY)
-    with _lock:
+    with lock:
         return compiler.text_of(function, made.cpu), compiler.assembly(function, made.cpu)

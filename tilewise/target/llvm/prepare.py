@@ -32,6 +32,7 @@ from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.reducers import Reducer
 
 Array = np.ndarray[Any, Any]
+Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
 
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
@@ -69,6 +70,7 @@ class Launch:
     scratch: tuple[tuple[int, str, tuple[int, int, int]], ...] = ()  # operands that are partials: dtype and shape
     combines: tuple[Combine, ...] = ()
     totals: Totals | None = None  # what long scans need to know first
+    tree: Tree | None = None  # of a kernel that reduces
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,17 @@ class Preparer:
         total_ns = self._element_ns * prod(shape)
         code = self._code(nest, total_ns, sum(a.nbytes for a in operands[n:]))
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        return self._with_combines(Launch(code, parts, nest.packs), nest, operands)
+        return self._with_combines(Launch(code, parts, nest.packs, tree=self._tree(nest)), nest, operands)
+
+    def _tree(self, nest: Nest) -> Tree | None:
+        """The form, the reduced dims in order, and how they are cut into chunks."""
+        if nest.form == "map":
+            return None
+        n = len(self.kernel.inputs)
+        reduced = tuple((d.size, d.strides[:n]) for d in nest.dims if d.reduced)
+        # Of a contraction, the words are about kept dims only; of `columns` in one chunk, how long that may be.
+        free = nest.form == "contract" or (nest.form == "columns" and nest.extras[2] == 1)
+        return nest.form, reduced, () if free else nest.extras
 
     def _long_scan(
         self,

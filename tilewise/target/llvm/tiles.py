@@ -24,6 +24,7 @@ from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.packing import packed
+from tilewise.target.llvm.prepare import Tree
 
 Array = np.ndarray[Any, Any]
 
@@ -53,6 +54,7 @@ class Call:
     refs: tuple[Ref, ...]
     params: tuple[tuple[int, str], ...]  # position and format of every param
     geometry: bytes
+    tree: Tree | None = None  # of the reductions it makes
 
 
 class Scratch:
@@ -104,7 +106,7 @@ def calls_of(
             return None
         operands[k] = Ref(array)
     formats = tuple(zip(params, kernel.kernel.params, strict=True))
-    work = [Call(launch.code, tuple(operands), formats, g) for g in launch.parts]
+    work = [Call(launch.code, tuple(operands), formats, g, launch.tree) for g in launch.parts]
     for combine in launch.combines:
         out, found = refs[n + combine.output], operands[n + combine.output].array
         work.append(Call(combine.code, tuple(operands[k] for k in combine.operands), (), combine.geom))
