@@ -22,6 +22,8 @@ from tilewise.plan.steps import Pass, Tiled, View
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
 TILE_BYTES = 256 << 10  # of all values of a tile together, where results hang on it: the same on all machines
+SUM_TILES = 32 << 10, 768 << 10  # the same where sums are made over tiles, at least and at most
+SUM_SHARE = 32  # such a tile has so many times the bytes of the sums, which every tile adds to
 L2_SHARE = 8  # else a part of a core's L2 cache: scratch, code's own copies and what is streamed by need room, too
 LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would not fit in a thread's scratch
 PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
@@ -268,14 +270,18 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
     if (each * way.length < LEAST_BYTES or whole > WHOLE_BYTES) and forced is None:
         return None
-    tile = min(forced or tile_length(each), way.length)
+    summed = [x for x, at in way.at.items() if isinstance(at, str)]
+    sums = bytes_of(nodes, summed)
     blas = any(s.blas for s in passes)
+    room = TILE_BYTES
+    if summed:  # little sums: the L1 cache holds the tile
+        room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
+    tile = min(forced or tile_length(each, room), way.length)
     if tile < PRODUCT_ROWS and blas and forced is None:
         return None
     tiles = -(-way.length // tile)
     chunks = min(tiles, CHUNKS)
-    summed = [x for x, at in way.at.items() if isinstance(at, str)]
-    if bytes_of(nodes, summed) * chunks > each * way.length // 4 and forced is None:
+    if sums * chunks > each * way.length // 4 and forced is None:
         return None
     return Tiling(way, tile, tiles, chunks, each, forced is None and not blas and not summed)
 
