@@ -13,6 +13,7 @@ from tilewise.api import (
     contract,
     create,
     fourier,
+    histogram,
     joining,
     linear,
     methods,
@@ -134,4 +135,4 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
     return module
 
 
-__all__ = ["convert", "fourier", "indexing", "joining", "linear", "methods", "putting", "reductions", "views"]
+__all__ = ["convert", "fourier", "histogram", "indexing", "joining", "linear", "methods", "putting", "reductions", "views"]
