@@ -1,9 +1,9 @@
 """Histograms over equal bins, recorded. In: NumPy's arguments. Out: counts (or sums of weights) and edges.
 
-A value's bin is estimated by one multiplication, never too high and at most one too low, and corrected by comparing with
-the next edge, which is computed as np.linspace computed it. That is the bin NumPy finds, wherever the error of both
-estimates is small beside a bin: this is checked, and so is the formula of the edges. Everything else (bins given by
-their edges, dtypes without such arithmetic, mistakes) is NumPy's.
+A value's bin is estimated by one multiplication, never too high and at most one too low, and corrected by comparing
+with the next edge, which is computed as np.linspace computed it. That is the bin NumPy finds, wherever the error of
+both estimates is small beside a bin: this is checked, and so is the formula of the edges. Everything else (edges that
+are not evenly spaced, dtypes without such arithmetic, mistakes) is NumPy's.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.dispatch import implements, public
-from tilewise.api.ufuncs import wrapped
+from tilewise.api.dispatch import implements
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_buffer, node_of
+from tilewise.ir.node import Node
 from tilewise.ops.bucket import bucket
 from tilewise.ops.const import const
-from tilewise.ops.elementwise import cast
+from tilewise.ops.elementwise import apply, cast
 
 MOST_ERROR = 1 / 8  # of an estimated position, in bins
 EXACT = 1 << 53  # whole numbers below it are floats
-INT64 = np.dtype(np.int64)
+INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,31 @@ class Bins:
     last: Any
     edges: np.ndarray[Any, Any]
     step: Any
-    everything: bool  # the outer edges are the least and the greatest value
+    compared: np.dtype[Any] | None  # the dtype in which values are compared with them; None: all are inside
 
-    def numbers(self, a: Array) -> tuple[Any, Any]:
+    def numbers(self, a: Array) -> tuple[Node, Node | None]:
         """The bin of every element (a whole float), and which elements are in the range (None: all)."""
-        kind = self.edges.dtype.type
+        kind, wide = self.edges.dtype, self.step.dtype
         scale = self.count / (float(self.last) - float(self.first))
         shift = -float(self.first) * scale - self.error
-        t = _as(a, self.edges.dtype)
-        k = wrapped("trunc")(t * kind(scale) + kind(shift))
-        above = k + kind(1)
-        edge = _as(_as(above, self.step.dtype) * self.step + self.step.dtype.type(self.first), self.edges.dtype)
-        k = wrapped("minimum")(public(np.where)(t >= edge, above, k), kind(self.count - 1))
-        return k, None if self.everything else (a >= self.first) & (a <= self.last)
+
+        def to(name: str, x: Node, y: Any, dtype: np.dtype[Any] = kind, result: np.dtype[Any] | None = None) -> Node:
+            other = y if isinstance(y, Node) else const(dtype.type(y))
+            return apply(name, (x, other), (dtype, dtype, result or dtype))
+
+        x = node_of(a)
+        t = cast(x, kind)
+        k = apply("trunc", (to("add", to("multiply", t, scale), shift),), (kind, kind))
+        above = to("add", k, 1)
+        edge = cast(to("add", to("multiply", above, self.step, wide), self.first, wide), kind)
+        k = apply("where", (to("greater_equal", t, edge, result=BOOL), above, k), (BOOL, kind, kind, kind))
+        top = const(kind.type(self.count - 1))
+        k = apply("where", (to("less", k, top, result=BOOL), k, top), (BOOL, kind, kind, kind))
+        if self.compared is None:
+            return k, None
+        above_first = to("greater_equal", x, self.first, self.compared, BOOL)
+        below_last = to("less_equal", x, self.last, self.compared, BOOL)
+        return k, to("logical_and", above_first, below_last, BOOL)
 
     @property
     def error(self) -> float:
@@ -74,11 +86,6 @@ class Bins:
         return bool((formula.astype(self.edges.dtype) == self.edges[:-1]).all())
 
 
-def _as(a: Any, dtype: np.dtype[Any]) -> Any:
-    """Values as a dtype, without a copy if they have it."""
-    return a if a.dtype == dtype else a.astype(dtype)
-
-
 def _outer(a: Array, given: Any) -> tuple[Any, Any] | None:
     """The outer edges, as NumPy has them; None where they are not finite."""
     if given is None:
@@ -95,12 +102,12 @@ def _outer(a: Array, given: Any) -> tuple[Any, Any] | None:
 def _values_kind(a: Array, first: Any, last: Any) -> np.dtype[Any]:
     """The dtype of the edges in np.histogram."""
     kind = np.result_type(first, last, np.empty(0, a.dtype))
-    return np.result_type(kind, float) if kind.kind in "iu" else kind
+    return np.dtype(np.result_type(kind, float)) if kind.kind in "iu" else kind
 
 
 def _edges_kind(a: Array, first: Any, last: Any) -> np.dtype[Any]:
     """The dtype of the edges in np.histogramdd."""
-    return np.linspace(first, last, 2).dtype
+    return np.dtype(np.linspace(first, last, 2).dtype)
 
 
 def _bins(a: Array, bins: Any, given: Any, kind_of: Callable[[Array, Any, Any], np.dtype[Any]]) -> Bins | None:
@@ -115,9 +122,17 @@ def _bins(a: Array, bins: Any, given: Any, kind_of: Callable[[Array, Any, Any], 
     kind = kind_of(a, first, last)
     if kind.kind != "f" or count < 1 or (a.dtype.kind == "f" and a.dtype.itemsize > kind.itemsize):
         return None
+    compared = None if given is None else np.result_type(first, last, np.empty(0, a.dtype))
+    if (
+        compared is not None
+        and compared.kind == "f"
+        and np.result_type(first, last).kind in "iu"
+        and a.dtype.kind in "iu"
+    ):
+        return None  # signed with unsigned: NumPy compares exactly
     with np.errstate(all="ignore"):
         edges, step = np.linspace(first, last, count + 1, dtype=kind, retstep=True)
-        made = Bins(count, first, last, edges, np.asarray(step)[()], given is None)
+        made = Bins(count, first, last, edges, np.asarray(step)[()], compared)
         return made if made.sure and (edges[:-1] < edges[1:]).all() else None
 
 
@@ -143,19 +158,17 @@ def _recordable(a: Any, weights: Any, kinds: str) -> bool:
     return np.shape(weights) == a.shape and rec.numeric(dtype) and dtype.kind in kinds and dtype.char not in "gG"
 
 
-def _totals(keys: Array, weights: Any, count: int) -> Array:
-    """Counts or sums of weights by key."""
+def _totals(numbers: Node, inside: Node | None, weights: Any, count: int) -> Array:
+    """Counts or sums of weights by bin."""
+    keys, kind = numbers, numbers.dtype
+    if inside is not None:
+        keys = apply("where", (inside, keys, const(kind.type(-1))), (BOOL, kind, kind, kind))
+    keys = cast(keys, INT64)
     if weights is None:
-        return rec.record(bucket(const(np.intp(1)), node_of(keys), "add", count))
-    w = rec.as_node((weights if type(weights) is Array else np.asarray(weights)).reshape(-1))
+        return rec.record(bucket(const(np.intp(1)), keys, "add", count))
+    w = rec.as_node(weights.reshape(-1) if type(weights) is Array else np.ravel(weights))  # type: ignore[attr-defined]
     wide = {"f": np.dtype(float), "c": np.dtype(complex), "u": np.dtype(np.uint64)}.get(w.dtype.kind, INT64)
-    return rec.record(cast(bucket(cast(w, wide), node_of(keys), "add", count), w.dtype))
-
-
-def _keys(numbers: Any, inside: Any) -> Any:
-    """Bins as keys; -1 outside of the range."""
-    kept = numbers if inside is None else public(np.where)(inside, numbers, numbers.dtype.type(-1))
-    return kept.astype(INT64)
+    return rec.record(cast(bucket(cast(w, wide), keys, "add", count), w.dtype))
 
 
 @implements(np.histogram)
@@ -168,14 +181,14 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         spaced = _spaced(a, bins)
     else:
         equal = _bins(a, bins, range, _values_kind)
-        spaced = equal and (equal, from_buffer(equal.edges))
+        spaced = None if equal is None else (equal, from_buffer(equal.edges))
     if spaced is None:
         return NotImplemented
     found, edges = spaced
-    n = _totals(_keys(*found.numbers(a)), weights, found.count)
+    n = _totals(*found.numbers(a), weights, found.count)
     if not density:
         return n, edges
-    return n / np.diff(found.edges).astype(float) / n.sum(), edges  # type: ignore[operator, attr-defined]
+    return n / np.diff(found.edges).astype(float) / n.sum(), edges  # type: ignore[attr-defined]
 
 
 @implements(np.histogram2d)
@@ -205,20 +218,14 @@ def _grid(columns: Sequence[Any], bins: Any, given: Any, density: Any, weights: 
     if not all(_recordable(a, weights, "iuf") and a.ndim == 1 and a.shape == columns[0].shape for a in columns):
         return NotImplemented
     common = np.result_type(*[a.dtype for a in columns])
-    flat: Any = None
-    inside: Any = None
     axes: list[Bins] = []
     for column, n, outer in zip(columns, counts, ranges, strict=True):
-        a = _as(column, common)
-        found = _bins(a, n, outer, _edges_kind)
+        found = _bins(column if column.dtype == common else column.astype(common), n, outer, _edges_kind)
         if found is None:
             return NotImplemented
-        k, keep = found.numbers(a)
-        flat = k if flat is None else flat * float(n) + k
-        if keep is not None:
-            inside = keep if inside is None else inside & keep
         axes.append(found)
-    totals = _totals(_keys(flat, inside), weights, int(np.prod(counts)))
+    flat, inside = _cells([c if c.dtype == common else c.astype(common) for c in columns], axes)
+    totals = _totals(flat, inside, weights, int(np.prod(counts)))
     hist = totals.astype(float).reshape(counts)  # type: ignore[attr-defined]
     if density:
         total = hist.sum()
@@ -226,3 +233,21 @@ def _grid(columns: Sequence[Any], bins: Any, given: Any, density: Any, weights: 
             hist = hist / np.diff(b.edges).reshape([-1 if d == i else 1 for d in range(len(axes))])
         hist = hist / total
     return hist, [from_buffer(b.edges) for b in axes]
+
+
+def _cells(columns: Sequence[Array], axes: Sequence[Bins]) -> tuple[Node, Node | None]:
+    """The cell of a grid that each point is in (a whole float), and which points are in the grid (None: all)."""
+    wide = np.dtype(float)
+    cell: Node | None = None
+    inside: Node | None = None
+    for column, axis in zip(columns, axes, strict=True):
+        k, keep = axis.numbers(column)
+        k = cast(k, wide)
+        if cell is not None:
+            row = apply("multiply", (cell, const(wide.type(axis.count))), (wide, wide, wide))
+            k = apply("add", (row, k), (wide, wide, wide))
+        cell = k
+        if keep is not None:
+            inside = keep if inside is None else apply("logical_and", (inside, keep), (BOOL, BOOL, BOOL))
+    assert cell is not None
+    return cell, inside

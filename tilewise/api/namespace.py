@@ -135,4 +135,15 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
     return module
 
 
-__all__ = ["convert", "fourier", "histogram", "indexing", "joining", "linear", "methods", "putting", "reductions", "views"]
+__all__ = [
+    "convert",
+    "fourier",
+    "histogram",
+    "indexing",
+    "joining",
+    "linear",
+    "methods",
+    "putting",
+    "reductions",
+    "views",
+]

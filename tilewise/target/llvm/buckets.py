@@ -70,7 +70,7 @@ def emit(frame: Frame) -> None:
 
         def block(begin: str) -> None:
             end = minimum(fn, fn.let(f"add i64 {begin}, {BLOCK}"), stop)
-            row(frame, begin, end, lambda c, lanes, m: point(c, lanes, m, begin), wide=0)
+            row(frame, begin, end, lambda c, lanes, m: point(c, lanes, m, begin), wide=2 * frame.lanes)
             length = fn.let(f"sub i64 {end}, {begin}")
             for target in scattered:
                 places = tables[target.operand]
