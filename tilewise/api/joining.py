@@ -1,4 +1,4 @@
-"""Joining, padding, rolling, selecting. In: NumPy's arguments. Out: Arrays."""
+"""Joining, rolling, selecting. In: NumPy's arguments. Out: Arrays."""
 
 from __future__ import annotations
 
@@ -120,35 +120,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if x is a:
         return x.copy(order="K")  # type: ignore[attr-defined]
     node, want = node_of(x), by_strides(a.shape, a.strides)
-    return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
-
-
-@implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Borders: constant ones, and those that repeat elements of the array (other modes are NumPy's)."""
-    if type(array) is not Array or isinstance(pad_width, dict) or (kwargs and mode != "constant") or array.ndim == 0:
-        return NotImplemented
-    widths = np.broadcast_to(np.asarray(rec.unwrap(pad_width)), (array.ndim, 2))
-    if widths.dtype.kind not in "iu" or (widths < 0).any() or set(kwargs) - {"constant_values"}:
-        return NotImplemented  # NumPy's complaint
-    x = array
-    if mode == "constant":
-        fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), (array.ndim, 2)).astype(
-            x.dtype
-        )
-        for axis, (sides, values) in enumerate(zip(widths.tolist(), fills, strict=True)):
-            ends = [np.full((*x.shape[:axis], n, *x.shape[axis + 1 :]), v) for n, v in zip(sides, values, strict=True)]
-            parts = [p for p in (ends[0], x, ends[1]) if p is x or p.shape[axis]]
-            x = concatenate(parts, axis) if len(parts) > 1 else x
-    elif mode in ("edge", "reflect", "symmetric", "wrap"):
-        for axis, sides in enumerate(widths.tolist()):
-            if any(sides):
-                x = take(x, np.pad(np.arange(x.shape[axis]), sides, mode), axis)
-    else:
-        return NotImplemented
-    if x is array:
-        return x.copy(order="A")  # type: ignore[attr-defined]
-    node, want = node_of(x), fortran(x.ndim) if meta(array).flags.fnc else None
     return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
 
 

@@ -345,6 +345,9 @@ def run_write(step: Write, nodes: Sequence[Node], values: Values, noted: set[Nod
             copy_around(out, base, op.window)
         else:
             threads.parallel_copy(out, base)
-    with np.errstate(all="ignore"):
-        op.into(out, *inputs)
+    if isinstance(op, Update) and inputs[0].dtype == out.dtype:
+        threads.parallel_copy(op.window.on(out), inputs[0])
+    else:
+        with np.errstate(all="ignore"):
+            op.into(out, *inputs)
     values[step.pos] = out
