@@ -14,10 +14,10 @@ from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc
-from tilewise.array.handle import Array, meta, node_of
+from tilewise.array.handle import Array, node_of
 from tilewise.array.writing import assign
 from tilewise.ir.node import Node, intern
-from tilewise.ir.order import by_strides, fortran, same_order
+from tilewise.ir.order import by_strides, same_order
 from tilewise.ops import sort as sorts
 from tilewise.ops.bucket import below, bucket
 from tilewise.ops.const import const

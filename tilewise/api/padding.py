@@ -1,7 +1,7 @@
 """np.pad, recorded. In: an Array, widths, a mode. Out: a new array whose parts are written one by one.
 
-Borders that repeat elements are boxes: along every axis the left border, the array and the right border, each a slice of
-the array (or several, where a border is wider than the array).
+Borders that repeat elements are boxes: along every axis the left border, the array and the right border, each a slice
+of the array (or several, where a border is wider than the array).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilewise.array.handle import Array, from_node, meta, node_of, window_of
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, fortran, same_order
 from tilewise.ops.const import const
-from tilewise.ops.create import full
+from tilewise.ops.create import empty
 from tilewise.ops.index import Update
 from tilewise.ops.join import copy as copy_node
 
@@ -45,14 +45,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     if mode == "constant":
         fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), widths.shape)
         fills = fills.astype(array.dtype)
-        base = full(shape, const(fills[-1, -1]), order)
-        return rec.record(_written(base, [*_bands(array.shape, sides, fills), (_inner(array.shape, sides), array)]))
+        puts = [*_bands(array.shape, sides, fills), (_inner(array.shape, sides), array)]
+        return rec.record(_written(empty(shape, array.dtype, order), puts))
     pieces = [_pieces(n, pair, mode) for n, pair in zip(array.shape, sides, strict=True)]
     if prod(map(len, pieces)) > MOST_BOXES:
         return _gathered(array, sides, mode, order)
-    base = full(shape, const(array.dtype.type(0)), order)
-    boxes = list(itertools.product(*pieces))
-    return rec.record(_written(base, [(tuple(d for d, _ in box), array[tuple(s for _, s in box)]) for box in boxes]))  # type: ignore[index]
+    boxes = [tuple(zip(*box, strict=True)) for box in itertools.product(*pieces)]
+    puts = [(to, array[source]) for to, source in boxes]  # type: ignore[index]
+    return rec.record(_written(empty(shape, array.dtype, order), puts))
 
 
 def _inner(shape: tuple[int, ...], sides: list[list[int]]) -> tuple[slice, ...]:
@@ -60,12 +60,12 @@ def _inner(shape: tuple[int, ...], sides: list[list[int]]) -> tuple[slice, ...]:
 
 
 def _bands(shape: tuple[int, ...], sides: list[list[int]], fills: Any) -> Iterable[tuple[tuple[slice, ...], Any]]:
-    """The constant borders that differ from the last one; what lies in two borders belongs to the later axis."""
+    """The constant borders; what lies in two of them belongs to the later axis."""
     inner = _inner(shape, sides)
     for axis, (n, (before, after)) in enumerate(zip(shape, sides, strict=True)):
         ends = (slice(0, before), slice(before + n, before + n + after))
         for width, where, fill in zip((before, after), ends, fills[axis], strict=True):
-            if width and fill.tobytes() != fills[-1, -1].tobytes():
+            if width:
                 yield (*(slice(None),) * axis, where, *inner[axis + 1 :]), fill
 
 

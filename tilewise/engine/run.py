@@ -25,7 +25,7 @@ from tilewise.ir.order import strides_of
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Kernel, operations
 from tilewise.ops.contract import Contract
-from tilewise.ops.create import Full
+from tilewise.ops.create import Empty, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
@@ -184,6 +184,8 @@ def call(node: Node, inputs: list[Any]) -> Any:
     op = node.op
     if type(op) is Map and node.known and node.nbytes >= PARALLEL_BYTES and op.fn.nout == 1:
         return _map_tiles(node, op, inputs)
+    if type(op) is Empty:
+        return fresh(node)
     if type(op) is Full or type(op) is Copy:
         out = fresh(node)
         threads.parallel_copy(out, inputs[0])

@@ -29,6 +29,7 @@ from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.kernels import (
     bucket_pass,
     code_name,
+    filling_pass,
     native_bucket,
     native_map,
     native_reduce,
@@ -260,7 +261,8 @@ class _Fuser:
         """An operator that is a pass of its own."""
         if not self.fusion:
             return None
-        found = product_pass(self.nodes[i], i, self.ins[i]) or bucket_pass(self.nodes[i], i, self.ins[i])
+        given = (self.nodes[i], i, self.ins[i])
+        found = product_pass(*given) or bucket_pass(*given) or filling_pass(*given)
         return None if found is not None and found.blas and self.layouts is not None else found
 
     def _only_constant(self, i: int) -> bool:

@@ -6,10 +6,12 @@ import numpy as np
 
 from tilewise.ir.node import Node
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
+from tilewise.kernel.native import DTYPES, supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.contract import Contract
+from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
+from tilewise.ops.join import Copy
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.plan.steps import Pass
 
@@ -51,6 +53,20 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
     if type(op) is Scan:
         return (op.axis,)
     return op.axes if type(op) is Reduce else ()
+
+
+def filling_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
+    """A copy, or a number in every place; None where a mask decides the length, or without native code."""
+    op = node.op
+    if type(op) not in (Copy, Full) or not node.known or not node.shape or not node.dtype.isnative:
+        return None
+    name = node.dtype.name
+    if name not in DTYPES or node.inputs[0].dtype != node.dtype:
+        return None
+    given, params = ((name,), ()) if type(op) is Copy else ((), (name,))
+    kernel = Kernel(given, params, (), (Output(0),), (False,) * node.ndim)
+    arrays, numbers = (inputs, ()) if type(op) is Copy else ((), inputs)
+    return Pass(kernel, arrays, numbers, (pos,), pos, (pos,), (None,))
 
 
 def product_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
