@@ -250,6 +250,17 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     return rec.record(intern(Gather(node.op.key, True), node.inputs, node.shape, node.dtype))
 
 
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """Elements, or rows, where a mask of just their number holds."""
+    if type(a) is not Array or type(condition) is not Array or condition.dtype != BOOL or condition.ndim != 1:
+        return NotImplemented
+    rows = a.reshape(-1) if axis is None else a  # type: ignore[attr-defined]
+    if axis not in (None, 0) or rows.ndim == 0 or rows.shape[0] != condition.shape[0]:
+        return NotImplemented
+    return rows[condition]  # type: ignore[index]
+
+
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 

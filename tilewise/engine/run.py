@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewise import events
 from tilewise.compiler import overwritten
+from tilewise.config import current
 from tilewise.engine.buffers import fresh, walked
 from tilewise.engine.tiled import Group, run_tiled
 from tilewise.ir.node import Leaf, Length, Node
@@ -39,6 +40,7 @@ from tilewise.target import threads
 Values = list[Any]
 Kernels = Callable[[Kernel], Callable[..., None]]
 
+SELECT_LEAST = 1 << 14  # elements of a mask; below, NumPy has ended before native code begins
 PARALLEL_BYTES = 1 << 20  # below, handing tiles to threads costs more than it gives
 
 
@@ -191,7 +193,7 @@ def call(node: Node, inputs: list[Any]) -> Any:
         threads.parallel_copy(out, inputs[0])
         return out
     with np.errstate(all="ignore"):  # recorded work raises no warnings
-        result = op.numpy(*inputs)
+        result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
     if type(op) is Compress:
         length = node.shape[0]
         if isinstance(length, Length):  # on a mesh, it has been counted before
@@ -200,6 +202,13 @@ def call(node: Node, inputs: list[Any]) -> Any:
     if made.base is not None and type(op) not in ALIASES and any(np.may_share_memory(made, x) for x in inputs):
         return made.copy(order="K")  # an update of the input must not be seen
     return made
+
+
+def _selected(values: Any, mask: Any) -> Any:
+    """values[mask]."""
+    native = current().native and mask.size >= SELECT_LEAST
+    found = importlib.import_module("tilewise.target.llvm").select(values, mask) if native else None
+    return values[mask] if found is None else found
 
 
 def _map_tiles(node: Node, op: Map, inputs: list[Any]) -> Any:

@@ -11,6 +11,7 @@ from tilewise.target.llvm.launch import Compiled, compile, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
+from tilewise.target.llvm.select import select
 from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "listing",
     "product",
     "run",
+    "select",
     "supports",
     "supports_reduce",
 ]
