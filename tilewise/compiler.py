@@ -15,6 +15,7 @@ from tilewise.cost.model import Machine
 from tilewise.cost.stored import machine_for
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh
+from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
 from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Full
@@ -128,6 +129,8 @@ def _key(at: dict[Node, int]) -> tuple[Any, ...]:
             parts += (op.signature, *[at[x] for x in n.inputs], n.dtype, tall(n))
         else:
             parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
+            if type(op) is Bucket:
+                add(n.inputs[0].shape == n.inputs[1].shape)
     return tuple(parts)
 
 

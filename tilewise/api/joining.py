@@ -1,4 +1,4 @@
-"""Joining, padding, rolling, selecting. In: NumPy's arguments. Out: Arrays."""
+"""Joining, rolling, selecting. In: NumPy's arguments. Out: Arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc
-from tilewise.array.handle import Array, meta, node_of
+from tilewise.array.handle import Array, node_of
 from tilewise.array.writing import assign
 from tilewise.ir.node import Node, intern
-from tilewise.ir.order import by_strides, fortran, same_order
+from tilewise.ir.order import by_strides, same_order
 from tilewise.ops import sort as sorts
 from tilewise.ops.bucket import below, bucket
 from tilewise.ops.const import const
@@ -120,35 +120,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if x is a:
         return x.copy(order="K")  # type: ignore[attr-defined]
     node, want = node_of(x), by_strides(a.shape, a.strides)
-    return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
-
-
-@implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Borders: constant ones, and those that repeat elements of the array (other modes are NumPy's)."""
-    if type(array) is not Array or isinstance(pad_width, dict) or (kwargs and mode != "constant") or array.ndim == 0:
-        return NotImplemented
-    widths = np.broadcast_to(np.asarray(rec.unwrap(pad_width)), (array.ndim, 2))
-    if widths.dtype.kind not in "iu" or (widths < 0).any() or set(kwargs) - {"constant_values"}:
-        return NotImplemented  # NumPy's complaint
-    x = array
-    if mode == "constant":
-        fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), (array.ndim, 2)).astype(
-            x.dtype
-        )
-        for axis, (sides, values) in enumerate(zip(widths.tolist(), fills, strict=True)):
-            ends = [np.full((*x.shape[:axis], n, *x.shape[axis + 1 :]), v) for n, v in zip(sides, values, strict=True)]
-            parts = [p for p in (ends[0], x, ends[1]) if p is x or p.shape[axis]]
-            x = concatenate(parts, axis) if len(parts) > 1 else x
-    elif mode in ("edge", "reflect", "symmetric", "wrap"):
-        for axis, sides in enumerate(widths.tolist()):
-            if any(sides):
-                x = take(x, np.pad(np.arange(x.shape[axis]), sides, mode), axis)
-    else:
-        return NotImplemented
-    if x is array:
-        return x.copy(order="A")  # type: ignore[attr-defined]
-    node, want = node_of(x), fortran(x.ndim) if meta(array).flags.fnc else None
     return x if same_order(node.shape, node.order, want) else rec.record(copy_node(node, want))
 
 
@@ -277,6 +248,17 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     if type(node.op) is not Gather:
         return rec.record(copy_node(node, None))
     return rec.record(intern(Gather(node.op.key, True), node.inputs, node.shape, node.dtype))
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """Elements, or rows, where a mask of just their number holds."""
+    if type(a) is not Array or type(condition) is not Array or condition.dtype != BOOL or condition.ndim != 1:
+        return NotImplemented
+    rows = a.reshape(-1) if axis is None else a  # type: ignore[attr-defined]
+    if axis not in (None, 0) or rows.ndim == 0 or rows.shape[0] != condition.shape[0]:
+        return NotImplemented
+    return rows[condition]  # type: ignore[index]
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")

@@ -13,10 +13,12 @@ from tilewise.api import (
     contract,
     create,
     fourier,
+    histogram,
     joining,
     linear,
     methods,
     modules,
+    padding,
     random,
     reductions,
     views,
@@ -134,4 +136,16 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
     return module
 
 
-__all__ = ["convert", "fourier", "indexing", "joining", "linear", "methods", "putting", "reductions", "views"]
+__all__ = [
+    "convert",
+    "fourier",
+    "histogram",
+    "indexing",
+    "joining",
+    "linear",
+    "methods",
+    "padding",
+    "putting",
+    "reductions",
+    "views",
+]

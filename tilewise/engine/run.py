@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewise import events
 from tilewise.compiler import overwritten
+from tilewise.config import current
 from tilewise.engine.buffers import fresh, walked
 from tilewise.engine.tiled import Group, run_tiled
 from tilewise.ir.node import Leaf, Length, Node
@@ -25,7 +26,7 @@ from tilewise.ir.order import strides_of
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Kernel, operations
 from tilewise.ops.contract import Contract
-from tilewise.ops.create import Full
+from tilewise.ops.create import Empty, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
@@ -39,6 +40,7 @@ from tilewise.target import threads
 Values = list[Any]
 Kernels = Callable[[Kernel], Callable[..., None]]
 
+SELECT_LEAST = 1 << 14  # elements of a mask; below, NumPy has ended before native code begins
 PARALLEL_BYTES = 1 << 20  # below, handing tiles to threads costs more than it gives
 
 
@@ -184,12 +186,14 @@ def call(node: Node, inputs: list[Any]) -> Any:
     op = node.op
     if type(op) is Map and node.known and node.nbytes >= PARALLEL_BYTES and op.fn.nout == 1:
         return _map_tiles(node, op, inputs)
+    if type(op) is Empty:
+        return fresh(node)
     if type(op) is Full or type(op) is Copy:
         out = fresh(node)
         threads.parallel_copy(out, inputs[0])
         return out
     with np.errstate(all="ignore"):  # recorded work raises no warnings
-        result = op.numpy(*inputs)
+        result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
     if type(op) is Compress:
         length = node.shape[0]
         if isinstance(length, Length):  # on a mesh, it has been counted before
@@ -198,6 +202,13 @@ def call(node: Node, inputs: list[Any]) -> Any:
     if made.base is not None and type(op) not in ALIASES and any(np.may_share_memory(made, x) for x in inputs):
         return made.copy(order="K")  # an update of the input must not be seen
     return made
+
+
+def _selected(values: Any, mask: Any) -> Any:
+    """values[mask]."""
+    native = current().native and mask.size >= SELECT_LEAST
+    found = importlib.import_module("tilewise.target.llvm").select(values, mask) if native else None
+    return values[mask] if found is None else found
 
 
 def _map_tiles(node: Node, op: Map, inputs: list[Any]) -> Any:
@@ -345,6 +356,9 @@ def run_write(step: Write, nodes: Sequence[Node], values: Values, noted: set[Nod
             copy_around(out, base, op.window)
         else:
             threads.parallel_copy(out, base)
-    with np.errstate(all="ignore"):
-        op.into(out, *inputs)
+    if isinstance(op, Update) and inputs[0].dtype == out.dtype:
+        threads.parallel_copy(op.window.on(out), inputs[0])
+    else:
+        with np.errstate(all="ignore"):
+            op.into(out, *inputs)
     values[step.pos] = out

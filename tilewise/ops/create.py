@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
+from tilewise.ops.const import const
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,16 @@ class Full(Op):
 
     def numpy(self, *arrays: Any) -> Any:
         return np.full(self.shape, arrays[0], dtype=arrays[0].dtype)
+
+
+@dataclass(frozen=True)
+class Empty(Full):
+    """Memory that is written before it is read; the input only tells its dtype."""
+
+    name = "empty"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return np.empty(self.shape, dtype=arrays[0].dtype)
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,11 @@ class Arange(Op):
 def full(shape: tuple[int, ...], value: Node, order: Order = None) -> Node:
     """An array of one value."""
     return intern(Full(shape, order), (value,), shape, value.dtype, order)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Order = None) -> Node:
+    """An array that updates will fill completely."""
+    return intern(Empty(shape, order), (const(dtype.type(0)),), shape, dtype, order)
 
 
 def arange(first: Any, second: Any, length: int, dtype: np.dtype[Any]) -> Node:

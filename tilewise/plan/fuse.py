@@ -15,6 +15,7 @@ from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.layout import Shard, shards
+from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
@@ -25,7 +26,16 @@ from tilewise.ops.move import Move, Pin
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
-from tilewise.plan.kernels import bucket_pass, code_name, native_map, native_reduce, product_pass, reduced_axes
+from tilewise.plan.kernels import (
+    bucket_pass,
+    code_name,
+    filling_pass,
+    native_bucket,
+    native_map,
+    native_reduce,
+    product_pass,
+    reduced_axes,
+)
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 from tilewise.plan.tile import tile
 
@@ -47,7 +57,7 @@ class _Group:
     need: int
     space: int
     axes: tuple[int, ...] | None
-    scans: bool = False  # along the axes, not over them
+    kind: type | None = None  # of the reductions: over the axes, along them, or by key
     roots: list[int] = field(default_factory=list)
     reads: set[int] = field(default_factory=set)
     members: set[int] = field(default_factory=set)
@@ -67,7 +77,7 @@ class _Fuser:
             for x in ins:
                 self.users[x].append(i)
         self.map = [fusion and n.value is None and native_map(n) for n in nodes]
-        self.red = [fusion and n.value is None and native_reduce(n) for n in nodes]
+        self.red = [fusion and n.value is None and (native_reduce(n) or self._by_key(i)) for i, n in enumerate(nodes)]
         self.fusion = fusion
         self.space = self._spaces()
         self.root_of_write = self._absorb(fusion)
@@ -80,6 +90,19 @@ class _Fuser:
         """Whether x has the iteration space of i."""
         same = self.nodes[i].shape == self.nodes[x].shape
         return same and (self.layouts is None or self.layouts[i] == self.layouts[x])
+
+    def _by_key(self, i: int) -> bool:
+        """Whether a reduction by key can take keys, and values if each key has its own, from registers."""
+        if not native_bucket(self.nodes[i]):
+            return False
+        values, keys = self.ins[i]
+        return not self.nodes[values].shape or self._same(values, keys)
+
+    def _tops(self, root: int) -> list[int]:
+        """The values that a root of a pass stores or reduces; the first has the shape of the space."""
+        if not self.red[root]:
+            return [self.root_of_write.get(root, root)]
+        return list(self.ins[root][::-1]) if type(self.nodes[root].op) is Bucket else [self.ins[root][0]]
 
     def _spaces(self) -> list[int]:
         """A number per node, equal for nodes connected by elementwise steps of one shape."""
@@ -238,7 +261,8 @@ class _Fuser:
         """An operator that is a pass of its own."""
         if not self.fusion:
             return None
-        found = product_pass(self.nodes[i], i, self.ins[i]) or bucket_pass(self.nodes[i], i, self.ins[i])
+        given = (self.nodes[i], i, self.ins[i])
+        found = product_pass(*given) or bucket_pass(*given) or filling_pass(*given)
         return None if found is not None and found.blas and self.layouts is not None else found
 
     def _only_constant(self, i: int) -> bool:
@@ -248,17 +272,16 @@ class _Fuser:
         return all(self.map[u] or self.red[u] for u in self.users[i])
 
     def _place(self, i: int, groups: list[_Group]) -> None:
-        value = self.root_of_write.get(i)
-        top = self.ins[i][0] if self.red[i] else value if value is not None else i
+        tops = [t for t in self._tops(i) if self.nodes[t].shape or not self.red[i]]
         axes = reduced_axes(self.nodes[i]) if self.red[i] else None
-        scans = type(self.nodes[i].op) is Scan
+        kind = _kind(self.nodes[i]) if self.red[i] else None
         need = self.need[i]
-        members, ins = self._expand(top, need)
-        space = self.space[top]
+        members, ins = self._expand(tops, need)
+        space = self.space[tops[0]]
         for g in reversed(groups):
             if g.need != need or g.space != space or len(g.roots) >= MAX_OUTS:
                 continue
-            if axes is not None and g.axes is not None and (axes, scans) != (g.axes, g.scans):
+            if axes is not None and g.axes is not None and (axes, kind) != (g.axes, g.kind):
                 continue
             if not (g.reads & ins or g.members & members) or len(g.members | members) > MAX_BODY:
                 continue
@@ -272,19 +295,19 @@ class _Fuser:
         g.reads |= ins
         g.members |= members
         g.axes = g.axes if axes is None else axes
-        g.scans = g.scans or scans
+        g.kind = g.kind or kind
 
-    def _expand(self, top: int, need: int) -> tuple[set[int], set[int]]:
-        """Nodes computed in the pass that computes `top`, and the values it reads."""
+    def _expand(self, tops: list[int], need: int) -> tuple[set[int], set[int]]:
+        """Nodes computed in the pass that computes `tops`, and the values it reads."""
         members: set[int] = set()
         ins: set[int] = set()
-        stack = [top]
+        stack = list(tops)
         while stack:
             k = stack.pop()
             if k in members:
                 continue
             early = self.stored[k] and self.need[k] < need
-            if not self.map[k] or early or (k != top and not self._same(k, top)):
+            if not self.map[k] or early or (k not in tops and not self._same(k, tops[0])):
                 ins.add(k)
                 continue
             members.add(k)
@@ -293,14 +316,14 @@ class _Fuser:
 
     def _pass(self, g: _Group) -> Step:
         nodes, writes = self.nodes, self.root_of_write
-        tops = [self.ins[r][0] if self.red[r] else writes.get(r, r) for r in g.roots]
+        tops = [self._tops(r) for r in g.roots]
         order = sorted(g.members)
         members = set(order)
         arrays: list[int] = []
         params: list[int] = []
         sharp: list[int] = []
         needed = dict.fromkeys([x for k in order for x in self.ins[k] if x not in members])
-        needed |= dict.fromkeys([t for t in tops if t not in members])
+        needed |= dict.fromkeys([t for some in tops for t in some if t not in members])
         for x in needed:
             source = self.ins[x][0] if self._only_constant(x) else x
             const = nodes[source].op
@@ -324,11 +347,17 @@ class _Fuser:
             number[k] = base + len(body)
             body.append(Instr(code_name(op), tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
         outputs = []
-        for r, top in zip(g.roots, tops, strict=True):
-            op = nodes[r].op
-            reduction = op.fn if isinstance(op, Reduce | Arg | Scan) and self.red[r] else None
-            outputs.append(Output(number[top], reduction, scan=type(op) is Scan and self.red[r]))
-        rank = len(nodes[tops[0]].shape)
+        for r, some in zip(g.roots, tops, strict=True):
+            op, values = nodes[r].op, [number[t] for t in some]
+            if not self.red[r]:
+                outputs.append(Output(values[0]))
+            elif isinstance(op, Bucket):
+                outputs.append(Output(values[1], op.fn, key=values[0]))
+            else:
+                assert isinstance(op, Reduce | Arg | Scan)
+                outputs.append(Output(values[0], op.fn, scan=type(op) is Scan))
+        space = tops[0][0]
+        rank = len(nodes[space].shape)
         axes = g.axes or ()
         kernel = Kernel(
             tuple(nodes[x].dtype.name for x in arrays),
@@ -339,7 +368,7 @@ class _Fuser:
         )
         sources = tuple(self.ins[x][0] if self._only_constant(x) else x for x in params)
         bases = tuple(self.ins[r][0] if r in writes else None for r in g.roots)
-        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), tops[0], tuple(order), bases)
+        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), space, tuple(order), bases)
 
     def _halo(self, step: Exchange) -> bool:
         """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
@@ -376,6 +405,11 @@ class _Fuser:
                 step = replace(step, last_uses=uses)
             out.append(replace(step, frees=frees))
         return out
+
+
+def _kind(n: Node) -> type:
+    """Reductions of one kind may share a pass: over axes, along one, by key."""
+    return type(n.op) if type(n.op) in (Scan, Bucket) else Reduce
 
 
 def _closed(n: Node) -> bool:

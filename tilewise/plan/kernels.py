@@ -6,10 +6,12 @@ import numpy as np
 
 from tilewise.ir.node import Node
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
+from tilewise.kernel.native import DTYPES, supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.contract import Contract
+from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
+from tilewise.ops.join import Copy
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.plan.steps import Pass
 
@@ -44,11 +46,27 @@ def native_reduce(node: Node) -> bool:
 def reduced_axes(node: Node) -> tuple[int, ...]:
     """The axes of its operand that a reduction takes away; none for other operators."""
     op = node.op
+    if type(op) is Bucket:
+        return (0,)
     if type(op) is Arg:
         return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
     if type(op) is Scan:
         return (op.axis,)
     return op.axes if type(op) is Reduce else ()
+
+
+def filling_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
+    """A copy, or a number in every place; None where a mask decides the length, or without native code."""
+    op = node.op
+    if type(op) not in (Copy, Full) or not node.known or not node.shape or not node.dtype.isnative:
+        return None
+    name = node.dtype.name
+    if name not in DTYPES or node.inputs[0].dtype != node.dtype:
+        return None
+    given, params = ((name,), ()) if type(op) is Copy else ((), (name,))
+    kernel = Kernel(given, params, (), (Output(0),), (False,) * node.ndim)
+    arrays, numbers = (inputs, ()) if type(op) is Copy else ((), inputs)
+    return Pass(kernel, arrays, numbers, (pos,), pos, (pos,), (None,))
 
 
 def product_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
@@ -77,19 +95,27 @@ def product_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
     return Pass(kernel, inputs, (), (pos,), pos, (pos,), (None,), letters=walks, blas=blas)
 
 
-def bucket_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
-    """A reduction by key."""
-    op = node.op
-    if type(op) is not Bucket or not node.dtype.isnative:
-        return None
+def native_bucket(node: Node) -> bool:
+    """Whether a node can end a kernel as accumulators by key: a key for each point, values for each or one for all."""
+    if type(node.op) is not Bucket or not _plain_bucket(node):
+        return False
     values, keys = node.inputs
-    name = node.dtype.name
-    plain = keys.dtype == np.int64 and keys.ndim == 1 and values.dtype == node.dtype
-    if not plain or not supports_bucket(op.fn, name):
+    return not values.shape or values.shape == keys.shape
+
+
+def _plain_bucket(node: Node) -> bool:
+    """Whether native code can add up the values of a reduction by key."""
+    values, keys = node.inputs
+    assert isinstance(node.op, Bucket)
+    plain = keys.dtype == np.int64 and keys.ndim == 1 and values.dtype == node.dtype and node.dtype.isnative
+    return plain and supports_bucket(node.op.fn, node.dtype.name)
+
+
+def bucket_pass(node: Node, pos: int, inputs: tuple[int, ...]) -> Pass | None:
+    """A reduction by key of rows."""
+    op = node.op
+    if type(op) is not Bucket or not _plain_bucket(node) or not node.inputs[0].shape:
         return None
-    x, k = inputs
-    if not values.shape:  # the same for every key: a number
-        kernel = Kernel(("int64",), (name,), (), (Output(1, op.fn, key=0),), (True,))
-        return Pass(kernel, (k,), (x,), (pos,), k, (pos,), (None,), letters=((0,),))
-    kernel = Kernel((name, "int64"), (), (), (Output(0, op.fn, key=1),), (True, *(False,) * (values.ndim - 1)))
-    return Pass(kernel, (x, k), (), (pos,), x, (pos,), (None,), letters=(tuple(range(values.ndim)), (0,)))
+    name, ndim = node.dtype.name, node.inputs[0].ndim
+    kernel = Kernel((name, "int64"), (), (), (Output(0, op.fn, key=1),), (True, *(False,) * (ndim - 1)))
+    return Pass(kernel, inputs, (), (pos,), inputs[0], (pos,), (None,), letters=(tuple(range(ndim)), (0,)))

@@ -233,7 +233,7 @@ def adapt(op: Op, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -
 
 @adapt.register
 def _(op: Full, plan: MeshPlan, pos: int, block: int, dims: tuple[int, ...]) -> Op:
-    return Full(dims, op.order)
+    return type(op)(dims, op.order)
 
 
 @adapt.register

@@ -12,6 +12,7 @@ from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.notes import keep, recall
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
+from tilewise.target.llvm.select import select
 from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "product",
     "recall",
     "run",
+    "select",
     "supports",
     "supports_reduce",
 ]

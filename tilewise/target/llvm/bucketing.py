@@ -15,6 +15,8 @@ from tilewise.target.llvm.geometry import Cut, Dim, Nest, Partials
 CHUNKS = 64  # at most
 CHUNK_POINTS = 8192  # of the space, at least
 POINTS_PER_BUCKET = 8  # points of a chunk for each of its accumulators, at least
+TABLES = 4  # of the accumulators of a chunk, where they are few
+FEW = 1024  # accumulators
 
 
 def bucket_nest(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int], buckets: Sequence[int]) -> Nest:
@@ -35,8 +37,11 @@ def bucket_nest(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int], b
     n = len(kernel.inputs)
     partials, extras = {}, [length, 0, chunks]
     for j, count in zip(keyed, buckets, strict=True):
-        partials[j] = Partials((1, chunks, (count + 1) * columns), tuple(kept), count)
-        extras += [count, columns * itemsizes[n + j], (count + 1) * columns]
+        size = (count + 1) * columns
+        adds = kernel.outputs[j].reduce == "add"  # the order of products shows in the signs of complex zeros
+        tables = TABLES if adds and not kept and size <= FEW else 1
+        partials[j] = Partials((1, chunks * tables, size), tuple(kept), count)
+        extras += [count, columns * itemsizes[n + j], size * tables, size * itemsizes[n + j] * (tables > 1)]
 
     def laid_out(d: Dim) -> Dim:
         strides = list(d.strides)

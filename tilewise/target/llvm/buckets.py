@@ -1,9 +1,10 @@
 """The `buckets` form: every point is added to the accumulator that its key names. geom adds: points of a chunk along
 the chunked dim, first chunk, chunk after the last; then per bucket output the buckets, the bytes from bucket to bucket,
-the elements of all accumulators of a chunk.
+the elements of all accumulators of a chunk, the bytes from table to table.
 
-A chunk has accumulators of its own, with one bucket more than the output, where keys outside of the range go. The
-chunked dim is the first, or the innermost.
+A chunk has accumulators of its own, with one bucket more than the output, where keys outside of the range go. If they
+are few, there are several tables of them: neighbours with equal keys then do not wait for each other. The chunked dim
+is the first, or the innermost.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def emit(frame: Frame) -> None:
     fn, last = frame.fn, frame.spec.rank - 1
     length = frame.extra(0)
     outputs = [j for j, o in enumerate(frame.kernel.outputs) if o.key is not None]
-    targets = [_Target(frame, j, 3 + 3 * i) for i, j in enumerate(outputs)]
+    targets = [_Target(frame, j, 3 + 4 * i) for i, j in enumerate(outputs)]
 
     def chunk(c: str) -> None:
         low = fn.let(f"mul i64 {c}, {length}")
@@ -47,29 +48,34 @@ def emit(frame: Frame) -> None:
 
     def columns(pointers: list[str], start: str, stop: str) -> None:
         fixed = frame.uniform(pointers)
-        places = {t.operand: t.bucket(pointers, fixed) for t in targets if t.by_row}
+        rows = {t.operand: t.bucket(pointers, fixed) for t in targets if t.by_row}
         scattered = [t for t in targets if not t.by_row]
 
-        def point(column: str, lanes: int, mask: Val | None, block: str) -> None:
+        tables = {t.operand: t.tables(pointers[t.operand]) for t in scattered}
+
+        def point(column: str, lanes: int, mask: Val | None, block: str, turn: int = 0) -> None:
             values = frame.values(pointers, column, fixed, lanes, mask)
             store_plain(frame, values, pointers, column, mask)
             for target in targets:
                 if target.by_row:
-                    target.add_row(places[target.operand], values, column, mask)
+                    target.add_row(rows[target.operand], values, column, mask)
                 elif block:
                     target.keep(values, column, fn.let(f"sub i64 {column}, {block}"))
                 else:
-                    target.add(pointers, *target.item(values, column))
+                    target.add(tables[target.operand][turn], *target.item(values, column))
 
         def four(column: str, _: int, mask: Val | None) -> None:
             for i in range(UNROLL):
-                point(fn.let(f"add i64 {column}, {i}"), 1, mask, "")
+                point(fn.let(f"add i64 {column}, {i}"), 1, mask, "", i)
 
         def block(begin: str) -> None:
             end = minimum(fn, fn.let(f"add i64 {begin}, {BLOCK}"), stop)
-            row(frame, begin, end, lambda c, lanes, m: point(c, lanes, m, begin), wide=0)
+            row(frame, begin, end, lambda c, lanes, m: point(c, lanes, m, begin), wide=2 * frame.lanes)
+            length = fn.let(f"sub i64 {end}, {begin}")
             for target in scattered:
-                each(fn, "0", fn.let(f"sub i64 {end}, {begin}"), "1", partial(target.add_kept, pointers))
+                places = tables[target.operand]
+                middle = whole(fn, "0", length, UNROLL, partial(target.add_some, places, fixed))
+                each(fn, middle, length, "1", partial(target.add_kept, places[0], fixed))
 
         if not scattered:
             row(frame, start, stop, lambda c, lanes, m: point(c, lanes, m, ""), wide=UNROLL * frame.lanes)
@@ -91,9 +97,11 @@ class _Target:
         self.key, self.operand = self.output.key, frame.n_inputs + j
         self.dtype = frame.dtypes[self.operand]
         self.reducer = Reducer(self.output.reduce, self.dtype)
-        self.buckets, self.step, self.elements = (frame.extra(word + i) for i in range(3))
+        self.buckets, self.step, self.elements, self.apart = (frame.extra(word + i) for i in range(4))
         # One bucket for a whole row of columns.
         self.by_row = frame.is_uniform(self.key) and frame.spec.classes[self.operand] == UNIT
+        self.flat = all(frame.kernel.reduced)  # a bucket is one element
+        self.same = frame.is_uniform(self.output.value)  # what is added is the same for a whole row
 
     def fill(self, chunk: str) -> str:
         """Set the accumulators of a chunk to nothing; returns where they are."""
@@ -132,9 +140,11 @@ class _Target:
         frame.write(k, at, self.reducer.merge([before], [value])[0], mask)
 
     def item(self, values: list[Val], column: str) -> tuple[Val, Val]:
-        """Where lanes go (as byte offsets) and what they add."""
+        """Where lanes go (as byte offsets; as numbers of elements if flat) and what they add."""
         frame, fn = self.frame, self.frame.fn
         value, key = values[self.output.value], self._inside(values[self.key])
+        if self.flat:
+            return key, value
         offset = key * frame.hoisted(f"step{self.operand}", Val(fn, self.step, "i64", 1), key.lanes)
         start = Val(fn, fn.let(f"mul i64 {column}, {frame.strides[self.operand][-1]}"), "i64", 1)
         offset = offset + start.splat(key.lanes)
@@ -144,30 +154,46 @@ class _Target:
 
     def keep(self, values: list[Val], column: str, index: str) -> None:
         """Remember lanes of a block, to be added later."""
-        for value, room, dtype in zip(self.item(values, column), self._rooms, ("int64", self.dtype), strict=True):
+        for value, (room, dtype) in zip(self.item(values, column), self._rooms, strict=False):
             at = self.frame.fn.let(f"getelementptr {memory_type(dtype)}, ptr {room}, i64 {index}")
             store(self.frame.fn, at, value, dtype)
 
-    def add_kept(self, pointers: list[str], index: str) -> None:
+    def tables(self, first: str) -> list[str]:
+        """Where the points of a turn look for their buckets."""
+        fn, found = self.frame.fn, [first]
+        for _ in range(UNROLL - 1):
+            found.append(fn.let(f"getelementptr i8, ptr {found[-1]}, i64 {self.apart}"))
+        return found
+
+    def add_kept(self, table: str, fixed: dict[int, Val], index: str) -> None:
         """Add a point of a block."""
         fn, found = self.frame.fn, []
-        for room, dtype in zip(self._rooms, ("int64", self.dtype), strict=True):
+        for room, dtype in self._rooms:
             at = fn.let(f"getelementptr {memory_type(dtype)}, ptr {room}, i64 {index}")
             found.append(load(fn, at, dtype, 1))
-        self.add(pointers, *found)
+        if self.same:
+            value = self.output.value
+            found.append(fixed[value] if value in fixed else self.frame.constant(value, 1))
+        self.add(table, *found)
 
-    def add(self, pointers: list[str], offset: Val, value: Val) -> None:
+    def add_some(self, tables: list[str], fixed: dict[int, Val], first: str, _: int, mask: Val | None) -> None:
+        """Add points of a block that follow each other."""
+        for i, table in enumerate(tables):
+            self.add_kept(table, fixed, self.frame.fn.let(f"add i64 {first}, {i}"))
+
+    def add(self, table: str, offset: Val, value: Val) -> None:
         """Add one point to a bucket."""
-        fn = self.frame.fn
-        at = fn.let(f"getelementptr i8, ptr {pointers[self.operand]}, i64 {offset.name}")
+        fn, unit = self.frame.fn, memory_type(self.dtype) if self.flat else "i8"
+        at = fn.let(f"getelementptr {unit}, ptr {table}, i64 {offset.name}")
         before = load(fn, at, self.dtype, 1)
         store(fn, at, self.reducer.merge([before], [value])[0], self.dtype)
 
     @cached_property
-    def _rooms(self) -> tuple[str, str]:
-        """Memory for the offsets and the values of a block (the last vector may reach over its end)."""
-        hoist, size = self.frame.fn.hoist, BLOCK + MAX_LANES
-        return (
-            hoist(f"alloca i64, i64 {size}, align 64"),
-            hoist(f"alloca {memory_type(self.dtype)}, i64 {size}, align 64"),
-        )
+    def _rooms(self) -> list[tuple[str, str]]:
+        """Memory for where a block's points go and, where they differ, for what they add; with the dtypes.
+
+        The last vector may reach over its end.
+        """
+        dtypes = ["int64"] if self.same else ["int64", self.dtype]
+        size = BLOCK + MAX_LANES
+        return [(self.frame.fn.hoist(f"alloca {memory_type(t)}, i64 {size}, align 64"), t) for t in dtypes]
