@@ -23,6 +23,7 @@ from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.profile import Profile
 from tilewise.plan.mesh import MeshPlan
+from tilewise.plan.ways import as_run
 
 
 def evaluate(*arrays: Array) -> Any:
@@ -105,7 +106,8 @@ def _shown(
     """The plan of a program on a mesh (None: here)."""
     plan, nodes, wanted = program.plan(mesh, machine, budget)
     if not isinstance(plan, MeshPlan):
-        return Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine, None, again, budget)
+        specs = specs_of(nodes)
+        return Plan(as_run(plan.steps, specs), specs, Mesh(1), None, None, wanted, machine, None, again, budget)
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
     at.update({old: at[n] for old, n in program.new.items() if n in at})
 

@@ -10,18 +10,19 @@ import importlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tilewise.config import current
 from tilewise.engine.buffers import fresh, walked
+from tilewise.engine.merging import about_own_mean, added, merged
 from tilewise.ir.order import strides_of
-from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Arrange, Window
-from tilewise.plan.steps import Pass, Tiled, View
-from tilewise.plan.ways import Tiling, axis_of, drops_axes, space_of, tiling, view_axes
+from tilewise.plan.steps import Call, Pass, Tiled, View, makes
+from tilewise.plan.ways import MEAN, Tiling, axis_of, centred, drops_axes, space_of, tiling, view_axes
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
@@ -50,6 +51,10 @@ class _Plan:
     more: Given  # of the last tile
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
     blas: bool  # some calls are into BLAS
+    own: tuple[tuple[int, Any, tuple[int, ...]], ...]  # what each tile has of its own: key, dtype, shape
+    merges: tuple[tuple[int, int, Array], ...]  # sums of tiles, and of their squared deviations; of how many elements
+    late: frozenset[int]  # means, made after all tiles
+    after: tuple[int, ...]  # numbers of the steps that make those that are needed
 
 
 def run_tiled(
@@ -60,7 +65,8 @@ def run_tiled(
     key = (
         forced,
         *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
-        *[nodes[s.pos].op if isinstance(s, View) else nodes[s.outs[0]].dims for s in step.steps],
+        *[nodes[s.pos].op if isinstance(s, View) else nodes[makes(s)[0]].dims for s in step.steps],
+        *[nodes[s.centre.count].op.value for s in step.steps if isinstance(s, Pass) and s.centre is not None],
     )
     if key in group.plans:
         plan = group.plans[key]
@@ -77,20 +83,27 @@ def run_tiled(
     for pos, op, shape in plan.sums:
         dtype = nodes[pos].dtype
         sums[pos] = np.full((plan.walk.chunks, *shape), _llvm().identity(op, dtype.name), dtype)
+    own = {key: np.empty((plan.walk.tiles, *shape), dtype) for key, dtype, shape in plan.own}
     for pos in step.outs:
-        if pos not in sums:
+        if pos not in sums and pos not in own and pos not in plan.late:
             made[pos] = fresh(nodes[pos])
-    found = {**{x: values[x] for x in step.inputs}, **made, **sums}
+    found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own}
     arrays, more = (
         [found[pos] if see is None else see(found[pos]) for pos, see in given] for given in (plan.arrays, plan.more)
     )
     with _one_thread_each() if plan.blas else nullcontext():
         plan.walk.run(arrays, more, values.__getitem__)
-    for pos, op, _ in plan.sums:
+    whole = {pos: added(sums[pos], op) for pos, op, _ in plan.sums}
+    for total, squares, counts in plan.merges:
+        whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)
+    for pos, value in whole.items():
         out = made[pos] = fresh(nodes[pos])
-        out[...] = _added(sums[pos], op).reshape(out.shape)
-    for pos in step.outs:
-        values[pos] = made[pos]
+        out[...] = value.reshape(out.shape)
+    for pos in (*step.outs, *whole):
+        if pos not in plan.late:
+            values[pos] = made[pos]
+    for k in plan.after:
+        each(step.steps[k], group.kernels[k], nodes, values, noted)
 
 
 def _llvm() -> Any:
@@ -100,18 +113,6 @@ def _llvm() -> Any:
 def _one_thread_each() -> Any:
     """Tiles already run on all cores: BLAS starts no threads of its own."""
     return importlib.import_module("tilewise.target.blas").one_thread()
-
-
-def _added(parts: Array, op: str) -> Array:
-    """The parts combined pairwise, in a fixed order."""
-    ufunc = UFUNCS[op]
-    with np.errstate(all="ignore"):
-        while len(parts) > 1:
-            half = len(parts) // 2
-            rest = parts[2 * half :]
-            parts = np.concatenate([ufunc(parts[: 2 * half : 2], parts[1 : 2 * half : 2]), rest])
-    first: Array = parts[0]
-    return first
 
 
 def _plan(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], forced: int | None) -> _Plan | None:
@@ -135,6 +136,10 @@ class _Layout:
         self.sums: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.samples: dict[int, Array] = {}
         self.blas = False
+        self.totals = {s.outs[0]: s.centre.total for s in centred(step, cut.way) if s.centre is not None}
+        self.own: dict[int, Array] = {}  # what each tile has of its own: a sample
+        self.means: dict[int, Any] = {}
+        self.counts: dict[int, Array] = {}  # of elements that are summed, by tile
 
     def plan(self) -> _Plan | None:
         rest = self.way.length - (self.tiles - 1) * self.tile
@@ -145,18 +150,25 @@ class _Layout:
             return None
         walk = self.llvm.Walk(self.tiles, self.chunks, full, last, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
-        return _Plan(walk, tuple(self.arrays), more, sums, self.blas)
+        own = tuple((key, sample.dtype, sample.shape) for key, sample in self.own.items())
+        merges = tuple((total, squares, self.counts[squares]) for squares, total in self.totals.items())
+        late = frozenset(x for x, at in self.way.at.items() if at == MEAN)
+        after = tuple(k for k, s in enumerate(self.step.steps) if late.intersection(makes(s), self.step.outs))
+        return _Plan(walk, tuple(self.arrays), more, sums, self.blas, own, merges, late, after)
 
     def _calls(self, length: int) -> list[Any] | None:
         """The calls for a tile of some length."""
         self.scratch.used = 0
-        self.arrays, self.refs, self.sums = [], {}, {}
+        self.arrays, self.refs, self.sums, self.means = [], {}, {}, {}
         out: list[Any] = []
         for step, kernel in zip(self.step.steps, self.group.kernels, strict=True):
             if isinstance(step, View):
                 self._see(step)
                 continue
-            calls = self._pass(step, kernel, length)
+            if isinstance(step, Call) or self.way.at[step.outs[0]] == MEAN:
+                continue
+            own = step.outs[0] in self.totals
+            calls = self._deviations(step, length) if own else self._pass(step, kernel, length)
             if calls is None:
                 return None
             out += calls
@@ -186,15 +198,44 @@ class _Layout:
         pos, before = self.arrays[ref.slot]
         return self._given(pos, _after(before, see), see(ref.array), 0, ref.chunk_step)
 
-    def _pass(self, step: Pass, kernel: Any, length: int) -> list[Any] | None:
-        nodes = self.nodes
-        space = space_of(step, nodes)
-        dim = self.way.dims[step.outs[0]]
+    def _deviations(self, step: Pass, length: int) -> list[Any] | None:
+        """A sum of squared deviations, about the mean of the tile."""
+        assert step.centre is not None
+        total, mean, squares = step.centre.total, step.centre.mean, step.outs[0]
+        kept, dtype = self.own[total].shape, self.own[total].dtype
+        space, dim = space_of(step, self.nodes), self.way.dims[squares]
+        others = prod(n for d, n in enumerate(space) if step.kernel.reduced[d] and d != dim)
+        self.counts[squares] = others * np.diff([*range(0, self.way.length, self.tile), self.way.length])
+        count = np.array(others * length, dtype)
+        made = self.scratch.array(kept, dtype)
+        if made is None:
+            return None
+        refs = [self._own(total, self.own[total]), self._given(total, lambda _: count, count, 0), self.llvm.Ref(made)]
+        divide = _combiner("divide", dtype.name, len(kept))
+        before = self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)
+        self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
+        inner = about_own_mean(step)
+        refs = self._inputs(inner, space, dim, length)
+        refs += [self._own(key, np.empty(kept, dtype)) for key in (squares, ~squares)]
         shape = (*space[:dim], length, *space[dim + 1 :])
+        kernel = self.llvm.compile(inner.kernel)
+        calls = self.llvm.calls_of(kernel, shape, refs, inner.params, self.scratch, self._pinned)
+        return None if before is None or calls is None else [*before, *calls]
+
+    def _own(self, key: int, sample: Array) -> Any:
+        """An operand of which each tile has its own."""
+        self.own[key] = sample
+        return self._given(key, None, sample, sample.nbytes)
+
+    def _inputs(self, step: Pass, space: tuple[int, ...], dim: int, length: int) -> list[Any]:
+        nodes = self.nodes
         refs: list[Any] = []
         for k, x in enumerate(step.inputs):
             along = None if step.letters is None else step.letters[k]
             see = None if along is None else _walk(along, len(space))
+            if x in self.means:
+                refs.append(self.means[x])
+                continue
             if x in self.refs:
                 ref, axis = self.refs[x]
                 array = ref.array if see is None else see(ref.array)
@@ -212,6 +253,13 @@ class _Layout:
             else:
                 axis = cut if along is None else dim
                 refs.append(self._given(x, see, _front(array, axis, length), self.tile * array.strides[axis]))
+        return refs
+
+    def _pass(self, step: Pass, kernel: Any, length: int) -> list[Any] | None:
+        space = space_of(step, self.nodes)
+        dim = self.way.dims[step.outs[0]]
+        shape = (*space[:dim], length, *space[dim + 1 :])
+        refs = self._inputs(step, space, dim, length)
         after: list[Any] = []
         for k, pos in enumerate(step.outs):
             ref = self._out(step, k, pos, dim, length, space, after)
@@ -248,6 +296,8 @@ class _Layout:
         if isinstance(where, str):
             kept = tuple(n for n, r in zip(space, reduced, strict=True) if not r)
             kept = node.dims if step.kernel.outputs[k].key is not None else kept
+            if pos in self.totals.values():
+                return self._own(pos, np.empty(kept, node.dtype))
             result = self.scratch.array(kept, node.dtype)
             if result is None:
                 return None
@@ -255,7 +305,7 @@ class _Layout:
             total = np.empty(kept, node.dtype)
             acc = self._given(pos, None, total, 0, total.nbytes)
             add = self.llvm.calls_of(
-                _adder(where, node.dtype.name, len(kept)),
+                _combiner(where, node.dtype.name, len(kept)),
                 kept,
                 [acc, self.llvm.Ref(result), acc],
                 (),
@@ -305,6 +355,6 @@ def _drop(reduced: tuple[bool, ...]) -> See:
     return lambda x: x[key]
 
 
-def _adder(op: str, dtype: str, rank: int) -> Any:
+def _combiner(op: str, dtype: str, rank: int) -> Any:
     kernel = Kernel((dtype, dtype), (), (Instr(op, (0, 1), dtype),), (Output(2),), (False,) * rank)
     return _llvm().compile(kernel)
