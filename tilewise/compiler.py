@@ -137,12 +137,13 @@ def _key(at: dict[Node, int]) -> tuple[Any, ...]:
 def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> LocalPlan:
     """The plan for a graph of a structure on one worker: from the cache, or made now."""
     global planned_count
-    key = (*wanted, settings.fusion, settings.native)
+    merge = settings.rewrite and not settings.exact
+    key = (*wanted, settings.fusion, settings.native, merge)
     plan = structure.plans.get(key)
     if plan is None:
         planned_count += 1
         nodes = list(at)
-        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion), *_shared(at, wanted))
+        plan = LocalPlan(fuse(nodes, _flags(nodes, wanted), settings.fusion, merge=merge), *_shared(at, wanted))
         _remember(structure.plans, key, plan)
     return plan
 

@@ -25,6 +25,7 @@ from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.profile import Profile
 from tilewise.plan.mesh import MeshPlan
+from tilewise.plan.ways import as_run
 
 
 def evaluate(*arrays: Array) -> Any:
@@ -110,7 +111,8 @@ def _shown(
         if mesh is None:
             plan, nodes, wanted = program.plan(None)
             specs = specs_of(nodes)
-            return Plan(plan.steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, masks=texts)
+            steps = as_run(plan.steps, specs)
+            return Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, masks=texts)
         with program.counted([m.length for m in masks], mesh, machine, budget) as counts:
             plan, nodes, wanted = program.plan(mesh, machine, budget)
     if not isinstance(plan, MeshPlan):  # there is nothing to do

@@ -10,16 +10,18 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tilewise.engine.buffers import fresh, walked
+from tilewise.engine.merging import about_own_mean
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.ops.views import Arrange, Window
-from tilewise.plan.steps import Pass, Tiled, View, reads
-from tilewise.plan.ways import Tiling, axis_of, drops_axes, space_of, view_axes
+from tilewise.plan.steps import Call, Pass, Tiled, View, makes, reads
+from tilewise.plan.ways import MEAN, Tiling, axis_of, centred, drops_axes, space_of, view_axes
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
@@ -35,6 +37,10 @@ class Plan:
     more: Given  # of the last tile
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
     blas: bool  # some calls are into BLAS
+    own: tuple[tuple[int, Any, tuple[int, ...]], ...]  # what each tile has of its own: key, dtype, shape
+    merges: tuple[tuple[int, int, Array], ...]  # sums of tiles, and of their squared deviations; of how many elements
+    late: frozenset[int]  # means, made after all tiles
+    after: tuple[int, ...]  # numbers of the steps that make those that are needed
     trees: frozenset[tuple[int, Any]]  # of every pass that reduces, by its first output: in which order
 
     def agrees(self, other: Plan) -> bool:
@@ -62,6 +68,10 @@ class Layout:
         self.samples: dict[int, Array] = {}
         self.trees: set[tuple[int, Any]] = set()
         self.blas = False
+        self.totals = {s.outs[0]: s.centre.total for s in centred(step, cut.way) if s.centre is not None}
+        self.own: dict[int, Array] = {}  # what each tile has of its own: a sample
+        self.means: dict[int, Any] = {}
+        self.counts: dict[int, Array] = {}  # of elements that are summed, by tile
 
     def plan(self) -> Plan | None:
         rest = self.way.length - (self.tiles - 1) * self.tile
@@ -72,17 +82,24 @@ class Layout:
             return None
         walk = self.llvm.Walk(self.tiles, self.chunks, full, last, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
-        return Plan(walk, tuple(self.arrays), more, sums, self.blas, frozenset(self.trees))
+        own = tuple((key, sample.dtype, sample.shape) for key, sample in self.own.items())
+        merges = tuple((total, squares, self.counts[squares]) for squares, total in self.totals.items())
+        late = frozenset(x for x, at in self.way.at.items() if at == MEAN)
+        after = tuple(k for k, s in enumerate(self.step.steps) if late.intersection(makes(s), self.step.outs))
+        trees = frozenset(self.trees)
+        return Plan(walk, tuple(self.arrays), more, sums, self.blas, own, merges, late, after, trees)
 
     def _calls(self, length: int) -> list[Any] | None:
         """The calls for a tile of some length."""
         self.scratch.used = 0
-        self.arrays, self.refs, self.sums = [], {}, {}
+        self.arrays, self.refs, self.sums, self.means = [], {}, {}, {}
         out: list[Any] = []
         waiting: dict[int, tuple[Pass, Any]] = {}  # products that may be made inside of what reads them
         for step, kernel in zip(self.step.steps, self.kernels, strict=True):
             if isinstance(step, View):
                 self._see(step)
+                continue
+            if isinstance(step, Call) or self.way.at[step.outs[0]] == MEAN:
                 continue
             if self._only_read_on(step):
                 waiting[step.outs[0]] = step, kernel
@@ -96,7 +113,10 @@ class Layout:
                     if first is None:
                         return None
                     out += first
-            calls = self._pass(step, kernel, length) if calls is None else calls
+            if step.outs[0] in self.totals:
+                calls = self._deviations(step, length)
+            elif calls is None:
+                calls = self._pass(step, kernel, length)
             if calls is None:
                 return None
             out += calls
@@ -110,8 +130,8 @@ class Layout:
         users = [s for s in self.step.steps if made in reads(s)]
         return len(users) == 1 and self._may_nest(users[0], made)
 
-    def _may_nest(self, user: Pass | View, made: int) -> bool:
-        if not isinstance(user, Pass) or user.letters is not None or user.blas or made in user.params:
+    def _may_nest(self, user: Pass | View | Call, made: int) -> bool:
+        if not isinstance(user, Pass) or user.letters is not None or user.centre is not None or made in user.params:
             return False
         same = space_of(user, self.nodes) == self.nodes[made].dims and self.way.dims[user.outs[0]] == 0
         plain = all(o.key is None and not o.scan for o in user.kernel.outputs)
@@ -140,6 +160,35 @@ class Layout:
         refs = [*factors, *(r.of(r.array[..., None]) for r in others), *outs]
         calls = self.llvm.calls_of(self.llvm.compile(both), shape, refs, step.params, self.scratch, self._pinned)
         return self._in_order(step, calls, after)
+
+    def _deviations(self, step: Pass, length: int) -> list[Any] | None:
+        """A sum of squared deviations, about the mean of the tile."""
+        assert step.centre is not None
+        total, mean, squares = step.centre.total, step.centre.mean, step.outs[0]
+        kept, dtype = self.own[total].shape, self.own[total].dtype
+        space, dim = space_of(step, self.nodes), self.way.dims[squares]
+        others = prod(n for d, n in enumerate(space) if step.kernel.reduced[d] and d != dim)
+        self.counts[squares] = others * np.diff([*range(0, self.way.length, self.tile), self.way.length])
+        count = np.array(others * length, dtype)
+        made = self.scratch.array(kept, dtype)
+        if made is None:
+            return None
+        refs = [self._own(total, self.own[total]), self._given(total, lambda _: count, count, 0), self.llvm.Ref(made)]
+        divide = _combiner("divide", dtype.name, len(kept))
+        before = self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)
+        self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
+        inner = about_own_mean(step)
+        refs = self._operands(inner, dim, length)
+        refs += [self._own(key, np.empty(kept, dtype)) for key in (squares, ~squares)]
+        shape = (*space[:dim], length, *space[dim + 1 :])
+        kernel = self.llvm.compile(inner.kernel)
+        calls = self.llvm.calls_of(kernel, shape, refs, inner.params, self.scratch, self._pinned)
+        return None if before is None or calls is None else [*before, *calls]
+
+    def _own(self, key: int, sample: Array) -> Any:
+        """An operand of which each tile has its own."""
+        self.own[key] = sample
+        return self._given(key, None, sample, sample.nbytes)
 
     def _see(self, step: View) -> None:
         """A view of what is made by tiles."""
@@ -197,6 +246,9 @@ class Layout:
                 continue
             along = None if step.letters is None else step.letters[k]
             see = None if along is None else _walk(along, len(space))
+            if x in self.means:
+                refs.append(self.means[x])
+                continue
             if x in self.refs:
                 ref, axis = self.refs[x]
                 array = ref.array if see is None else see(ref.array)
@@ -247,6 +299,8 @@ class Layout:
         if isinstance(where, str):
             kept = tuple(n for n, r in zip(space, reduced, strict=True) if not r)
             kept = node.dims if step.kernel.outputs[k].key is not None else kept
+            if pos in self.totals.values():
+                return self._own(pos, np.empty(kept, node.dtype))
             result = self.scratch.array(kept, node.dtype)
             if result is None:
                 return None
@@ -254,7 +308,7 @@ class Layout:
             total = np.empty(kept, node.dtype)
             acc = self._given(pos, None, total, 0, total.nbytes)
             add = self.llvm.calls_of(
-                _adder(where, node.dtype.name, len(kept)),
+                _combiner(where, node.dtype.name, len(kept)),
                 kept,
                 [acc, self.llvm.Ref(result), acc],
                 (),
@@ -304,6 +358,6 @@ def _drop(reduced: tuple[bool, ...]) -> See:
     return lambda x: x[key]
 
 
-def _adder(op: str, dtype: str, rank: int) -> Any:
+def _combiner(op: str, dtype: str, rank: int) -> Any:
     kernel = Kernel((dtype, dtype), (), (Instr(op, (0, 1), dtype),), (Output(2),), (False,) * rank)
     return llvm().compile(kernel)

@@ -19,9 +19,9 @@ from tilewise.config import Settings, current
 from tilewise.engine import tuning
 from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Layout, Plan, llvm
+from tilewise.engine.merging import added, merged
 from tilewise.engine.tuning import Trials
-from tilewise.ir.scalar import UFUNCS
-from tilewise.plan.steps import Pass, Tiled, View
+from tilewise.plan.steps import Pass, Tiled, View, makes
 from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
 from tilewise.plan.ways import fitted, tiling
 from tilewise.target.threads import get_threads
@@ -61,7 +61,8 @@ def run_tiled(
         settings.tune,
         get_threads(),
         *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
-        *[nodes[s.pos].op if isinstance(s, View) else nodes[s.outs[0]].dims for s in step.steps],
+        *[nodes[s.pos].op if isinstance(s, View) else nodes[makes(s)[0]].dims for s in step.steps],
+        *[nodes[s.centre.count].op.value for s in step.steps if isinstance(s, Pass) and s.centre is not None],
     )
     try:
         choice = group.plans[key]
@@ -72,10 +73,13 @@ def run_tiled(
     if choice is None:
         for inner, kernel in zip(step.steps, group.kernels, strict=True):
             each(inner, kernel, nodes, values, noted)
-    elif choice.trials is None:
+        return
+    if choice.trials is None:
         _run(choice.usual, step, nodes, values)
     else:
         _run_tuned(choice, choice.trials, step, group, nodes, values)
+    for k in choice.usual.after:
+        each(step.steps[k], group.kernels[k], nodes, values, noted)
 
 
 def _run_tuned(
@@ -108,37 +112,30 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> No
     for pos, op, shape in plan.sums:
         dtype = nodes[pos].dtype
         sums[pos] = np.full((plan.walk.chunks, *shape), llvm().identity(op, dtype.name), dtype)
+    own = {key: np.empty((plan.walk.tiles, *shape), dtype) for key, dtype, shape in plan.own}
     for pos in step.outs:
-        if pos not in sums:
+        if pos not in sums and pos not in own and pos not in plan.late:
             made[pos] = fresh(nodes[pos])
-    found = {**{x: values[x] for x in step.inputs}, **made, **sums}
+    found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own}
     arrays, more = (
         [found[pos] if see is None else see(found[pos]) for pos, see in given] for given in (plan.arrays, plan.more)
     )
     with _one_thread_each() if plan.blas else nullcontext():
         plan.walk.run(arrays, more, values.__getitem__)
-    for pos, op, _ in plan.sums:
+    whole = {pos: added(sums[pos], op) for pos, op, _ in plan.sums}
+    for total, squares, counts in plan.merges:
+        whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)
+    for pos, value in whole.items():
         out = made[pos] = fresh(nodes[pos])
-        out[...] = _added(sums[pos], op).reshape(out.shape)
-    for pos in step.outs:
-        values[pos] = made[pos]
+        out[...] = value.reshape(out.shape)
+    for pos in (*step.outs, *whole):
+        if pos not in plan.late:
+            values[pos] = made[pos]
 
 
 def _one_thread_each() -> Any:
     """Tiles already run on all cores: BLAS starts no threads of its own."""
     return importlib.import_module("tilewise.target.blas").one_thread()
-
-
-def _added(parts: Array, op: str) -> Array:
-    """The parts combined pairwise, in a fixed order."""
-    ufunc = UFUNCS[op]
-    with np.errstate(all="ignore"):
-        while len(parts) > 1:
-            half = len(parts) // 2
-            rest = parts[2 * half :]
-            parts = np.concatenate([ufunc(parts[: 2 * half : 2], parts[1 : 2 * half : 2]), rest])
-    first: Array = parts[0]
-    return first
 
 
 def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> _Choice | None:

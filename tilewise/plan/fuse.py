@@ -46,10 +46,14 @@ MAX_OUTS = 8  # streams written at once; more than the hardware's write-combinin
 
 
 def fuse(
-    nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None = None
+    nodes: Sequence[Node],
+    wanted: Sequence[bool],
+    fusion: bool,
+    layouts: Sequence[Any] | None = None,
+    merge: bool = False,
 ) -> list[Step]:
-    """Steps that compute every wanted node."""
-    return _Fuser(nodes, wanted, fusion, layouts).steps()
+    """Steps that compute every wanted node (`merge`: also such as round sums otherwise than what was written)."""
+    return _Fuser(nodes, wanted, fusion, layouts).steps(merge)
 
 
 @dataclass
@@ -230,7 +234,7 @@ class _Fuser:
 
     # -- grouping -----------------------------------------------------------------------------------------------
 
-    def steps(self) -> list[Step]:
+    def steps(self, merge: bool) -> list[Step]:
         """Passes by level, and all other nodes as steps of their own."""
         groups: list[_Group] = []
         units: list[tuple[tuple[int, int, int], Step | _Group]] = []
@@ -255,7 +259,8 @@ class _Fuser:
             units.append(((g.need, late, min(g.roots)), g))
         units.sort(key=lambda u: u[0])
         steps = [self._pass(u) if isinstance(u, _Group) else u for _, u in units]
-        return self._liveness(tile(self.nodes, steps, self.wanted) if self.fusion and self.layouts is None else steps)
+        tiled = self.fusion and self.layouts is None
+        return self._liveness(tile(self.nodes, steps, self.wanted, merge) if tiled else steps)
 
     def _kernel(self, i: int) -> Pass | None:
         """An operator that is a pass of its own."""

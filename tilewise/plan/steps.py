@@ -37,6 +37,19 @@ class Write:
 
 
 @dataclass(frozen=True)
+class Centre:
+    """What a sum of squared deviations is about: positions of the mean, of the sum it is made of and of their ratio.
+
+    `off` is the number of the deviation among the values of the kernel.
+    """
+
+    mean: int
+    total: int
+    count: int
+    off: int
+
+
+@dataclass(frozen=True)
 class Pass:
     """Fused operators: one kernel over one iteration space.
 
@@ -55,6 +68,7 @@ class Pass:
     frees: tuple[int, ...] = ()
     letters: tuple[tuple[int, ...], ...] | None = None  # a contraction: the dims of the space that each input walks
     blas: bool = False  # a product of matrices: BLAS does it, tile by tile or as a whole
+    centre: Centre | None = None  # of a sum of squared deviations that tiles may take each about its own mean
 
 
 @dataclass(frozen=True)
@@ -62,10 +76,11 @@ class Tiled:
     """Passes that share their tiles: each tile goes through all of them while it is in the caches.
 
     `steps` in order, views of what they make among them; run one after the other over whole arrays they give the same.
+    A call makes a mean that tiles take each of its own part (`Pass.centre`).
     `outs` are the positions that are needed outside; `sources` say for each input what it is a view of (else itself).
     """
 
-    steps: tuple[Pass | View, ...]
+    steps: tuple[Pass | View | Call, ...]
     inputs: tuple[int, ...]
     outs: tuple[int, ...]
     sources: tuple[int, ...] = ()

@@ -7,12 +7,13 @@ it needs whole must have been made by an earlier unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
+from tilewise.plan.centres import centre_of
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
-from tilewise.plan.ways import PRODUCT_ROWS, Views, Way, first_ways, further_ways, seen_way, tile_length
+from tilewise.plan.ways import PRODUCT_ROWS, Views, Way, first_ways, further_ways, mean_way, seen_way, tile_length
 
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
@@ -32,11 +33,11 @@ class _Unit:
         return {m for s in self.steps for m in makes(s)}
 
 
-def tile(nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool]) -> list[Step]:
-    """The steps, those that can share tiles together."""
+def tile(nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool], merge: bool) -> list[Step]:
+    """The steps, those that can share tiles together (`merge`: also where sums are then rounded otherwise)."""
     if sum(isinstance(s, Pass) for s in steps) < 2:
         return [_alone(s, nodes) for s in steps]
-    return _Tiler(nodes, steps, wanted).steps()
+    return _Tiler(nodes, steps, wanted, merge).steps()
 
 
 def _alone(step: Step, nodes: Sequence[Any]) -> Step:
@@ -64,8 +65,9 @@ def tall(product: Any) -> bool:
 
 
 class _Tiler:
-    def __init__(self, nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool]) -> None:
-        self.nodes, self.wanted = nodes, wanted
+    def __init__(self, nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool], merge: bool) -> None:
+        self.nodes, self.wanted, self.merge = nodes, wanted, merge
+        self.at = {n: i for i, n in enumerate(nodes)}
         self.views = Views(nodes)
         self.view_steps: dict[int, View] = {}
         self.first: list[View] = []
@@ -84,7 +86,9 @@ class _Tiler:
             return
         ways: list[Way] = []
         if isinstance(step, Pass) and self._can(step):
-            found = self._best(step)
+            if self.merge and (centre := centre_of(step, self.nodes, self.at)) is not None:
+                step = replace(step, centre=centre)
+            found = self._with_mean(step) or self._best(step)
             if found is not None:
                 unit, ways = found
                 self.units[unit].steps.append(step)
@@ -117,6 +121,40 @@ class _Tiler:
                     best = (saved, u, ways)
         return None if best is None else best[1:]
 
+    def _with_mean(self, step: Pass) -> tuple[int, list[Way]] | None:
+        """The unit that makes the sum of a mean, for deviations from it; what makes the mean goes there, too."""
+        if step.centre is None:
+            return None
+        mean, total = step.centre.mean, step.centre.total
+        u, v = self.unit_of.get(total, -1), self.unit_of.get(mean, -1)
+        others = [x for x in reads(step) if x != mean]
+        if u < 0 or any(self.unit_of.get(x, -1) > u for x in others):
+            return None
+        if any(self.unit_of.get(p) == u for p in step.params if p != mean):
+            return None
+        unit, ways = self.units[u], self.units[u].ways
+        if v != u:
+            (maker, *more) = self.units[v].steps
+            if more or not isinstance(maker, Pass | Call) or len(unit.steps) + 2 > MOST_STEPS:
+                return None
+            if any(self.unit_of.get(x, -1) >= u for x in reads(maker) if x != total):
+                return None
+            ways = [w for way in ways if (w := mean_way(way, maker, total)) is not None]
+        ways = [w for way in ways for w in self._joins(way, step, unit)]
+        if not ways:
+            return None
+        if v != u:
+            self._move(v, u)
+        return u, ways
+
+    def _move(self, source: int, target: int) -> None:
+        """All of a unit into an earlier one."""
+        old, new = self.units[source], self.units[target]
+        new.steps += old.steps
+        new.after += old.after
+        self.units[source] = _Unit([])
+        self.unit_of = {x: target if u == source else u for x, u in self.unit_of.items()}
+
     def _joins(self, way: Way, step: Pass, unit: _Unit) -> list[Way]:
         seen: Way | None = way
         for view in self._inner_views(step, unit):
@@ -124,7 +162,7 @@ class _Tiler:
                 seen = seen_way(seen, view, self.nodes)
         return [] if seen is None else further_ways(seen, step, self.nodes, self.views)
 
-    def _inner_views(self, step: Pass, unit: _Unit) -> list[View]:
+    def _inner_views(self, step: Pass | Call, unit: _Unit) -> list[View]:
         """Views of what the unit makes, through which a step reads it; bases first."""
         made, out = unit.made, []
         for x in step.inputs:
@@ -149,7 +187,7 @@ class _Tiler:
         for unit in self.units:
             if len(unit.steps) == 1:
                 out.append(_alone(unit.steps[0], self.nodes))
-            else:
+            elif unit.steps:
                 out.append(self._tiled(unit, outside))
             tiled = len(unit.steps) > 1
             out += [v for v in unit.after if not tiled or v.pos in outside]
@@ -168,9 +206,9 @@ class _Tiler:
 
     def _tiled(self, unit: _Unit, outside: Iterable[int]) -> Tiled:
         needed = set(outside)
-        steps: list[Pass | View] = []
+        steps: list[Pass | View | Call] = []
         for step in unit.steps:
-            assert isinstance(step, Pass)
+            assert isinstance(step, Pass | Call)
             steps += [v for v in self._inner_views(step, unit) if v not in steps]
             steps.append(step)
         made = {m for s in steps for m in makes(s)}

@@ -16,8 +16,9 @@ from math import prod
 from typing import Any
 
 from tilewise.machine import machine
+from tilewise.ops.const import Const
 from tilewise.ops.views import Arrange, Window, axes_of
-from tilewise.plan.steps import Pass, Tiled, View
+from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes
 
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
@@ -29,6 +30,10 @@ LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would no
 PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
 ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
+MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
+MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
+
+MEAN = "mean"  # made of a sum over all tiles, after them; a tile takes the mean of its own part
 
 At = int | str | None  # an axis; the reduction that adds contributions; None: all of it
 
@@ -40,7 +45,7 @@ class Way:
     length: int
     at: dict[int, At]  # what the steps make
     cut: frozenset[tuple[int, int]]  # of inputs: the array that is seen, and its axis
-    dims: dict[int, int]  # of each pass (by its first output): the dim of its space
+    dims: dict[int, int]  # of each pass (by its outputs): the dim of its space
 
 
 def space_of(step: Pass, nodes: Sequence[Any]) -> tuple[int, ...]:
@@ -184,8 +189,13 @@ def _plain(op: Window) -> bool:
 
 def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> Way | None:
     at, cut, linked = dict(way.at), set(way.cut), free
+    own = None if step.centre is None or at.get(step.centre.mean) != MEAN else step.centre
+    if own is not None and way.dims[own.total] != dim:
+        return None
     for k, x in enumerate(step.inputs):
         axis = axis_of(step, k, dim, nodes)
+        if own is not None and x == own.mean:
+            continue
         if x in at:
             if axis is None or at[x] != axis:
                 return None
@@ -200,21 +210,38 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
         if isinstance(where, str) and (output.is_arg or output.scan):
             return None
         at[pos] = where
-    return Way(way.length, at, frozenset(cut), {**way.dims, step.outs[0]: dim}) if linked else None
+    return Way(way.length, at, frozenset(cut), {**way.dims, **dict.fromkeys(step.outs, dim)}) if linked else None
+
+
+def mean_way(way: Way, step: Pass | Call, total: int) -> Way | None:
+    """The way with a step that makes a mean of a sum over tiles: after them, while tiles take their own means."""
+    return replace(way, at={**way.at, **dict.fromkeys(makes(step), MEAN)}) if way.at.get(total) == "add" else None
+
+
+def centred(group: Tiled, way: Way) -> list[Pass]:
+    """The sums of squared deviations that tiles take each about its own mean."""
+    return [
+        s for s in group.steps if isinstance(s, Pass) and s.centre is not None and way.at.get(s.centre.mean) == MEAN
+    ]
 
 
 def best_way(group: Tiled, nodes: Sequence[Any]) -> Way | None:
     """How to cut a group with the sizes at hand: so that the least is needed whole."""
     views = Views(nodes)
     ways: list[Way] | None = None
+    totals = {s.centre.mean: s.centre.total for s in group.steps if isinstance(s, Pass) and s.centre is not None}
     for step in group.steps:
         if isinstance(step, View):
             views.add(step)
             ways = [w for way in ways or () if (w := seen_way(way, step, nodes)) is not None]
         elif ways is None:
+            assert isinstance(step, Pass)
             ways = first_ways(step, nodes, views)
         else:
-            ways = [w for way in ways for w in further_ways(way, step, nodes, views)]
+            late = [w for p in makes(step) if p in totals for way in ways if (w := mean_way(way, step, totals[p]))]
+            if isinstance(step, Pass):
+                late += [w for way in ways for w in further_ways(way, step, nodes, views)]
+            ways = late
     return min(ways or (), key=lambda w: _burden(w, group, nodes), default=None)
 
 
@@ -265,16 +292,20 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     way = best_way(group, nodes)
     if way is None:
         return None
+    own = centred(group, way)
+    if any(not _counted(s, nodes) for s in own):
+        return None
+    least = MERGED_BYTES if own else LEAST_BYTES
     each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
     cut = {x for x, _ in way.cut}
     whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
-    if (each * way.length < LEAST_BYTES or whole > WHOLE_BYTES) and forced is None:
+    if (each * way.length < least or whole > WHOLE_BYTES) and forced is None:
         return None
     summed = [x for x, at in way.at.items() if isinstance(at, str)]
     sums = bytes_of(nodes, summed)
     blas = any(s.blas for s in passes)
     room = TILE_BYTES
-    if summed:  # little sums: the L1 cache holds the tile
+    if summed and not own:  # little sums: the L1 cache holds the tile
         room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
     tile = min(forced or tile_length(each, room), way.length)
     if tile < PRODUCT_ROWS and blas and forced is None:
@@ -283,7 +314,32 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     chunks = min(tiles, CHUNKS)
     if sums * chunks > each * way.length // 4 and forced is None:
         return None
+    if own and sums * tiles > each * way.length // MERGED_SHARE and forced is None:
+        return None
     return Tiling(way, tile, tiles, chunks, each, forced is None and not blas and not summed)
+
+
+def as_run(steps: Sequence[Step], nodes: Sequence[Any]) -> list[Step]:
+    """The steps for the sizes at hand: deviations from a mean whose tiles are not merged come after it."""
+    out: list[Step] = []
+    for step in steps:
+        merges = isinstance(step, Tiled) and any(isinstance(s, Pass) and s.centre is not None for s in step.steps)
+        if isinstance(step, Tiled) and merges and tiling(step, nodes) is None:
+            *first, last = step.steps
+            out += [*first, replace(last, frees=step.frees)]
+        else:
+            out.append(step)
+    return out
+
+
+def _counted(step: Pass, nodes: Sequence[Any]) -> bool:
+    """Whether what deviations are taken from is a mean: a sum over as many as there are, divided by their number."""
+    assert step.centre is not None
+    count = nodes[step.centre.count].op
+    sizes = zip(space_of(step, nodes), step.kernel.reduced, strict=True)
+    if not isinstance(count, Const):
+        return False
+    return bool(count.value == count.value.dtype.type(prod(n for n, r in sizes if r)))  # in the dtype of the sum
 
 
 def tile_length(each: int, room: int = TILE_BYTES) -> int:

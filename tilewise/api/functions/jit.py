@@ -193,7 +193,7 @@ class Plan:
         self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
-        self.bound: tuple[tuple[bool, bool], Runner] | None = None
+        self.bound: tuple[tuple[bool, ...], Runner] | None = None
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -243,7 +243,7 @@ class Plan:
 
     def _runner(self, settings: Settings) -> Runner:
         """The steps and kernels for one worker, planned once."""
-        way = (settings.fusion, settings.native)
+        way = (settings.fusion, settings.native, settings.rewrite, settings.exact)
         if self.bound is None or self.bound[0] != way:
             wanted = sorted({self.at[r] for r in self.roots})
             at = dict(self.at)
