@@ -14,6 +14,8 @@ import pytest
 import tilewise as tw
 from tilewise import compiler
 from tilewise.array import turns as loops
+from tilewise.array.record import record
+from tilewise.ops.const import const
 from tilewise.target import llvm
 
 TURNS = 12
@@ -213,3 +215,12 @@ def test_selected_rows_are_planned_by_the_sizes_they_have() -> None:
 
     with tw.config(eager_bytes=0):
         np.testing.assert_array_equal(program(tw, tw.asarray(a, order="F")), program(np, a))
+
+
+def test_numbers_that_are_recorded_belong_to_no_loop():
+    """A constant outlives the places that are known when it is recorded: it must not stand for others later."""
+    with tw.config(eager_bytes=0):
+        two = const(np.float64(2.0))
+        made = [record(two) for _ in range(3)]
+        assert two.trail == 0 and two.site is not None
+        assert [float(x) for x in made] == [2.0] * 3

@@ -81,7 +81,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
     """Add the pending cells that have a handle and whose values are on the way (what another session has stays its)."""
     here, there = session_here(), set(outputs)
-    for key, ref in list(PENDING.items()):
+    for key, ref in PENDING.copy().items():
         c = ref()
         node = None if c is None else c.node
         if c is None or node is None:

@@ -26,7 +26,7 @@ def register(cell: Cell) -> None:
 def pending_cells() -> list[Cell]:
     """All cells that must still be computed."""
     found = []
-    for key, ref in list(PENDING.items()):
+    for key, ref in PENDING.copy().items():
         cell = ref()
         if cell is not None and waiting(cell):
             found.append(cell)

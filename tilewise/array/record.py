@@ -25,7 +25,7 @@ from tilewise.array.turns import Place, behind, pending, sites
 from tilewise.config import current
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
-from tilewise.ops.const import const
+from tilewise.ops.const import Const, const
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NUMPY = str(Path(np.__file__).parent)
@@ -95,6 +95,8 @@ def note_site(node: Node) -> None:
 def mark(node: Node, at: Spot) -> None:
     """The same for a spot that is known."""
     node.site = outside(sys._getframe(1)) if at.inner else at.line
+    if type(node.op) is Const:
+        return  # hangs on nothing, and may outlive what its bit would mean
     trail = 0
     if PENDING:
         for i in node.inputs:

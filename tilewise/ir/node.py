@@ -175,7 +175,7 @@ _weak = weakref.ref
 def _sweep() -> None:
     """Take out the entries of nodes that died."""
     global _sweep_at
-    for key, ref in list(_table.items()):
+    for key, ref in _table.copy().items():  # making a list may collect garbage, which changes it
         if ref() is None and _table.get(key) is ref:  # else made again since, by another thread
             del _table[key]
     _sweep_at = max(_SWEEP_LEAST, 2 * len(_table))
