@@ -137,7 +137,15 @@ def _astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> 
 
 def fill(self: Array, value: Any) -> None:
     """One value everywhere."""
-    assign(self, value)
+    if self._fixed:
+        _as_scalar(self, "fill", value)
+    else:
+        assign(self, value)
+
+
+def _as_scalar(self: Array, name: str, *args: Any, **kwargs: Any) -> Any:
+    """A method that changes arrays, on a number: as of NumPy's scalars, which it leaves as they are."""
+    return rec.wrap(getattr(rec.unwrap(self), name)(*rec.unwrap(args), **rec.unwrap(kwargs)))
 
 
 def sort(self: Array, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
@@ -154,6 +162,8 @@ def sort(self: Array, axis: int = -1, kind: Any = None, order: Any = None, *, st
 
 def _in_place(name: str) -> Any:
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if self._fixed:
+            return _as_scalar(self, name, *args, **kwargs)
         return mutate(getattr(np.ndarray, name), 0, (self, *args), kwargs)
 
     return method
@@ -246,6 +256,9 @@ def _set(part: Any) -> Any:
 
 def resize(self: Array, *shape: Any, refcheck: bool = True) -> None:
     """Change shape and size in place."""
+    if self._fixed:
+        _as_scalar(self, "resize", *shape)
+        return
     nd = forcing.force(self)
     dims = shape[0] if len(shape) == 1 else shape
     new = np.resize(nd, dims) if nd.size else np.zeros(dims, nd.dtype)
