@@ -220,3 +220,11 @@ def test_bad_sizes(workers: object) -> None:
 def test_explain_takes_arrays() -> None:
     with pytest.raises(TypeError):
         tw.explain(3)
+
+
+def test_what_is_known_needs_no_plan():
+    plan = tw.explain(tw.ones(3), workers=4)
+    assert "Plan for 4 workers: 0 stages" in str(plan) and "nothing to compute" in str(plan)
+    assert [row.mesh.workers for row in plan.what_if([1, 4]).rows] == [1, 4]
+    with pytest.raises(ValueError, match="the values are known"):
+        plan.why(tw.ones(3))

@@ -219,3 +219,13 @@ def test_meshes_have_plans_of_their_own(mesh):
             found = run(program, X)
         for a, b in zip(many(program(np, X)), found, strict=True):
             np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e151, 1e152, 1e154, 1e160, 1e300])
+def test_what_overflows_is_infinite(scale):
+    x = np.random.default_rng(0).normal(size=3_000_000) * scale
+    with np.errstate(all="ignore"):
+        for view, axis in ((x, None), (x.reshape(-1, 3), 0), (x.reshape(3, -1), 1)):
+            want, found = view.var(axis), np.asarray(tw.asarray(view).var(axis=axis))
+            assert np.array_equal(np.isinf(found), np.isinf(want))
+            np.testing.assert_allclose(found, want, rtol=1e-12)

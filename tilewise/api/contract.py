@@ -108,11 +108,16 @@ def _imatmul(self: Array, other: Any) -> Any:
 Array.__imatmul__ = _imatmul  # type: ignore[attr-defined]
 
 
+def _strong(x: Any) -> Any:
+    """A number with a dtype of its own: dot and inner make arrays of Python's numbers."""
+    return np.asarray(x)[()] if type(x) in (bool, int, float, complex) else x
+
+
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """NumPy's dot."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return binary(np.multiply, a, b)
+        return binary(np.multiply, _strong(a), _strong(b))
     nodes = _nodes(a, b)
     d = _dtype(*nodes)
     return NotImplemented if d is None else _recorded(ops.dot(*nodes, d))  # type: ignore[call-arg]
@@ -122,7 +127,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 def inner(a: Any, b: Any, /) -> Any:
     """Sum over the last axes of both."""
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return binary(np.multiply, a, b)
+        return binary(np.multiply, _strong(a), _strong(b))
     if max(np.ndim(a), np.ndim(b)) > 2:  # NumPy's loop over vectors, whose sums begin at 0, as dot's
         turned = b if np.ndim(b) == 1 else b.swapaxes(-1, -2) if type(b) is Array else np.swapaxes(b, -1, -2)  # type: ignore[attr-defined]
         return dot(a, turned)

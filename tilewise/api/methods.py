@@ -139,6 +139,9 @@ def fill(self: Array, value: Any) -> None:
     """One value everywhere."""
     if self._fixed:
         _as_scalar(self, "fill", value)
+    elif np.ndim(value):
+        np.zeros(1, self.dtype).fill(rec.unwrap(value))  # NumPy's complaint
+        assign(self, value)
     else:
         assign(self, value)
 
@@ -238,7 +241,9 @@ def imag(self: Array) -> Array:
     nd = meta(self)
     if nd.dtype.kind == "c":
         return views.shown(self, nd.imag)
-    return create.zeros(self.shape, self.dtype, order="F" if nd.flags.fnc else "C")
+    zeros = create.zeros(self.shape, self.dtype, order="F" if nd.flags.fnc else "C")
+    meta(zeros).flags.writeable = False
+    return zeros
 
 
 def _set(part: Any) -> Any:

@@ -43,8 +43,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     order = fortran(array.ndim) if meta(array).flags.fnc else None
     shape = tuple(b + n + a for n, (b, a) in zip(array.shape, sides, strict=True))
     if mode == "constant":
-        fills = np.broadcast_to(np.asarray(rec.unwrap(kwargs.get("constant_values", 0))), widths.shape)
-        fills = fills.astype(array.dtype)
+        given = np.asarray(rec.unwrap(kwargs.get("constant_values", 0)))
+        if not np.can_cast(given.dtype, array.dtype, "same_kind") and given.dtype.kind not in "biu":
+            return NotImplemented  # NumPy says whether the numbers fit
+        fills = np.broadcast_to(given, widths.shape).astype(array.dtype)
+        if (
+            given.dtype.kind in "biu"
+            and array.dtype.kind in "biu"
+            and not np.array_equal(given, given.astype(array.dtype))
+        ):
+            return NotImplemented
         puts = [*_bands(array.shape, sides, fills), (_inner(array.shape, sides), array)]
         return rec.record(_written(empty(shape, array.dtype, order), puts))
     pieces = [_pieces(n, pair, mode) for n, pair in zip(array.shape, sides, strict=True)]

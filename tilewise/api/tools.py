@@ -116,7 +116,7 @@ def _shown(
         with program.counted([m.length for m in masks], mesh, machine, budget) as counts:
             plan, nodes, wanted = program.plan(mesh, machine, budget)
     if not isinstance(plan, MeshPlan):  # there is nothing to do
-        return Plan(plan.steps, specs_of(nodes), Mesh(1), None, None, wanted, machine, None, again, budget)
+        return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
     first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, [pos], machine) for p, pos in counts]
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
     at.update({old: at[n] for old, n in program.new.items() if n in at})

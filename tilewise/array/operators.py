@@ -107,7 +107,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                 elif t not in NUMBERS:
                     if ufunc is np.multiply and t in _SEQUENCES and self._fixed and a.dtype.kind in "iu":
                         return other * int(a)  # n * [0] repeats the list
-                    if t is str or t is bytes:
+                    if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
                 if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
@@ -135,7 +135,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
             return NotImplemented
         if ufunc is np.multiply and t in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # n * [0] repeats the list
-        if t is str or t is bytes:
+        if t in _TEXTS_AND_TIMES:
             return rec.at_once(op, (self, other), {})
         return binary(ufunc, self, other)
 
@@ -211,6 +211,7 @@ def _unary(ufunc: np.ufunc, op: Callable[[Any], Any]) -> Callable[[Array], Any]:
     return method
 
 
+_TEXTS_AND_TIMES = (str, bytes, np.datetime64, np.timedelta64)
 _SEQUENCES = (list, tuple, str, bytes, bytearray)
 
 

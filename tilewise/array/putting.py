@@ -86,7 +86,11 @@ def setitem(self: Array, key: Any, value: Any) -> None:
         r = show(shown, key)
         if r is None:
             r = _point(shown, key)
-            if type(value) is Array and value.ndim and rec.numeric(shown.dtype) and shown.dtype.kind != "b":
+            if isinstance(value, list | tuple | np.ndarray) and rec.numeric(shown.dtype):
+                one = np.zeros(1, shown.dtype)
+                one[0] = rec.unwrap(value)  # NumPy's conversion, and its complaint
+                value = one[0]
+            elif type(value) is Array and value.ndim and rec.numeric(shown.dtype) and shown.dtype.kind != "b":
                 error = TypeError if shown.dtype.kind == "c" else ValueError
                 raise error("setting an array element with a sequence.")
         if isinstance(value, list | tuple):
@@ -120,7 +124,8 @@ def put(x: Array, key: Any, value: Any) -> None:
     if type(value) is Array:
         arrays.append(value)
     now = all(rec.known(a) is not None for a in arrays) and touches_little(x, key)
-    if now or not rec.numeric(x.dtype):
+    odd = type(value) is not Array and not rec.numeric(np.asarray(rec.unwrap(value)).dtype)  # None, huge integers, …
+    if now or odd or not rec.numeric(x.dtype):
         _put_now(x, key, value)
         return
     if rec.settle(x):

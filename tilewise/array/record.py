@@ -17,7 +17,7 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array import force as forcing
 from tilewise.array import turns
-from tilewise.array.cell import ND, Cell, root
+from tilewise.array.cell import ND, Cell, address, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.pending import PENDING, pending_cells, register, waiting
 from tilewise.array.session import cluster_here
@@ -26,6 +26,7 @@ from tilewise.config import current
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
 from tilewise.ops.const import Const, const
+from tilewise.ops.views import strided
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NUMPY = str(Path(np.__file__).parent)
@@ -378,6 +379,11 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
 def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) -> Array:
     """An Array for an ndarray: an alias if it shows a source's memory, else the owner of new memory."""
     base = root(nd)
+    behind = getattr(base.base, "base", None)
+    if isinstance(behind, np.ndarray):  # NumPy's as_strided puts an object of its own between an array and its memory
+        base, writeable = root(behind), nd.flags.writeable
+        nd = strided(base, address(nd) - address(base), nd.shape, nd.strides, nd.dtype)
+        nd.flags.writeable = writeable
     for x in sources:
         cell = x._cell
         buf = cell.buf

@@ -87,5 +87,7 @@ def _rows(parts: Array) -> Array:
 def _difference(squares: Array, corrections: Array, dtype: np.dtype[Any]) -> Array:
     """Squares about a mean, from those about a number close to it; zero where only rounding is left."""
     left = squares - corrections
-    left[left <= NOISE * np.finfo(dtype).eps * squares] = 0
+    over = np.isinf(squares)
+    left[~over & (left <= NOISE * np.finfo(dtype).eps * squares)] = 0
+    left[over] = np.inf  # what overflows stays so, whatever is taken away
     return left

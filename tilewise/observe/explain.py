@@ -201,6 +201,8 @@ class Plan:
         >>> plan.why(total).rows[0].chosen
         True
         """
+        if not self._steps:
+            raise ValueError("there is nothing to compute: the values are known")
         if self._choice is None or self._locate is None:
             raise ValueError("there is nothing to choose on one worker; ask explain(..., workers=4)")
         model = self._choice.model
@@ -336,6 +338,8 @@ class Plan:
     @property
     def proof(self) -> str:
         """In a sentence, how good the layouts are."""
+        if not self._steps:
+            return "There is nothing to compute: the values are known."
         if self._layouts is None:
             return "One worker: there are no layouts to choose."
         if self._choice is None:
