@@ -156,3 +156,8 @@ def test_progress_speaks_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None
     assert "step" in (progress.line(102.0) or "")
     monkeypatch.setattr(progress.events.activity, "began", 0.0)
     assert progress.line(102.0) is None
+
+
+def test_more_workers_than_anyone_has():
+    with tw.config(eager_bytes=0), pytest.raises(tw.errors.ConfigError, match="at most 65,536 blocks"):
+        tw.explain(tw.ones(3) * 2, workers=2**40)

@@ -118,6 +118,9 @@ def byte_budget(memory: Any) -> int | None:
         ) from None
 
 
+MOST_BLOCKS = 1 << 16  # of a mesh: plans have a line of numbers for each
+
+
 def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
     """The workers asked for, in a line or a grid, checked."""
     columns = 1
@@ -139,6 +142,10 @@ def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
     asked, workers = workers, _whole(workers)
     if workers is None or workers < 1:
         raise ConfigError(message("a session needs at least one worker", got=f"workers={asked!r}"))
+    if workers * blocks > MOST_BLOCKS:
+        raise ConfigError(
+            message(f"at most {MOST_BLOCKS:,} blocks can be planned for", got=f"{workers:,} workers of {blocks}")
+        )
     if engine == "local" and workers != 1:
         raise ConfigError(
             message(
