@@ -451,7 +451,10 @@ class Flat:
         def flat(nd: Any, key: Any, value: Any) -> None:
             nd.flat[key] = value
 
-        mutate(flat, 0, (self.x, key, value), {})
+        if self.x._fixed:
+            flat(np.array(rec.unwrap(self.x)), rec.unwrap(key), rec.unwrap(value))  # of a number: nobody sees it
+        else:
+            mutate(flat, 0, (self.x, key, value), {})
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return forcing.force(self.x).flatten()
