@@ -341,7 +341,15 @@ Array.T = property(turned)  # type: ignore[attr-defined]
 Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: ignore[attr-defined]
 Array.real = property(real, _set(real))  # type: ignore[attr-defined]
 Array.imag = property(imag, _set(imag))  # type: ignore[attr-defined]
-Array.flat = property(lambda self: Flat(self), lambda self, v: Flat(self).__setitem__(slice(None), v))  # type: ignore[attr-defined]
+
+
+def _set_flat(self: Array, value: Any) -> None:
+    if self._fixed:
+        raise AttributeError("attribute 'flat' of 'numpy.generic' objects is not writable")
+    Flat(self)[:] = value
+
+
+Array.flat = property(lambda self: Flat(self), _set_flat)  # type: ignore[attr-defined]
 Array.base = property(  # type: ignore[attr-defined]
     lambda self: (
         None
