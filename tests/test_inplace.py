@@ -264,3 +264,16 @@ def test_threads_share_arrays(recorded: None) -> None:
         w.join()
     assert errors == []
     assert np.array_equal(shared.compute(), np.arange(float(N)))
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_equal_work_of_two_arrays_one_of_which_is_written(native):
+    """Both arrays hang on one node; the one that is evaluated first must not become the other's buffer."""
+    a, b = np.arange(100), np.zeros(100)
+    with tw.config(native=native, **RECORDED):
+        x, y = tw.asarray(a), tw.asarray(b)
+        kept, written = y > x - 50, y > x - 50
+        written.flat = True
+        assert np.array_equal(np.asarray(kept), b > a - 50)
+        assert np.asarray(written).all()
+        assert np.array_equal(kept.compute(), b > a - 50)

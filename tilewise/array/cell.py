@@ -31,11 +31,17 @@ if hasattr(os, "register_at_fork"):
 class Outside(list[Any]):
     """What there is of a buffer outside its cell: weak references to exports, copies that workers hold (`homes`)."""
 
-    __slots__ = ("homes",)
+    __slots__ = ("holder", "homes")
 
-    def __init__(self) -> None:
+    def __init__(self, holder: Cell | None = None) -> None:
         super().__init__()
         self.homes: dict[int, list[Any]] = {}  # id of a cluster -> the copies there
+        self.holder = None if holder is None else weakref.ref(holder)  # a cell whose buffer a leaf of others is, too
+
+    def held(self, buffer: ND) -> bool:
+        """Whether the holder still has the buffer."""
+        cell = None if self.holder is None else self.holder()
+        return cell is not None and cell.buf is buffer
 
 
 class Cell:

@@ -74,6 +74,7 @@ def evaluate(cells: Iterable[Cell]) -> None:
             if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
                 if cell.exports is None:
                     cell.exports = Outside()
+                cell.exports.holder = weakref.ref(cell)
                 cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
                 become_leaf(old, cell.buf, cell.exports)
 
@@ -272,7 +273,8 @@ def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]
         for n in nodes:
             if n.value is None and any(x in hanging for x in n.inputs):
                 hanging.add(n)
-        exported = op.exports and any(e() is not None for e in op.exports)
+        exports: Any = op.exports
+        exported = exports is not None and (exports.held(nodes[b].value) or any(e() is not None for e in exports))
         asked = any(c.node is nodes[b] for c in outputs)
         op.loose = not exported and not asked and all(spare[n] <= 0 for n in hanging)
 
@@ -309,7 +311,7 @@ def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], sha
         nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
         if i in left:
             left.remove(i)
-            outside = Outside()
+            outside = Outside(c)
             become_leaf(node, nd, outside)
             c.become(nd, node, outside)
         else:
