@@ -251,7 +251,7 @@ class Generator(Chooser):
             m = f"({a} > 0)[:, 0]" if len(shape) == 2 else f"({a} > 0)"
         b = self.operand(shape, numbers=False)
         kind = self.rng.random()
-        if 0.45 <= kind < 0.85 and np.shares_memory(self.value(m), self.value(a)):
+        if 0.45 <= kind < 0.85 and m in found and np.shares_memory(self.value(m), self.value(a)):
             m = f"{m}.copy()"  # NumPy reads a mask while it writes to it
         if kind < 0.2:
             self.emit(f"{a}[{m}]", self.fresh())
