@@ -115,3 +115,19 @@ def test_a_forked_child_has_its_own_copy() -> None:
         os._exit(0 if (pool.empty(BIG, np.float64).size, a[0]) == (BIG[0], 2.0) else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert (a == 1.0).all()
+
+
+def test_what_was_used_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of earlier work must not push out the blocks that a loop takes and gives back."""
+    made: list[int] = []
+    block = pool._Block
+    monkeypatch.setattr(pool, "IDLE_LIMIT_BYTES", 16 << 20)
+    monkeypatch.setattr(pool, "_pool", pool.Pool())
+    monkeypatch.setattr(pool, "_Block", lambda size: made.append(size) or block(size))
+    old = [pool.empty((1 << 17,), np.float64) for _ in range(16)]
+    old.clear()
+    for _ in range(5):
+        big = pool.empty((1 << 20,), np.float64)
+        del big
+        assert pool.idle_bytes() <= 16 << 20
+    assert made == [1 << 20] * 16 + [8 << 20]

@@ -75,6 +75,7 @@ class Pool:
     def __init__(self) -> None:
         self._returned: deque[_Block] = deque()
         self._free: dict[int, list[_Block]] = {}
+        self._oldest: dict[int, _Block] = {}  # all of these by id, those that were used longest ago first
         self._lock = threading.Lock()
         self._idle = self._in_use = self._peak = 0
         self.high_water = 0  # the most in use since someone last asked to start over
@@ -119,7 +120,9 @@ class Pool:
             waiting = self._free.get(size)
             if waiting:
                 self._idle -= size
-                return waiting.pop()
+                block = waiting.pop()
+                del self._oldest[id(block)]
+                return block
         return _Block(size)
 
     def _give_back(self, block: _Block) -> None:
@@ -137,17 +140,18 @@ class Pool:
         while self._returned:
             block = self._returned.popleft()
             self._free.setdefault(block.size, []).append(block)
+            self._oldest[id(block)] = block
             self._idle += block.size
             self._in_use -= block.size
 
     def _drop(self, idle_bytes: int) -> list[_Block]:
-        """Take idle blocks out, the largest first, until few enough are left."""
+        """Take idle blocks out, those that were used longest ago first, until few enough are left."""
         dropped = []
-        for size in sorted(self._free, reverse=True):
-            blocks = self._free[size]
-            while blocks and self._idle > idle_bytes:
-                dropped.append(blocks.pop(0))
-                self._idle -= size
+        while self._idle > idle_bytes:
+            block = self._oldest.pop(next(iter(self._oldest)))
+            self._free[block.size].remove(block)
+            self._idle -= block.size
+            dropped.append(block)
         return dropped
 
 
