@@ -107,5 +107,6 @@ def _dressed(made: Node, n: Node, wanted: bool) -> Node:
         if x.site is None and x.value is None:
             x.site = n.site
             stack += x.inputs
-    made.trail |= n.trail
+    if made.inputs:  # a number hangs on nothing, and may outlive what the bits mean
+        made.trail |= n.trail
     return made

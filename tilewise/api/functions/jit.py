@@ -266,7 +266,7 @@ class Plan:
             if isinstance(r, Made):
                 node = made[self.at[r.node]]
                 arrays.append(rec.record(node, r.fixed))
-                node.trail |= trail
+                node.trail |= trail if node.inputs else 0
         for i, n in self.template.writes:
             store(inputs[i], made[self.at[n]])
         return arrays
