@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.api import create, views
 from tilewise.api.dispatch import call, implements, mutate
+from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
@@ -341,15 +342,7 @@ Array.T = property(turned)  # type: ignore[attr-defined]
 Array.mT = property(lambda self: views.shown(self, meta(self).mT))  # type: ignore[attr-defined]
 Array.real = property(real, _set(real))  # type: ignore[attr-defined]
 Array.imag = property(imag, _set(imag))  # type: ignore[attr-defined]
-
-
-def _set_flat(self: Array, value: Any) -> None:
-    if self._fixed:
-        raise AttributeError("attribute 'flat' of 'numpy.generic' objects is not writable")
-    Flat(self)[:] = value
-
-
-Array.flat = property(lambda self: Flat(self), _set_flat)  # type: ignore[attr-defined]
+Array.flat = property(Flat, set_flat)  # type: ignore[attr-defined]
 Array.base = property(  # type: ignore[attr-defined]
     lambda self: (
         None
@@ -418,55 +411,3 @@ def _directions(
 
 _AXES: dict[str, Any] = {"rows": 0, "columns": 1, "replicated": None}
 Array.relayout = relayout  # type: ignore[attr-defined]
-
-
-class Flat:
-    """x.flat: all elements in C order, readable, writable, iterable."""
-
-    def __init__(self, x: Array) -> None:
-        self.x = x
-        self.at = 0
-
-    def __iter__(self) -> Flat:
-        return self
-
-    def __next__(self) -> Any:
-        nd = forcing.force(self.x)
-        if self.at >= nd.size:
-            raise StopIteration
-        self.at += 1
-        return nd.flat[self.at - 1]
-
-    def __len__(self) -> int:
-        return self.x.size
-
-    def __getitem__(self, key: Any) -> Any:
-        return (
-            rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)])
-            if not isinstance(key, int)
-            else forcing.force(self.x).flat[key]
-        )
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):
-            count = len(range(*key.indices(self.x.size)))
-            if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
-                if type(value) is not Array or value._fixed:
-                    value = np.asarray(rec.unwrap(value), self.x.dtype)  # NumPy's cast, and its complaint
-                self.x.reshape(-1)[key] = value  # type: ignore[attr-defined]
-                return
-
-        def flat(nd: Any, key: Any, value: Any) -> None:
-            nd.flat[key] = value
-
-        if self.x._fixed:
-            flat(np.array(rec.unwrap(self.x)), rec.unwrap(key), rec.unwrap(value))  # of a number: nobody sees it
-        else:
-            mutate(flat, 0, (self.x, key, value), {})
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return forcing.force(self.x).flatten()
-
-    def copy(self) -> Array:
-        """All elements in one new axis."""
-        return views.flatten(self.x)

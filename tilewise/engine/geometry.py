@@ -49,6 +49,7 @@ class Plan:
 
 
 def llvm() -> Any:
+    """The compiler, loaded when it is first needed."""
     return importlib.import_module("tilewise.target.llvm")
 
 

@@ -10,7 +10,7 @@ point in the reduced dims.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -277,11 +277,21 @@ class Frame:
 
     # The body
 
-    def values(self, pointers: list[str], index: str, fixed: dict[int, Val], lanes: int, mask: Val | None) -> list[Val]:
-        """Every value of the kernel at lanes index … index + lanes of a row."""
+    def values(
+        self,
+        pointers: list[str],
+        index: str,
+        fixed: dict[int, Val],
+        lanes: int,
+        mask: Val | None,
+        given: Mapping[int, Val] | None = None,
+    ) -> list[Val]:
+        """Every value of the kernel at lanes index … index + lanes of a row (`fixed` and `given` are known)."""
         known: list[Val] = []
         for v in range(len(self.kernel.dtypes)):
-            if v in fixed:
+            if given is not None and v in given:
+                known.append(given[v])
+            elif v in fixed:
                 known.append(fixed[v].splat(lanes))
             elif v < self.n_inputs:
                 known.append(self.read(v, self.address(v, pointers, index), lanes, mask))

@@ -39,10 +39,10 @@ class _Tile:
         inner = frame.kernel.inner
         assert inner is not None
         self.inner = inner
-        self.inside = set(frame.instr(inner).args)  # values of single steps
-        for v in range(inner - 1, frame.n_inputs - 1, -1):
-            if v in self.inside and not frame.is_constant(v):
-                self.inside.update(frame.instr(v).args)
+        self.summed = {inner}  # and the values of single steps, which stand for nothing after them
+        for v in range(inner, frame.n_inputs - 1, -1):
+            if v in self.summed and not frame.is_constant(v):
+                self.summed.update(a for a in frame.instr(v).args if a < frame.n_inputs or not frame.is_constant(a))
         self.accs = Accumulators(frame)
 
     def emit(self, first: str) -> None:
@@ -78,27 +78,11 @@ class _Tile:
         state = self.accs.start(frame.lanes)
         fixed = frame.uniform(at)
         for column, mask, total in zip(self.columns, self.masks, sums, strict=True):
-            values = self._values(at, column, mask, total, fixed)
+            summed = dict.fromkeys(self.summed, total)
+            values = frame.values(at, column, fixed, frame.lanes, mask, summed)
             store_plain(frame, values, at, column, mask)
             if state:
                 state = self.accs.add(state, values, at, column, mask)
         for part, result in zip(self.accs.parts, fold(self.accs, state) if state else [], strict=True):
             if part.operand is not None:
                 store(frame.fn, at[part.operand], result, part.dtype)
-
-    def _values(self, at: list[str], column: str, mask: Val | None, total: Val, fixed: dict[int, Val]) -> list[Val]:
-        """Every value of one vector; those inside of the sum stand for nothing."""
-        frame, lanes = self.frame, self.frame.lanes
-        known: list[Val] = []
-        for v in range(len(frame.kernel.dtypes)):
-            if v == self.inner or v in self.inside:
-                known.append(total)
-            elif v in fixed:
-                known.append(fixed[v].splat(lanes))
-            elif v < frame.n_inputs:
-                known.append(frame.read(v, frame.address(v, at, column), lanes, mask))
-            elif frame.is_constant(v):
-                known.append(frame.constant(v, lanes))
-            else:
-                known.append(frame.evaluate(v, known.__getitem__, lanes))
-        return known

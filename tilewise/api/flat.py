@@ -1,0 +1,71 @@
+"""x.flat: all elements in C order, one by one or by index. In: an Array. Out: a `Flat`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.api import views
+from tilewise.api.dispatch import mutate
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.handle import Array, meta
+
+
+class Flat:
+    """x.flat: all elements in C order, readable, writable, iterable."""
+
+    def __init__(self, x: Array) -> None:
+        self.x = x
+        self.at = 0
+
+    def __iter__(self) -> Flat:
+        return self
+
+    def __next__(self) -> Any:
+        nd = forcing.force(self.x)
+        if self.at >= nd.size:
+            raise StopIteration
+        self.at += 1
+        return nd.flat[self.at - 1]
+
+    def __len__(self) -> int:
+        return self.x.size
+
+    def __getitem__(self, key: Any) -> Any:
+        return (
+            rec.wrap(forcing.force(self.x).flat[rec.unwrap(key)])
+            if not isinstance(key, int)
+            else forcing.force(self.x).flat[key]
+        )
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        def flat(nd: Any, key: Any, value: Any) -> None:
+            nd.flat[key] = value
+
+        if self.x._fixed:
+            flat(np.array(rec.unwrap(self.x)), rec.unwrap(key), rec.unwrap(value))  # of a number: nobody sees it
+            return
+        if isinstance(key, slice) and meta(self.x).flags.c_contiguous and rec.numeric(self.x.dtype):
+            count = len(range(*key.indices(self.x.size)))
+            if np.shape(value) in ((), (count,)):  # otherwise values are taken again and again
+                if type(value) is not Array or value._fixed:
+                    value = np.asarray(rec.unwrap(value), self.x.dtype)  # NumPy's cast, and its complaint
+                self.x.reshape(-1)[key] = value  # type: ignore[attr-defined]
+                return
+        mutate(flat, 0, (self.x, key, value), {})
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return forcing.force(self.x).flatten()
+
+    def copy(self) -> Array:
+        """All elements in one new axis."""
+        return views.flatten(self.x)
+
+
+def set_flat(self: Array, value: Any) -> None:
+    """x.flat = value."""
+    if self._fixed:
+        raise AttributeError("attribute 'flat' of 'numpy.generic' objects is not writable")
+    Flat(self)[:] = value
