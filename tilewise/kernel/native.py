@@ -89,6 +89,8 @@ def supports(fn: str, in_dtypes: tuple[str, ...], out_dtype: str) -> bool:
         return out_dtype in DTYPES
     if fn == "inner:add":
         return out_dtype in WIDE
+    if fn in ("turns", "carried", "carry") or fn.startswith("table:"):
+        return out_dtype in DTYPES
     return (fn, in_dtypes, out_dtype) in _SUPPORTED
 
 
