@@ -33,7 +33,7 @@ from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
-from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, passes, reads
+from tilewise.plan.steps import Call, Pass, Step, Tiled, Turns, View, Write, makes, members, passes, reads
 from tilewise.plan.ways import drops_axes, single, space_of
 from tilewise.target import threads
 
@@ -262,6 +262,8 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
             targets.append((pos, buffer))
             outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
+    if step.turns is not None:
+        params = _by_turn(step.turns, step.kernel, params)
     dims = space_of(step, nodes)
     if step.letters is not None:
         inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
@@ -270,6 +272,14 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
     kernel(dims, inputs, params, outs)
     for pos, out in targets:
         values[pos] = out
+
+
+def _by_turn(turns: Turns, kernel: Kernel, given: list[Any]) -> list[Any]:
+    """The params of a kernel with turns: numbers, how many turns, tables."""
+    tables = [
+        np.array([given[k] for k in row], dtype) for row, dtype in zip(turns.tables, kernel.tables, strict=True)
+    ]
+    return [*(given[k] for k in turns.numbers), turns.count, *tables]
 
 
 def _check_empty(kernel: Kernel, dims: tuple[int, ...]) -> None:

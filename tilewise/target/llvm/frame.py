@@ -18,7 +18,7 @@ from itertools import accumulate
 import numpy as np
 
 from tilewise.kernel.loops import Instr, Kernel, const_value
-from tilewise.target.llvm import half, outline, scalar, turning
+from tilewise.target.llvm import half, outline, scalar
 from tilewise.target.llvm.scalar import IR_TYPE
 from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, iota, pair, vtype
 
@@ -74,11 +74,15 @@ class Spec:
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 
+Turns = Callable[["Frame", list[Val], int, Val | None], None]  # adds the values of what runs for many turns
+
+
 class Frame:
     """One function under construction for a kernel and a spec."""
 
-    def __init__(self, kernel: Kernel, spec: Spec, name: str) -> None:
+    def __init__(self, kernel: Kernel, spec: Spec, name: str, turns: Turns) -> None:
         self.kernel, self.spec = kernel, spec
+        self._turns = turns
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
@@ -302,7 +306,7 @@ class Frame:
         first = -1 if part is None else self.n_inputs + len(self._params) + part.start
         for v in range(len(self.kernel.dtypes)):
             if v == first:
-                turning.emit(self, known, lanes, mask)
+                self._turns(self, known, lanes, mask)
             elif v < len(known):
                 continue  # of the part that runs for many turns
             elif given is not None and v in given:

@@ -6,16 +6,11 @@ in any later one, and the loop ends there. (Numbers that are another in each tur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from tilewise.kernel.loops import CARRIED, CARRY, TABLE, TURNS, Instr, Kernel
-from tilewise.target.llvm.scalar import is_float
+from tilewise.kernel.loops import CARRIED, CARRY, TABLE, Instr, Kernel
+from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.text import COMPLEX, Val, anywhere, vtype
-
-if TYPE_CHECKING:
-    from tilewise.target.llvm.frame import Frame
 
 LOOK_EACH = 8  # turns, where all bits are compared; a power of two
 VECTORS = {4: 6, 2: 10}  # vectors of points that go through the turns together, for so many values alive at most
