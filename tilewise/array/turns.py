@@ -157,9 +157,14 @@ def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
     """Whether a loop may have twice as many turns: they are alike, and one kernel runs them all."""
     if head.odd or head.longest >= ROLLED:
         return False
+    at = numbered(nodes)
+    weight = sum(n.op.weight for n in at if n.value is None)
+    if weight < (pending.recorded - pending.began) // 2:  # most of what was recorded is not on the way
+        pending.began = pending.recorded - weight
+        return True
     settings = current()
     rolls = settings.fusion and settings.engine is None and cluster_here(settings.blocks)[0] is None
-    if not rolls or not repeats(numbered(nodes), {c.node for c in pending_cells()}):
+    if not rolls or not repeats(at, {c.node for c in pending_cells()}):
         head.odd, head.longest = True, LONGEST
         return False
     head.longest *= 2

@@ -11,15 +11,16 @@ from dataclasses import replace
 from itertools import count
 
 from tilewise.ir.node import Node
+from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import CARRIED, CARRY, TABLE, TURNS, Instr, Kernel, Output
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
-from tilewise.ops.elementwise import Map
+from tilewise.ops.elementwise import HEAVY, Map
 from tilewise.plan.kernels import code_name, native_map
 from tilewise.plan.period import TURNS_LEAST, Body, Chain, shifts
 from tilewise.plan.steps import Turns
 
-PAYS = 24  # instructions; a shorter body stays as it is
+PAYS = 24  # simple instructions; a shorter body stays as it is
 MOSTLY = 3  # times a turn; of a body that is longer, other shifts are tried
 SHARE = 0.5  # of the instructions that may be left
 
@@ -31,25 +32,27 @@ Rolled = tuple[Kernel, Turns]
 
 def rolled(kernel: Kernel) -> Rolled | None:
     """The kernel with a loop over turns, and what becomes of its params; None if it does not repeat itself enough."""
-    if len(kernel.body) <= PAYS or kernel.inner is not None:
+    whole = _length(kernel.body)
+    if whole <= PAYS or kernel.inner is not None:
         return None
     best: Rolled | None = None
     body = Body(kernel)
     for chains in shifts(body):
         found = _Roller(body, chains).roll()
-        if found is None or _plain(found[0].body) > SHARE * len(kernel.body):
+        if found is None or _length(found[0].body) > SHARE * whole:
             continue
-        if best is None or _plain(found[0].body) < _plain(best[0].body):
+        if best is None or _length(found[0].body) < _length(best[0].body):
             best = found
         part = best[0].turning
-        if part is not None and _plain(best[0].body) <= MOSTLY * _plain(best[0].body[part.start : part.stop]):
+        if part is not None and _length(best[0].body) <= MOSTLY * _length(best[0].body[part.start : part.stop]):
             break
     return best
 
 
-def _plain(body: Sequence[Instr]) -> int:
-    """Instructions that compute something."""
-    return sum(i.fn not in (TURNS, CARRIED, CARRY) and not i.fn.startswith(TABLE) for i in body)
+def _length(body: Sequence[Instr]) -> int:
+    """How long a body is, in simple instructions."""
+    around = (TURNS, CARRIED, CARRY)
+    return sum(HEAVY if i.fn in EXPENSIVE else 1 for i in body if i.fn not in around and not i.fn.startswith(TABLE))
 
 
 def repeats(at: Mapping[Node, int], wanted: Collection[Node]) -> bool:
@@ -217,7 +220,7 @@ class _Roller:
             if isinstance(a, int) and (c, k) not in slots
         ]
         before = self._behind([*starts.values(), *fixed])
-        if before & gone:
+        if before & gone or not depth:
             return None
         after = [v for v in range(body.base, body.last) if v not in gone and v not in before]
         return _Writer(self, turns, starts, slots).written(sorted(before), after, fixed)
