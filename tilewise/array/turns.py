@@ -30,10 +30,11 @@ FIRST = 2  # bits that are no places
 FREE = (Window, Full, Arange, Copy)  # of known values, these do not end an elementwise loop
 
 LONGEST = 64  # instructions of a loop's kernel: beyond, registers spill and compiling takes long (collatz, julia)
-ROLLED = 1024  # instructions of a loop whose turns are all alike: its kernel has one turn (plan/roll.py)
+ROLLED = 2048  # instructions of a loop whose turns are all alike: its kernel has one turn (plan/roll.py)
 HELD_BYTES = 32 << 20  # what a loop may keep alive that would be gone if each turn were evaluated
 WALK_BYTES = HELD_BYTES // LONGEST  # arrays below cannot become so much
 WALK_BYTES_ROLLED = HELD_BYTES // ROLLED
+LOOK_EACH = 8  # turns beyond LONGEST, at which what they keep alive is looked at
 TRIES, TRIES_EACH = (
     4,
     8,
@@ -43,12 +44,13 @@ TRIES, TRIES_EACH = (
 class Head:
     """A place at which a loop is flushed."""
 
-    __slots__ = ("flushes", "grown", "held", "longest", "odd", "passed", "planned", "restless")
+    __slots__ = ("flushes", "grown", "held", "longest", "odd", "passed", "planned", "restless", "turns")
 
     def __init__(self) -> None:
         self.longest = LONGEST  # instructions between flushes: more, once turns are seen to be alike
         self.odd = False  # turns are not alike
-        self.grown = 0  # bytes that turns beyond LONGEST have added to what only pending work keeps alive
+        self.turns = 0  # beyond LONGEST
+        self.grown = 0  # bytes that they have added to what only pending work keeps alive
         self.passed = 0  # what had been recorded when the loop came by
         self.held = 0  # bytes that only pending work kept alive in its first turn
         self.flushes = 0
@@ -142,7 +144,9 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     pending.longest = max(pending.longest, head.longest)
     most = max((n.nbytes for n in nodes), default=0)
     if ahead > LONGEST:
-        head.grown += only_here(_nearest(nodes, 2 * turn)) if most >= WALK_BYTES_ROLLED else 0
+        head.turns += 1
+        if most >= WALK_BYTES_ROLLED and head.turns % LOOK_EACH == 0:
+            head.grown += LOOK_EACH * only_here(_nearest(nodes, turn))
         return head.grown > HELD_BYTES
     head.grown = 0
     if most < WALK_BYTES:
@@ -164,7 +168,7 @@ def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
         return True
     settings = current()
     rolls = settings.fusion and settings.engine is None and cluster_here(settings.blocks)[0] is None
-    if not rolls or not repeats(at, {c.node for c in pending_cells()}):
+    if not rolls or not repeats(at, {c.node for c in pending_cells()}, LONGEST):
         head.odd, head.longest = True, LONGEST
         return False
     head.longest *= 2

@@ -33,13 +33,16 @@ Rolled = tuple[Kernel, Turns]
 def rolled(kernel: Kernel) -> Rolled | None:
     """The kernel with a loop over turns, and what becomes of its params; None if it does not repeat itself enough."""
     whole = _length(kernel.body)
-    if whole <= PAYS or kernel.inner is not None:
-        return None
+    return None if whole <= PAYS or kernel.inner is not None else _shortest(kernel, int(SHARE * whole))
+
+
+def _shortest(kernel: Kernel, most: int) -> Rolled | None:
+    """The shortest kernel with a loop that is found; None if all are longer than `most`."""
     best: Rolled | None = None
     body = Body(kernel)
     for chains in shifts(body):
         found = _Roller(body, chains).roll()
-        if found is None or _length(found[0].body) > SHARE * whole:
+        if found is None or _length(found[0].body) > most:
             continue
         if best is None or _length(found[0].body) < _length(best[0].body):
             best = found
@@ -55,8 +58,8 @@ def _length(body: Sequence[Instr]) -> int:
     return sum(HEAVY if i.fn in EXPENSIVE else 1 for i in body if i.fn not in around and not i.fn.startswith(TABLE))
 
 
-def repeats(at: Mapping[Node, int], wanted: Collection[Node]) -> bool:
-    """Whether an elementwise graph, whatever its shapes, becomes short when it is rolled."""
+def repeats(at: Mapping[Node, int], wanted: Collection[Node], most: int) -> bool:
+    """Whether an elementwise graph, whatever its shapes, has no more than `most` simple instructions when rolled."""
     inputs: list[str] = []
     params: list[str] = []
     number: dict[Node, tuple[int, int]] = {}  # which list, and where in it
@@ -81,7 +84,7 @@ def repeats(at: Mapping[Node, int], wanted: Collection[Node]) -> bool:
     place = {n: firsts[which] + k for n, (which, k) in number.items()}
     instrs = tuple(Instr(fn, tuple(place[x] for x in args), name) for fn, args, name in body)
     outputs = tuple(Output(place[n]) for n in at if n in wanted)
-    return rolled(Kernel(tuple(inputs), tuple(params), instrs, outputs, ())) is not None
+    return _shortest(Kernel(tuple(inputs), tuple(params), instrs, outputs, ()), most) is not None
 
 
 class _Roller:
