@@ -26,7 +26,7 @@ from tilewise.config import current
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
 from tilewise.ops.const import Const, const
-from tilewise.ops.views import strided
+from tilewise.ops.views import Window, strided
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NUMPY = str(Path(np.__file__).parent)
@@ -188,7 +188,7 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     if bit is None or not trail & bit:
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in given):
+    if any([a._nd is not None and type(a._nd.base) is np.ndarray and type(node_of(a).op) is Window for a in given]):
         trail |= turns.OTHER  # a window onto what is not computed yet
     if not _due(trail, place, [a._cell.read() for a in given]):
         return False

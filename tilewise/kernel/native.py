@@ -65,6 +65,7 @@ def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
     rows = {(fn, (t,) * n, t if out == "same" else out) for fn, n, types, out in _ROWS for t in types}
     rows |= {("where", ("bool", t, t), t) for t in DTYPES}
     rows |= {("absolute", ("complex64",), "float32"), ("absolute", ("complex128",), "float64")}
+    rows |= {(f, (t,), p) for f in ("real", "imag") for t, p in zip(COMPLEX, WIDE, strict=True)}
     rows |= {("cast", (a,), b) for a in (*INTS, "bool") for b in DTYPES}
     rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *COMPLEX, *(INTS if _X86 else ()))}
     rows |= {("cast", (a,), b) for a in COMPLEX for b in (*COMPLEX, "bool")}
