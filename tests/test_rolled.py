@@ -10,6 +10,7 @@ import pytest
 import tilewise as tw
 from tilewise import compiler
 from tilewise.array import turns as loops
+from tilewise.array.streak import TRIES, streak
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.plan.roll import rolled
@@ -188,6 +189,79 @@ def test_turns_that_are_not_alike_are_flushed_as_before() -> None:
         assert float(acc[3]) == sum(0.5 + k for k in range(200))
 
 
+def steps(np: Any, n: Any, turns: int) -> Any:
+    count = np.zeros_like(n)
+    for _ in range(turns):
+        going = n != 1
+        n = np.where(going, np.where(n % 2 == 0, n // 2, 3 * n + 1), n)
+        count = count + going
+    return count
+
+
+def checked(np: Any, x: Any, turns: int) -> Any:
+    """Asks for a number in every turn."""
+    for _ in range(turns):
+        x = x * 0.5 + 0.25
+        if float(x.sum()) < 0:
+            break
+    return x
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was done at once so far."""
+    for name, value in (("count", 0), ("start", None), ("starts", set()), ("refused", 0)):
+        monkeypatch.setattr(streak, name, value)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_long_loops_over_middling_arrays_are_recorded_in_the_end() -> None:
+    n = np.arange(1, 50_001)
+    want = steps(np, n, 60)
+    plans = []
+    for _ in range(5):
+        got = steps(tw, tw.array(n), 60)
+        same(np.asarray(got), want)
+        plans.append(compiler.planned_count)
+    assert len(streak.starts) == 1 and not streak.refused
+    assert plans[0] < plans[-1] and plans[-3] == plans[-1]
+
+
+@pytest.mark.usefixtures("fresh")
+def test_loops_that_ask_for_numbers_are_soon_left_alone() -> None:
+    x = np.random.default_rng(0).random(50_000)
+    want = checked(np, x, 3000)
+    same(checked(tw, tw.array(x), 3000), want)
+    assert not streak.starts and streak.refused <= TRIES
+
+
+def test_choices_have_numpys_dtypes() -> None:
+    m = np.arange(6) % 2 == 0
+    values = [np.arange(6).astype(t) for t in ("int8", "int64", "float32", "float64", "complex64", "bool")]
+    with tw.config(eager_bytes=0, fallback="silent"):
+        for a in values:
+            for b in (*values, 3, 2.5, 1j, True):
+                want = np.where(m, a, b)
+                same(tw.where(tw.array(m) & True, tw.array(a), tw.array(b) if isinstance(b, np.ndarray) else b), want)
+                same(tw.where(tw.array(a) > 2, tw.array(a) + 0, b), np.where(a > 2, a + 0, b))
+        same(tw.where(tw.array(m) & True, tw.array(values[0]), 300), np.where(m, values[0], 300))
+
+
+def test_parts_of_pending_complex_numbers() -> None:
+    for kind in ("complex64", "complex128"):
+        c = (np.arange(12) - 1j * np.arange(12)[::-1]).astype(kind).reshape(3, 4)
+        for a in (c, np.asfortranarray(c)):
+            with tw.config(eager_bytes=0, fallback="silent"):
+                z = tw.array(a) * 2
+                same(z.real + z.imag, (a * 2).real + (a * 2).imag)
+                same(z.real[1:] * 2, (a * 2).real[1:] * 2)
+                same(z.imag.T + 1, (a * 2).imag.T + 1)
+                z.real = z.imag * 3
+                w = a * 2
+                w.real = w.imag * 3
+                same(z, w)
+
+
 # -- bodies --------------------------------------------------------------------------------------------------------
 
 FUNCTIONS = {
@@ -199,7 +273,7 @@ FUNCTIONS = {
 
 
 def body_of(seed: int) -> Kernel:
-    """A random turn, again and again: states, inputs, numbers of all turns or of one, perhaps something before and after."""
+    """A random turn, again and again, with states, inputs and numbers; perhaps something before and after."""
     draw = random.Random(seed)
     kind = draw.choice(sorted(FUNCTIONS))
     states, turns, each = draw.randint(1, 4), draw.randint(4, 30), draw.randint(3, 9)
@@ -258,7 +332,7 @@ def test_rolled_bodies_give_the_same_bits(seed: int) -> None:
         by_numpy = [np.empty(shape, t) for t in kernel.out_dtypes]
         interpret.run(made, shape, inputs, given, by_numpy)
         native = [np.empty(shape, t) for t in kernel.out_dtypes]
-        llvm.compile(made)(shape, inputs, given, native)
+        llvm.compile(made, (None, 0, 16, 32)[seed % 4])(shape, inputs, given, native)
         for w, a, b in zip(want, by_numpy, native, strict=True):
             same(a, w)
             same(b, w)

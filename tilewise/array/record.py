@@ -26,7 +26,7 @@ from tilewise.config import current
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
 from tilewise.ops.const import Const, const
-from tilewise.ops.views import Window, strided
+from tilewise.ops.views import strided
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 NUMPY = str(Path(np.__file__).parent)
@@ -188,12 +188,18 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     if bit is None or not trail & bit:
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if any([a._nd is not None and type(a._nd.base) is np.ndarray and type(node_of(a).op) is Window for a in given]):
+    if any([a._nd is not None and type(a._nd.base) is np.ndarray and not _part(a._nd, a._cell) for a in given]):
         trail |= turns.OTHER  # a window onto what is not computed yet
     if not _due(trail, place, [a._cell.read() for a in given]):
         return False
     flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
     return not any(waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
+
+
+def _part(nd: ND, cell: Cell) -> bool:
+    """Whether a view of a pending cell is a part of its complex numbers."""
+    node = cell.node
+    return node is not None and node.dtype.kind == "c" and nd.dtype.kind == "f" and nd.shape == node.shape
 
 
 # -- operands ------------------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
         return True
     settings = current()
     rolls = settings.fusion and settings.engine is None and cluster_here(settings.blocks)[0] is None
-    if not rolls or not repeats(at, {c.node for c in pending_cells()}, LONGEST):
+    if not rolls or not repeats(at, {c.node for c in pending_cells() if c.node is not None}, LONGEST):
         head.odd, head.longest = True, LONGEST
         return False
     head.longest *= 2

@@ -276,9 +276,7 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
 
 def _by_turn(turns: Turns, kernel: Kernel, given: list[Any]) -> list[Any]:
     """The params of a kernel with turns: numbers, how many turns, tables."""
-    tables = [
-        np.array([given[k] for k in row], dtype) for row, dtype in zip(turns.tables, kernel.tables, strict=True)
-    ]
+    tables = [np.array([given[k] for k in row], dtype) for row, dtype in zip(turns.tables, kernel.tables, strict=True)]
     return [*(given[k] for k in turns.numbers), turns.count, *tables]
 
 

@@ -1,7 +1,7 @@
 """Scalar functions: the table of what an elementwise operator may compute. In: a name. Out: its row.
 
-Every NumPy ufunc is a row, plus `where`, `cast` and the parts of complex numbers. The laws say under which reduction an argument may stay partial
-(Kasen): F(R(a, b)) = R(F(a), F(b)).
+Every NumPy ufunc is a row, plus `where`, `cast` and the parts of complex numbers. The laws say under which reduction an
+argument may stay partial (Kasen): F(R(a, b)) = R(F(a), F(b)).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ loop (and counts as reduced). What follows in the body, and every output, is of 
 
 One part of the body may run for many turns, at each point (a loop of the user's program):
 
-    Instr("turns", (n,), "int64")       begins it; n is a param: how many turns, at least one. Its value: which turn it is
+    Instr("turns", (n,), "int64")       begins it: n (a param) turns, at least one. Its value: which turn it is
     Instr("carried", (first,), t)       in the first turn `first`, later what its "carry" kept; all of them come next
     Instr("table:<j>", (turn,), t)      number `turn` of table j (tables are given after the params)
     Instr("carry", (carried, v), t)     keeps v for the next turn; all of them end it. Afterwards, what was kept last

@@ -97,9 +97,7 @@ def cast(node: Node, dtype: np.dtype[Any]) -> Node:
     return intern(map_op("cast", dtype), (node,), node.shape, dtype, node.order)
 
 
-def part(
-    base: Node, offset: int, shape: Shape, strides: tuple[int, ...], dtype: np.dtype[Any]
-) -> Node | None:
+def part(base: Node, offset: int, shape: Shape, strides: tuple[int, ...], dtype: np.dtype[Any]) -> Node | None:
     """The real or imaginary part of all of a complex value that is not known yet; None if a view is none."""
     if base.value is not None or base.dtype.kind != "c" or dtype.kind != "f" or shape != base.shape or not shape:
         return None

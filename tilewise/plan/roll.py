@@ -112,9 +112,7 @@ class _Roller:
         turns = self._turns()
         if turns < TURNS_LEAST:
             return None
-        gone = {
-            chain[k - late] for chain, late in zip(self.chains, self.late, strict=True) for k in range(late, turns)
-        }
+        gone = {chain[k - late] for chain, late in zip(self.chains, self.late, strict=True) for k in range(late, turns)}
         if self._kept_apart(gone):
             return None
         return self._made(turns, gone)
@@ -181,7 +179,11 @@ class _Roller:
                     return k
                 for a, actual in zip(self.args[c], self.body.instr(chain[i]).args, strict=True):
                     if isinstance(a, int):
-                        same = self.body.is_param(a) and self.body.is_param(actual) and self._typed(a) == self._typed(actual)
+                        same = (
+                            self.body.is_param(a)
+                            and self.body.is_param(actual)
+                            and self._typed(a) == self._typed(actual)
+                        )
                         if actual != a and not same:
                             return k
                         continue
@@ -213,9 +215,7 @@ class _Roller:
         body = self.body
         slots = self._tables(turns)
         depth = self._depths()
-        starts = {
-            (c, j): self.first[c, turns - 1 + j - self.late[c]] for c in depth for j in range(1, depth[c] + 1)
-        }
+        starts = {(c, j): self.first[c, turns - 1 + j - self.late[c]] for c in depth for j in range(1, depth[c] + 1)}
         fixed = [
             a
             for c, args in enumerate(self.args)

@@ -378,9 +378,7 @@ def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
     for v in range(len(kernel.dtypes)):
         if v < n:
             same = classes[v] == ZERO
-        elif v - n - len(kernel.params) in part:
-            continue
-        elif is_constant(kernel, v):
+        elif v - n - len(kernel.params) in part or is_constant(kernel, v):
             continue
         else:
             args = kernel.body[v - n - len(kernel.params)].args

@@ -38,7 +38,9 @@ def objs_packer(kernel: Kernel) -> Callable[..., bytes]:
         flat = list(values[:operands])
         for value, dtype in zip(values[operands:numbers], kernel.params, strict=True):
             flat += [value.real, value.imag] if dtype.startswith("complex") else [value]
-        return pack(*flat, *[_table_address(t, dtype) for t, dtype in zip(values[numbers:], kernel.tables, strict=True)])
+        return pack(
+            *flat, *[_table_address(t, dtype) for t, dtype in zip(values[numbers:], kernel.tables, strict=True)]
+        )
 
     return in_parts
 

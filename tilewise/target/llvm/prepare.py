@@ -94,7 +94,8 @@ class Preparer:
         self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
         self._element_ns = max(
             BYTE_NS * sum(self._itemsizes[: len(arrays)]),
-            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body) * (1 if kernel.turning is None else SOME_TURNS),
+            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
+            * (1 if kernel.turning is None else SOME_TURNS),
         )
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)

@@ -63,9 +63,7 @@ def emit(frame: Frame, known: list[Val], lanes: int, mask: Val | None) -> None:
     else:
         back = _leave_early(frame, known, base, body, following, again, mask, head, after)
     rows = [(turn, "i64", "0", following)]
-    rows += [
-        (s.name, vtype(s.ty, s.lanes), f.name, n.name) for s, f, n in zip(turning, first, latest, strict=True)
-    ]
+    rows += [(s.name, vtype(s.ty, s.lanes), f.name, n.name) for s, f, n in zip(turning, first, latest, strict=True)]
     fn.lines[hole:hole] = [
         f"  {name} = phi {ty} [ {start}, %{before} ], " + ", ".join(f"[ {new}, %{b} ]" for b in back)
         for name, ty, start, new in rows
