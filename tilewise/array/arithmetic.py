@@ -271,9 +271,15 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
 
 def choose(args: tuple[Any, ...]) -> Any:
     """np.where of pending arrays of one shape (or numbers); None if they are something else."""
-    if len(args) != 3 or not PENDING or any([type(a) is not Array and type(a) not in WEAK for a in args]):
+    if len(args) != 3 or not PENDING:
         return None
-    if all([a._cell.node is None for a in args if type(a) is Array]):
+    some = False
+    for a in args:
+        if type(a) is Array:
+            some = some or a._cell.node is not None
+        elif type(a) not in WEAK:
+            return None
+    if not some:
         return None
     at = rec.spot(1)
     condition, x, y = args
@@ -291,8 +297,11 @@ def choose(args: tuple[Any, ...]) -> Any:
     except CannotRecord:
         return None
     shape = nodes[0].shape
-    if not shape or any([n.order is not None or (n.shape != shape and n.shape) for n in nodes]):
+    if not shape:
         return None
+    for n in nodes:
+        if n.order is not None or (n.shape != shape and n.shape):
+            return None
     return rec.record(intern(map_op("where", d), nodes, shape, d), at=at)
 
 

@@ -124,6 +124,12 @@ def kind(node: Node, trail: int) -> int:
     return 0 if type(node.op) in FREE and not trail & ~SEEN else OTHER
 
 
+def within(place: Place, trail: int) -> bool:
+    """Whether a place is one of an elementwise loop that is flushed elsewhere, at its head: most operators are."""
+    on_the_way = trail & pending.heads and not trail & OTHER and place not in _heads
+    return bool(on_the_way) and pending.recorded - pending.began <= 2 * pending.longest
+
+
 def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     """Whether to flush before a place that is in the trail of the operands `nodes` is recorded again."""
     if trail & OTHER:
@@ -131,7 +137,7 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     head = _heads.get(place)
     if head is None:
         if trail & pending.heads:
-            return pending.recorded - pending.began > 2 * pending.longest  # the head may not be on the way any more
+            return not within(place, trail)  # else the head may not be on the way any more
         head = _heads[place] = Head()
         pending.heads |= sites.get(place, 0)  # another thread may start over
     first = head.passed <= pending.began

@@ -163,7 +163,9 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
     made = makes(step)
     name = ", ".join(nodes[m].op.label() for m in members(step))
     touched = sum(v.nbytes for x in {*reads(step), *made} if isinstance(v := values[x], np.ndarray))
-    flops: float = sum(operations(p.kernel) * prod(space_of(p, nodes)) for p in passes(step))
+    flops: float = sum(
+        operations(p.kernel, 1 if p.turns is None else p.turns.count) * prod(space_of(p, nodes)) for p in passes(step)
+    )
     if isinstance(step, Call) and isinstance(op := nodes[step.pos].op, Contract):
         flops = 2.0 * prod(op.sizes([values[x].shape for x in step.inputs]).values())
     kind = {Pass: "pass", Tiled: "pass", Call: "call", Write: "write"}[type(step)]

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and")
 INNER = "inner:"
 TURNS, CARRIED, CARRY, TABLE = "turns", "carried", "carry", "table:"
+NUMBERS = ("const:", TABLE)
 FREE = ("cast", "where", "positive", TURNS, CARRIED, CARRY)  # no operation on a number
 ARGS = {"argmin": "minimum", "argmax": "maximum"}  # of equal values the first; a NaN beats every number
 
@@ -171,10 +172,11 @@ def nested(inner: Kernel, outer: Kernel, at: int) -> Kernel:
     return Kernel(inputs, outer.params, tuple(body), tuple(outputs), (*outer.reduced, True))
 
 
-def operations(kernel: Kernel) -> int:
+def operations(kernel: Kernel, turns: int = 1) -> int:
     """Operations on numbers at each point of the space: casts, constants and what only selects are none."""
-    free = sum(i.fn in FREE or i.fn.startswith(("const:", TABLE)) for i in kernel.body)
-    return len(kernel.body) - free + sum(o.reduce is not None for o in kernel.outputs)
+    part = kernel.turning or range(0)
+    counted = [k in part for k, i in enumerate(kernel.body) if i.fn not in FREE and not i.fn.startswith(NUMBERS)]
+    return len(counted) + (turns - 1) * sum(counted) + sum(o.reduce is not None for o in kernel.outputs)
 
 
 def const_value(fn: str) -> complex | float | int | bool:
