@@ -149,8 +149,11 @@ def run(turn: Loop, made: Any, turns: int) -> tuple[Any, list[tuple[int, int, in
 
 
 @pytest.mark.parametrize(("turn", "start"), ELEMENTWISE, ids=[loop.__name__ for loop, _ in ELEMENTWISE])
-def test_an_elementwise_loop_goes_on_for_several_turns(turn: Loop, start: Callable[[], Any]) -> None:
+def test_an_elementwise_loop_goes_on_for_several_turns(
+    turn: Loop, start: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     turns = 150
+    monkeypatch.setattr(loops, "ROLLED", loops.LONGEST)
     with tw.config(eager_bytes=0, fallback="silent"):
         made = start()
         expected = tuple(a.copy() for a in made) if isinstance(made, tuple) else made.copy()

@@ -26,7 +26,7 @@ from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
-from tilewise.plan.steps import Pass, Step, Write
+from tilewise.plan.steps import Pass, Step, Write, passes
 from tilewise.plan.tile import tall
 from tilewise.rewrite import may_fire, rewrite
 from tilewise.solver.choose import choose
@@ -46,13 +46,14 @@ class LocalPlan:
     more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it, too.
     """
 
-    __slots__ = ("bases", "bound", "dear", "steps", "uses")
+    __slots__ = ("bases", "bound", "dear", "rolled", "steps", "uses")
 
     def __init__(self, steps: Sequence[Step], uses: Sequence[int] = (), dear: Sequence[tuple[int, int]] = ()) -> None:
         self.steps = tuple(steps)
         self.bases = tuple(b for s in steps for b in overwritten(s))
         self.uses = tuple(uses)
         self.dear = tuple(dear)
+        self.rolled = any(p.turns is not None for s in steps for p in passes(s))
         self.bound: Any = None
 
 

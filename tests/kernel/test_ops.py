@@ -102,3 +102,16 @@ import sys, tilewise.kernel.native, tilewise.kernel.interpret, tilewise.store.po
 sys.exit("llvmlite" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_division_by_a_known_power_of_two(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    x = np.array([limits.min, limits.min + 1, limits.max, limits.max - 1, 0, 1, 2, 3, 5, 100], dtype)
+    for divisor in (1, 2, 8, 64):
+        body = (Instr(f"const:{divisor}", (), dtype), *(Instr(f, (0, 1), dtype) for f in ("floor_divide", "remainder")))
+        kernel = Kernel((dtype,), (), body, (Output(2), Output(3)), (False,))
+        got = [np.empty_like(x), np.empty_like(x)]
+        llvm.compile(kernel)(x.shape, [x], [], got)
+        np.testing.assert_array_equal(got[0], x // np.array(divisor, dtype))
+        np.testing.assert_array_equal(got[1], x % np.array(divisor, dtype))

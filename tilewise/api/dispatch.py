@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import choose
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
@@ -128,6 +129,8 @@ def at_hand(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
+    if func is np.where and not kwargs and (chosen := choose(args)) is not None:
+        return chosen
     if func in MUTATORS:
         return mutate(func, MUTATORS[func], args, kwargs)
     if len(args) > 1 and len(args) > (at := out_at(func)) and args[at] is not None:

@@ -17,7 +17,9 @@ from tilewise.array.pending import PENDING
 from tilewise.config import LEAST
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
-from tilewise.ops.elementwise import Map, UnknownLength, apply, map_op
+from tilewise.ops.elementwise import Map, UnknownLength, apply, cast, map_op
+
+BOOL = np.dtype(bool)
 
 NUMBERS = frozenset((int, float, complex, bool, np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdFD")))
 
@@ -255,9 +257,11 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
         x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
-        plain = x.order is None and y.order is None and x.dtype is loop[0] and y.dtype is loop[1]
-        if plain and (x.shape == y.shape or not y.shape):
+        plain = x.order is None and y.order is None and (x.shape == y.shape or not y.shape)
+        if plain and x.dtype is loop[0] and y.dtype is loop[1]:
             node = intern(op, nodes, x.shape, loop[2])
+        elif plain and ufunc is not np.power:
+            node = intern(op, (cast(x, loop[0]), cast(y, loop[1])), x.shape, loop[2])
         else:
             node = ufunc_node(ufunc, (a, b))
     except CannotRecord:
@@ -265,6 +269,43 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     return rec.record(node, not node.shape, at=at)
 
 
+def choose(args: tuple[Any, ...]) -> Any:
+    """np.where of pending arrays of one shape (or numbers); None if they are something else."""
+    if len(args) != 3 or not PENDING:
+        return None
+    some = False
+    for a in args:
+        if type(a) is Array:
+            some = some or a._cell.node is not None
+        elif type(a) not in WEAK:
+            return None
+    if not some:
+        return None
+    at = rec.spot(1)
+    condition, x, y = args
+    kinds = (kind_of(x), kind_of(y))
+    d = _choices.get(kinds)
+    if d is None:
+        d = np.result_type(*(k(0) if isinstance(k, type) else k for k in kinds))
+        if not rec.numeric(d):
+            return None
+        _choices[kinds] = d
+    if kind_of(condition) is not BOOL or rec.turned(args, at):
+        return None
+    try:
+        nodes = (_operand(condition, BOOL), cast(_operand(x, d), d), cast(_operand(y, d), d))
+    except CannotRecord:
+        return None
+    shape = nodes[0].shape
+    if not shape:
+        return None
+    for n in nodes:
+        if n.order is not None or (n.shape != shape and n.shape):
+            return None
+    return rec.record(intern(map_op("where", d), nodes, shape, d), at=at)
+
+
+_choices: dict[tuple[Any, ...], np.dtype[Any]] = {}
 _pairs: dict[tuple[Any, ...], tuple[tuple[np.dtype[Any], ...], Map]] = {}
 
 

@@ -141,6 +141,9 @@ class Cell:
             self.gen += 1
 
 
+NOWHERE = 1 << 20
+
+
 class _Nowhere:
     """Describes an array without memory. Its address is never read."""
 
@@ -151,7 +154,7 @@ class _Nowhere:
             "shape": shape,
             "typestr": dtype.str,
             "strides": strides,
-            "data": (1 << 20, False),
+            "data": (NOWHERE, False),
             "version": 3,
         }
 

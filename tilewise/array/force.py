@@ -21,6 +21,7 @@ from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
 from tilewise.array.reference import compare, reference
 from tilewise.array.session import cluster_here, current_session, session_here
+from tilewise.array.streak import streak
 from tilewise.array.workers import gathered, run_counted, specs_of, within
 from tilewise.config import Settings, current
 from tilewise.engine.cluster import Cluster, Remote
@@ -160,6 +161,7 @@ def _run(
     if shared and not set(shared) <= set(wanted):
         wanted = sorted({*wanted, *shared})
         plan = compiler.prepare(at, wanted, settings, structure)
+    streak.ended(plan.rolled)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.array.cell import LOCK, ND, Cell, address, root
+from tilewise.array.cell import LOCK, ND, NOWHERE, Cell, address, root
 from tilewise.errors import message
 from tilewise.ir.node import Node
+from tilewise.ops.elementwise import part
 from tilewise.ops.views import Window, strided, view
 
 
@@ -279,7 +280,10 @@ def node_of(x: Array) -> Node:
     base = x._cell.read()
     if _whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype:
         return base
-    return view(base, address(nd) - address(root(nd)), nd.shape, nd.strides, nd.dtype)
+    memory = root(nd)
+    offset = address(nd) - (NOWHERE if memory is x._cell.ghost else address(memory))
+    found = part(base, offset, nd.shape, nd.strides, nd.dtype) if nd.dtype != base.dtype else None
+    return view(base, offset, nd.shape, nd.strides, nd.dtype) if found is None else found
 
 
 def window_of(x: Array) -> Window | None:

@@ -30,6 +30,7 @@ from tilewise.array.arithmetic import (
     unary,
 )
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
+from tilewise.array.streak import LEAST_BYTES, streak
 from tilewise.array.writing import inplace
 from tilewise.config import LEAST, current
 
@@ -110,6 +111,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
+                if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
+                    return pair(ufunc, self, other)
                 if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
                     ufunc(a, b, out=a)
                     return self
@@ -160,6 +163,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                 a: Any = self._nd
                 size = a.nbytes
                 if size < LEAST.eager_bytes or size < current().eager_bytes:
+                    if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
+                        return pair(ufunc, other, self)
                     if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
                         ufunc(other, a, out=a)
                         return self

@@ -175,25 +175,34 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     """Flush if the program repeats here (a loop has turned). True if it did: decide again what to do at once."""
     trail = 0
     node = None
+    whole = True
     for a in args:
         if type(a) is Array:
             node = a._cell.node
             if node is not None:
                 trail |= node.trail
+                nd = a._nd
+                if nd is not None and type(nd.base) is np.ndarray and not _part(nd, node):
+                    whole = False  # a window onto what is not computed yet
     del node  # what is held here cannot be updated in place
     if not trail:
         return False
     place = (at or spot(1)).place
     bit = sites.get(place)
-    if bit is None or not trail & bit:
+    if bit is None or not trail & bit or (whole and turns.within(place, trail)):
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in given):
-        trail |= turns.OTHER  # a window onto what is not computed yet
+    if not whole:
+        trail |= turns.OTHER
     if not _due(trail, place, [a._cell.read() for a in given]):
         return False
     flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
     return not any(waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
+
+
+def _part(nd: ND, node: Node) -> bool:
+    """Whether a view of what is pending is a part of its complex numbers."""
+    return node.dtype.kind == "c" and nd.dtype.kind == "f" and nd.shape == node.shape
 
 
 # -- operands ------------------------------------------------------------------------------------------------------

@@ -7,16 +7,20 @@ then flushed at always the same place of its body, its *head* (docs/design/0002-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from sys import getrefcount
 
 import numpy as np
 
 from tilewise import compiler
+from tilewise.array.pending import pending_cells
+from tilewise.array.session import cluster_here
+from tilewise.config import current
 from tilewise.ir.node import Node, numbered
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window
+from tilewise.plan.roll import repeats
 
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
 
@@ -26,8 +30,11 @@ FIRST = 2  # bits that are no places
 FREE = (Window, Full, Arange, Copy)  # of known values, these do not end an elementwise loop
 
 LONGEST = 64  # instructions of a loop's kernel: beyond, registers spill and compiling takes long (collatz, julia)
+ROLLED = 2048  # instructions of a loop whose turns are all alike: its kernel has one turn (plan/roll.py)
 HELD_BYTES = 32 << 20  # what a loop may keep alive that would be gone if each turn were evaluated
 WALK_BYTES = HELD_BYTES // LONGEST  # arrays below cannot become so much
+WALK_BYTES_ROLLED = HELD_BYTES // ROLLED
+LOOK_EACH = 8  # turns beyond LONGEST, at which what they keep alive is looked at
 TRIES, TRIES_EACH = (
     4,
     8,
@@ -37,9 +44,13 @@ TRIES, TRIES_EACH = (
 class Head:
     """A place at which a loop is flushed."""
 
-    __slots__ = ("flushes", "held", "passed", "planned", "restless")
+    __slots__ = ("flushes", "grown", "held", "longest", "odd", "passed", "planned", "restless", "turns")
 
     def __init__(self) -> None:
+        self.longest = LONGEST  # instructions between flushes: more, once turns are seen to be alike
+        self.odd = False  # turns are not alike
+        self.turns = 0  # beyond LONGEST
+        self.grown = 0  # bytes that they have added to what only pending work keeps alive
         self.passed = 0  # what had been recorded when the loop came by
         self.held = 0  # bytes that only pending work kept alive in its first turn
         self.flushes = 0
@@ -50,9 +61,10 @@ class Head:
 class Pending:
     """What has been recorded."""
 
-    __slots__ = ("began", "heads", "recorded")
+    __slots__ = ("began", "heads", "longest", "recorded")
 
     def __init__(self) -> None:
+        self.longest = LONGEST  # of the heads that were passed since
         self.recorded = 0  # elementwise instructions, ever
         self.began = 0  # the same at the last flush
         self.heads = 0  # bits of places that are heads
@@ -78,6 +90,7 @@ def nothing_pending() -> None:
     sites.clear()
     pending.heads = 0
     pending.began = pending.recorded
+    pending.longest = LONGEST
 
 
 def forget_places() -> None:
@@ -111,6 +124,12 @@ def kind(node: Node, trail: int) -> int:
     return 0 if type(node.op) in FREE and not trail & ~SEEN else OTHER
 
 
+def within(place: Place, trail: int) -> bool:
+    """Whether a place is one of an elementwise loop that is flushed elsewhere, at its head: most operators are."""
+    on_the_way = trail & pending.heads and not trail & OTHER and place not in _heads
+    return bool(on_the_way) and pending.recorded - pending.began <= 2 * pending.longest
+
+
 def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     """Whether to flush before a place that is in the trail of the operands `nodes` is recorded again."""
     if trail & OTHER:
@@ -118,30 +137,72 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     head = _heads.get(place)
     if head is None:
         if trail & pending.heads:
-            return pending.recorded - pending.began > 2 * LONGEST  # the head may not be on the way any more
+            return not within(place, trail)  # else the head may not be on the way any more
         head = _heads[place] = Head()
         pending.heads |= sites.get(place, 0)  # another thread may start over
     first = head.passed <= pending.began
     now = pending.recorded
     turn = now - (pending.began if first else head.passed)
     head.passed = now
-    if now - pending.began + turn > LONGEST or head.restless:
+    ahead = now - pending.began + turn
+    if head.restless or (ahead > head.longest and not _goes_on(head, nodes)):
         return True
-    if max((n.nbytes for n in nodes), default=0) < WALK_BYTES:
+    pending.longest = max(pending.longest, head.longest)
+    most = max((n.nbytes for n in nodes), default=0)
+    if ahead > LONGEST:
+        head.turns += 1
+        if most >= WALK_BYTES_ROLLED and head.turns % LOOK_EACH == 0:
+            head.grown += LOOK_EACH * only_here(_nearest(nodes, turn))
+        return head.grown > HELD_BYTES
+    head.grown = 0
+    if most < WALK_BYTES:
         return False
-    held = only_here(nodes)
+    held = only_here(numbered(nodes))
     if first:
         head.held = held
     return held - head.held > HELD_BYTES
 
 
-def only_here(nodes: Sequence[Node]) -> int:
+def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
+    """Whether a loop may have twice as many turns: they are alike, and one kernel runs them all."""
+    if head.odd or head.longest >= ROLLED:
+        return False
+    at = numbered(nodes)
+    weight = sum(n.op.weight for n in at if n.value is None)
+    if weight < (pending.recorded - pending.began) // 2:  # most of what was recorded is not on the way
+        pending.began = pending.recorded - weight
+        return True
+    settings = current()
+    rolls = settings.fusion and settings.engine is None and cluster_here(settings.blocks)[0] is None
+    if not rolls or not repeats(at, {c.node for c in pending_cells() if c.node is not None}, LONGEST):
+        head.odd, head.longest = True, LONGEST
+        return False
+    head.longest *= 2
+    return True
+
+
+def only_here(nodes: Iterable[Node]) -> int:
     """Bytes of known values that nothing but pending nodes keeps alive."""
     total = 0
-    for n in numbered(nodes):
+    for n in nodes:
         if type(n.value) is np.ndarray and getrefcount(n.value) <= _ALONE:
             total += n.value.nbytes
     return total
+
+
+def _nearest(nodes: Sequence[Node], count: int) -> list[Node]:
+    """Some of the nodes that others hang on, the nearest ones."""
+    found = dict.fromkeys(nodes)
+    for n in nodes if count else ():
+        queue = [n]
+        for m in queue:
+            if len(found) > count:
+                break
+            if m.value is None:
+                new = [x for x in m.inputs if x not in found]
+                found |= dict.fromkeys(new)
+                queue += new
+    return list(found)
 
 
 _ALONE = 2  # references to such a value: the node's, and getrefcount's argument
@@ -150,6 +211,7 @@ _ALONE = 2  # references to such a value: the node's, and getrefcount's argument
 def flushed(place: Place, planned: int) -> None:
     """Note a flush at a place, before which `planned` plans had been made."""
     pending.began = pending.recorded
+    pending.longest = LONGEST
     head = _heads.get(place)
     if head is not None:
         head.flushes += 1

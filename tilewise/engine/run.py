@@ -33,7 +33,7 @@ from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.fuse import ALIASES
-from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, members, passes, reads
+from tilewise.plan.steps import Call, Pass, Step, Tiled, Turns, View, Write, makes, members, passes, reads
 from tilewise.plan.ways import drops_axes, single, space_of
 from tilewise.target import threads
 
@@ -163,7 +163,9 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
     made = makes(step)
     name = ", ".join(nodes[m].op.label() for m in members(step))
     touched = sum(v.nbytes for x in {*reads(step), *made} if isinstance(v := values[x], np.ndarray))
-    flops: float = sum(operations(p.kernel) * prod(space_of(p, nodes)) for p in passes(step))
+    flops: float = sum(
+        operations(p.kernel, 1 if p.turns is None else p.turns.count) * prod(space_of(p, nodes)) for p in passes(step)
+    )
     if isinstance(step, Call) and isinstance(op := nodes[step.pos].op, Contract):
         flops = 2.0 * prod(op.sizes([values[x].shape for x in step.inputs]).values())
     kind = {Pass: "pass", Tiled: "pass", Call: "call", Write: "write"}[type(step)]
@@ -262,6 +264,8 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
             targets.append((pos, buffer))
             outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
+    if step.turns is not None:
+        params = _by_turn(step.turns, step.kernel, params)
     dims = space_of(step, nodes)
     if step.letters is not None:
         inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
@@ -270,6 +274,12 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
     kernel(dims, inputs, params, outs)
     for pos, out in targets:
         values[pos] = out
+
+
+def _by_turn(turns: Turns, kernel: Kernel, given: list[Any]) -> list[Any]:
+    """The params of a kernel with turns: numbers, how many turns, tables."""
+    tables = [np.array([given[k] for k in row], dtype) for row, dtype in zip(turns.tables, kernel.tables, strict=True)]
+    return [*(given[k] for k in turns.numbers), turns.count, *tables]
 
 
 def _check_empty(kernel: Kernel, dims: tuple[int, ...]) -> None:

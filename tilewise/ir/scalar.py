@@ -1,7 +1,7 @@
 """Scalar functions: the table of what an elementwise operator may compute. In: a name. Out: its row.
 
-Every NumPy ufunc is a row, plus `where` and `cast`. The laws say under which reduction an argument may stay partial
-(Kasen): F(R(a, b)) = R(F(a), F(b)).
+Every NumPy ufunc is a row, plus `where`, `cast` and the parts of complex numbers. The laws say under which reduction an
+argument may stay partial (Kasen): F(R(a, b)) = R(F(a), F(b)).
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ TABLE: dict[str, Scalar] = {n: Scalar(n, f.nin, f.nout, f) for n, f in UFUNCS.it
 TABLE["power"] = Scalar("power", 2, 1, _power)
 TABLE["where"] = Scalar("where", 3, 1, np.where)
 TABLE["cast"] = Scalar("cast", 1, 1, lambda a: a)
+TABLE["real"] = Scalar("real", 1, 1, np.real)
+TABLE["imag"] = Scalar("imag", 1, 1, np.imag)
 TABLE["clip"] = Scalar("clip", 3, 1, lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi))
 
 

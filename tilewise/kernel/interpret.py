@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.scalar import scalar
-from tilewise.kernel.loops import INNER, Instr, Kernel, Output, const_value
+from tilewise.kernel.loops import CARRIED, CARRY, INNER, TABLE, TURNS, Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
 
@@ -41,15 +41,19 @@ def run(
 ) -> None:
     """Fill `outs`; floating-point warnings are silent, as they are in native code."""
     values: list[np.ndarray[Any, Any]] = [np.asarray(a) for a in inputs]
-    values += [np.asarray(p).astype(t) for p, t in zip(params, kernel.params, strict=True)]
+    numbers, tables = params[: len(kernel.params)], params[len(kernel.params) :]
+    values += [np.asarray(p).astype(t) for p, t in zip(numbers, kernel.params, strict=True)]
     with np.errstate(all="ignore"):
-        for instr in kernel.body:
+        turning = kernel.turning or range(0)
+        for k, instr in enumerate(kernel.body):
             if instr.fn.startswith(INNER):
                 whole = np.broadcast_to(values[instr.args[0]], shape)
                 ufunc = getattr(np, instr.fn.removeprefix(INNER))
                 values.append(ufunc.reduce(whole, axis=-1, keepdims=True, dtype=whole.dtype))
-            else:
+            elif k not in turning:
                 values.append(apply(instr, [values[a] for a in instr.args]))
+            elif k == turning.start:
+                _turns([kernel.body[j] for j in turning], values, tables)
         reduced, results = kernel.reduced, []
         if kernel.inner is not None:
             values = [v[..., 0] if v.ndim == len(shape) else v for v in values]
@@ -65,6 +69,28 @@ def run(
                 results.append(_reduced(output, reduced, whole))
         for out, result in zip(outs, results, strict=True):
             np.copyto(out, result)
+
+
+def _turns(part: Sequence[Instr], values: list[np.ndarray[Any, Any]], tables: Sequence[np.ndarray[Any, Any]]) -> None:
+    """Add the values of a part that runs for many turns, as they are after the last one."""
+    base = len(values)
+    begin = next(i for i in part if i.fn == TURNS)
+    kept: list[np.ndarray[Any, Any]] = []
+    for turn in range(int(values[begin.args[0]])):
+        before, kept = kept, []
+        del values[base:]
+        for j, instr in enumerate(part):
+            if instr.fn == TURNS:
+                values.append(np.asarray(turn))
+            elif instr.fn == CARRIED:
+                values.append(before[j - 1] if turn else values[instr.args[0]])
+            elif instr.fn == CARRY:
+                kept.append(values[instr.args[1]])
+                values.append(kept[-1])
+            elif instr.fn.startswith(TABLE):
+                values.append(np.asarray(tables[int(instr.fn.removeprefix(TABLE))][turn]).astype(instr.dtype))
+            else:
+                values.append(apply(instr, [values[a] for a in instr.args]))
 
 
 def _reduced(output: Output, reduced: Sequence[bool], whole: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -12,6 +12,15 @@ numbered: inputs, then params, then one per instruction. What an output does wit
 
 A reduction may lie inside: Instr("inner:add", (v,)) adds v up along the last dim of the space, which is the innermost
 loop (and counts as reduced). What follows in the body, and every output, is of the dims before it.
+
+One part of the body may run for many turns, at each point (a loop of the user's program):
+
+    Instr("turns", (n,), "int64")       begins it: n (a param) turns, at least one. Its value: which turn it is
+    Instr("carried", (first,), t)       in the first turn `first`, later what its "carry" kept; all of them come next
+    Instr("table:<j>", (turn,), t)      number `turn` of table j (tables are given after the params)
+    Instr("carry", (carried, v), t)     keeps v for the next turn; all of them end it. Afterwards, what was kept last
+
+Nothing else of that part is known after it.
 """
 
 from __future__ import annotations
@@ -20,6 +29,9 @@ from dataclasses import dataclass
 
 REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and")
 INNER = "inner:"
+TURNS, CARRIED, CARRY, TABLE = "turns", "carried", "carry", "table:"
+NUMBERS = ("const:", TABLE)
+FREE = ("cast", "where", "positive", TURNS, CARRIED, CARRY)  # no operation on a number
 ARGS = {"argmin": "minimum", "argmax": "maximum"}  # of equal values the first; a NaN beats every number
 
 
@@ -61,6 +73,7 @@ class Kernel:
     body: tuple[Instr, ...]
     outputs: tuple[Output, ...]
     reduced: tuple[bool, ...]
+    tables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         known = len(self.inputs) + len(self.params)
@@ -69,6 +82,20 @@ class Kernel:
             known += 1
         for out in self.outputs:
             self._check(out, known)
+        if self.turning is not None:
+            self._check_turns(self.turning)
+
+    def _check_turns(self, part: range) -> None:
+        """States come first and are all kept last; what follows uses nothing else of the part."""
+        base = len(self.inputs) + len(self.params)
+        body = [self.body[k] for k in part]
+        states = [base + part.start + 1 + j for j in range(sum(i.fn == CARRIED for i in body))]
+        ends = body[len(body) - len(states) :]
+        assert [i.fn for i in body[1 : 1 + len(states)]] == [CARRIED] * len(states), "states come first"
+        assert [(i.fn, i.args[0]) for i in ends] == [(CARRY, s) for s in states], "every state is kept, in order"
+        inside = range(base + part.start, base + part.stop - len(states))
+        after = [a for i in self.body[part.stop :] for a in i.args] + [o.value for o in self.outputs]
+        assert not any(a in inside for a in after), "only what is kept is known afterwards"
 
     def _check(self, out: Output, known: int) -> None:
         assert 0 <= out.value < known, f"{out} names no value"
@@ -86,6 +113,14 @@ class Kernel:
         """The value that is reduced inside; None without one."""
         known = len(self.inputs) + len(self.params)
         return next((known + k for k, i in enumerate(self.body) if i.fn.startswith(INNER)), None)
+
+    @property
+    def turning(self) -> range | None:
+        """The instructions that run for many turns; None without such."""
+        first = next((k for k, i in enumerate(self.body) if i.fn == TURNS), None)
+        if first is None:
+            return None
+        return range(first, max(k for k, i in enumerate(self.body) if i.fn == CARRY) + 1)
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -137,10 +172,11 @@ def nested(inner: Kernel, outer: Kernel, at: int) -> Kernel:
     return Kernel(inputs, outer.params, tuple(body), tuple(outputs), (*outer.reduced, True))
 
 
-def operations(kernel: Kernel) -> int:
+def operations(kernel: Kernel, turns: int = 1) -> int:
     """Operations on numbers at each point of the space: casts, constants and what only selects are none."""
-    free = sum(i.fn in ("cast", "where", "positive") or i.fn.startswith("const:") for i in kernel.body)
-    return len(kernel.body) - free + sum(o.reduce is not None for o in kernel.outputs)
+    part = kernel.turning or range(0)
+    counted = [k in part for k, i in enumerate(kernel.body) if i.fn not in FREE and not i.fn.startswith(NUMBERS)]
+    return len(counted) + (turns - 1) * sum(counted) + sum(o.reduce is not None for o in kernel.outputs)
 
 
 def const_value(fn: str) -> complex | float | int | bool:

@@ -65,6 +65,7 @@ def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
     rows = {(fn, (t,) * n, t if out == "same" else out) for fn, n, types, out in _ROWS for t in types}
     rows |= {("where", ("bool", t, t), t) for t in DTYPES}
     rows |= {("absolute", ("complex64",), "float32"), ("absolute", ("complex128",), "float64")}
+    rows |= {(f, (t,), p) for f in ("real", "imag") for t, p in zip(COMPLEX, WIDE, strict=True)}
     rows |= {("cast", (a,), b) for a in (*INTS, "bool") for b in DTYPES}
     rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *COMPLEX, *(INTS if _X86 else ()))}
     rows |= {("cast", (a,), b) for a in COMPLEX for b in (*COMPLEX, "bool")}
@@ -89,6 +90,8 @@ def supports(fn: str, in_dtypes: tuple[str, ...], out_dtype: str) -> bool:
         return out_dtype in DTYPES
     if fn == "inner:add":
         return out_dtype in WIDE
+    if fn in ("turns", "carried", "carry") or fn.startswith("table:"):
+        return out_dtype in DTYPES
     return (fn, in_dtypes, out_dtype) in _SUPPORTED
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.kernel.loops import INNER, Kernel, Output
+from tilewise.kernel.loops import CARRIED, CARRY, INNER, TABLE, TURNS, Kernel, Output
 
 LETTERS = "ijklmnpqrstuvw"
 
@@ -26,8 +26,19 @@ def text(kernel: Kernel) -> str:
     known = len(kernel.inputs)
     lines += [f"    {names[known + k]} = number {t}" for k, t in enumerate(kernel.params)]
     known += len(kernel.params)
+    turning = kernel.turning or range(0)
     for k, instr in enumerate(kernel.body):
-        if instr.fn.startswith("const:"):
+        deeper = "    " if k in turning[1:] else ""
+        if instr.fn == TURNS:
+            lines.append(f"    for {names[known + k]} in {names[instr.args[0]]} turns:")
+            continue
+        if instr.fn == CARRIED:
+            what = f"{names[instr.args[0]]} at first"
+        elif instr.fn == CARRY:
+            what = f"{names[instr.args[0]]} = {names[instr.args[1]]}"
+        elif instr.fn.startswith(TABLE):
+            what = f"number {instr.dtype} of turn {names[instr.args[0]]}"
+        elif instr.fn.startswith("const:"):
             what = instr.fn.removeprefix("const:")
         elif instr.fn.startswith(INNER):
             what = f"{instr.fn.removeprefix(INNER)} over {dims[-1]} of {names[instr.args[0]]}"
@@ -35,7 +46,7 @@ def text(kernel: Kernel) -> str:
             what = f"{instr.dtype}({names[instr.args[0]]})"
         else:
             what = f"{instr.fn}({', '.join(names[a] for a in instr.args)})"
-        lines.append(f"    {names[known + k]} = {what}")
+        lines.append(f"    {deeper}{names[known + k]} = {what}")
     own = rank if kernel.inner is None else rank - 1
     lines += [f"    {_output(k, o, names, dims[:own], kernel.reduced[:own])}" for k, o in enumerate(kernel.outputs)]
     return "\n".join(lines)

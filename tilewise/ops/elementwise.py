@@ -97,6 +97,17 @@ def cast(node: Node, dtype: np.dtype[Any]) -> Node:
     return intern(map_op("cast", dtype), (node,), node.shape, dtype, node.order)
 
 
+def part(base: Node, offset: int, shape: Shape, strides: tuple[int, ...], dtype: np.dtype[Any]) -> Node | None:
+    """The real or imaginary part of all of a complex value that is not known yet; None if a view is none."""
+    if base.value is not None or base.dtype.kind != "c" or dtype.kind != "f" or shape != base.shape or not shape:
+        return None
+    if 2 * dtype.itemsize != base.dtype.itemsize or strides != strides_of(shape, base.dtype.itemsize, base.order):
+        return None
+    if offset not in (0, dtype.itemsize):
+        return None
+    return intern(map_op("imag" if offset else "real", dtype), (base,), shape, dtype, base.order)
+
+
 def strideless(node: Node) -> bool:
     """Whether it is new memory without elements."""
     return 0 in node.shape and type(node.op) is not Window

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from tilewise.ir.node import Node
@@ -36,7 +37,8 @@ from tilewise.plan.kernels import (
     product_pass,
     reduced_axes,
 )
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+from tilewise.plan.roll import rolled
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, passes, reads
 from tilewise.plan.tile import tile
 
 ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
@@ -52,8 +54,15 @@ def fuse(
     layouts: Sequence[Any] | None = None,
     merge: bool = False,
 ) -> list[Step]:
-    """Steps that compute every wanted node (`merge`: also such as round sums otherwise than what was written)."""
-    return _Fuser(nodes, wanted, fusion, layouts).steps(merge)
+    """Steps that compute every wanted node (`merge`: also such as round sums otherwise than what was written).
+
+    Long bodies are cut, unless they repeat themselves and become short when they are rolled.
+    """
+    if fusion and layouts is None and len(nodes) > MAX_BODY:
+        steps = _Fuser(nodes, wanted, fusion, None, inf).steps(merge)
+        if all(len(p.kernel.body) <= MAX_BODY for s in steps for p in passes(s)):
+            return steps
+    return _Fuser(nodes, wanted, fusion, layouts, MAX_BODY).steps(merge)
 
 
 @dataclass
@@ -69,8 +78,9 @@ class _Group:
 
 class _Fuser:
     def __init__(
-        self, nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None
+        self, nodes: Sequence[Node], wanted: Sequence[bool], fusion: bool, layouts: Sequence[Any] | None, longest: float
     ) -> None:
+        self.longest = longest
         self.nodes = nodes
         self.wanted = wanted
         self.layouts = layouts
@@ -173,9 +183,9 @@ class _Fuser:
                 inlined = self.map[x] and x not in self.cut and (self._inside(i, x) or x == value)
                 need[i] = max(need[i], need[x] if inlined else done[x])
                 body[i] += body[x] if inlined else 0
-            if body[i] > MAX_BODY and self.map[i]:
+            if body[i] > self.longest and self.map[i]:
                 body[i] = self._body(i)
-                if body[i] > MAX_BODY and i not in absorbed:
+                if body[i] > self.longest and i not in absorbed:
                     self.cut.add(i)
                     self.stored[i] = True
             free = _closed(n) or type(n.op) in (Window, Cut, Arrange) or self._only_constant(i)
@@ -186,7 +196,7 @@ class _Fuser:
         """Instructions to compute a node from what is stored, counted up to the limit."""
         seen = {top}
         stack = [top]
-        while stack and len(seen) <= MAX_BODY:
+        while stack and len(seen) <= self.longest:
             k = stack.pop()
             for x in self.ins[k]:
                 if x not in seen and self.map[x] and x not in self.cut and self._same(k, x):
@@ -288,7 +298,7 @@ class _Fuser:
                 continue
             if axes is not None and g.axes is not None and (axes, kind) != (g.axes, g.kind):
                 continue
-            if not (g.reads & ins or g.members & members) or len(g.members | members) > MAX_BODY:
+            if not (g.reads & ins or g.members & members) or len(g.members | members) > self.longest:
                 continue
             if self.layouts is not None and self.layouts[g.roots[0]] != self.layouts[i] and axes is None:
                 continue
@@ -373,7 +383,10 @@ class _Fuser:
         )
         sources = tuple(self.ins[x][0] if self._only_constant(x) else x for x in params)
         bases = tuple(self.ins[r][0] if r in writes else None for r in g.roots)
-        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), space, tuple(order), bases)
+        turns = None
+        if self.layouts is None and (found := rolled(kernel)) is not None:
+            kernel, turns = found
+        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), space, tuple(order), bases, turns=turns)
 
     def _halo(self, step: Exchange) -> bool:
         """Whether an exchange leaves the value where it is (ghosts come into the margins)."""

@@ -50,6 +50,15 @@ class Centre:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """How the params of a kernel with turns follow from those of its pass: some, how many turns, and tables of them."""
+
+    numbers: tuple[int, ...]
+    tables: tuple[tuple[int, ...], ...]
+    count: int
+
+
+@dataclass(frozen=True)
 class Pass:
     """Fused operators: one kernel over one iteration space.
 
@@ -68,6 +77,7 @@ class Pass:
     frees: tuple[int, ...] = ()
     letters: tuple[tuple[int, ...], ...] | None = None  # a contraction: the dims of the space that each input walks
     blas: bool = False  # a product of matrices: BLAS does it, tile by tile or as a whole
+    turns: Turns | None = None  # of a kernel that runs a loop of the user's
     centre: Centre | None = None  # of a sum of squared deviations that tiles may take each about its own mean
 
 

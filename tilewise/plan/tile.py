@@ -100,7 +100,7 @@ class _Tiler:
         self.units.append(_Unit([step], ways))
 
     def _can(self, step: Pass) -> bool:
-        if any(w is not None for w in step.writes):
+        if any(w is not None for w in step.writes) or step.turns is not None:
             return False
         return all(self.nodes[x].known for x in (*step.inputs, *step.outs, step.space))
 

@@ -104,6 +104,8 @@ RULES: dict[str, Callable[..., Val]] = {
     "square": square,
     "reciprocal": reciprocal,
     "absolute": absolute,
+    "real": lambda a: a.parts[0],
+    "imag": lambda a: a.parts[1],
     "not_equal": _unequal,
     "equal": lambda a, b: ~_unequal(a, b),
     "less": _ordered("olt"),

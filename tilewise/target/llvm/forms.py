@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm import buckets, columns, contract, maps, nested, rows, scans
+from tilewise.target.llvm import buckets, columns, contract, maps, nested, rows, scans, turning
 from tilewise.target.llvm.frame import Frame, Spec
 from tilewise.target.llvm.text import Function
 
@@ -38,7 +38,7 @@ FORMS: dict[str, Callable[[Frame], None]] = {
 
 def build(kernel: Kernel, spec: Spec, name: str) -> Function:
     """The function of a kernel in one form."""
-    frame = Frame(kernel, spec, name)
+    frame = Frame(kernel, spec, name, turning.emit)
     FORMS[spec.form](frame)
     if spec.stream:
         frame.fn.do("fence seq_cst")  # streamed stores are not ordered with what says that they are done

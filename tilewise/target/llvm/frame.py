@@ -74,11 +74,15 @@ class Spec:
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 
+Turns = Callable[["Frame", list[Val], int, Val | None], None]  # adds the values of what runs for many turns
+
+
 class Frame:
     """One function under construction for a kernel and a spec."""
 
-    def __init__(self, kernel: Kernel, spec: Spec, name: str) -> None:
+    def __init__(self, kernel: Kernel, spec: Spec, name: str, turns: Turns) -> None:
         self.kernel, self.spec = kernel, spec
+        self._turns = turns
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
@@ -92,6 +96,7 @@ class Frame:
         self.extra_at = count + rank + count * rank
         words = [0, *accumulate(PARAM_WORDS.get(t, 1) for t in kernel.params)]
         self._params = [self._param(arrays + word, t) for word, t in zip(words, kernel.params, strict=False)]
+        self._tables_at = arrays + words[-1]
         self._hoisted: dict[tuple[str, int], Val] = {}
         self._uniform = uniform_values(kernel, spec.classes)
         self._often = outline.often(i.fn for i in kernel.body)
@@ -120,6 +125,14 @@ class Frame:
         name = self.fn.hoist(f"load {_block(dtype, 1)}, ptr {at}, align 1")
         with self.fn.in_entry():
             return _from_memory(self.fn, name, dtype, 1)
+
+    def table(self, j: int, index: str) -> Val:
+        """A number of a table."""
+        dtype = self.kernel.tables[j]
+        at = self.fn.hoist(f"getelementptr i64, ptr %objs, i64 {self._tables_at + j}")
+        start = self.fn.hoist(f"load ptr, ptr {at}, align 8")
+        place = self.fn.let(f"getelementptr {memory_type(dtype)}, ptr {start}, i64 {index}")
+        return load(self.fn, place, dtype, 1)
 
     def hoisted(self, key: str, scalar_value: Val, lanes: int) -> Val:
         """A scalar of the entry block in every lane, made once."""
@@ -161,7 +174,8 @@ class Frame:
     @cached_property
     def light(self) -> bool:
         """Whether the body is small enough to be worth unrolling."""
-        return is_light(self.kernel, self.spec.classes)
+        turning = self.kernel.turning is not None and self.spec.form == "map"
+        return turning or is_light(self.kernel, self.spec.classes)
 
     # Memory
 
@@ -288,8 +302,14 @@ class Frame:
     ) -> list[Val]:
         """Every value of the kernel at lanes index … index + lanes of a row (`fixed` and `given` are known)."""
         known: list[Val] = []
+        part = self.kernel.turning
+        first = -1 if part is None else self.n_inputs + len(self._params) + part.start
         for v in range(len(self.kernel.dtypes)):
-            if given is not None and v in given:
+            if v == first:
+                self._turns(self, known, lanes, mask)
+            elif v < len(known):
+                continue  # of the part that runs for many turns
+            elif given is not None and v in given:
                 known.append(given[v])
             elif v in fixed:
                 known.append(fixed[v].splat(lanes))
@@ -354,10 +374,11 @@ def is_constant(kernel: Kernel, v: int) -> bool:
 def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
     """The values that do not change along the innermost dim (constants aside), in order."""
     n, found = len(kernel.inputs), []
+    part = kernel.turning or range(0)
     for v in range(len(kernel.dtypes)):
         if v < n:
             same = classes[v] == ZERO
-        elif is_constant(kernel, v):
+        elif v - n - len(kernel.params) in part or is_constant(kernel, v):
             continue
         else:
             args = kernel.body[v - n - len(kernel.params)].args

@@ -12,6 +12,9 @@ from tilewise.target.llvm.text import BITS, Val, anywhere, vtype
 
 def divmod_(signed: bool, a: Val, b: Val) -> tuple[Val, Val]:
     """floor_divide and remainder."""
+    bits = _power_of_two(b)
+    if bits is not None:  # an arithmetic shift rounds down, as floor_divide does
+        return a.op("ashr" if signed else "lshr", bits), a & ((1 << bits) - 1)
     zero = b.cmp("eq", 0)
     divisor = zero.select(a.const(1), b)
     if signed:
@@ -26,6 +29,14 @@ def divmod_(signed: bool, a: Val, b: Val) -> tuple[Val, Val]:
         rest = down.select(rest + divisor, rest)
         quotient = minus.select(-a, quotient)
     return zero.select(a.const(0), quotient), zero.select(a.const(0), rest)
+
+
+def _power_of_two(b: Val) -> int | None:
+    """k, if all lanes are the constant 2**k (the sign bit aside)."""
+    text = b.name.removeprefix(f"splat ({b.ty} ").removesuffix(")")
+    if not text.isdigit() or int(text) == 0 or int(text) & (int(text) - 1):
+        return None
+    return int(text).bit_length() - 1
 
 
 def _truncated(signed: bool, a: Val, b: Val) -> Val:

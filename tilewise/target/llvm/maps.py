@@ -7,12 +7,13 @@ import numpy as np
 from tilewise.target.llvm.control import minimum
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
 from tilewise.target.llvm.text import Val
+from tilewise.target.llvm.turning import together
 from tilewise.target.llvm.walk import UNROLL, nest, row, store_plain, whole
 
 
 def emit(frame: Frame) -> None:
     """for outer: for column: store."""
-    wide = UNROLL * frame.lanes
+    wide = (UNROLL if frame.kernel.turning is None else together(frame.kernel)) * frame.lanes
 
     def inside(pointers: list[str]) -> None:
         fixed = frame.uniform(pointers)

@@ -28,17 +28,26 @@ def objs_packer(kernel: Kernel) -> Callable[..., bytes]:
     """The function from addresses of operands and values of params to `objs`."""
     operands = len(kernel.inputs) + len(kernel.outputs) + len(beside(kernel))
     # "<": no padding beyond what the formats say
-    pack = struct.Struct("<" + "Q" * operands + "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params)).pack
-    if not any(t.startswith("complex") for t in kernel.params):
+    formats = "".join(_PARAM_FORMAT.get(t, "8x") for t in kernel.params) + "Q" * len(kernel.tables)
+    pack = struct.Struct("<" + "Q" * operands + formats).pack
+    if not kernel.tables and not any(t.startswith("complex") for t in kernel.params):
         return pack
+    numbers = operands + len(kernel.params)
 
     def in_parts(*values: Any) -> bytes:
         flat = list(values[:operands])
-        for value, dtype in zip(values[operands:], kernel.params, strict=True):
+        for value, dtype in zip(values[operands:numbers], kernel.params, strict=True):
             flat += [value.real, value.imag] if dtype.startswith("complex") else [value]
-        return pack(*flat)
+        return pack(
+            *flat, *[_table_address(t, dtype) for t, dtype in zip(values[numbers:], kernel.tables, strict=True)]
+        )
 
     return in_parts
+
+
+def _table_address(table: Array, dtype: str) -> int:
+    assert table.dtype == dtype and table.flags.c_contiguous, f"a table of {table.dtype}, the kernel wants {dtype}"
+    return int(table.ctypes.data)
 
 
 def address_words(arrays: Iterable[Array]) -> bytes:

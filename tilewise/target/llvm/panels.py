@@ -29,7 +29,7 @@ def contraction(
     """The register tiles of a kernel, if it is a contraction."""
     if not all(o.reduce in REDUCTIONS and not o.scan and o.key is None for o in kernel.outputs):
         return None
-    if len(kernel.body) > LIGHT_BODY or any(i.fn in HEAVY for i in kernel.body):
+    if len(kernel.body) > LIGHT_BODY or any(i.fn in HEAVY for i in kernel.body) or kernel.turning is not None:
         return None
     chosen = _dims(kernel, dims, itemsizes)
     if chosen is None:

@@ -35,6 +35,7 @@ Array = np.ndarray[Any, Any]
 Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
 
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
+SOME_TURNS = 16  # that a part of the body is taken to run for
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
 STREAM_ROW = 4096  # rows long enough for the aligned part to pay
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
@@ -93,7 +94,8 @@ class Preparer:
         self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
         self._element_ns = max(
             BYTE_NS * sum(self._itemsizes[: len(arrays)]),
-            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body),
+            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
+            * (1 if kernel.turning is None else SOME_TURNS),
         )
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)

@@ -221,7 +221,9 @@ def _of_dtype(name: str, rule: Rule | None) -> Rule:
     return dispatch
 
 
-RULES: dict[str, Rule] = {name: _of_dtype(name, rule) for name, rule in _REAL.items()}
+RULES: dict[str, Rule] = {
+    name: _of_dtype(name, rule) for name, rule in (*_REAL.items(), ("real", None), ("imag", None))
+}
 
 
 def cast(source: str, target: str, a: Val) -> Val:
