@@ -36,7 +36,7 @@ Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are e
 
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
-STREAM_ROW = 4096  # rows long enough for the aligned part to pay
+STREAM_ROW = 512  # rows long enough for the aligned part to pay
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
