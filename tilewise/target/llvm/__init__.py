@@ -13,7 +13,7 @@ from tilewise.target.llvm.notes import keep, recall
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.select import select
-from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
+from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Stretch, Walk, calls_of, copied
 
 __all__ = [
     "SCRATCH_BYTES",
@@ -21,10 +21,12 @@ __all__ = [
     "Listing",
     "Ref",
     "Scratch",
+    "Stretch",
     "Walk",
     "calls_of",
     "compile",
     "compiled_count",
+    "copied",
     "identity",
     "keep",
     "listing",
