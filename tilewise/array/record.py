@@ -188,12 +188,19 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     if bit is None or not trail & bit:
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if any(a._nd is not None and type(a._nd.base) is np.ndarray for a in given):
-        trail |= turns.OTHER  # a window onto what is not computed yet
+    if any(not _shifted(a) for a in given):
+        trail |= turns.OTHER
     if not _due(trail, place, [a._cell.read() for a in given]):
         return False
     flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
     return not any(waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
+
+
+def _shifted(x: Array) -> bool:
+    """Whether x is all of what is not computed yet, or a part of it element by element."""
+    if x._nd is None or type(x._nd.base) is not np.ndarray:
+        return True
+    return turns.shifted(x._nd.strides, x._nd.dtype, x._cell.read())
 
 
 # -- operands ------------------------------------------------------------------------------------------------------

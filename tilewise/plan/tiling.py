@@ -25,6 +25,7 @@ ROWS = 32  # tiles are multiples of it where they can: sums along the tile then 
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
+HALO_TILE = 1 << 20  # bytes of all values of a tile that has a halo, at most: half of a common L2 cache
 HALO_SHARE = 8  # chunks have at least so many times the slices that the first tile of each makes again
 
 
@@ -56,7 +57,7 @@ def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
     """A loose cut with tiles that suit this machine's caches, or so many times as long."""
     assert cut.loose, "results hang on these tiles"
     room = min(max(machine().l2_bytes // L2_SHARE, LEAST_TILE), MOST_TILE)
-    return with_tile(cut, min(max(tile_length(cut.each, int(room * factor)), cut.halo), cut.way.length))
+    return with_tile(cut, min(max(tile_length(cut.each, int(room * factor)), 2 * cut.halo), cut.way.length))
 
 
 def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
@@ -87,8 +88,8 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     room = TILE_BYTES
     if summed and not own:  # little sums: the L1 cache holds the tile
         room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
-    tile = min(forced or max(tile_length(each, room), halo), way.length)
-    if each * (tile + halo) > MOST_TILE and halo and forced is None:
+    tile = min(forced or max(tile_length(each, room), 2 * halo), way.length)
+    if each * (tile + halo) > HALO_TILE and halo and forced is None:
         return None
     if tile < PRODUCT_ROWS and blas and forced is None:
         return None
