@@ -1,8 +1,9 @@
 """Loops: when what is pending is evaluated. In: nodes, and where they were recorded. Out: trails, and when to flush.
 
 A node's `trail` is a bit set: the places its pending ancestors were recorded from, and whether all of them are
-elementwise, or shifted parts of what is. A loop of such operations alone goes on for several turns, until the kernel would become too long; it is
-then flushed at always the same place of its body, its *head* (docs/design/0002-passes.md).
+elementwise, or shifted parts of what is. A loop of such operations alone goes on for several turns, until the kernel
+would become too long; it is then flushed at always the same place of its body, its *head*
+(docs/design/0002-passes.md).
 """
 
 from __future__ import annotations

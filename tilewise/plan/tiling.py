@@ -10,7 +10,7 @@ from typing import Any
 from tilewise.machine import machine
 from tilewise.ops.const import Const
 from tilewise.plan.reach import counts_twice, halos_of, placed
-from tilewise.plan.steps import Pass, Step, Tiled, View
+from tilewise.plan.steps import Pass, Step, Tiled, View, passes
 from tilewise.plan.ways import SIMILAR, Way, best_way, centred, single, space_of
 
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
@@ -142,6 +142,17 @@ def _sliced(group: Tiled, way: Way) -> dict[int, int]:
             seen.add(source.get(x, x))
             found.setdefault(x, axis)
     return found
+
+
+def overlap_bytes(group: Tiled, cut: Tiling, nodes: Sequence[Any]) -> int:
+    """Bytes of inputs that two neighbouring tiles both read, if none leaves anything to the other."""
+    halos, axes = halos_of(group, cut.way), dict(cut.way.cut)
+    source = dict(zip(group.inputs, group.sources, strict=True))
+    seen: dict[int, int] = {}
+    for step in passes(group):
+        for base in {source[x] for x in step.inputs if source.get(x) in axes}:
+            seen[base] = max(seen.get(base, 0), halos.get(step.outs[0], 0))
+    return sum(n * _slice_bytes(nodes[x], axes[x]) for x, n in seen.items())
 
 
 def _slice_bytes(node: Any, axis: int) -> int:
