@@ -137,6 +137,8 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
         pending.heads |= sites.get(place, 0)  # another thread may start over
     first = head.passed <= pending.began
     now = pending.recorded
+    if head.passed == now and not first:
+        return False  # as a moment ago
     turn = now - (pending.began if first else head.passed)
     head.passed = now
     if now - pending.began + turn > LONGEST or head.restless:

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.engine.buffers import fresh, walked
 from tilewise.engine.merging import about_own_mean
-from tilewise.ir.order import strides_of
+from tilewise.ir.order import Order, strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.ops.views import Arrange, Cut, Window, explain
 from tilewise.plan.reach import Part, Range, parts_of
@@ -27,6 +27,9 @@ from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, space_of, vie
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
+LINE, PAGE = 64, 4096  # bytes of a cache line; addresses so far apart share a place in the L1 cache
+PADDED_ROW = 1024  # bytes of a row that begins at a line of its own; shorter ones follow each other, to be one loop
+
 Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
 
 
@@ -161,9 +164,10 @@ class Layout:
         node, axis = self.nodes[pos], self.way.at[pos]
         assert isinstance(axis, int)
         dims = (*node.dims[:axis], length, *node.dims[axis + 1 :])
-        room = self.scratch.array(dims, node.dtype, strides_of(dims, node.dtype.itemsize, node.order))
+        wide = _padded(dims, node.dtype.itemsize, node.order)
+        room = self.scratch.array(wide, node.dtype, strides_of(wide, node.dtype.itemsize, node.order))
         if room is not None:
-            self.rooms[pos] = room
+            self.rooms[pos] = room[tuple(slice(n) for n in dims)]
         return room is not None
 
     def _made_with(self, first: int) -> list[tuple[int, Array]]:
@@ -402,6 +406,16 @@ class Layout:
 def _slices(array: Array, axis: int, low: int, stop: int) -> Array:
     """A part of an array along an axis."""
     return array[(slice(None),) * axis + (slice(low, stop),)]
+
+
+def _padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ...]:
+    """Dims of scratch whose long rows all begin where a cache line does, and do not all fall on the same ones."""
+    inner = order[-1] if order else len(dims) - 1
+    if len(dims) < 2 or dims[inner] * itemsize < PADDED_ROW:
+        return dims
+    row = -(-dims[inner] * itemsize // LINE) * LINE
+    row += LINE if row % PAGE == 0 else 0
+    return (*dims[:inner], row // itemsize, *dims[inner + 1 :])
 
 
 def _taken(ref: Any, axis: int, low: int, stop: int) -> Any:
