@@ -116,3 +116,36 @@ def test_a_number_looked_at_by_many_threads() -> None:
         for t in threads:
             t.join()
         assert seen == [(3.0, 4.0, ())] * 4
+
+
+@pytest.mark.parametrize(
+    "axes", [0, 1, 2, -1, 3, ([1], [0]), ([-1, 0], [0, -1]), (1, 0), ((0, 0), (1, 1)), ([0], [2, 1]), ([5], [0]), None]
+)
+def test_tensordot_of_known_arrays(axes: Any) -> None:
+    a, b = np.arange(24.0).reshape(2, 3, 4), np.arange(24.0).reshape(4, 3, 2)[::-1]
+    for x, y in ((a, b), (a[0].T, a[1]), (a[:, 0], 2.0), (np.zeros((0, 3)), np.zeros((3, 0)))):
+        args = () if axes is None else (axes,)
+        try:
+            expected = np.tensordot(x, y, *args)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                tw.tensordot(tw.asarray(x), tw.asarray(y) if np.ndim(y) else y, *args)
+            continue
+        got = tw.tensordot(tw.asarray(x), tw.asarray(y) if np.ndim(y) else y, *args)
+        assert got.shape == expected.shape and got.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+def test_results_that_are_arguments_or_show_their_memory_are_views() -> None:
+    x = tw.arange(6.0)
+    for name, args in (
+        ("ravel", ()),
+        ("reshape", ((2, 3),)),
+        ("squeeze", ()),
+        ("atleast_2d", ()),
+        ("real", ()),
+        ("flip", ()),
+    ):
+        y = getattr(tw, name)(x, *args)
+        y[...] = y + 1
+        assert float(x[0]) == float(np.asarray(y).min()), name

@@ -40,6 +40,11 @@ def _tilewise(program: Program, inputs: Inputs) -> Call:
     return lambda: evaluated(program.source(tw, *given))
 
 
+def _jit(program: Program, inputs: Inputs) -> Call:
+    given, compiled = tilewise_inputs(inputs), tw.jit(program.source)
+    return lambda: evaluated(compiled(tw, *given))
+
+
 def _numba(program: Program, inputs: Inputs) -> Call | None:
     if program.numba is None:
         return None
@@ -89,6 +94,7 @@ def _c(program: Program, inputs: Inputs) -> Call | None:
 
 MAKERS: dict[str, Callable[[Program, Inputs], Call | None]] = {
     "tilewise": _tilewise,
+    "tw.jit": _jit,
     "c": _c,
     "numpy": _numpy,
     "numba": _numba,

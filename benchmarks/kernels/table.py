@@ -21,14 +21,14 @@ def line(row: Row, systems: Sequence[str]) -> str:
     star = "" if row["limit_by"] == "c" else "*"
     limit = "-" if row["of_limit"] is None else f"{row['of_limit']:.2f}{star} ({row['goal_of_limit']:g})"
     peer = "-" if row["of_peer"] is None else f"{row['of_peer']:.2f} {row['best_peer']} ({row['goal_of_peer']:g})"
-    met = {True: "met", False: "MISSED", None: ""}[row["met"]]
+    met = {True: "met", False: "MISSED", None: ""}[row["met"]] + (" jit" if row["by"] == "tw.jit" else "")
     calls = f"  numpy: {', '.join(row['numpy_calls'])}" if row.get("numpy_calls") else ""
     wrong = "".join(f"\n    {system}: {text}" for system, text in row["problems"].items())
     return f"{row['program']:<20}{row['size']:>10.2g}{times}{limit:>15}{peer:>22}{met:>12}{calls}{wrong}"
 
 
 def scale_heading() -> str:
-    return f"\n{'Tilewise / NumPy at':<20}" + "".join(f"{size:>28}" for size in ("1e3", "1e5", "1e7 (or as said)"))
+    return f"\n{'Tilewise / NumPy at':<20}" + "".join(f"{size:>36}" for size in ("1e3", "1e5", "1e7 (or as said)"))
 
 
 def scale_line(name: str, rows: Sequence[Row]) -> str:
@@ -39,8 +39,9 @@ def scale_line(name: str, rows: Sequence[Row]) -> str:
             continue
         over = "" if row["met"] else " !"
         ms = row["ms"]
-        cells.append(f"{ms['tilewise']:.3f}/{ms['numpy']:.3f} = {row['slowdown']:.2f}{over}")
-    return f"{name:<20}" + "".join(f"{cell:>28}" for cell in cells)
+        jit = f", jit {ms['tw.jit'] / ms['numpy']:.2f}" if "tw.jit" in ms else ""
+        cells.append(f"{ms['tilewise']:.3f}/{ms['numpy']:.3f} = {row['slowdown']:.2f}{over}{jit}")
+    return f"{name:<20}" + "".join(f"{cell:>36}" for cell in cells)
 
 
 def summary(rows: Sequence[Row], scaled: Sequence[Row]) -> str:

@@ -271,3 +271,61 @@ def test_results_of_a_call_are_not_those_of_the_next(mode: str) -> None:
     constant[0] = 60.0
     b, again = f(tw.zeros(3))
     assert b.tolist() == [1, 1, 1] and a.tolist() == [50, 1, 1] and again.tolist() == [0, 1, 2]
+
+
+def test_the_module_of_arrays_may_be_an_argument(mode: str) -> None:
+    def mean(xp: Any, x: Any) -> Any:
+        return sum(w * xp.roll(x, k) for k, w in enumerate((0.25, 0.5, 0.25)))
+
+    f = tw.jit(mean)
+    x = np.arange(5.0)
+    for module in (tw, np, tw):
+        np.testing.assert_array_equal(np.asarray(f(module, tw.asarray(x))), mean(np, x))
+    assert f.traces == (0 if mode == "numpy" else 2)
+    draw = tw.jit(lambda xp, x: x + xp.random.random(3))
+    assert draw(tw, tw.ones(3)).tolist() != draw(tw, tw.ones(3)).tolist()
+
+
+def test_results_that_change_when_used_are_made_each_time(mode: str) -> None:
+    pairs = tw.jit(lambda x: zip((1, 2), (3, 4), strict=True))
+    assert list(pairs(tw.ones(2))) == list(pairs(tw.ones(2))) == [(1, 3), (2, 4)]
+
+
+TABLE = np.array([1.0, 2.0])
+FACTOR = 2.0
+
+
+def scaled(x: Any, by: float = 3.0) -> Any:
+    return x * by
+
+
+def test_all_that_a_function_refers_to_is_watched(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shift = 1.0
+
+    def g(x: Any) -> Any:
+        return scaled(x) * FACTOR + shift + TABLE[0] + tw.sum(TABLE)
+
+    f, x = tw.jit(g), tw.ones(2)
+
+    def check() -> None:
+        for _ in range(2):
+            np.testing.assert_array_equal(np.asarray(f(x)), np.asarray(g(x)))
+
+    check()
+    shift = 5.0
+    check()
+    monkeypatch.setitem(globals(), "FACTOR", -1.0)
+    check()
+    monkeypatch.setattr(scaled, "__defaults__", (7.0,))
+    check()
+    before = np.asarray(f(x))
+    monkeypatch.setitem(globals(), "TABLE", TABLE.copy())
+    TABLE[0] += 4  # the content of an array
+    check()
+    assert np.asarray(f(x))[0] != before[0]
+    monkeypatch.setattr(scaled, "__code__", (lambda x, by=0.0: x + by).__code__)
+    check()
+    monkeypatch.setattr(tw, "sum", lambda x: 100.0)
+    check()
+    monkeypatch.setitem(globals(), "tw", type("Module", (), {"sum": staticmethod(lambda x: -8.0)}))
+    check()

@@ -214,6 +214,18 @@ def stored(cluster: Cluster) -> list[list[int]]:
     return cluster.wait([f for w in range(cluster.mesh.workers) for f in cluster.call(w, "stored")])
 
 
+@pytest.mark.parametrize(("workers", "blocks"), [(1, 3), (2, 2), (3, 1), (2, 3)])
+def test_ghosts_come_from_the_blocks_of_the_same_worker_too(workers: int, blocks: int) -> None:
+    start = numpy.arange(480.0).reshape(120, 4) % 7
+    with tw.config(eager_bytes=0, blocks=blocks), tw.session(engine="virtual", workers=workers):
+        ours, theirs = tw.asarray(start) * 2, start * 2
+        for _ in range(4):  # from the second turn on, ghosts go to the margins of what is there
+            for x in (ours, theirs):
+                x[:-1] = x[1:]
+            tw.evaluate(ours)
+        numpy.testing.assert_array_equal(numpy.asarray(ours), theirs)
+
+
 def test_a_loop_ships_its_plan_once(cluster: Cluster) -> None:
     x = tw.arange(900.0).reshape(30, 30)
     tw.evaluate(x)

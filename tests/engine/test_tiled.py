@@ -80,6 +80,15 @@ def test_a_matrix_used_from_both_sides_is_read_once():
     assert isinstance(step, Tiled) and len(passes(step)) == 3 and len(step.outs) == 1
 
 
+def test_a_matrix_is_not_cut_along_rows_and_columns_in_one_group():
+    def descent(np, A):
+        x = np.asarray([0.5] * 1200)
+        r = x - A @ x
+        return (r @ r) / (r @ (A @ r))  # A @ r needs all of r, or columns of A where A @ x has taken rows
+
+    assert [len(passes(s)) for s in steps(descent, np.ones((1200, 1200))) if isinstance(s, Tiled)] == [3, 2]
+
+
 def test_a_sum_over_tiles_ends_a_pass():
     centred = lambda np, X: np.abs(X - X.mean(0)).sum(0)  # noqa: E731
     over = [s for s in steps(centred, np.ones((3000, 50))) if 0 in s.inputs]

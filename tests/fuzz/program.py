@@ -334,7 +334,7 @@ def _close(a: Any, b: Any) -> bool:
     tolerance = ROUGH[a.real.dtype.itemsize]
     finite = numpy.abs(b[numpy.isfinite(b)]) if b.size else numpy.zeros(0)
     scale = float(finite.max()) if finite.size else 0.0
-    return bool(numpy.allclose(a, b, rtol=tolerance, atol=tolerance * min(max(scale, 1e-2), 1e30), equal_nan=True))
+    return bool(numpy.allclose(a, b, rtol=tolerance, atol=tolerance * min(max(scale, 1.0), 1e30), equal_nan=True))
 
 
 def source(program: Program, setting: str) -> str:

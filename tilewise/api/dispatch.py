@@ -27,13 +27,14 @@ Recorder = Callable[..., Any]
 RECORDERS: dict[Any, Recorder] = {}  # NumPy's function -> ours
 VIEWS: set[Any] = set()  # NumPy functions that only look at shapes: recorders that cost nothing, whatever the size
 MUTATORS: dict[Any, int] = {}  # NumPy functions that write into an argument -> which one
-# NumPy functions that only call the method of this name, with the same arguments: the detour is saved.
-METHODS: dict[Any, Callable[..., Any]] = {
+# NumPy functions that have a quicker way for ndarrays: most only call the method of their name.
+QUICK: dict[Any, Callable[..., Any]] = {
     getattr(np, n): getattr(np.ndarray, n)
     for n in (
         "sum prod max min mean any all argmax argmin cumsum cumprod std var take repeat transpose swapaxes nonzero"
     ).split()
 }
+NAMED: dict[Any, Callable[..., Any]] = {}  # those that also take the same names of arguments
 PRODUCTS: set[Any] = {np.dot, np.matmul}  # of a matrix and a vector: at once (record.slight)
 # NumPy functions that ask for the values in any case: nothing to warn about.
 QUIET: set[Any] = {
@@ -83,6 +84,48 @@ def inner_product(func: Any, a: Any, b: Any) -> Any:
         return func(a, b)  # its own complaint
 
 
+MISSED = object()
+
+
+def at_hand(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a NumPy function that writes to none of its arguments gives for small known Arrays and plain values.
+
+    MISSED if there is something else among them: `call` takes all kinds, at three times the cost.
+    """
+    plain = []
+    touched = 0
+    for a in args:
+        t = type(a)
+        if t is Array:
+            cell = a._cell
+            if cell.node is not None or a._gen != cell.gen or a._fixed:
+                return MISSED
+            nd = a._nd
+            touched += nd.nbytes
+            plain.append(nd)
+        elif t in rec.ATOMS:
+            plain.append(a)
+        else:
+            return MISSED
+    if touched >= LEAST.eager_bytes or (kwargs and not ("out" not in kwargs and rec.is_plain(kwargs.values()))):
+        return MISSED
+    way = (NAMED if kwargs else QUICK).get(func, func) if plain and type(plain[0]) is _NDARRAY else func
+    r = way(*plain, **kwargs)
+    if type(r) is _NDARRAY:
+        memory = r if r.base is None else r.base
+        for nd in plain:
+            if nd is memory or (type(nd) is _NDARRAY and nd.base is memory):
+                break
+        else:
+            if memory is r:
+                return from_buffer(r)
+            if type(memory) is _NDARRAY and (flags := memory.flags).owndata and flags.forc and r.flags.writeable:
+                x = from_buffer(memory)  # new memory, seen in another shape
+                x._nd = r
+                return x
+    return rec.wrap(r, [a for a in args if type(a) is Array])
+
+
 def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a NumPy function on arguments that may hold Arrays."""
     if func in MUTATORS:
@@ -95,7 +138,7 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     touched = rec.look(args, plain, arrays, foreign)
     if not kwargs:
         if touched < LEAST.eager_bytes or touched < rec.eager_limit():  # most calls of most programs
-            quick = METHODS.get(func)
+            quick = QUICK.get(func)
             if quick is not None and plain and type(plain[0]) is np.ndarray:
                 return rec.wrap(quick(*plain), arrays, foreign)
             return rec.wrap(func(*plain), arrays, foreign)
@@ -238,9 +281,11 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
             found = product(func, *args) if len(args) == 2 and not kwargs else None
             return call(func, args, kwargs) if found is None else found
     else:
+        most = 0 if func in MUTATORS else out_at(func)
 
         def function(*args: Any, **kwargs: Any) -> Any:
-            return call(func, args, kwargs)
+            found = at_hand(func, args, kwargs) if len(args) <= most else MISSED
+            return call(func, args, kwargs) if found is MISSED else found
 
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     function.__module__ = "tilewise"

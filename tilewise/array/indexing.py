@@ -16,7 +16,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
-from tilewise.config import current
+from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
 from tilewise.ops.elementwise import small
@@ -63,7 +63,9 @@ def index_at_hand(nd: Any, key: Array) -> Any:
     if cell.node is not None or key._gen != cell.gen:
         return None
     index: Any = key._nd
-    limit = current().eager_bytes
+    limit = LEAST.eager_bytes
+    if nd.nbytes >= limit:
+        limit = current().eager_bytes
     if index.ndim == 0 or nd.ndim == 0 or nd.nbytes >= limit or index.nbytes >= limit:
         return None
     if index.dtype.kind != "b" and index.size * (nd.nbytes // (nd.shape[0] or 1)) >= limit:
@@ -90,8 +92,8 @@ def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
             parts.append(k)
         else:
             return None
-    limit = current().eager_bytes
     size = nd.nbytes
+    limit = LEAST.eager_bytes if most * size < LEAST.eager_bytes else current().eager_bytes
     if size >= limit or nd.ndim == 0:
         return None
     if most * (size // (nd.shape[0] or 1) + 8) >= limit and selected_bytes(nd, parts) >= limit:

@@ -299,7 +299,7 @@ def unwrap(value: Any) -> Any:
     return value
 
 
-_ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
+ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
 SCALARS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
 _HUGE = sys.maxsize // 4  # more bytes than any limit, also if several are added up
 
@@ -329,10 +329,10 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
             if nd.nbytes > touched:
                 touched = nd.nbytes
             plain.append(nd[()] if a._fixed else nd)
-        elif t in _ATOMS:
+        elif t in ATOMS:
             plain.append(a)
         elif t is list or t is tuple:
-            if _simple(a):  # axes, shapes
+            if is_plain(a):  # axes, shapes
                 plain.append(a)
                 continue
             inner: list[Any] = []
@@ -349,11 +349,11 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
     return touched
 
 
-def _simple(parts: Any) -> bool:
+def is_plain(parts: Any) -> bool:
     """Whether a list or tuple holds only numbers, strings and the like, or lists and tuples of them."""
     for v in parts:
         t = type(v)
-        if t not in _ATOMS and ((t is not list and t is not tuple) or not _simple(v)):
+        if t not in ATOMS and ((t is not list and t is not tuple) or not is_plain(v)):
             return False
     return True
 

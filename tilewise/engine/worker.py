@@ -269,8 +269,8 @@ class Worker:
             if move.scatter or place(piece.src_worker) != self.index:
                 data = waiting[DRIVER if move.scatter else place(piece.src_worker)].pop(0)
                 count += data.nbytes if piece.crosses else 0
-            elif halo is not None:
-                continue
+            elif halo is not None and piece.src_block == piece.dst_block:
+                continue  # it is there; what comes from other blocks of this worker is not
             else:
                 data = _piece(source, exchange, self.mesh, piece)
             block = -1 if piece.dst_block is None else piece.dst_block

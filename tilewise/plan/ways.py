@@ -192,6 +192,8 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
             begin = first if begin is None else min(begin, first)
         elif axis is not None:
             source = views.source(x, axis)
+            if not free and source not in cut and any(base == source[0] for base, _ in cut):
+                return None  # rows by the one, columns by the other: it would come from memory twice, in bad order
             linked = linked or source in cut
             cut.add(source)
     for k, pos in enumerate(step.outs):

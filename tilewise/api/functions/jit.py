@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from types import MethodType
+from types import MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilewise.api.functions.number import Formula, Number, evaluate
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
 from tilewise.api.functions.tell import tell
 from tilewise.api.functions.template import Given, Made, Template, flatten, spec_of, trace, unflatten
+from tilewise.api.functions.watch import Watch
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
@@ -61,6 +62,8 @@ class jit:
         self.__wrapped__ = f
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
+        self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
+        self._identities: dict[Hashable, object] = {}
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
@@ -81,7 +84,13 @@ class jit:
             if found is None or strict_errors() or current().engine == "numpy":
                 reason = "np.errstate that raises" if found is not None else "no Python code"
                 raise Untraceable(reason, pure=False)
-            key = (structure, *map(_kind, leaves), function_key(found, arrays=captured))
+            watch, known, seen = self._known
+            if watch is None or watch.functions[0][0] is not found or not watch.holds():
+                watch, seen = Watch(), []
+                known = self._identity(function_key(found, arrays=seen, watch=watch))
+                self._known = watch, known, seen
+            captured = seen
+            key = (structure, *map(_kind, leaves), known)
             if captured:
                 key = (*key, *map(_seen, captured))
             plan = self._kept.get(key)
@@ -99,6 +108,12 @@ class jit:
             tell("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
         return f(*args, **kwargs)
 
+    def _identity(self, key: Hashable) -> object:
+        """An object that stands for what the function is: code takes long to hash."""
+        if len(self._identities) >= MAX_TEMPLATES:
+            self._identities.clear()
+        return self._identities.setdefault(key, object())
+
     def _learn(self, key: Hashable, structure: Any, leaves: list[Any], captured: list[Array]) -> Plan | Untraceable:
         """Trace the function; also that it cannot be traced is kept."""
         if len(self._kept) >= MAX_TEMPLATES:
@@ -114,7 +129,7 @@ class jit:
         return found  # type: ignore[no-any-return]
 
 
-FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None)))
+FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None), ModuleType))
 
 
 @functools.lru_cache(maxsize=64)

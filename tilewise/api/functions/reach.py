@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise.api.functions.watch import Watch
 from tilewise.api.ufuncs import ufunc
 from tilewise.array.handle import Array
 
@@ -63,6 +64,7 @@ def scan(code: CodeType) -> Scan:
     bad: tuple[str, int] | None = None
     line = code.co_firstlineno
     steps = list(dis.get_instructions(code))
+    named = 0  # steps up to here belong to a name that was read
     for k, step in enumerate(steps):
         line = step.starts_line if type(step.starts_line) is int else line
         op = step.opname
@@ -73,13 +75,16 @@ def scan(code: CodeType) -> Scan:
                     break
                 attributes.append(later.argval)
             reads.append(Read(step.argval, op == "LOAD_DEREF", tuple(attributes), line))
+            named = k + len(attributes)
         elif op in ("STORE_GLOBAL", "DELETE_GLOBAL") or (op == "STORE_DEREF" and step.argval in code.co_freevars):
             bad = bad or (f"assignment to {step.argval}, which is outside of the function", line)
+        elif op in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in IMPURE and k > named:
+            bad = bad or (f"the attribute {step.argval}", line)  # of what may be a module
         elif op == "IMPORT_NAME":
             bad = bad or ("import", line)
         elif op == "PUSH_EXC_INFO":
             bad = bad or ("try or with", line)
-        elif op in ("RETURN_GENERATOR", "YIELD_VALUE"):
+        elif op in ("RETURN_GENERATOR", "YIELD_VALUE") and code.co_name != "<genexpr>":
             bad = bad or ("yield or await", line)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -94,7 +99,7 @@ def place(code: CodeType, line: int) -> str:
     return f"{code.co_filename}:{line}"
 
 
-def lookup(f: FunctionType, read: Read) -> tuple[str, Any]:
+def lookup(f: FunctionType, read: Read, watch: Watch) -> tuple[str, Any]:
     """What a name stands for now, followed through modules; and how it is written."""
     if read.free:
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
@@ -102,12 +107,16 @@ def lookup(f: FunctionType, read: Read) -> tuple[str, Any]:
             value = cells[read.name].cell_contents
         except (KeyError, ValueError):
             raise Untraceable(f"{read.name}, which has no value yet", place(f.__code__, read.line), False) from None
-    elif read.name in f.__globals__:
-        value = f.__globals__[read.name]
-    elif hasattr(builtins, read.name):
-        value = getattr(builtins, read.name)
+        watch.cell(cells[read.name])
     else:
-        raise Untraceable(f"{read.name}, which has no value", place(f.__code__, read.line), False)
+        watch.name(f.__globals__, read.name)
+        if read.name in f.__globals__:
+            value = f.__globals__[read.name]
+        elif hasattr(builtins, read.name):
+            watch.name(vars(builtins), read.name)
+            value = getattr(builtins, read.name)
+        else:
+            raise Untraceable(f"{read.name}, which has no value", place(f.__code__, read.line), False)
     name = read.name
     for attribute in read.attributes:
         if not isinstance(value, ModuleType):
@@ -115,17 +124,19 @@ def lookup(f: FunctionType, read: Read) -> tuple[str, Any]:
         name = f"{name}.{attribute}"
         if attribute in IMPURE or not hasattr(value, attribute):
             raise Untraceable(name, place(f.__code__, read.line), False)
+        watch.sure = watch.sure and attribute in vars(value)  # else it comes from a function of the module
+        watch.name(vars(value), attribute)
         value = getattr(value, attribute)
     return name, value
 
 
-def references(f: FunctionType) -> Iterator[tuple[str, Any, str]]:
+def references(f: FunctionType, watch: Watch) -> Iterator[tuple[str, Any, str]]:
     """All that a function reads from outside: its name, value and line. Raises for what it must not do."""
     found = scan(f.__code__)
     if found.bad is not None:
         raise Untraceable(found.bad[0], place(f.__code__, found.bad[1]), found.bad[0].startswith(("try", "yield")))
     for read in found.reads:
-        name, value = lookup(f, read)
+        name, value = lookup(f, read, watch)
         yield name, value, place(f.__code__, read.line)
     for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
         yield "a default value", value, place(f.__code__, f.__code__.co_firstlineno)
@@ -143,9 +154,12 @@ def library(value: Any) -> bool:
     return module.split(".")[0] in PACKAGES and ".random" not in module and "mtrand" not in module
 
 
-def content(value: Any, where: str = "", name: str = "a value", seen: tuple[Any, ...] = ()) -> Hashable:
+def content(
+    value: Any, where: str = "", name: str = "a value", seen: tuple[Any, ...] = (), watch: Watch | None = None
+) -> Hashable:
     """A key for a value that a function refers to: equal keys, equal behaviour. Raises Untraceable if there is none."""
     t = type(value)
+    watch = watch or Watch()
     if t in (float, complex):
         return t, repr(value)  # 0.0 and -0.0 are equal, NaN is not
     if isinstance(value, np.generic):
@@ -153,34 +167,47 @@ def content(value: Any, where: str = "", name: str = "a value", seen: tuple[Any,
     if t in SCALARS or isinstance(value, np.dtype):
         return t, value
     if t is tuple:
-        return tuple(content(v, where, name, seen) for v in value)
+        return tuple(content(v, where, name, seen, watch) for v in value)
     inner = plain(value)
     if inner is not None:
-        return function_key(inner, seen)
+        if inner is not value:
+            watch.name(vars(value), "__wrapped__")
+        return function_key(inner, seen, watch=watch)
     if isinstance(value, np.vectorize) and not value.excluded and value.signature is None:
+        watch.sure = False
         return ("vectorize", content(value.pyfunc, where, name, seen), str(value.otypes))
     if library(value) or (isinstance(value, type) and (issubclass(value, BaseException) or hasattr(value, "_fields"))):
         return ("object", value)  # other classes have attributes that may change
+    watch.sure = watch.sure and isinstance(value, ModuleType)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, ModuleType):
-        raise Untraceable(f"the module {name} as a value", where, False)
+        path = value.__name__.split(".")
+        if path[0] not in PACKAGES or not IMPURE.isdisjoint(path):
+            raise Untraceable(f"the module {name} as a value", where, False)
+        return ("module", value.__name__)
     raise Untraceable(f"{name}, a {t.__name__} that is not known to stay as it is", where, False)
 
 
-def function_key(f: FunctionType, seen: tuple[Any, ...] = (), arrays: list[Array] | None = None) -> Hashable:
-    """A key of code and all that the code refers to. Arrays go to `arrays`, if it is given."""
+def function_key(
+    f: FunctionType, seen: tuple[Any, ...] = (), arrays: list[Array] | None = None, watch: Watch | None = None
+) -> Hashable:
+    """A key of code and all that the code refers to. Arrays go to `arrays`, if it is given; `watch` sees all names."""
     if f in seen:
         return ("recursion", seen.index(f))
     parts: list[Hashable] = [f.__code__]
-    for name, value, where in references(f):
+    watch = watch or Watch()
+    watch.function(f)
+    for name, value, where in references(f, watch):
         if type(value) is Array and arrays is not None:
             parts.append(("array", name))
             arrays.append(value)
         elif (inner := plain(value)) is not None:
-            parts.append(function_key(inner, (*seen, f), arrays))
+            if inner is not value:
+                watch.name(vars(value), "__wrapped__")
+            parts.append(function_key(inner, (*seen, f), arrays, watch))
         else:
-            parts.append(content(value, where, name, (*seen, f)))
+            parts.append(content(value, where, name, (*seen, f), watch))
     return tuple(parts)
 
 

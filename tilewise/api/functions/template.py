@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.reach import SCALARS, Untraceable
 from tilewise.api.functions.tracer import PACKAGE
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
@@ -195,8 +195,8 @@ def _recording() -> Iterator[None]:
 
 def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
     if type(r) is not Array:
-        if isinstance(r, np.ndarray):
-            raise Untraceable("a result that is an ndarray")
+        if not isinstance(r, SCALARS):
+            raise Untraceable(f"a result that is of type {type(r).__name__}")
         return r
     for i, a in enumerate(args):
         if r is a:
