@@ -149,3 +149,22 @@ def test_results_that_are_arguments_or_show_their_memory_are_views() -> None:
         y = getattr(tw, name)(x, *args)
         y[...] = y + 1
         assert float(x[0]) == float(np.asarray(y).min()), name
+
+
+@pytest.mark.parametrize("eager", [0, 1 << 21])
+def test_functions_that_write_into_numbers(eager: int) -> None:
+    calls = {
+        "put": lambda np, x: np.put(x, [0, 0], 3.0), "place": lambda np, x: np.place(x, [True], [3.0]),
+        "copyto": lambda np, x: np.copyto(x, 3.0), "putmask": lambda np, x: np.putmask(x, True, 3.0),
+    }  # fmt: skip
+    for name, write in calls.items():
+        with tw.config(eager_bytes=eager):
+            number = tw.arange(5.0).sum()
+            try:
+                write(np, np.arange(5.0).sum())
+            except Exception as error:
+                with pytest.raises(type(error)):
+                    write(tw, number)
+            else:
+                write(tw, number)
+            assert float(number) == 10.0, name

@@ -18,7 +18,7 @@ from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
-from tilewise.array.writing import assign, check_writable
+from tilewise.array.writing import assign
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
 
@@ -251,10 +251,8 @@ def _again(args: tuple[Any, ...], plain: tuple[Any, ...]) -> tuple[Any, ...]:
 def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that writes into an argument: the buffer is made private first."""
     target = args[which] if len(args) > which else None
-    if type(target) is not Array:
+    if type(target) is not Array or target._fixed:  # what becomes of a number is NumPy's to say
         return rec.wrap(func(*rec.unwrap(args), **rec.unwrap(kwargs)))
-    if target._fixed:
-        check_writable(target)
     recorder = RECORDERS.get(func)
     if recorder is not None and recorder(*args, **kwargs) is not NotImplemented:
         return None
