@@ -97,6 +97,10 @@ class Compiled:
             _warn(str(error))
             return None
 
+    def spread(self, shape: tuple[int, ...], operands: Sequence[Array]) -> int:
+        """In how many parts a geometry is handed to threads."""
+        return len(self._prepare(shape, operands).parts) if self._native else 1
+
     def code_for(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Native:
         """The code that runs over a non-empty space of operands that lie so."""
         return self._prepare(shape, operands).code

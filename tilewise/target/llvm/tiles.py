@@ -156,7 +156,7 @@ class Table:
 
     def __init__(self, calls: Sequence[Call], layout: Scratch) -> None:
         self._links: list[tuple[int, int]] = []  # words that hold the address of another word
-        self._slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
+        self.slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
         self._places: list[tuple[int, int]] = []  # words that hold an address in scratch
         self.params: list[tuple[int, int, str]] = []  # words that hold a number: its position and dtype
         self._codes = [call.code for call in calls]  # their memory lives as long as they do
@@ -183,7 +183,7 @@ class Table:
         words += [0] * (numbers[-1] - at)
         for k, ref in enumerate(call.refs):
             if ref.slot is not None:
-                self._slots.append((at + k, ref.slot))
+                self.slots.append((at + k, ref.slot))
             else:
                 self._links.append((at + k, len(words)))
                 self._places.append((len(words), ref.array.ctypes.data - base))
@@ -197,13 +197,13 @@ class Table:
         here, base = words.ctypes.data, memory.memory.ctypes.data
         for at, target in self._links:
             words[at] += here + 8 * target
-        for at, slot in self._slots:
+        for at, slot in self.slots:
             words[at] = id(arrays[slot])
         for at, offset in self._places:
             words[at] = base + offset
         for at, pos, kind in self.params:
-            bits = _bits(params(pos), kind)
-            words[at : at + len(bits)] = bits
+            found = bits(params(pos), kind)
+            words[at : at + len(found)] = found
         return words
 
 
@@ -254,7 +254,7 @@ class Walk:
         threads.run(chunk, self.chunks)
 
 
-def _bits(value: Any, dtype: str) -> Array:
+def bits(value: Any, dtype: str) -> Array:
     """A number as the words that code reads it from."""
     text = np.asarray(value, dtype).tobytes()
     return np.frombuffer(text.ljust(8 * PARAM_WORDS.get(dtype, 1), b"\0"), np.int64)
