@@ -9,7 +9,7 @@ import pytest
 import tilewise as tw
 from tilewise.array.program import program_of
 from tilewise.plan.steps import Call, Pass, Tiled
-from tilewise.plan.ways import MERGED_BYTES, as_run
+from tilewise.plan.tiling import MERGED_BYTES, as_run
 
 N = 50_003
 LARGE = MERGED_BYTES // 8  # float64 from which on tiles are merged without being told to

@@ -15,7 +15,7 @@ from tilewise import compiler
 from tilewise.array.program import program_of
 from tilewise.engine import tiled, tuning
 from tilewise.engine.tuning import LEAST_S, SHARE, TRIES, Trials
-from tilewise.plan import tuned, ways
+from tilewise.plan import tiling, tuned
 from tilewise.plan.steps import Tiled
 from tilewise.plan.tuned import FACTORS, USUAL, Record, record_of
 from tilewise.target.llvm import disk, key
@@ -255,12 +255,12 @@ def test_what_is_kept_changes_no_bit(name, monkeypatch):
 @pytest.mark.parametrize("l2_kib", [256, 512, 4096])
 @pytest.mark.parametrize("name", LOOSE)
 def test_machines_with_other_caches_give_the_same_bits(name, l2_kib, monkeypatch):
-    real = ways.machine()
+    real = tiling.machine()
     for shape in SHAPES:
         data, found = np.random.default_rng(8).normal(size=shape), []
         for kib in (2048, l2_kib):
             as_a_new_process()
-            monkeypatch.setattr(ways, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
+            monkeypatch.setattr(tiling, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
             found.append([a.tobytes() for a in run(PROGRAMS[name], data)])
         assert found[0] == found[1]
 
@@ -269,14 +269,14 @@ def test_tiles_suit_the_l2_cache(monkeypatch):
     made = program_of([PROGRAMS["softmax"](tw, tw.asarray(np.ones((60_000, 5))))])
     plan, nodes, *_ = made.plan(None)
     (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
-    cut = ways.tiling(step, nodes)
+    cut = tiling.tiling(step, nodes)
     assert cut is not None and cut.loose
-    real, sizes = ways.machine(), []
+    real, sizes = tiling.machine(), []
     for kib in (64, 1024, 2048, 1 << 20):
-        monkeypatch.setattr(ways, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
-        sizes.append(ways.fitted(cut).tile * cut.each)
-    assert sizes == sorted(sizes) and sizes[0] <= ways.LEAST_TILE and sizes[-1] <= ways.MOST_TILE
-    assert sizes[1:3] == pytest.approx([(1 << 20) / ways.L2_SHARE, (2 << 20) / ways.L2_SHARE], rel=0.05)
+        monkeypatch.setattr(tiling, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
+        sizes.append(tiling.fitted(cut).tile * cut.each)
+    assert sizes == sorted(sizes) and sizes[0] <= tiling.LEAST_TILE and sizes[-1] <= tiling.MOST_TILE
+    assert sizes[1:3] == pytest.approx([(1 << 20) / tiling.L2_SHARE, (2 << 20) / tiling.L2_SHARE], rel=0.05)
 
 
 def test_sums_over_tiles_and_products_keep_their_length(clocked):

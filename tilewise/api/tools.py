@@ -25,7 +25,7 @@ from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.profile import Profile
 from tilewise.plan.mesh import MeshPlan
-from tilewise.plan.ways import as_run
+from tilewise.plan.tiling import as_run
 
 
 def evaluate(*arrays: Array) -> Any:

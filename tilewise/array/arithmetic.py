@@ -71,6 +71,7 @@ def little(a: Any, b: Any, limit: int) -> bool:
 
 POWERS = {1: np.positive, 2: np.square, -1: np.reciprocal, 0.5: np.sqrt}  # as ndarray.__pow__ does for these exponents
 COMPLEX_POWERS = ((int, 2), (int, -1), (float, 0.5))
+EXTREMES = (np.maximum, np.minimum)  # recorded as operators are
 BINARY = {
     "add": np.add,
     "sub": np.subtract,
@@ -239,6 +240,8 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
         # NumPy's power has functions of its own for these; of complex numbers for 2, -1 and 0.5, but not for 2.0.
         if weak and b in POWERS and (a.dtype.kind == "f" or (type(b), b) in COMPLEX_POWERS):
             return apply_ufunc(POWERS[b], (a,))
+    if ufunc in EXTREMES and type(a) is type(b) is Array:
+        return pair(ufunc, a, b)
     return apply_ufunc(ufunc, (a, b))
 
 
@@ -257,11 +260,11 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
         x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
-        plain = x.order is None and y.order is None and (x.shape == y.shape or not y.shape)
+        plain = x.order is None and y.order is None and (x.shape == y.shape or not y.shape or not x.shape)
         if plain and x.dtype is loop[0] and y.dtype is loop[1]:
-            node = intern(op, nodes, x.shape, loop[2])
+            node = intern(op, nodes, x.shape or y.shape, loop[2])
         elif plain and ufunc is not np.power:
-            node = intern(op, (cast(x, loop[0]), cast(y, loop[1])), x.shape, loop[2])
+            node = intern(op, (cast(x, loop[0]), cast(y, loop[1])), x.shape or y.shape, loop[2])
         else:
             node = ufunc_node(ufunc, (a, b))
     except CannotRecord:

@@ -192,7 +192,7 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
     if bit is None or not trail & bit or (whole and turns.within(place, trail)):
         return False
     given = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if not whole:
+    if not whole and any(not _shifted(a) for a in given):
         trail |= turns.OTHER
     if not _due(trail, place, [a._cell.read() for a in given]):
         return False
@@ -203,6 +203,14 @@ def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
 def _part(nd: ND, node: Node) -> bool:
     """Whether a view of what is pending is a part of its complex numbers."""
     return node.dtype.kind == "c" and nd.dtype.kind == "f" and nd.shape == node.shape
+
+
+def _shifted(x: Array) -> bool:
+    """Whether x is all of what is not computed yet, or a part of it element by element."""
+    nd, node = x._nd, x._cell.read()
+    if nd is None or type(nd.base) is not np.ndarray or _part(nd, node):
+        return True
+    return turns.shifted(nd.strides, nd.dtype, node)
 
 
 # -- operands ------------------------------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
 """Loops: when what is pending is evaluated. In: nodes, and where they were recorded. Out: trails, and when to flush.
 
 A node's `trail` is a bit set: the places its pending ancestors were recorded from, and whether all of them are
-elementwise. A loop of such operations alone goes on for several turns, until the kernel would become too long; it is
-then flushed at always the same place of its body, its *head* (docs/design/0002-passes.md).
+elementwise, or shifted parts of what is. A loop of such operations alone goes on for several turns, until the kernel
+would become too long; it is then flushed at always the same place of its body, its *head*
+(docs/design/0002-passes.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from sys import getrefcount
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from tilewise.array.pending import pending_cells
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.ir.node import Node, numbered
+from tilewise.ir.order import strides_of
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window
@@ -121,7 +124,18 @@ def kind(node: Node, trail: int) -> int:
     if node.op.weight:
         pending.recorded += node.op.weight
         return 0
-    return 0 if type(node.op) in FREE and not trail & ~SEEN else OTHER
+    op = node.op
+    if type(op) in FREE and not trail & ~SEEN:
+        return 0
+    return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
+
+
+def shifted(strides: Sequence[int], dtype: np.dtype[Any], base: Node) -> bool:
+    """Whether a window is a part of a value, element by element: passes on both sides of it may share tiles."""
+    if dtype != base.dtype or not base.known:
+        return False
+    own = strides_of(base.dims, dtype.itemsize, base.order)
+    return all(s in own for s in strides)
 
 
 def within(place: Place, trail: int) -> bool:
@@ -142,6 +156,8 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
         pending.heads |= sites.get(place, 0)  # another thread may start over
     first = head.passed <= pending.began
     now = pending.recorded
+    if head.passed == now and not first:
+        return False  # as a moment ago
     turn = now - (pending.began if first else head.passed)
     head.passed = now
     ahead = now - pending.began + turn

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -17,14 +17,19 @@ import numpy as np
 
 from tilewise.engine.buffers import fresh, walked
 from tilewise.engine.merging import about_own_mean
-from tilewise.ir.order import strides_of
+from tilewise.ir.order import Order, strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
-from tilewise.ops.views import Arrange, Window
+from tilewise.ops.views import Arrange, Cut, Window, explain
+from tilewise.plan.reach import Part, Range, parts_of
 from tilewise.plan.steps import Call, Pass, Tiled, View, makes, reads
-from tilewise.plan.ways import MEAN, Tiling, axis_of, centred, drops_axes, space_of, view_axes
+from tilewise.plan.tiling import Tiling
+from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, space_of, view_axes
 
 Array = np.ndarray[Any, Any]
 See = Callable[[Array], Array]
+LINE, PAGE = 64, 4096  # bytes of a cache line; addresses so far apart share a place in the L1 cache
+PADDED_ROW = 1024  # bytes of a row that begins at a line of its own; shorter ones follow each other, to be one loop
+
 Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
 
 
@@ -33,8 +38,7 @@ class Plan:
     """One geometry: the walk over tiles, and the sums with their chunks."""
 
     walk: Any
-    arrays: Given  # of full tiles
-    more: Given  # of the last tile
+    arrays: tuple[Given, ...]  # of each stretch of the walk
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
     blas: bool  # some calls are into BLAS
     own: tuple[tuple[int, Any, tuple[int, ...]], ...]  # what each tile has of its own: key, dtype, shape
@@ -64,7 +68,9 @@ class Layout:
         self.llvm = llvm()
         self.scratch = self.llvm.Scratch(self.llvm.SCRATCH_BYTES)
         self.arrays: list[tuple[int, See | None]] = []
-        self.refs: dict[int, tuple[Any, int]] = {}  # what is made by tiles: operand and axis
+        self.refs: dict[int, tuple[Any, int, int]] = {}  # what is made by tiles: operand, axis, its first slice
+        self.rooms: dict[int, Array] = {}  # scratch of what is made by tiles and not stored right away
+        self.read = {x for s in step.steps for x in reads(s)}
         self.sums: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.samples: dict[int, Array] = {}
         self.trees: set[tuple[int, Any]] = set()
@@ -75,32 +81,39 @@ class Layout:
         self.counts: dict[int, Array] = {}  # of elements that are summed, by tile
 
     def plan(self) -> Plan | None:
-        rest = self.way.length - (self.tiles - 1) * self.tile
-        last = self._calls(rest) if rest != self.tile else []
-        more = tuple(self.arrays)
-        full = self._calls(self.tile)
-        if full is None or last is None:
-            return None
-        walk = self.llvm.Walk(self.tiles, self.chunks, full, last, self.scratch)
+        stretches, arrays = [], []
+        for part in parts_of(self.step, self.way, self.nodes, self.tile):
+            whole = self._calls(part, False)
+            given = tuple(self.arrays)
+            further = self._calls(part, True) if part.new is not None else []
+            if whole is None or further is None:
+                return None
+            stretches.append(self.llvm.Stretch(part.first, part.stop, whole, further))
+            arrays += [given, tuple(self.arrays)]
+        walk = self.llvm.Walk(self.tiles, self.chunks, stretches, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
         own = tuple((key, sample.dtype, sample.shape) for key, sample in self.own.items())
         merges = tuple((total, squares, self.counts[squares]) for squares, total in self.totals.items())
         late = frozenset(x for x, at in self.way.at.items() if at == MEAN)
         after = tuple(k for k, s in enumerate(self.step.steps) if late.intersection(makes(s), self.step.outs))
         trees = frozenset(self.trees)
-        return Plan(walk, tuple(self.arrays), more, sums, self.blas, own, merges, late, after, trees)
+        return Plan(walk, tuple(arrays), sums, self.blas, own, merges, late, after, trees)
 
-    def _calls(self, length: int) -> list[Any] | None:
-        """The calls for a tile of some length."""
+    def _calls(self, part: Part, further: bool) -> list[Any] | None:
+        """The calls for one of the tiles of a part (further: which has what the one before it left)."""
         self.scratch.used = 0
-        self.arrays, self.refs, self.sums, self.means = [], {}, {}, {}
-        out: list[Any] = []
+        self.arrays, self.refs, self.means, self.part = [], {}, {}, part
+        self.ranges = part.whole if part.new is None or not further else part.new
+        out = self._rooms(further)
+        if out is None:
+            return None
         waiting: dict[int, tuple[Pass, Any]] = {}  # products that may be made inside of what reads them
         for step, kernel in zip(self.step.steps, self.kernels, strict=True):
             if isinstance(step, View):
-                self._see(step)
+                if step.input in self.refs:
+                    self._see(step)
                 continue
-            if isinstance(step, Call) or self.way.at[step.outs[0]] == MEAN:
+            if isinstance(step, Call) or self.way.at[step.outs[0]] == MEAN or step.outs[0] not in self.ranges:
                 continue
             if self._only_read_on(step):
                 waiting[step.outs[0]] = step, kernel
@@ -108,20 +121,63 @@ class Layout:
             calls: list[Any] | None = None
             for x in [x for x in step.inputs if x in waiting]:
                 inner = waiting.pop(x)
-                calls = self._nested(*inner, step, kernel, length)
+                calls = self._nested(*inner, step, kernel)
                 if calls is None:
-                    first = self._pass(*inner, length)
+                    first = self._pass(*inner)
                     if first is None:
                         return None
                     out += first
             if step.outs[0] in self.totals:
-                calls = self._deviations(step, length)
+                calls = self._deviations(step)
             elif calls is None:
-                calls = self._pass(step, kernel, length)
+                calls = self._pass(step, kernel)
             if calls is None:
                 return None
             out += calls
         return out
+
+    def _rooms(self, further: bool) -> list[Any] | None:
+        """Lay out scratch, the same for all tiles of a part; the calls that move what is left of the tile before."""
+        self.rooms = {}
+        out: list[Any] = []
+        for step in self.step.steps:
+            if not isinstance(step, Pass) or step.outs[0] not in self.part.whole:
+                continue
+            low, stop = self.part.whole[step.outs[0]]
+            for pos in step.outs:
+                shared = isinstance(self.way.at[pos], int) and not self._at_once(step, pos)
+                if shared and not self._only_read_on(step) and not self._room(pos, stop - low):
+                    return None
+        for first, (start, stop) in self.part.kept.items() if further else ():
+            for pos, room in self._made_with(first):
+                axis, low = self.way.at[pos], self.part.whole[first][0]
+                assert isinstance(axis, int)
+                old, new = (_slices(room, axis, start - low + k, stop - low + k) for k in (self.tile, 0))
+                moved = self.llvm.copied(self.llvm.Ref(old), self.llvm.Ref(new), self.scratch, self._pinned)
+                if moved is None:
+                    return None
+                out += moved
+        return out
+
+    def _room(self, pos: int, length: int) -> bool:
+        """Scratch for some slices of a value, if there is any left."""
+        node, axis = self.nodes[pos], self.way.at[pos]
+        assert isinstance(axis, int)
+        dims = (*node.dims[:axis], length, *node.dims[axis + 1 :])
+        wide = _padded(dims, node.dtype.itemsize, node.order)
+        room = self.scratch.array(wide, node.dtype, strides_of(wide, node.dtype.itemsize, node.order))
+        if room is not None:
+            self.rooms[pos] = room[tuple(slice(n) for n in dims)]
+        return room is not None
+
+    def _made_with(self, first: int) -> list[tuple[int, Array]]:
+        """What the pass with some first output keeps in scratch."""
+        outs = next(s.outs for s in self.step.steps if isinstance(s, Pass) and s.outs[0] == first)
+        return [(pos, self.rooms[pos]) for pos in outs if pos in self.rooms]
+
+    def _at_once(self, step: Pass, pos: int) -> bool:
+        """Whether a value is stored as it is made: a tile makes no more of it than its own slices."""
+        return pos in self.step.outs and self.part.own.get(step.outs[0]) == self.part.whole[step.outs[0]]
 
     def _only_read_on(self, step: Pass) -> bool:
         """Whether a step is a product of matrices that one elementwise pass or reduction along its rows reads."""
@@ -145,24 +201,24 @@ class Layout:
         """What products of matrices make."""
         return {s.outs[0] for s in self.step.steps if isinstance(s, Pass) and s.blas}
 
-    def _nested(self, inner: Pass, product: Any, step: Pass, kernel: Any, length: int) -> list[Any] | None:
+    def _nested(self, inner: Pass, product: Any, step: Pass, kernel: Any) -> list[Any] | None:
         """A product and the pass that reads it as one kernel; None if the rows are too long."""
         at = step.inputs.index(inner.outs[0])
         both = nested(product.kernel, kernel.kernel, at)
-        shape = (length, *space_of(inner, self.nodes)[1:])
+        shape = self._shape(inner)
         if not self.llvm.nests(both, shape):
             return None
-        factors = self._operands(inner, 0, length)
-        others = self._operands(step, 0, length, but=at)
+        factors = self._operands(inner)
+        others = self._operands(step, but=at)
         after: list[Any] = []
-        outs = self._results(step, 0, length, after)
+        outs = self._results(step, after)
         if outs is None:
             return None
         refs = [*factors, *(r.of(r.array[..., None]) for r in others), *outs]
         calls = self.llvm.calls_of(self.llvm.compile(both), shape, refs, step.params, self.scratch, self._pinned)
         return self._in_order(step, calls, after)
 
-    def _deviations(self, step: Pass, length: int) -> list[Any] | None:
+    def _deviations(self, step: Pass) -> list[Any] | None:
         """A sum of squared deviations, about the mean of the tile."""
         assert step.centre is not None
         total, mean, squares = step.centre.total, step.centre.mean, step.outs[0]
@@ -170,7 +226,8 @@ class Layout:
         space, dim = space_of(step, self.nodes), self.way.dims[squares]
         others = prod(n for d, n in enumerate(space) if step.kernel.reduced[d] and d != dim)
         self.counts[squares] = others * np.diff([*range(0, self.way.length, self.tile), self.way.length])
-        count = np.array(others * length, dtype)
+        shape = self._shape(step)
+        count = np.array(others * shape[dim], dtype)
         made = self.scratch.array(kept, dtype)
         if made is None:
             return None
@@ -179,9 +236,8 @@ class Layout:
         before = self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)
         self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
         inner = about_own_mean(step)
-        refs = self._operands(inner, dim, length)
+        refs = self._operands(inner)
         refs += [self._own(key, np.empty(kept, dtype)) for key in (squares, ~squares)]
-        shape = (*space[:dim], length, *space[dim + 1 :])
         kernel = self.llvm.compile(inner.kernel)
         calls = self.llvm.calls_of(kernel, shape, refs, inner.params, self.scratch, self._pinned)
         return None if before is None or calls is None else [*before, *calls]
@@ -192,36 +248,40 @@ class Layout:
         return self._given(key, None, sample, sample.nbytes)
 
     def _see(self, step: View) -> None:
-        """A view of what is made by tiles."""
+        """A view of what is made by tiles: all of their slices, a box of each."""
         op, node = self.nodes[step.pos].op, self.nodes[step.pos]
-        axes = view_axes(op, node.ndim)
-        arrange = op if isinstance(op, Arrange) else Arrange(axes, node.dims)
-        ref, axis = self.refs[step.input]
-        if ref.slot is not None:
-            pos, see = self.arrays[ref.slot]
-            assert isinstance(op, Window | Arrange)
-            ref = self._given(pos, _after(see, arrange.numpy), arrange.numpy(ref.array), ref.step)
-        else:
-            ref = ref.of(arrange.numpy(ref.array))
-        self.refs[step.pos] = (ref, axes.index(axis))
+        ref, axis, first = self.refs[step.input]
+        axes, start = view_axes(op, node.ndim), self.way.behind(step.pos)[1] - self.way.behind(step.input)[1]
+        see = op.numpy if isinstance(op, Arrange) else _box(op, axis)
+        self.refs[step.pos] = (self._again(ref, see), axes.index(axis), first - start)
 
     def _given(self, pos: int, see: See | None, sample: Array, step: int, chunk_step: int = 0) -> Any:
         """An operand among the arrays that a run is given."""
         self.arrays.append((pos, see))
         return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
 
+    def _given_slices(self, pos: int, see: See | None, array: Array, axis: int, made: Range) -> Any:
+        """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
+        stride = array.strides[axis]
+        ref = self._given(pos, see, _slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
+        return replace(ref, offset=(made[0] - self.part.first * self.tile) * stride)
+
     def _pinned(self, ref: Any, see: See) -> Any:
         """A copy of an array that is the same for all tiles, made once per run."""
         pos, before = self.arrays[ref.slot]
         return self._given(pos, _after(before, see), see(ref.array), 0, ref.chunk_step)
 
-    def _pass(self, step: Pass, kernel: Any, length: int) -> list[Any] | None:
-        space = space_of(step, self.nodes)
-        dim = self.way.dims[step.outs[0]]
-        shape = (*space[:dim], length, *space[dim + 1 :])
+    def _shape(self, step: Pass) -> tuple[int, ...]:
+        """The space of a pass on a tile."""
+        space, dim = space_of(step, self.nodes), self.way.dims[step.outs[0]]
+        low, stop = self.ranges[step.outs[0]]
+        return (*space[:dim], stop - low, *space[dim + 1 :])
+
+    def _pass(self, step: Pass, kernel: Any) -> list[Any] | None:
+        shape = self._shape(step)
         after: list[Any] = []
-        refs = self._operands(step, dim, length)
-        outs = self._results(step, dim, length, after)
+        refs = self._operands(step)
+        outs = self._results(step, after)
         if outs is None:
             return None
         refs += outs
@@ -237,42 +297,35 @@ class Layout:
         self.trees |= {(step.outs[0], call.tree) for call in calls if call.tree is not None}
         return [*calls, *after]
 
-    def _operands(self, step: Pass, dim: int, length: int, but: int | None = None) -> list[Any]:
+    def _operands(self, step: Pass, but: int | None = None) -> list[Any]:
         """What a pass reads on a tile (but for one input)."""
-        nodes = self.nodes
-        space = space_of(step, nodes)
+        nodes, made, dim = self.nodes, self.ranges[step.outs[0]], self.way.dims[step.outs[0]]
+        rank = len(space_of(step, nodes))
         refs: list[Any] = []
         for k, x in enumerate(step.inputs):
             if k == but:
                 continue
             along = None if step.letters is None else step.letters[k]
-            see = None if along is None else _walk(along, len(space))
+            see = None if along is None else _walk(along, rank)
             if x in self.means:
                 refs.append(self.means[x])
                 continue
             if x in self.refs:
-                ref, axis = self.refs[x]
-                array = ref.array if see is None else see(ref.array)
-                axis = axis if along is None else dim
-                refs.append(
-                    ref.of(_front(array, axis, length))
-                    if see is None or ref.slot is None
-                    else self._again(ref, see, axis, length)
-                )
+                ref, axis, first = self.refs[x]
+                some = _taken(ref, axis, made[0] - first, made[1] - first)
+                refs.append(some if see is None else self._again(some, see))
                 continue
             cut = axis_of(step, k, dim, nodes)
             array = self.values[x] if see is None else see(self.values[x])
             if cut is None:
                 refs.append(self._given(x, see, array, 0))
             else:
-                axis = cut if along is None else dim
-                refs.append(self._given(x, see, _front(array, axis, length), self.tile * array.strides[axis]))
+                refs.append(self._given_slices(x, see, array, cut if along is None else dim, made))
         return refs
 
-    def _results(self, step: Pass, dim: int, length: int, after: list[Any]) -> list[Any] | None:
+    def _results(self, step: Pass, after: list[Any]) -> list[Any] | None:
         """What a pass makes on a tile; None if there is too little scratch."""
-        space = space_of(step, self.nodes)
-        refs = [self._out(step, k, pos, dim, length, space, after) for k, pos in enumerate(step.outs)]
+        refs = [self._out(step, k, pos, after) for k, pos in enumerate(step.outs)]
         return None if any(r is None for r in refs) else refs
 
     def _product(self, step: Pass, refs: list[Any]) -> list[Any] | None:
@@ -285,16 +338,17 @@ class Layout:
         self.blas = self.blas or call is not None
         return None if call is None else [call]
 
-    def _again(self, ref: Any, see: See, axis: int, length: int) -> Any:
-        """Another view of an array that a run is given."""
+    def _again(self, ref: Any, see: See) -> Any:
+        """Another view of what a run is given, or of scratch."""
+        if ref.slot is None:
+            return ref.of(see(ref.array))
         pos, before = self.arrays[ref.slot]
-        return self._given(pos, _after(before, see), _front(see(ref.array), axis, length), ref.step)
+        self.arrays.append((pos, _after(before, see)))
+        return replace(ref, array=see(ref.array), slot=len(self.arrays) - 1)
 
-    def _out(
-        self, step: Pass, k: int, pos: int, dim: int, length: int, space: tuple[int, ...], after: list[Any]
-    ) -> Any:
-        node, where = self.nodes[pos], self.way.at[pos]
-        reduced = step.kernel.reduced
+    def _out(self, step: Pass, k: int, pos: int, after: list[Any]) -> Any:
+        node, where, made = self.nodes[pos], self.way.at[pos], self.ranges[step.outs[0]]
+        reduced, space = step.kernel.reduced, space_of(step, self.nodes)
         drops = drops_axes(step, k, node)
         see = _drop(reduced) if drops else None
         if isinstance(where, str):
@@ -321,28 +375,68 @@ class Layout:
             after += add
             return self.llvm.Ref(result)
         assert isinstance(where, int)
-        if pos in self.step.outs:
-            if pos not in self.samples:
-                self.samples[pos] = fresh(node)
-            whole = self.samples[pos]
-            ref = self._given(pos, None, _front(whole, where, length), self.tile * whole.strides[where])
+        if pos not in self.step.outs and pos not in self.rooms and not self._room(pos, made[1] - made[0]):
+            return None  # a product that could have been made inside of another pass
+        if pos in self.rooms:
+            ref, first = self.llvm.Ref(self.rooms[pos]), self.part.whole[step.outs[0]][0]
+            if pos in self.step.outs and step.outs[0] in self.part.own:
+                own = self.part.own[step.outs[0]]
+                stored = self._stored(pos, where, own)
+                source = _taken(ref, where, own[0] - first, own[1] - first)
+                copies = self.llvm.copied(source, stored, self.scratch, self._pinned)
+                if copies is None:
+                    return None
+                after += copies
+            out = _taken(ref, where, made[0] - first, made[1] - first)
         else:
-            dims = (*node.dims[:where], self.tile, *node.dims[where + 1 :])
-            array = self.scratch.array(dims, node.dtype, strides_of(dims, node.dtype.itemsize, node.order))
-            if array is None:
-                return None
-            ref = self.llvm.Ref(_front(array, where, length))
-        self.refs[pos] = (ref, where)
-        if see is None:
-            return ref
-        if ref.slot is None:
-            return ref.of(see(ref.array))
-        return self._given(pos, see, see(ref.array), ref.step)
+            ref = out = self._stored(pos, where, made)
+            first = made[0]
+        self.refs[pos] = (ref, where, first)
+        return out if see is None else self._again(out, see)
+
+    def _stored(self, pos: int, axis: int, made: Range) -> Any:
+        """Some slices of a value that is needed outside."""
+        if pos not in self.samples:
+            self.samples[pos] = fresh(self.nodes[pos])
+        ref = self._given_slices(pos, None, self.samples[pos], axis, made)
+        read = pos in self.read and pos not in self.rooms
+        return ref if read else replace(ref, far=self.samples[pos].nbytes)
 
 
-def _front(array: Array, axis: int, length: int) -> Array:
-    """The first part of an array along an axis."""
-    return array[(slice(None),) * axis + (slice(0, length),)]
+def _slices(array: Array, axis: int, low: int, stop: int) -> Array:
+    """A part of an array along an axis."""
+    return array[(slice(None),) * axis + (slice(low, stop),)]
+
+
+def _padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ...]:
+    """Dims of scratch whose long rows all begin where a cache line does, and do not all fall on the same ones."""
+    inner = order[-1] if order else len(dims) - 1
+    if len(dims) < 2 or dims[inner] * itemsize < PADDED_ROW:
+        return dims
+    row = -(-dims[inner] * itemsize // LINE) * LINE
+    row += LINE if row % PAGE == 0 else 0
+    return (*dims[:inner], row // itemsize, *dims[inner + 1 :])
+
+
+def _taken(ref: Any, axis: int, low: int, stop: int) -> Any:
+    """Some slices of an operand."""
+    some = ref.of(_slices(ref.array, axis, low, stop))
+    return some if ref.slot is None else replace(some, offset=ref.offset + low * ref.array.strides[axis])
+
+
+def _box(op: Window, axis: int) -> See:
+    """What a window shows of an array that has some slices along one axis: all of them."""
+    found = explain(op)
+    assert found is not None
+    axes, starts = found
+    steps, lengths = [1] * len(starts), [1] * len(starts)
+    for a in axes:
+        if a.base is not None:
+            steps[a.base], lengths[a.base] = a.step, a.length
+    key = list(Cut(starts, tuple(steps), tuple(lengths)).key())
+    key[axis] = slice(None)
+    arrange = Arrange(tuple(a.base for a in axes), tuple(a.length for a in axes))
+    return lambda x: arrange.numpy(x[tuple(key)])
 
 
 def _walk(along: tuple[int, ...], rank: int) -> See:

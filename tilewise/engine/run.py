@@ -255,7 +255,7 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
         if base is None:
             out = fresh(node)
             targets.append((pos, out))
-            outs.append(_kept(out, node, step, k))
+            outs.append(kept_axes(out, node, step, k))
         else:
             op = node.op
             assert isinstance(op, Update)
@@ -291,7 +291,7 @@ def _check_empty(kernel: Kernel, dims: tuple[int, ...]) -> None:
             raise ValueError(f"zero-size array to reduction operation {out.reduce} which has no identity")
 
 
-def _kept(out: np.ndarray[Any, Any], node: Node, step: Pass, k: int) -> np.ndarray[Any, Any]:
+def kept_axes(out: np.ndarray[Any, Any], node: Node, step: Pass, k: int) -> np.ndarray[Any, Any]:
     """The output as the kernel wants it: reductions without the axes they keep with length one."""
     if not drops_axes(step, k, node):
         return out
@@ -318,9 +318,15 @@ def _aligned(x: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window
 
 def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> None:
     """Copy what the window leaves out (only that, where the window is a plain box of unit steps)."""
+    for key in box_around(out, window):
+        threads.parallel_copy(out[key], base[key])
+
+
+def box_around(out: np.ndarray[Any, Any], window: Window) -> Iterator[Any]:
+    """Keys of the parts of an array that a window leaves out; of all of it, where the window is not a plain box."""
     found = explain(window)
     if found is None or any(a.base is not None and a.step != 1 for a in found[0]):
-        threads.parallel_copy(out, base)
+        yield ...
         return
     axes, starts = found
     box = [(s, s + 1) for s in starts]
@@ -331,8 +337,7 @@ def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: W
     for axis, (lo, hi) in enumerate(box):
         for part in (slice(0, lo), slice(hi, out.shape[axis])):
             if part.start < part.stop:
-                key = (*inner[:axis], part, *inner[axis + 1 :])
-                threads.parallel_copy(out[key], base[key])
+                yield (*inner[:axis], part, *inner[axis + 1 :])
         inner[axis] = slice(lo, hi)
 
 

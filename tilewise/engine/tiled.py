@@ -22,8 +22,8 @@ from tilewise.engine.geometry import Layout, Plan, llvm
 from tilewise.engine.merging import added, merged
 from tilewise.engine.tuning import Trials
 from tilewise.plan.steps import Pass, Tiled, View, makes
+from tilewise.plan.tiling import fitted, tiling
 from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
-from tilewise.plan.ways import fitted, tiling
 from tilewise.target.threads import get_threads
 
 Array = np.ndarray[Any, Any]
@@ -117,11 +117,9 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> No
         if pos not in sums and pos not in own and pos not in plan.late:
             made[pos] = fresh(nodes[pos])
     found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own}
-    arrays, more = (
-        [found[pos] if see is None else see(found[pos]) for pos, see in given] for given in (plan.arrays, plan.more)
-    )
+    arrays = [[found[pos] if see is None else see(found[pos]) for pos, see in given] for given in plan.arrays]
     with _one_thread_each() if plan.blas else nullcontext():
-        plan.walk.run(arrays, more, values.__getitem__)
+        plan.walk.run(arrays, values.__getitem__)
     whole = {pos: added(sums[pos], op) for pos, op, _ in plan.sums}
     for total, squares, counts in plan.merges:
         whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)

@@ -1,6 +1,6 @@
 """Which length of tiles is the quickest, found out while programs run. In: how long runs took. Out: a factor.
 
-Lengths are factors of the estimate (`plan.ways.fitted`). Every geometry has `Trials`: of runs that are long enough to
+Lengths are factors of the estimate (`plan.tiling.fitted`). Every geometry has `Trials`: of runs that are long enough to
 be measured, some take another length, each followed by one that does not, so that both see the same weather. What
 trials cost beyond the best run known stays below a share of the time of all runs; a length that is far slower is not
 tried again. The first geometry of a class that is through with its trials settles the record (plan/tuned.py), and

@@ -36,8 +36,8 @@ from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import seen_bytes, step_seconds
 from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
 from tilewise.plan.steps import members as all_members
+from tilewise.plan.tiling import fitted, tiling
 from tilewise.plan.tuned import USUAL, class_of, record_of
-from tilewise.plan.ways import fitted, tiling
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 

@@ -12,17 +12,28 @@ from tilewise.ops.contract import Contract
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.mesh import Spec
 from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
+from tilewise.plan.tiling import overlap_bytes, tiling
 
 
 def seen_bytes(step: Step, specs: Sequence[Spec], size: Callable[[int], int]) -> tuple[int, int]:
-    """Bytes that a step reads and writes; what it sees through several views comes once."""
+    """Bytes that a step reads and writes; what it sees through several views comes once.
+
+    Passes that share tiles read what chunks of tiles have in common once for each; those that do not, all they need.
+    """
+    again = 0
+    if isinstance(step, Tiled):
+        cut = tiling(step, specs)
+        if cut is None:
+            each = [seen_bytes(s, specs, size) for s in step.steps if not isinstance(s, View)]
+            return sum(r for r, _ in each), sum(w for _, w in each)
+        again = (cut.chunks - 1) * overlap_bytes(step, cut, specs)
     seen: dict[int, int] = {}
     for x in dict.fromkeys(arrays_read(step)):
         base = x
         while isinstance(specs[base].op, Window | Cut | Arrange) and specs[base].inputs:
             base = specs[base].inputs[0]
         seen[base] = min(seen.get(base, 0) + size(x), max(size(base), size(x)))
-    return sum(seen.values()), sum(size(x) for x in makes(step))
+    return sum(seen.values()) + again, sum(size(x) for x in makes(step))
 
 
 def arrays_read(step: Step) -> tuple[int, ...]:

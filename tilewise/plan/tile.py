@@ -13,7 +13,8 @@ from typing import Any
 
 from tilewise.plan.centres import centre_of
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
-from tilewise.plan.ways import PRODUCT_ROWS, Views, Way, first_ways, further_ways, mean_way, seen_way, tile_length
+from tilewise.plan.tiling import PRODUCT_ROWS, tile_length
+from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, seen_way
 
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewise.machine import machine
 from tilewise.plan.steps import Tiled, passes
-from tilewise.plan.ways import Tiling
+from tilewise.plan.tiling import Tiling
 from tilewise.target.threads import get_threads
 
 USUAL = 1.0

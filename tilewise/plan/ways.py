@@ -2,36 +2,24 @@
 
 A pass that is cut along one dim of its space reads, per tile, a slice of the inputs that have the dim and all of those
 that have not; it makes slices, or, where the dim is reduced, contributions. Another pass may join it if it takes the
-slices as they are made, or cuts an input as the first does: what they share then comes from memory once. It cannot
-join if it needs a whole value of which there are only slices, or a sum to which there are only contributions.
+slices as they are made, or cuts an input as the first does: what they share then comes from memory once. It may take
+windows of them, too: how many more slices a tile then needs is in reach.py. It cannot join if it needs a whole value of
+which there are only slices, or a sum to which there are only contributions.
 
-The same question is asked twice: of the sizes at hand when a plan is made (tile.py), and of those of each run.
+The same question is asked twice: of the sizes at hand when a plan is made (tile.py), and of those of each run
+(tiling.py, which says how long tiles are).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilewise.machine import machine
-from tilewise.ops.const import Const
 from tilewise.ops.views import Arrange, Window, axes_of
-from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes
+from tilewise.plan.steps import Call, Pass, Tiled, View, makes
 
-LEAST_BYTES = 1 << 20  # data that the caches hold anyway
-WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
-TILE_BYTES = 256 << 10  # of all values of a tile together, where results hang on it: the same on all machines
-SUM_TILES = 32 << 10, 768 << 10  # the same where sums are made over tiles, at least and at most
-SUM_SHARE = 32  # such a tile has so many times the bytes of the sums, which every tile adds to
-L2_SHARE = 8  # else a part of a core's L2 cache: scratch, code's own copies and what is streamed by need room, too
-LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would not fit in a thread's scratch
-PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
-ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
-CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
-MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
-MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
+SIMILAR = 8  # lengths along the cut may differ by one in so many: windows of what other passes make
 
 MEAN = "mean"  # made of a sum over all tiles, after them; a tile takes the mean of its own part
 
@@ -46,6 +34,12 @@ class Way:
     at: dict[int, At]  # what the steps make
     cut: frozenset[tuple[int, int]]  # of inputs: the array that is seen, and its axis
     dims: dict[int, int]  # of each pass (by its outputs): the dim of its space
+    begins: dict[int, int] = field(default_factory=dict)  # the same: where its first slice is along the cut
+    windows: dict[int, tuple[int, int]] = field(default_factory=dict)  # views: the value behind, the first slice
+
+    def behind(self, pos: int) -> tuple[int, int]:
+        """The value that a position is a view of, and at which of its slices it starts."""
+        return self.windows.get(pos, (pos, 0))
 
 
 def space_of(step: Pass, nodes: Sequence[Any]) -> tuple[int, ...]:
@@ -126,13 +120,14 @@ def view_axes(op: Any, ndim: int) -> tuple[int | None, ...]:
     return tuple(range(ndim))  # a Cut
 
 
-def _whole(op: Any, base: Any, node: Any, axis: int) -> bool:
-    """Whether a view has all of the base along one of its axes, in order."""
+def _start(op: Any, axis: int) -> int | None:
+    """Where a view starts along one of its axes; None if it does not go on from there slice by slice."""
     if isinstance(op, Window):
         axes = axes_of(op)
         assert axes is not None
-        return axes[axis].start == 0 and axes[axis].step == 1 and axes[axis].length == base
-    return isinstance(op, Arrange)
+        plain = axes[axis].step == 1 and all(a.length == 1 for a in axes if a.base is None)
+        return axes[axis].start if plain else None
+    return 0 if isinstance(op, Arrange) else None
 
 
 def _long_dims(step: Pass, nodes: Sequence[Any]) -> list[tuple[int, int]]:
@@ -156,7 +151,7 @@ def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> li
     """Every way in which a step can go along with steps that are cut so."""
     out = []
     for dim, length in _long_dims(step, nodes):
-        if length == way.length:
+        if abs(length - way.length) * SIMILAR <= way.length:
             found = _joined(way, step, dim, nodes, views, free=False)
             if found is not None:
                 out.append(found)
@@ -170,25 +165,17 @@ def seen_way(way: Way, step: View, nodes: Sequence[Any]) -> Way | None:
     if not isinstance(at, int):
         return None
     axes = view_axes(op, node.ndim)
-    if at not in axes or not _whole(op, nodes[step.input].dims[at], node, axes.index(at)):
+    start = _start(op, axes.index(at)) if at in axes else None
+    if start is None:
         return None
-    if isinstance(op, Window) and not _plain(op):
-        return None
-    return replace(way, at={**way.at, step.pos: axes.index(at)})
-
-
-def _plain(op: Window) -> bool:
-    """Whether a window has all of its base, axes moved and new ones of length one."""
-    axes = axes_of(op)
-    assert axes is not None
-    kept = [a for a in axes if a.base is not None]
-    full = all(a.start == 0 and a.step == 1 and a.length == op.base_shape[a.base] for a in kept if a.base is not None)
-    left = [n for d, n in enumerate(op.base_shape) if d not in {a.base for a in kept}]
-    return full and all(n == 1 for n in left) and all(a.length == 1 for a in axes if a.base is None)
+    value, before = way.behind(step.input)
+    windows = {**way.windows, step.pos: (value, before + start)}
+    return replace(way, at={**way.at, step.pos: axes.index(at)}, windows=windows)
 
 
 def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> Way | None:
     at, cut, linked = dict(way.at), set(way.cut), free
+    begin: int | None = None
     own = None if step.centre is None or at.get(step.centre.mean) != MEAN else step.centre
     if own is not None and way.dims[own.total] != dim:
         return None
@@ -200,6 +187,9 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
             if axis is None or at[x] != axis:
                 return None
             linked = True
+            value, start = way.behind(x)
+            first = way.begins[value] + start
+            begin = first if begin is None else min(begin, first)
         elif axis is not None:
             source = views.source(x, axis)
             if not free and source not in cut and any(base == source[0] for base, _ in cut):
@@ -212,7 +202,11 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
         if isinstance(where, str) and (output.is_arg or output.scan):
             return None
         at[pos] = where
-    return Way(way.length, at, frozenset(cut), {**way.dims, **dict.fromkeys(step.outs, dim)}) if linked else None
+    if not linked:
+        return None
+    dims = {**way.dims, **dict.fromkeys(step.outs, dim)}
+    begins = {**way.begins, **dict.fromkeys(step.outs, begin or 0)}
+    return replace(way, at=at, cut=frozenset(cut), dims=dims, begins=begins)
 
 
 def mean_way(way: Way, step: Pass | Call, total: int) -> Way | None:
@@ -259,114 +253,3 @@ def _burden(way: Way, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int]:
             whole += nodes[x].nbytes
     whole += sum(nodes[x].nbytes for x, a in way.at.items() if isinstance(a, str))
     return whole, across
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """How a group runs: the dim it is cut along, slices per tile, tiles, and chunks of tiles with sums of their own."""
-
-    way: Way
-    tile: int
-    tiles: int
-    chunks: int
-    each: int  # bytes of a slice, all values together
-    loose: bool  # nothing is summed over tiles, nothing is left to BLAS: tiles of another length give the same
-
-
-def with_tile(cut: Tiling, tile: int) -> Tiling:
-    """The same cut, with tiles of another length."""
-    tiles = -(-cut.way.length // tile)
-    return replace(cut, tile=tile, tiles=tiles, chunks=min(tiles, CHUNKS))
-
-
-def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
-    """A loose cut with tiles that suit this machine's caches, or so many times as long."""
-    assert cut.loose, "results hang on these tiles"
-    room = min(max(machine().l2_bytes // L2_SHARE, LEAST_TILE), MOST_TILE)
-    return with_tile(cut, min(tile_length(cut.each, int(room * factor)), cut.way.length))
-
-
-def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
-    """The tiles of a group with the sizes at hand; None if its passes are better run one by one."""
-    passes = [s for s in group.steps if isinstance(s, Pass)]
-    if any(0 in space_of(s, nodes) or (s.letters is not None and single(s, nodes)) for s in passes):
-        return None
-    way = best_way(group, nodes)
-    if way is None:
-        return None
-    own = centred(group, way)
-    if any(not _counted(s, nodes) for s in own):
-        return None
-    least = MERGED_BYTES if own else LEAST_BYTES
-    each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
-    cut = {x for x, _ in way.cut}
-    whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
-    if (each * way.length < least or whole > WHOLE_BYTES) and forced is None:
-        return None
-    summed = [x for x, at in way.at.items() if isinstance(at, str)]
-    sums = bytes_of(nodes, summed)
-    blas = any(s.blas for s in passes)
-    room = TILE_BYTES
-    if summed and not own:  # little sums: the L1 cache holds the tile
-        room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
-    tile = min(forced or tile_length(each, room), way.length)
-    if tile < PRODUCT_ROWS and blas and forced is None:
-        return None
-    tiles = -(-way.length // tile)
-    chunks = min(tiles, CHUNKS)
-    if sums * chunks > each * way.length // 4 and forced is None:
-        return None
-    if own and sums * tiles > each * way.length // MERGED_SHARE and forced is None:
-        return None
-    return Tiling(way, tile, tiles, chunks, each, forced is None and not blas and not summed)
-
-
-def as_run(steps: Sequence[Step], nodes: Sequence[Any]) -> list[Step]:
-    """The steps for the sizes at hand: deviations from a mean whose tiles are not merged come after it."""
-    out: list[Step] = []
-    for step in steps:
-        merges = isinstance(step, Tiled) and any(isinstance(s, Pass) and s.centre is not None for s in step.steps)
-        if isinstance(step, Tiled) and merges and tiling(step, nodes) is None:
-            *first, last = step.steps
-            out += [*first, replace(last, frees=step.frees)]
-        else:
-            out.append(step)
-    return out
-
-
-def _counted(step: Pass, nodes: Sequence[Any]) -> bool:
-    """Whether what deviations are taken from is a mean: a sum over as many as there are, divided by their number."""
-    assert step.centre is not None
-    count = nodes[step.centre.count].op
-    sizes = zip(space_of(step, nodes), step.kernel.reduced, strict=True)
-    if not isinstance(count, Const):
-        return False
-    return bool(count.value == count.value.dtype.type(prod(n for n, r in sizes if r)))  # in the dtype of the sum
-
-
-def tile_length(each: int, room: int = TILE_BYTES) -> int:
-    """How many slices of some bytes a tile has."""
-    length = max(1, room // max(1, each))
-    return length // ROWS * ROWS if length >= ROWS else length
-
-
-def _sliced(group: Tiled, way: Way) -> dict[int, int]:
-    """The values that are cut, with their axes."""
-    seen = {s.pos for s in group.steps if isinstance(s, View)}
-    found = {x: a for x, a in way.at.items() if isinstance(a, int) and x not in seen}
-    source = dict(zip(group.inputs, group.sources, strict=True))
-    seen = set()
-    for x, axis in sorted(way.cut):
-        if source.get(x, x) not in seen:  # another view of the same memory
-            seen.add(source.get(x, x))
-            found.setdefault(x, axis)
-    return found
-
-
-def _slice_bytes(node: Any, axis: int) -> int:
-    return int(prod(node.dims) // max(1, node.dims[axis]) * node.dtype.itemsize)
-
-
-def bytes_of(nodes: Sequence[Any], positions: Iterable[int]) -> int:
-    """The size of some values together."""
-    return sum(prod(nodes[x].dims) * nodes[x].dtype.itemsize for x in positions)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise import compiler
+from tilewise import compiler, events
 from tilewise.api.functions.number import Formula, Number, evaluate
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
 from tilewise.api.functions.tell import tell
@@ -30,6 +30,7 @@ from tilewise.array.session import cluster_here
 from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.engine.straight import Lines
 from tilewise.ir.node import Node
 from tilewise.ops.const import Const, const
 
@@ -208,7 +209,7 @@ class Plan:
         self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
-        self.bound: tuple[tuple[bool, ...], Runner] | None = None
+        self.bound: tuple[tuple[bool, ...], Runner, Lines] | None = None
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -243,21 +244,24 @@ class Plan:
         """Run the plan at once: all is known and small."""
         values = self.blank.copy()
         with LOCK:
-            runner = self._runner(current())
+            runner, lines = self._runner(current())
             for at, x in zip(self.places, inputs, strict=True):
                 if at is not None:
                     values[at] = meta(x) if type(x) is Array else x
             for n, v in numbers.items():
                 if n in self.at:
                     values[self.at[n]] = n.dtype.type(v)
-            runner.run(self.template.order, values)
+            if events.listeners or not current().native:
+                runner.run(self.template.order, values)
+            else:
+                lines.run(values)
             made = []
             for at, root, fixed, first in self.outs:
                 made.append(from_buffer(conform(values[at], root, first), fixed))
         return made
 
-    def _runner(self, settings: Settings) -> Runner:
-        """The steps and kernels for one worker, planned once."""
+    def _runner(self, settings: Settings) -> tuple[Runner, Lines]:
+        """The steps and kernels for one worker, planned once; the lines they become."""
         way = (settings.fusion, settings.native, settings.rewrite, settings.exact)
         if self.bound is None or self.bound[0] != way:
             wanted = sorted({self.at[r] for r in self.roots})
@@ -265,8 +269,9 @@ class Plan:
             plan = compiler.prepare(at, wanted, settings, compiler.structure_of(at))
             if plan.bound is None:
                 plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
-            self.bound = (way, plan.bound)
-        return self.bound[1]
+            given = [*(at for at in self.places if at is not None), *(self.at[n] for n in self.used if n in self.at)]
+            self.bound = (way, plan.bound, Lines(plan.bound, self.template.order, given, wanted))
+        return self.bound[1:]
 
     def _later(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
         """Record the graph again, on these arguments."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
+from tilewise.target.llvm.drive import drive
 from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.notes import keep, recall
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.select import select
-from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Walk, calls_of
+from tilewise.target.llvm.tiles import SCRATCH_BYTES, Ref, Scratch, Stretch, Table, Walk, bits, calls_of, copied
 
 __all__ = [
     "SCRATCH_BYTES",
@@ -21,10 +22,15 @@ __all__ = [
     "Listing",
     "Ref",
     "Scratch",
+    "Stretch",
+    "Table",
     "Walk",
+    "bits",
     "calls_of",
     "compile",
     "compiled_count",
+    "copied",
+    "drive",
     "identity",
     "keep",
     "listing",

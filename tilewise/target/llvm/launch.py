@@ -83,16 +83,23 @@ class Compiled:
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
 
-    def alone(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Launch | None:
-        """What one thread does for a geometry; None if there is no native code."""
+    def alone(self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0) -> Launch | None:
+        """What one thread does for a geometry; None if there is no native code.
+
+        `far`: the bytes of what the outputs are a part of, if nobody reads them soon.
+        """
         if not self._native or 0 in shape:
             return None
         try:
-            return self._prepare(shape, operands, alone=True)
+            return self._prepare(shape, operands, alone=True, far=far)
         except CompileError as error:
             self._native = False
             _warn(str(error))
             return None
+
+    def spread(self, shape: tuple[int, ...], operands: Sequence[Array]) -> int:
+        """In how many parts a geometry is handed to threads."""
+        return len(self._prepare(shape, operands).parts) if self._native else 1
 
     def code_for(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Native:
         """The code that runs over a non-empty space of operands that lie so."""

@@ -37,7 +37,7 @@ Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are e
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 SOME_TURNS = 16  # that a part of the body is taken to run for
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
-STREAM_ROW = 4096  # rows long enough for the aligned part to pay
+STREAM_ROW = 512  # rows long enough for the aligned part to pay
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
@@ -105,8 +105,13 @@ class Preparer:
         self._full_lines = all(w * lanes == STREAM_ALIGN for w in self._itemsizes[len(kernel.inputs) :])
         self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
-    def prepare(self, shape: tuple[int, ...], operands: Sequence[Array], *, alone: bool = False) -> Launch:
-        """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need)."""
+    def prepare(
+        self, shape: tuple[int, ...], operands: Sequence[Array], *, alone: bool = False, far: int = 0
+    ) -> Launch:
+        """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need).
+
+        `far` are the bytes that outputs are a part of, where these are more than the outputs'.
+        """
         strides = self._strides(shape, operands)
         n = len(self.kernel.inputs)
         scans = tuple(Output(o.value, o.reduce) for o in self.kernel.outputs if o.scan)
@@ -117,7 +122,7 @@ class Preparer:
         buckets = [len(operands[n + j]) for j, o in enumerate(self.kernel.outputs) if o.key is not None]
         nest = self._nest(shape, strides, buckets)
         total_ns = self._element_ns * prod(shape)
-        code = self._code(nest, total_ns, sum(a.nbytes for a in operands[n:]))
+        code = self._code(nest, total_ns, max(far, sum(a.nbytes for a in operands[n:])))
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
         return self._with_combines(Launch(code, parts, nest.packs, tree=self._tree(nest)), nest, operands)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -40,10 +40,12 @@ class Ref:
     step: int = 0
     chunk_step: int = 0
     slot: int | None = None  # of the arrays given to a run; None: scratch
+    offset: int = 0  # bytes from where the array of a run begins to where tile 0 would
+    far: int = 0  # bytes of all tiles together, if nothing of them is read again
 
     def of(self, array: Array) -> Ref:
         """Another view of the same memory."""
-        return Ref(array, self.step, self.chunk_step, self.slot)
+        return replace(self, array=array)
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,11 @@ def calls_of(
     kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch, pin: Pin
 ) -> list[Call] | None:
     """The native calls of a kernel on one tile; None if there is no native code, or too little scratch."""
-    launch = kernel.alone(shape, [r.array for r in refs])
+    n = len(kernel.kernel.inputs)
+    far = sum(r.far for r in refs[n:]) if all(r.far for r in refs[n:]) else 0
+    launch = kernel.alone(shape, [r.array for r in refs], far)
     if launch is None:
         return None
-    n = len(kernel.kernel.inputs)
     operands = [*refs, *[refs[0]] * kernel.beside]
     before: list[Call] = []
     for pack in launch.packs:
@@ -113,7 +116,7 @@ def calls_of(
         seen = np.lib.stride_tricks.as_strided(out.array, combine.shape, combine.strides)
         result = found[:, 0, : combine.columns].reshape(combine.shape)
         assert np.may_share_memory(result, found), "a reshaped result is no view"
-        copy = _copied(Ref(result), out.of(seen), scratch, pin)
+        copy = copied(Ref(result), out.of(seen), scratch, pin)
         if copy is None:
             return None
         work += copy
@@ -134,14 +137,14 @@ def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list
         (..., slice(full, full + 1), slice(None), slice(rest)),
     ):
         if whole[part].size:
-            some = _copied(ref.of(whole[part]), Ref(target[part]), scratch, pin)
+            some = copied(ref.of(whole[part]), Ref(target[part]), scratch, pin)
             if some is None:
                 return None
             calls += some
     return Ref(target), calls
 
 
-def _copied(source: Ref, target: Ref, scratch: Scratch, pin: Pin) -> list[Call] | None:
+def copied(source: Ref, target: Ref, scratch: Scratch, pin: Pin) -> list[Call] | None:
     """The calls that copy one operand to another of the same shape."""
     dtype, shape = target.array.dtype.name, target.array.shape
     copy = compile(Kernel((dtype,), (), (), (Output(0),), (False,) * len(shape)))
@@ -153,7 +156,7 @@ class Table:
 
     def __init__(self, calls: Sequence[Call], layout: Scratch) -> None:
         self._links: list[tuple[int, int]] = []  # words that hold the address of another word
-        self._slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
+        self.slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
         self._places: list[tuple[int, int]] = []  # words that hold an address in scratch
         self.params: list[tuple[int, int, str]] = []  # words that hold a number: its position and dtype
         self._codes = [call.code for call in calls]  # their memory lives as long as they do
@@ -168,7 +171,7 @@ class Table:
             self._links.append((row + 2, len(words)))
             words += geometry
             self._links.append((row + 4, len(words)))
-            words += [w for k, r in enumerate(call.refs) for w in (geometry[k], r.step, r.chunk_step)]
+            words += [w for k, r in enumerate(call.refs) for w in (geometry[k] + r.offset, r.step, r.chunk_step)]
         self._template = np.array(words, np.int64)
 
     def _operands(self, call: Call, words: list[int], base: int) -> None:
@@ -180,7 +183,7 @@ class Table:
         words += [0] * (numbers[-1] - at)
         for k, ref in enumerate(call.refs):
             if ref.slot is not None:
-                self._slots.append((at + k, ref.slot))
+                self.slots.append((at + k, ref.slot))
             else:
                 self._links.append((at + k, len(words)))
                 self._places.append((len(words), ref.array.ctypes.data - base))
@@ -194,47 +197,64 @@ class Table:
         here, base = words.ctypes.data, memory.memory.ctypes.data
         for at, target in self._links:
             words[at] += here + 8 * target
-        for at, slot in self._slots:
+        for at, slot in self.slots:
             words[at] = id(arrays[slot])
         for at, offset in self._places:
             words[at] = base + offset
         for at, pos, kind in self.params:
-            bits = _bits(params(pos), kind)
-            words[at : at + len(bits)] = bits
+            found = bits(params(pos), kind)
+            words[at : at + len(found)] = found
         return words
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Tiles in a row that are alike: calls for one of them, and for one that has what the tile before left, if any."""
+
+    first: int
+    stop: int
+    calls: Sequence[Call]
+    further: Sequence[Call]
+
+
 class Walk:
-    """Calls for full tiles, those for the last one if it is shorter, and how tiles are handed out."""
+    """Calls for all tiles, and how these are handed out."""
 
-    def __init__(self, tiles: int, chunks: int, full: Sequence[Call], last: Sequence[Call], layout: Scratch) -> None:
+    def __init__(self, tiles: int, chunks: int, stretches: Sequence[Stretch], layout: Scratch) -> None:
         self.tiles, self.chunks = tiles, chunks
-        self._full = Table(full, layout)
-        self._last = Table(last, layout) if last else None
+        self._stretches = [(s.first, s.stop, bool(s.further)) for s in stretches]
+        self._tables = [Table(calls, layout) for s in stretches for calls in (s.calls, s.further)]
 
-    def run(self, arrays: Sequence[Array], more: Sequence[Array], params: Callable[[int], Any]) -> None:
-        """Over all tiles, on all threads. `arrays` are those of full tiles, `more` those of the last."""
-        ready: dict[int, Array] = {}
-        go, end = drive(), self.tiles if self._last is None else self.tiles - 1
+    def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
+        """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
+        ready: dict[tuple[int, int], Array] = {}
+        go = drive()
 
         def chunk(c: int) -> None:
             memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
+
+            def make(table: int, low: int, high: int) -> None:
+                if low < high:
+                    words = ready.get((id(memory), table))
+                    if words is None:
+                        words = self._tables[table].words(arrays[table], params, memory)
+                        ready[id(memory), table] = words
+                    go(words.ctypes.data, struct.pack("<3q", low, high, c))
+
             try:
-                words = ready.get(id(memory))
-                if words is None:
-                    words = ready[id(memory)] = self._full.words(arrays, params, memory)
-                low, high = self.tiles * c // self.chunks, self.tiles * (c + 1) // self.chunks
-                go(words.ctypes.data, struct.pack("<3q", low, min(high, end), c))
-                if high > end and self._last is not None:
-                    words = self._last.words(more, params, memory)
-                    go(words.ctypes.data, struct.pack("<3q", end, high, c))
+                begin, end = self.tiles * c // self.chunks, self.tiles * (c + 1) // self.chunks
+                for k, (first, stop, further) in enumerate(self._stretches):
+                    low, high = max(begin, first), min(end, stop)
+                    middle = min(low + 1, high) if further else high
+                    make(2 * k, low, middle)
+                    make(2 * k + 1, middle, high)
             finally:
                 _spaces.append(memory)
 
         threads.run(chunk, self.chunks)
 
 
-def _bits(value: Any, dtype: str) -> Array:
+def bits(value: Any, dtype: str) -> Array:
     """A number as the words that code reads it from."""
     text = np.asarray(value, dtype).tobytes()
     return np.frombuffer(text.ljust(8 * PARAM_WORDS.get(dtype, 1), b"\0"), np.int64)
