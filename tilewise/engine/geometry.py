@@ -264,7 +264,7 @@ class Layout:
         """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
         stride = array.strides[axis]
         ref = self._given(pos, see, _slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
-        return replace(ref, offset=(made[0] - self.part.first * self.tile) * stride)
+        return ref.on(ref.array, (made[0] - self.part.first * self.tile) * stride)
 
     def _pinned(self, ref: Any, see: See) -> Any:
         """A copy of an array that is the same for all tiles, made once per run."""
@@ -420,8 +420,7 @@ def _padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ..
 
 def _taken(ref: Any, axis: int, low: int, stop: int) -> Any:
     """Some slices of an operand."""
-    some = ref.of(_slices(ref.array, axis, low, stop))
-    return some if ref.slot is None else replace(some, offset=ref.offset + low * ref.array.strides[axis])
+    return ref.on(_slices(ref.array, axis, low, stop), low * ref.array.strides[axis])
 
 
 def _box(op: Window, axis: int) -> See:
