@@ -21,7 +21,7 @@ from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Layout, Plan, llvm
 from tilewise.engine.merging import added, merged
 from tilewise.engine.tuning import Trials
-from tilewise.plan.steps import Pass, Tiled, View, makes
+from tilewise.plan.steps import Pass, Tiled, View, makes, reads
 from tilewise.plan.tiling import fitted, tiling
 from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
 from tilewise.target.threads import get_threads
@@ -40,6 +40,10 @@ class Group:
 
     def __post_init__(self) -> None:
         self.plans: dict[Any, _Choice | None] = {}
+        steps = self.step.steps
+        last = {x: k for k, s in enumerate(steps) for x in (*makes(s), *reads(s))}
+        inner = {x for s in steps for x in makes(s)}.difference(self.step.outs)
+        self.dead = [[x for x in inner if last[x] == k] for k in range(len(steps))]  # after each, if run one by one
 
 
 @dataclass
@@ -71,8 +75,10 @@ def run_tiled(
             group.plans.clear()
         choice = group.plans[key] = _choice(step, group, nodes, values, settings)
     if choice is None:
-        for inner, kernel in zip(step.steps, group.kernels, strict=True):
+        for inner, kernel, dead in zip(step.steps, group.kernels, group.dead, strict=True):
             each(inner, kernel, nodes, values, noted)
+            for x in dead:
+                values[x] = None
         return
     if choice.trials is None:
         _run(choice.usual, step, nodes, values)
