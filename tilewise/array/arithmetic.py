@@ -258,9 +258,11 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
         x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
-        plain = x.order is None and y.order is None and x.dtype is loop[0] and y.dtype is loop[1]
-        if plain and (x.shape == y.shape or not y.shape or not x.shape):
+        typed = x.dtype is loop[0] and y.dtype is loop[1]
+        if typed and x.order is None and y.order is None and (x.shape == y.shape or not y.shape or not x.shape):
             node = intern(op, nodes, x.shape or y.shape, loop[2])
+        elif typed and x.order == y.order and x.shape == y.shape and 1 not in x.shape:
+            node = intern(op, nodes, x.shape, loop[2], x.order)
         else:
             node = ufunc_node(ufunc, (a, b))
     except CannotRecord:
