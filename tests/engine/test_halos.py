@@ -5,6 +5,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.array.program import program_of
+from tilewise.plan.inline import formed
 from tilewise.plan.steps import Pass, Tiled, View, passes
 
 
@@ -64,12 +65,24 @@ def summed(np, x):
     return b.sum(0), (b * b).sum(), b[1:] + b[:-1]
 
 
+def one_maker(np, x):
+    a = (x[1:, 1:] - x[:-1, :-1]) * 0.5
+    b, c = a * a, a * 3
+    d, e = b[:-2] + b[1:-1] + b[2:], c[:-2] + c[1:-1] + c[2:]
+    return d[:, :-1] * e[:, 1:] + d[:, 1:] - e[:, :-1]
+
+
+def dear(np, x):
+    a = np.exp(-x) + np.sin(x)
+    return a[:, :-2] + a[:, 1:-1] + a[:, 2:]
+
+
 def shifted_outputs(np, x):
     a = x * 2
     return a[2:] + 1, a[:-2] * a[2:], a[4:] - a[:-4]
 
 
-PROGRAMS = [blur, harris, thrice, on_the_way, turned, halves, backwards, gradients, summed, shifted_outputs]
+PROGRAMS = [blur, harris, thrice, on_the_way, turned, halves, backwards, gradients, summed, shifted_outputs, one_maker]
 SHAPES = [(40, 31), (7, 9), (5, 5), (300, 6), (6, 300), (65, 64)]
 
 
@@ -123,6 +136,16 @@ def steps(program, x):
 def test_chains_of_windows_share_tiles(program, kernels):
     (step,) = steps(program, np.ones((900, 800)))
     assert isinstance(step, Tiled) and len(passes(step)) == kernels
+
+
+@pytest.mark.parametrize(("program", "kernels"), [(blur, 2), (dear, 2), (harris, 6), (one_maker, 2), (thrice, 3)])
+def test_light_passes_are_computed_again_where_they_are_read(program, kernels):
+    x = np.ones((900, 800))
+    with tw.config(eager_bytes=0):
+        plan, nodes, *_ = program_of(list(all_of(program(tw, tw.asarray(x))))).plan(None)
+    (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
+    form = formed(step, nodes)
+    assert len(passes(form.group)) == kernels and len(form.nodes) == len(nodes) + len(form.shown)
 
 
 def test_steps_and_distant_windows_do_not():

@@ -260,11 +260,14 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             found = _pairs[kinds] = (loop, map_op(ufunc.__name__, loop[2]))
         loop, op = found
         x, y = nodes = (_operand(a, loop[0]), _operand(b, loop[1]))
+        typed = x.dtype is loop[0] and y.dtype is loop[1]
         plain = x.order is None and y.order is None and (x.shape == y.shape or not y.shape or not x.shape)
-        if plain and x.dtype is loop[0] and y.dtype is loop[1]:
+        if plain and typed:
             node = intern(op, nodes, x.shape or y.shape, loop[2])
         elif plain and ufunc is not np.power:
             node = intern(op, (cast(x, loop[0]), cast(y, loop[1])), x.shape or y.shape, loop[2])
+        elif typed and x.order == y.order and x.shape == y.shape and 1 not in x.shape:
+            node = intern(op, nodes, x.shape, loop[2], x.order)
         else:
             node = ufunc_node(ufunc, (a, b))
     except CannotRecord:

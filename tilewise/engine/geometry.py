@@ -20,8 +20,9 @@ from tilewise.engine.merging import about_own_mean
 from tilewise.ir.order import Order, strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.ops.views import Arrange, Cut, Window, explain
+from tilewise.plan.inline import Formed
 from tilewise.plan.reach import Part, Range, parts_of
-from tilewise.plan.steps import Call, Pass, Tiled, View, makes, reads
+from tilewise.plan.steps import Call, Pass, View, makes, reads
 from tilewise.plan.tiling import Tiling
 from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, space_of, view_axes
 
@@ -60,10 +61,11 @@ def llvm() -> Any:
 class Layout:
     """Lays out one geometry: which arrays a run needs, what is scratch, the native calls."""
 
-    def __init__(
-        self, step: Tiled, kernels: Sequence[Any], nodes: Sequence[Any], values: list[Any], cut: Tiling
-    ) -> None:
-        self.step, self.kernels, self.nodes, self.values = step, kernels, nodes, values
+    def __init__(self, form: Formed, kernels: Sequence[Any], values: Sequence[Any], cut: Tiling) -> None:
+        step = form.group
+        self.step, self.kernels, self.nodes = step, kernels, form.nodes
+        self.shown = {len(values) + k: (x, _box(op, None)) for k, (x, op) in enumerate(form.shown)}
+        self.values = [*values, *(see(values[x]) for x, see in self.shown.values())]
         self.way, self.tile, self.tiles, self.chunks = cut.way, cut.tile, cut.tiles, cut.chunks
         self.llvm = llvm()
         self.scratch = self.llvm.Scratch(self.llvm.SCRATCH_BYTES)
@@ -257,6 +259,9 @@ class Layout:
 
     def _given(self, pos: int, see: See | None, sample: Array, step: int, chunk_step: int = 0) -> Any:
         """An operand among the arrays that a run is given."""
+        if pos in self.shown:
+            pos, box = self.shown[pos]
+            see = box if see is None else _after(box, see)
         self.arrays.append((pos, see))
         return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
 
@@ -264,7 +269,7 @@ class Layout:
         """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
         stride = array.strides[axis]
         ref = self._given(pos, see, _slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
-        return replace(ref, offset=(made[0] - self.part.first * self.tile) * stride)
+        return ref.on(ref.array, (made[0] - self.part.first * self.tile) * stride)
 
     def _pinned(self, ref: Any, see: See) -> Any:
         """A copy of an array that is the same for all tiles, made once per run."""
@@ -420,12 +425,11 @@ def _padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ..
 
 def _taken(ref: Any, axis: int, low: int, stop: int) -> Any:
     """Some slices of an operand."""
-    some = ref.of(_slices(ref.array, axis, low, stop))
-    return some if ref.slot is None else replace(some, offset=ref.offset + low * ref.array.strides[axis])
+    return ref.on(_slices(ref.array, axis, low, stop), low * ref.array.strides[axis])
 
 
-def _box(op: Window, axis: int) -> See:
-    """What a window shows of an array that has some slices along one axis: all of them."""
+def _box(op: Window, axis: int | None) -> See:
+    """What a window shows of an array (that has some slices only along one axis: all of them)."""
     found = explain(op)
     assert found is not None
     axes, starts = found
@@ -434,7 +438,8 @@ def _box(op: Window, axis: int) -> See:
         if a.base is not None:
             steps[a.base], lengths[a.base] = a.step, a.length
     key = list(Cut(starts, tuple(steps), tuple(lengths)).key())
-    key[axis] = slice(None)
+    if axis is not None:
+        key[axis] = slice(None)
     arrange = Arrange(tuple(a.base for a in axes), tuple(a.length for a in axes))
     return lambda x: arrange.numpy(x[tuple(key)])
 

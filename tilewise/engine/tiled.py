@@ -21,8 +21,9 @@ from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Layout, Plan, llvm
 from tilewise.engine.merging import added, merged
 from tilewise.engine.tuning import Trials
-from tilewise.plan.steps import Pass, Tiled, View, makes
-from tilewise.plan.tiling import fitted, tiling
+from tilewise.plan.inline import Formed, formed
+from tilewise.plan.steps import Pass, Tiled, View, makes, reads
+from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
 from tilewise.target.threads import get_threads
 
@@ -40,6 +41,10 @@ class Group:
 
     def __post_init__(self) -> None:
         self.plans: dict[Any, _Choice | None] = {}
+        steps = self.step.steps
+        last = {x: k for k, s in enumerate(steps) for x in (*makes(s), *reads(s))}
+        inner = {x for s in steps for x in makes(s)}.difference(self.step.outs)
+        self.dead = [[x for x in inner if last[x] == k] for k in range(len(steps))]  # after each, if run one by one
 
 
 @dataclass
@@ -71,8 +76,10 @@ def run_tiled(
             group.plans.clear()
         choice = group.plans[key] = _choice(step, group, nodes, values, settings)
     if choice is None:
-        for inner, kernel in zip(step.steps, group.kernels, strict=True):
+        for inner, kernel, dead in zip(step.steps, group.kernels, group.dead, strict=True):
             each(inner, kernel, nodes, values, noted)
+            for x in dead:
+                values[x] = None
         return
     if choice.trials is None:
         _run(choice.usual, step, nodes, values)
@@ -140,32 +147,41 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
     """What a geometry needs; None if its passes are better run one by one."""
     if any(not hasattr(k, "alone") for s, k in zip(step.steps, group.kernels, strict=True) if isinstance(s, Pass)):
         return None
-    cut = tiling(step, nodes, settings.tile)
-    if cut is None:
+    form = formed(step, nodes, settings.tile)
+    if form is None:
         return None
+    cut, kernels = form.cut, _kernels(form, group)
     began, codes = tuning.clock(), llvm().compiled_count()
-    plan = Layout(step, group.kernels, nodes, values, cut).plan()
+    plan = Layout(form, kernels, values, cut).plan()
     if plan is None or not cut.loose:
         return None if plan is None else _Choice(plan)
     fit = fitted(cut)
     if fit.tile != cut.tile:  # what all machines agree in is what the length for all of them gives
-        better = Layout(step, group.kernels, nodes, values, fit).plan()
+        better = Layout(form, kernels, values, fit).plan()
         if better is None or not better.agrees(plan):
             return _Choice(plan)
         plan = better
     if not settings.tune:
         return _Choice(plan)
     offered = [f for f in FACTORS if fitted(cut, f).tile != fit.tile]
-    record = record_of(class_of(settings.cache_dir, step, cut))
+    record = record_of(class_of(settings.cache_dir, form.group, cut))
     build_s = tuning.clock() - began if llvm().compiled_count() == codes else tuning.BUILD_S
     return _Choice(plan, Trials(record, offered, build_s))
+
+
+def _kernels(form: Formed, group: Group) -> list[Any]:
+    """The kernels of the steps of a group as it runs."""
+    have = {id(s): kernel for s, kernel in zip(group.step.steps, group.kernels, strict=True)}
+    return [
+        llvm().compile(s.kernel) if isinstance(s, Pass) and id(s) not in have else have[id(s)] for s in form.group.steps
+    ]
 
 
 def _other(
     usual: Plan, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], factor: float
 ) -> Plan | None:
     """The plan for another length of tiles; None if there is none that gives the same bits."""
-    cut = tiling(step, nodes)
-    assert cut is not None
-    plan = Layout(step, group.kernels, nodes, values, fitted(cut, factor)).plan()
+    form = formed(step, nodes)
+    assert form is not None
+    plan = Layout(form, _kernels(form, group), values, fitted(form.cut, factor)).plan()
     return plan if plan is not None and plan.agrees(usual) else None

@@ -31,12 +31,13 @@ from tilewise.observe.rows import (
 from tilewise.observe.svg import draw
 from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
 from tilewise.ops.regroup import Traffic
+from tilewise.plan.inline import formed
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import seen_bytes, step_seconds
 from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
 from tilewise.plan.steps import members as all_members
-from tilewise.plan.tiling import fitted, tiling
+from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import USUAL, class_of, record_of
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
@@ -402,10 +403,11 @@ def _sites(specs: Sequence[Spec]) -> list[Site | None]:
 def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
     """How passes that share tiles are cut."""
     settings = current()
-    cut = tiling(step, specs, settings.tile)
+    form = formed(step, specs, settings.tile)
+    if form is None:
+        return f"{count_text(len(passes(step)), 'kernel')}, one after the other"
+    step, cut = form.group, form.cut
     count = count_text(len(passes(step)), "kernel")
-    if cut is None:
-        return f"{count}, one after the other"
     how = ""
     if cut.loose:
         found = record_of(class_of(settings.cache_dir, step, cut)).factor if settings.tune else None

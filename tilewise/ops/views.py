@@ -8,6 +8,7 @@ does; what it cannot explain (reshapes of parts, diagonals) stays a plain window
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ def axes_of(w: Window) -> tuple[Axis, ...] | None:
     return None if found is None else found[0]
 
 
+@lru_cache(maxsize=4096)
 def explain(w: Window) -> tuple[tuple[Axis, ...], tuple[int, ...]] | None:
     """The window's axes, and the index at which each base axis starts (for axes that were dropped: their index)."""
     if w.dtype != w.base_dtype or 0 in w.base_shape or 0 in w.shape:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewise.plan.centres import centre_of
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
-from tilewise.plan.tiling import PRODUCT_ROWS, tile_length
+from tilewise.plan.tiling import PRODUCT_ROWS, fits, tile_length
 from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, seen_way
 
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
@@ -161,7 +161,13 @@ class _Tiler:
         for view in self._inner_views(step, unit):
             if seen is not None and view.pos not in seen.at:
                 seen = seen_way(seen, view, self.nodes)
-        return [] if seen is None else further_ways(seen, step, self.nodes, self.views)
+        if seen is None:
+            return []
+        ways = further_ways(seen, step, self.nodes, self.views)
+        if not any(w.windows for w in ways):
+            return ways
+        both = replace(unit, steps=[*unit.steps, step])
+        return [w for w in ways if fits(self._tiled(both, step.outs), w, self.nodes)]
 
     def _inner_views(self, step: Pass | Call, unit: _Unit) -> list[View]:
         """Views of what the unit makes, through which a step reads it; bases first."""

@@ -26,6 +26,7 @@ CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
 HALO_TILE = 1 << 20  # bytes of all values of a tile that has a halo, at most: half of a common L2 cache
+HALO_TILES = 2  # tiles are at least so many times as long as their halo: what is kept is moved
 HALO_SHARE = 8  # chunks have at least so many times the slices that the first tile of each makes again
 
 
@@ -57,7 +58,7 @@ def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
     """A loose cut with tiles that suit this machine's caches, or so many times as long."""
     assert cut.loose, "results hang on these tiles"
     room = min(max(machine().l2_bytes // L2_SHARE, LEAST_TILE), MOST_TILE)
-    return with_tile(cut, min(max(tile_length(cut.each, int(room * factor)), 2 * cut.halo), cut.way.length))
+    return with_tile(cut, min(max(tile_length(cut.each, int(room * factor)), HALO_TILES * cut.halo), cut.way.length))
 
 
 def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
@@ -88,7 +89,7 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     room = TILE_BYTES
     if summed and not own:  # little sums: the L1 cache holds the tile
         room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
-    tile = min(forced or max(tile_length(each, room), 2 * halo), way.length)
+    tile = min(forced or max(tile_length(each, room), HALO_TILES * halo), way.length)
     if each * (tile + halo) > HALO_TILE and halo and forced is None:
         return None
     if tile < PRODUCT_ROWS and blas and forced is None:
@@ -142,6 +143,14 @@ def _sliced(group: Tiled, way: Way) -> dict[int, int]:
             seen.add(source.get(x, x))
             found.setdefault(x, axis)
     return found
+
+
+def fits(group: Tiled, way: Way, nodes: Sequence[Any]) -> bool:
+    """Whether a tile with its halos fits into the caches."""
+    placed_way, _ = placed(group, way, nodes)
+    halo = max(halos_of(group, placed_way).values(), default=0)
+    each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
+    return each * (HALO_TILES + 1) * halo <= HALO_TILE
 
 
 def overlap_bytes(group: Tiled, cut: Tiling, nodes: Sequence[Any]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -45,7 +45,12 @@ class Ref:
 
     def of(self, array: Array) -> Ref:
         """Another view of the same memory."""
-        return replace(self, array=array)
+        return Ref(array, self.step, self.chunk_step, self.slot, self.offset, self.far)
+
+    def on(self, array: Array, bytes: int) -> Ref:
+        """A view that begins some bytes on (of scratch, `array` says so itself)."""
+        offset = self.offset if self.slot is None else self.offset + bytes
+        return Ref(array, self.step, self.chunk_step, self.slot, offset, self.far)
 
 
 @dataclass(frozen=True)
