@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -218,34 +216,16 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return _tensordot(a, b, left, right, False)  # NumPy's ends in a reshape: an array, also without axes
 
 
-Axes = tuple[int, ...]
-
-
-@lru_cache(maxsize=1024)
-def _folds(a: Axes, b: Axes, left: Axes, right: Axes) -> tuple[Axes, Axes, Axes, Axes, Axes]:
-    """The order and the matrix that each operand of a tensordot becomes, and the shape of the result."""
-    left, right = (
-        tuple(normalize_axis_index(i, len(a)) for i in left),
-        tuple(normalize_axis_index(i, len(b)) for i in right),
-    )
-    if len({*left}) < len(left) or len({*right}) < len(right) or [a[i] for i in left] != [b[i] for i in right]:
-        raise ValueError("axes that do not fit")
-    first, second = [i for i in range(len(a)) if i not in left], [i for i in range(len(b)) if i not in right]
-    inner, kept, new = prod(a[i] for i in left), tuple(a[i] for i in first), tuple(b[i] for i in second)
-    return (*first, *left), (prod(kept), inner), (*right, *second), (inner, prod(new)), kept + new
-
-
 def _tensordot_now(a: Any, b: Any, axes: Any = 2) -> Any:
-    """np.tensordot of ndarrays; what there is to know about shapes is worked out once."""
+    """np.tensordot of ndarrays."""
     try:
         if type(axes) is int:
             left, right = tuple(range(-axes, 0)), tuple(range(axes))
         else:
             left, right = tuple(axes[0]), tuple(axes[1])
-        order, matrix, other, other_matrix, shape = _folds(a.shape, b.shape, left, right)
+        return ops.folded(a, b, left, right)
     except (TypeError, ValueError, AttributeError, IndexError):
-        return np.tensordot(a, b, axes)
-    return np.dot(a.transpose(order).reshape(matrix), b.transpose(other).reshape(other_matrix)).reshape(shape)
+        return np.tensordot(a, b, axes)  # it says what is wrong
 
 
 QUICK[np.tensordot] = NAMED[np.tensordot] = _tensordot_now

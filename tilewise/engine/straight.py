@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, rea
 from tilewise.plan.ways import single, space_of
 
 Array = np.ndarray[Any, Any]
+Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
 MOST_LINES = 16  # of a plan
@@ -60,13 +62,17 @@ class Lines:
             self._runner.run(self._nodes, values)
             self._met.add(key)
             return
-        self._runner.run(self._nodes, values, free=False)
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
-        try:
-            self._kept[key] = Line(self._runner, self._nodes, values, self._given, self._wanted)
-        except Unfit:
-            self._kept[key] = None
+        self._kept[key] = None
+        steps = [pair for step, kernel in self._runner.steps for pair in _flat(step, kernel)]
+        if any(isinstance(s, Tiled) for s, _ in steps):
+            self._runner.run(self._nodes, values)
+            return
+        for step, kernel in steps:
+            run_step(step, kernel, self._nodes, values, set())
+        with suppress(Unfit):
+            self._kept[key] = Line(steps, self._nodes, values, self._given, self._wanted)
 
 
 @dataclass
@@ -152,11 +158,11 @@ class Line:
     """Repeats a run on other arrays of the same geometry."""
 
     def __init__(
-        self, runner: Runner, nodes: Sequence[Any], values: list[Any], given: Iterable[int], wanted: Sequence[int]
+        self, steps: Steps, nodes: Sequence[Any], values: list[Any], given: Iterable[int], wanted: Sequence[int]
     ) -> None:
         """From a run that has kept all its values; those at `given` are others each time. Raises Unfit."""
         self._nodes = nodes
-        layer = _Layer(runner, nodes, values, set(given), wanted)
+        layer = _Layer(steps, nodes, values, set(given), wanted)
         self._items = layer.items
         self._arrays: list[Any] = layer.settled()
         for item in self._items:
@@ -186,7 +192,7 @@ class _Layer:
     """Works out the memory and the calls of a line."""
 
     def __init__(
-        self, runner: Runner, nodes: Sequence[Any], values: list[Any], given: set[int], wanted: Sequence[int]
+        self, steps: Steps, nodes: Sequence[Any], values: list[Any], given: set[int], wanted: Sequence[int]
     ) -> None:
         self.nodes, self.values, self.given = nodes, values, given
         self.memories: list[_Memory] = []
@@ -196,7 +202,6 @@ class _Layer:
         self.calls: list[Any] = []  # that wait to be put together
         self.waiting: set[int] = set()  # what they make
         self.numbers: dict[int, _Look | None] = {}  # what they are given
-        steps = [pair for step, kernel in runner.steps for pair in _flat(step, kernel)]
         for now, (step, kernel) in enumerate(steps):
             for pos in reads(step):
                 if pos not in self.looks and isinstance(values[pos], np.ndarray):
@@ -381,9 +386,11 @@ class _Layer:
         self.waiting.clear()
 
 
-def _flat(step: Step, kernel: Any) -> list[tuple[Step, Any]]:
-    """A step, or those that share tiles: of small arrays, there is little to share."""
-    return list(zip(step.steps, kernel.kernels, strict=True)) if isinstance(step, Tiled) else [(step, kernel)]
+def _flat(step: Step, kernel: Any) -> Steps:
+    """A step, or those that could share tiles and do not: there is little to share."""
+    if not isinstance(step, Tiled) or any(kernel.plans.values()):
+        return [(step, kernel)]
+    return list(zip(step.steps, kernel.kernels, strict=True))
 
 
 def _address(array: Array) -> int:

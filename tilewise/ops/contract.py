@@ -6,16 +6,19 @@ The letters say what a mesh may cut; NumPy's own matmul, dot, tensordot and eins
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides
 from tilewise.ops.elementwise import cast, small
 
+Axes = tuple[int, ...]
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -47,7 +50,7 @@ class Contract(Op):
             return np.vdot(*arrays)
         if self.how == "tensordot":
             assert self.axes is not None
-            return np.tensordot(arrays[0], arrays[1], axes=self.axes)
+            return folded(arrays[0], arrays[1], *self.axes)
         return np.einsum(self.letters, *arrays, optimize=len(arrays) > 2)
 
     def label(self) -> str:
@@ -115,6 +118,24 @@ def tensordot(a: Node, b: Node, axes: tuple[tuple[int, ...], tuple[int, ...]], d
     if len(left) != len(right) or any(a.shape[i] != b.shape[j] for i, j in zip(left, right, strict=True)):
         raise ValueError("shape-mismatch for sum")
     return _pairs(a, b, left, right, dtype, "tensordot")
+
+
+def folded(a: Any, b: Any, left: Axes, right: Axes) -> Any:
+    """np.tensordot of ndarrays; what there is to know about shapes is worked out once."""
+    order, matrix, other, other_matrix, shape = _folds(a.shape, b.shape, left, right)
+    return np.dot(a.transpose(order).reshape(matrix), b.transpose(other).reshape(other_matrix)).reshape(shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _folds(a: Axes, b: Axes, left: Axes, right: Axes) -> tuple[Axes, Axes, Axes, Axes, Axes]:
+    """The order and the matrix that each operand becomes, and the shape of the result."""
+    left = tuple(normalize_axis_index(i, len(a)) for i in left)
+    right = tuple(normalize_axis_index(i, len(b)) for i in right)
+    if len({*left}) < len(left) or len({*right}) < len(right) or [a[i] for i in left] != [b[i] for i in right]:
+        raise ValueError("shape-mismatch for sum")
+    first, second = [i for i in range(len(a)) if i not in left], [i for i in range(len(b)) if i not in right]
+    inner, kept, new = math.prod(a[i] for i in left), tuple(a[i] for i in first), tuple(b[i] for i in second)
+    return (*first, *left), (math.prod(kept), inner), (*right, *second), (inner, math.prod(new)), kept + new
 
 
 def _pairs(a: Node, b: Node, left: tuple[int, ...], right: tuple[int, ...], dtype: np.dtype[Any], how: str) -> Node:
