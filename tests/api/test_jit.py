@@ -329,3 +329,12 @@ def test_all_that_a_function_refers_to_is_watched(mode: str, monkeypatch: pytest
     check()
     monkeypatch.setitem(globals(), "tw", type("Module", (), {"sum": staticmethod(lambda x: -8.0)}))
     check()
+
+
+def test_what_others_record_as_well_and_evaluate_stays_in_the_trace(mode: str) -> None:
+    f = tw.jit(lambda x: x * tw.arange(7) + tw.eye(5, 7))
+    x = np.ones((5, 7))
+    for _ in range(3):
+        with tw.config(eager_bytes=0):
+            np.asarray(x * tw.arange(7) + tw.eye(5, 7))
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), x * np.arange(7) + np.eye(5, 7))

@@ -291,7 +291,10 @@ class _Layer:
         return self._copied(step.inputs[0], self.values[step.inputs[0]], step.pos, self.values[step.pos])
 
     def _write(self, step: Write, now: int) -> list[Any] | None:
-        op = self.nodes[step.pos].op
+        op, value = self.nodes[step.pos].op, self.values[step.inputs[0]]
+        if isinstance(value, np.generic) and step.inputs[0] not in self.given:
+            self.values[step.inputs[0]] = np.asarray(value)
+            self._see(step.inputs[0], -1)
         if not isinstance(op, Update) or not self._alike(step.inputs[0], step.pos):
             return None
         before = self._around(step.base, step.pos, op.window, now)

@@ -21,8 +21,9 @@ from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of
 from tilewise.config import config
-from tilewise.ir.node import Node, intern, known_leaf, numbered
+from tilewise.ir.node import Node, intern, known_leaf, numbered, twin
 from tilewise.ir.order import Order, by_strides
+from tilewise.ops.const import Const
 from tilewise.ops.join import copy
 
 
@@ -180,7 +181,19 @@ def trace(f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = 
         order = tuple(numbered(roots))
         if any(not n.known for n in order):
             raise Untraceable("lengths that masks decide")
-        return Template(tuple(leaves), order, (structure, tuple(results)), writes)  # type: ignore[arg-type]
+        own = _own(order)
+        results = [Made(own[r.node], r.fixed) if isinstance(r, Made) else r for r in results]
+        writes = tuple((i, own[n]) for i, n in writes if n is not None)
+        return Template(tuple(leaves), tuple(own.values()), (structure, tuple(results)), writes)  # type: ignore[arg-type]
+
+
+def _own(order: Sequence[Node]) -> dict[Node, Node]:
+    """Nodes that nobody else has, for those that others may have recorded as well and will give a value to."""
+    own: dict[Node, Node] = {}
+    for n in order:
+        computed = n.value is None and type(n.op) is not Const
+        own[n] = twin(n, [own[i] for i in n.inputs]) if computed else n
+    return own
 
 
 @contextmanager

@@ -1,0 +1,150 @@
+"""Lines of native calls: what a plan gives step by step, call after call, and nothing of an earlier call changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.engine.straight import Line
+
+rng = np.random.default_rng(5)
+
+
+def diffuse(np: Any, u: Any) -> Any:
+    u = u.copy()
+    for _ in range(6):
+        u[1:-1, 1:-1] += 0.1 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
+    return u
+
+
+def padded(np: Any, x: Any) -> Any:
+    wide = np.pad(x, 1, mode="edge")
+    return wide[:-2, 1:-1] - wide[2:, 1:-1]
+
+
+def shifted(np: Any, x: Any) -> Any:
+    y = x * 2
+    y[1:] = y[:-1]
+    y[0] = 7
+    y[:, ::2] = x[:, ::2] - 1
+    return y
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "a chain": lambda np, x: (x * 2 + 1) / (x * x + 3),
+    "a number on the way": lambda np, x: (x - x.min()) / (x.max() - x.min() + 1),
+    "rows and columns": lambda np, x: (x.sum(0), x.sum(1) * 2, x.mean(), (x - x.mean(1, keepdims=True)).var()),
+    "time steps": diffuse,
+    "padding": padded,
+    "writes": shifted,
+    "a product by BLAS": lambda np, x: np.maximum(x @ x.T, 1) * 2 - 1,
+    "a sort": lambda np, x: np.sort(x + 1, axis=0)[1:] - np.sort(x + 1, axis=0)[:-1],
+    "views": lambda np, x: (x.T[::-1] + 1, x[1:, ::2].T * 3),
+    "two results of one pass": lambda np, x: (lambda y: (y + 1, y * y))(np.abs(x)),
+    "positions": lambda np, x: (x.argmin(1), (x > 0).any(0)),
+    "scans": lambda np, x: np.cumsum(x, axis=1) - x,
+    "distances": lambda np, x: ((x[:, None, :] - x[None, :3]) ** 2).sum(-1),
+    "a constant": lambda np, x: x * np.arange(x.shape[1]) + np.eye(*x.shape),
+}
+SHAPES = [(1, 1), (4, 3), (17, 33), (0, 5), (60, 70)]
+
+
+def arrays(made: Any) -> tuple[Any, ...]:
+    return tuple(np.asarray(m) for m in (made if isinstance(made, tuple) else (made,)))
+
+
+def lines_of(f: Any) -> list[Line]:
+    plans = [p for p in f._kept.values() if getattr(p, "bound", None) is not None]
+    return [line for p in plans for line in p.bound[2]._kept.values() if line is not None]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_call_after_call(name: str, dtype: str) -> None:
+    program = PROGRAMS[name]
+    if dtype == "complex128" and name in ("a product by BLAS", "a sort", "positions", "a number on the way"):
+        program = lambda np, x, p=program: p(np, x.real)  # noqa: E731
+    for shape in SHAPES:
+        f, g = (tw.jit(lambda x: program(tw, x)) for _ in "fg")
+        earlier = []
+        for turn in range(5):
+            x = (rng.normal(size=shape) * 9).astype(dtype)
+            try:
+                with np.errstate(all="ignore"):
+                    expected = arrays(program(np, x))
+            except Exception as error:  # of empty arrays, and of those with too few rows
+                with tw.config(fallback="silent"), pytest.raises(type(error)):
+                    arrays(f(tw.asarray(x)))
+                continue
+            with tw.config(fallback="silent"):
+                with tw.profile():  # step by step
+                    usual = arrays(g(tw.asarray(x)))
+                got = f(tw.asarray(x))
+            for k, (a, b, c) in enumerate(zip(arrays(got), usual, expected, strict=True)):
+                assert a.dtype == c.dtype and a.shape == c.shape
+                assert a.tobytes() == b.tobytes(), (shape, turn, k)
+                np.testing.assert_allclose(a, c, rtol=1e-4 if dtype == "float32" else 1e-9, atol=1e-4)
+            earlier.append((got, [a.copy() for a in arrays(got)]))
+        for got, kept in earlier:
+            for a, b in zip(arrays(got), kept, strict=True):
+                assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", ["a chain", "a number on the way", "time steps", "padding", "writes", "a sort"])
+def test_there_is_a_line(name: str) -> None:
+    program = PROGRAMS[name]
+    f = tw.jit(lambda x: program(tw, x))
+    for _ in range(3):
+        f(tw.asarray(rng.normal(size=(17, 33))))
+    assert len(lines_of(f)) == 1
+
+
+def test_floats_change_from_call_to_call() -> None:
+    f = tw.jit(lambda x, a, b: (x * a + b) / a)
+    x = rng.normal(size=50)
+    for a, b in ((1.0, 2.0), (3.0, 0.5), (-2.0, 1e300), (1.0, 2.0), (float("nan"), 0.0)):
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(x), a, b)), (x * a + b) / a)
+    assert len(lines_of(f)) == 1
+
+
+def test_arguments_that_lie_otherwise() -> None:
+    f = tw.jit(lambda x, y: (x + 1) * y - x)
+    base = rng.normal(size=(40, 40))
+    views = [base[:20, :20], base[::2, ::2], base[:20, :20].T, base[20:, 20:].copy(), np.asfortranarray(base[:20, :20])]
+    for _ in range(4):
+        for a in views:
+            for b in (a, views[0], views[3]):
+                x, y = tw.asarray(base), tw.asarray(base)
+                given = [tw.asarray(a), tw.asarray(b)] if a is not b else [tw.asarray(a)] * 2
+                np.testing.assert_array_equal(np.asarray(f(*given)), (a + 1) * b - a)
+                np.testing.assert_array_equal(
+                    np.asarray(f(x[:20, :20], y[20:, 20:])), (base[:20, :20] + 1) * base[20:, 20:] - base[:20, :20]
+                )
+                np.testing.assert_array_equal(  # parts of one array
+                    np.asarray(f(x[:20, :20], x[10:30, 10:30])),
+                    (base[:20, :20] + 1) * base[10:30, 10:30] - base[:20, :20],
+                )
+
+
+def test_results_may_be_written_to_and_given_again() -> None:
+    f = tw.jit(lambda x: x * 0.5 + 1)
+    x, expected = tw.asarray(np.arange(30.0)), np.arange(30.0)
+    for _ in range(6):
+        x, expected = f(x), expected * 0.5 + 1
+        x[3], expected[3] = 9, 9
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def test_errors_of_a_step_reach_the_user() -> None:
+    f = tw.jit(lambda x: tw.linalg.cholesky(x + 0) * 2)
+    good, bad = np.eye(3), -np.eye(3)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(good))), good * 2)
+    for _ in range(2):
+        with pytest.raises(np.linalg.LinAlgError):
+            np.asarray(f(tw.asarray(bad)))
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(good))), good * 2)
