@@ -7,7 +7,7 @@ product of matrices that only one pass reads is made inside of that pass, where 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.buffers import fresh, walked
+from tilewise.engine.boxes import See, box, chained, dropping, padded, slices, taken, walking
+from tilewise.engine.buffers import fresh
 from tilewise.engine.merging import about_own_mean
-from tilewise.ir.order import Order, strides_of
+from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
-from tilewise.ops.views import Arrange, Cut, Window, explain
+from tilewise.ops.views import Arrange
 from tilewise.plan.inline import Formed
 from tilewise.plan.reach import Part, Range, parts_of
 from tilewise.plan.steps import Call, Pass, View, makes, reads
@@ -27,10 +28,6 @@ from tilewise.plan.tiling import Tiling
 from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, space_of, view_axes
 
 Array = np.ndarray[Any, Any]
-See = Callable[[Array], Array]
-LINE, PAGE = 64, 4096  # bytes of a cache line; addresses so far apart share a place in the L1 cache
-PADDED_ROW = 1024  # bytes of a row that begins at a line of its own; shorter ones follow each other, to be one loop
-
 Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
 
 
@@ -64,7 +61,7 @@ class Layout:
     def __init__(self, form: Formed, kernels: Sequence[Any], values: Sequence[Any], cut: Tiling) -> None:
         step = form.group
         self.step, self.kernels, self.nodes = step, kernels, form.nodes
-        self.shown = {len(values) + k: (x, _box(op, None)) for k, (x, op) in enumerate(form.shown)}
+        self.shown = {len(values) + k: (x, box(op, None)) for k, (x, op) in enumerate(form.shown)}
         self.values = [*values, *(see(values[x]) for x, see in self.shown.values())]
         self.way, self.tile, self.tiles, self.chunks = cut.way, cut.tile, cut.tiles, cut.chunks
         self.llvm = llvm()
@@ -154,7 +151,7 @@ class Layout:
             for pos, room in self._made_with(first):
                 axis, low = self.way.at[pos], self.part.whole[first][0]
                 assert isinstance(axis, int)
-                old, new = (_slices(room, axis, start - low + k, stop - low + k) for k in (self.tile, 0))
+                old, new = (slices(room, axis, start - low + k, stop - low + k) for k in (self.tile, 0))
                 moved = self.llvm.copied(self.llvm.Ref(old), self.llvm.Ref(new), self.scratch, self._pinned)
                 if moved is None:
                     return None
@@ -166,7 +163,7 @@ class Layout:
         node, axis = self.nodes[pos], self.way.at[pos]
         assert isinstance(axis, int)
         dims = (*node.dims[:axis], length, *node.dims[axis + 1 :])
-        wide = _padded(dims, node.dtype.itemsize, node.order)
+        wide = padded(dims, node.dtype.itemsize, node.order)
         room = self.scratch.array(wide, node.dtype, strides_of(wide, node.dtype.itemsize, node.order))
         if room is not None:
             self.rooms[pos] = room[tuple(slice(n) for n in dims)]
@@ -254,27 +251,27 @@ class Layout:
         op, node = self.nodes[step.pos].op, self.nodes[step.pos]
         ref, axis, first = self.refs[step.input]
         axes, start = view_axes(op, node.ndim), self.way.behind(step.pos)[1] - self.way.behind(step.input)[1]
-        see = op.numpy if isinstance(op, Arrange) else _box(op, axis)
+        see = op.numpy if isinstance(op, Arrange) else box(op, axis)
         self.refs[step.pos] = (self._again(ref, see), axes.index(axis), first - start)
 
     def _given(self, pos: int, see: See | None, sample: Array, step: int, chunk_step: int = 0) -> Any:
         """An operand among the arrays that a run is given."""
         if pos in self.shown:
-            pos, box = self.shown[pos]
-            see = box if see is None else _after(box, see)
+            pos, part = self.shown[pos]
+            see = part if see is None else chained(part, see)
         self.arrays.append((pos, see))
         return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
 
     def _given_slices(self, pos: int, see: See | None, array: Array, axis: int, made: Range) -> Any:
         """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
         stride = array.strides[axis]
-        ref = self._given(pos, see, _slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
+        ref = self._given(pos, see, slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
         return ref.on(ref.array, (made[0] - self.part.first * self.tile) * stride)
 
     def _pinned(self, ref: Any, see: See) -> Any:
         """A copy of an array that is the same for all tiles, made once per run."""
         pos, before = self.arrays[ref.slot]
-        return self._given(pos, _after(before, see), see(ref.array), 0, ref.chunk_step)
+        return self._given(pos, chained(before, see), see(ref.array), 0, ref.chunk_step)
 
     def _shape(self, step: Pass) -> tuple[int, ...]:
         """The space of a pass on a tile."""
@@ -311,13 +308,13 @@ class Layout:
             if k == but:
                 continue
             along = None if step.letters is None else step.letters[k]
-            see = None if along is None else _walk(along, rank)
+            see = None if along is None else walking(along, rank)
             if x in self.means:
                 refs.append(self.means[x])
                 continue
             if x in self.refs:
                 ref, axis, first = self.refs[x]
-                some = _taken(ref, axis, made[0] - first, made[1] - first)
+                some = taken(ref, axis, made[0] - first, made[1] - first)
                 refs.append(some if see is None else self._again(some, see))
                 continue
             cut = axis_of(step, k, dim, nodes)
@@ -348,14 +345,14 @@ class Layout:
         if ref.slot is None:
             return ref.of(see(ref.array))
         pos, before = self.arrays[ref.slot]
-        self.arrays.append((pos, _after(before, see)))
+        self.arrays.append((pos, chained(before, see)))
         return replace(ref, array=see(ref.array), slot=len(self.arrays) - 1)
 
     def _out(self, step: Pass, k: int, pos: int, after: list[Any]) -> Any:
         node, where, made = self.nodes[pos], self.way.at[pos], self.ranges[step.outs[0]]
         reduced, space = step.kernel.reduced, space_of(step, self.nodes)
         drops = drops_axes(step, k, node)
-        see = _drop(reduced) if drops else None
+        see = dropping(reduced) if drops else None
         if isinstance(where, str):
             kept = tuple(n for n, r in zip(space, reduced, strict=True) if not r)
             kept = node.dims if step.kernel.outputs[k].key is not None else kept
@@ -387,12 +384,12 @@ class Layout:
             if pos in self.step.outs and step.outs[0] in self.part.own:
                 own = self.part.own[step.outs[0]]
                 stored = self._stored(pos, where, own)
-                source = _taken(ref, where, own[0] - first, own[1] - first)
+                source = taken(ref, where, own[0] - first, own[1] - first)
                 copies = self.llvm.copied(source, stored, self.scratch, self._pinned)
                 if copies is None:
                     return None
                 after += copies
-            out = _taken(ref, where, made[0] - first, made[1] - first)
+            out = taken(ref, where, made[0] - first, made[1] - first)
         else:
             ref = out = self._stored(pos, where, made)
             first = made[0]
@@ -406,56 +403,6 @@ class Layout:
         ref = self._given_slices(pos, None, self.samples[pos], axis, made)
         read = pos in self.read and pos not in self.rooms
         return ref if read else replace(ref, far=self.samples[pos].nbytes)
-
-
-def _slices(array: Array, axis: int, low: int, stop: int) -> Array:
-    """A part of an array along an axis."""
-    return array[(slice(None),) * axis + (slice(low, stop),)]
-
-
-def _padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ...]:
-    """Dims of scratch whose long rows all begin where a cache line does, and do not all fall on the same ones."""
-    inner = order[-1] if order else len(dims) - 1
-    if len(dims) < 2 or dims[inner] * itemsize < PADDED_ROW:
-        return dims
-    row = -(-dims[inner] * itemsize // LINE) * LINE
-    row += LINE if row % PAGE == 0 else 0
-    return (*dims[:inner], row // itemsize, *dims[inner + 1 :])
-
-
-def _taken(ref: Any, axis: int, low: int, stop: int) -> Any:
-    """Some slices of an operand."""
-    return ref.on(_slices(ref.array, axis, low, stop), low * ref.array.strides[axis])
-
-
-def _box(op: Window, axis: int | None) -> See:
-    """What a window shows of an array (that has some slices only along one axis: all of them)."""
-    found = explain(op)
-    assert found is not None
-    axes, starts = found
-    steps, lengths = [1] * len(starts), [1] * len(starts)
-    for a in axes:
-        if a.base is not None:
-            steps[a.base], lengths[a.base] = a.step, a.length
-    key = list(Cut(starts, tuple(steps), tuple(lengths)).key())
-    if axis is not None:
-        key[axis] = slice(None)
-    arrange = Arrange(tuple(a.base for a in axes), tuple(a.length for a in axes))
-    return lambda x: arrange.numpy(x[tuple(key)])
-
-
-def _walk(along: tuple[int, ...], rank: int) -> See:
-    return lambda x: walked(x, along, rank)
-
-
-def _after(first: See | None, then: See) -> See:
-    return then if first is None else lambda x: then(first(x))
-
-
-def _drop(reduced: tuple[bool, ...]) -> See:
-    """Without the axes that a reduction keeps with length one."""
-    key = (*(0 if r else slice(None) for r in reduced), Ellipsis)
-    return lambda x: x[key]
 
 
 def _combiner(op: str, dtype: str, rank: int) -> Any:

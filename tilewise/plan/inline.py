@@ -18,7 +18,7 @@ from tilewise.ir.order import Order
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Window, axes_of
-from tilewise.plan.steps import Pass, Tiled, View, makes, passes, reads
+from tilewise.plan.steps import Call, Pass, Tiled, View, makes, passes, reads
 from tilewise.plan.tiling import Tiling, tiling
 from tilewise.plan.ways import space_of
 
@@ -79,6 +79,8 @@ def _without(light: Pass, group: Tiled, nodes: Sequence[Any]) -> tuple[Tiled, tu
     made, space = {x for s in group.steps for x in makes(s)}, space_of(light, nodes)
     if not light.inputs or not _map(light) or any(x in made or nodes[x].dims != space for x in light.inputs):
         return None
+    if any(isinstance(s, Call) or (isinstance(s, Pass) and s.centre is not None) for s in group.steps):
+        return None  # what is made after all tiles is found by its number
     seen = {s.pos: s for s in group.steps if isinstance(s, View) and s.input in light.outs}
     hidden = {*light.outs, *seen}
     users = [s for s in passes(group) if hidden.intersection(reads(s))]

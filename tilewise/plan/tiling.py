@@ -146,11 +146,10 @@ def _sliced(group: Tiled, way: Way) -> dict[int, int]:
 
 
 def fits(group: Tiled, way: Way, nodes: Sequence[Any]) -> bool:
-    """Whether a tile with its halos fits into the caches."""
-    placed_way, _ = placed(group, way, nodes)
-    halo = max(halos_of(group, placed_way).values(), default=0)
+    """Whether a tile with its halos fits into the caches, and no sum counts a slice twice."""
+    halos = halos_of(group, way)
     each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
-    return each * (HALO_TILES + 1) * halo <= HALO_TILE
+    return each * (HALO_TILES + 1) * max(halos.values()) <= HALO_TILE and not counts_twice(group, way, halos)
 
 
 def overlap_bytes(group: Tiled, cut: Tiling, nodes: Sequence[Any]) -> int:

@@ -1,0 +1,68 @@
+"""Parts of arrays, as operands of tiles. In: arrays, windows. Out: functions from an array to a view of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.engine.buffers import walked
+from tilewise.ir.order import Order
+from tilewise.ops.views import Arrange, Cut, Window, explain
+
+Array = np.ndarray[Any, Any]
+See = Callable[[Array], Array]
+
+LINE, PAGE = 64, 4096  # bytes of a cache line; addresses so far apart share a place in the L1 cache
+PADDED_ROW = 1024  # bytes of a row that begins at a line of its own; shorter ones follow each other, to be one loop
+
+
+def slices(array: Array, axis: int, low: int, stop: int) -> Array:
+    """A part of an array along an axis."""
+    return array[(slice(None),) * axis + (slice(low, stop),)]
+
+
+def padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ...]:
+    """Dims of scratch whose long rows all begin where a cache line does, and do not all fall on the same ones."""
+    inner = order[-1] if order else len(dims) - 1
+    if len(dims) < 2 or dims[inner] * itemsize < PADDED_ROW:
+        return dims
+    row = -(-dims[inner] * itemsize // LINE) * LINE
+    row += LINE if row % PAGE == 0 else 0
+    return (*dims[:inner], row // itemsize, *dims[inner + 1 :])
+
+
+def taken(ref: Any, axis: int, low: int, stop: int) -> Any:
+    """Some slices of an operand."""
+    return ref.on(slices(ref.array, axis, low, stop), low * ref.array.strides[axis])
+
+
+def box(op: Window, axis: int | None) -> See:
+    """What a window shows of an array (that has some slices only along one axis: all of them)."""
+    found = explain(op)
+    assert found is not None
+    axes, starts = found
+    steps, lengths = [1] * len(starts), [1] * len(starts)
+    for a in axes:
+        if a.base is not None:
+            steps[a.base], lengths[a.base] = a.step, a.length
+    key = list(Cut(starts, tuple(steps), tuple(lengths)).key())
+    if axis is not None:
+        key[axis] = slice(None)
+    arrange = Arrange(tuple(a.base for a in axes), tuple(a.length for a in axes))
+    return lambda x: arrange.numpy(x[tuple(key)])
+
+
+def walking(along: tuple[int, ...], rank: int) -> See:
+    return lambda x: walked(x, along, rank)
+
+
+def chained(first: See | None, then: See) -> See:
+    return then if first is None else lambda x: then(first(x))
+
+
+def dropping(reduced: tuple[bool, ...]) -> See:
+    """Without the axes that a reduction keeps with length one."""
+    key = (*(0 if r else slice(None) for r in reduced), Ellipsis)
+    return lambda x: x[key]
