@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -326,6 +326,8 @@ class Layout:
                 self.samples[pos] = fresh(node)
             whole = self.samples[pos]
             ref = self._given(pos, None, _front(whole, where, length), self.tile * whole.strides[where])
+            if not self._read_here(pos):
+                ref = replace(ref, last_bytes=whole.nbytes)
         else:
             dims = (*node.dims[:where], self.tile, *node.dims[where + 1 :])
             array = self.scratch.array(dims, node.dtype, strides_of(dims, node.dtype.itemsize, node.order))
@@ -337,7 +339,11 @@ class Layout:
             return ref
         if ref.slot is None:
             return ref.of(see(ref.array))
-        return self._given(pos, see, see(ref.array), ref.step)
+        return replace(self._given(pos, see, see(ref.array), ref.step), last_bytes=ref.last_bytes)
+
+    def _read_here(self, pos: int) -> bool:
+        """Whether a step of the group reads a value, or a view of it."""
+        return any(pos in reads(s) for s in self.step.steps)
 
 
 def _front(array: Array, axis: int, length: int) -> Array:

@@ -83,12 +83,12 @@ class Compiled:
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
 
-    def alone(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Launch | None:
-        """What one thread does for a geometry; None if there is no native code."""
+    def alone(self, shape: tuple[int, ...], operands: Sequence[Array], out_bytes: int | None = None) -> Launch | None:
+        """What one thread does for a geometry, with outputs that are parts of so many bytes; None without native code."""
         if not self._native or 0 in shape:
             return None
         try:
-            return self._prepare(shape, operands, alone=True)
+            return self._prepare(shape, operands, alone=True, out_bytes=out_bytes)
         except CompileError as error:
             self._native = False
             _warn(str(error))

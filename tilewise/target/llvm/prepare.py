@@ -36,7 +36,7 @@ Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are e
 
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
-STREAM_ROW = 4096  # rows long enough for the aligned part to pay
+STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
@@ -71,6 +71,7 @@ class Launch:
     combines: tuple[Combine, ...] = ()
     totals: Totals | None = None  # what long scans need to know first
     tree: Tree | None = None  # of a kernel that reduces
+    streams: bool = False  # outputs are stored past the caches
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,13 @@ class Preparer:
         self._full_lines = all(w * lanes == STREAM_ALIGN for w in self._itemsizes[len(kernel.inputs) :])
         self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
-    def prepare(self, shape: tuple[int, ...], operands: Sequence[Array], *, alone: bool = False) -> Launch:
-        """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need)."""
+    def prepare(
+        self, shape: tuple[int, ...], operands: Sequence[Array], *, alone: bool = False, out_bytes: int | None = None
+    ) -> Launch:
+        """Loops, code and parts for a geometry.
+
+        alone: for one thread, in no more parts than the loops need; out_bytes: of what the outputs are parts of.
+        """
         strides = self._strides(shape, operands)
         n = len(self.kernel.inputs)
         scans = tuple(Output(o.value, o.reduce) for o in self.kernel.outputs if o.scan)
@@ -115,9 +121,11 @@ class Preparer:
         buckets = [len(operands[n + j]) for j, o in enumerate(self.kernel.outputs) if o.key is not None]
         nest = self._nest(shape, strides, buckets)
         total_ns = self._element_ns * prod(shape)
-        code = self._code(nest, total_ns, sum(a.nbytes for a in operands[n:]))
+        out_bytes = sum(a.nbytes for a in operands[n:]) if out_bytes is None else out_bytes
+        code, streams = self._code(nest, total_ns, out_bytes), self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        return self._with_combines(Launch(code, parts, nest.packs, tree=self._tree(nest)), nest, operands)
+        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams)
+        return self._with_combines(launch, nest, operands)
 
     def _tree(self, nest: Nest) -> Tree | None:
         """The form, the reduced dims in order, and how they are cut into chunks."""
@@ -192,13 +200,7 @@ class Preparer:
             len(nest.dims),
             classes,
             self.machine,
-            stream=(
-                (nest.form == "map" or (nest.form == "scan" and self._full_lines))
-                and out_bytes >= STREAM_AT_BYTES
-                and self._streamable
-                and all(c == UNIT for c in classes[n:])
-                and nest.dims[-1].size >= STREAM_ROW
-            ),
+            stream=self._streams(nest, out_bytes),
             twin=self._long and total_ns >= TWIN_AT_NS,
             partials=partials or bool(nest.partials),
             ordered=not has_positions(kernel) or nest.form == "nested" or _in_order(nest.dims),
@@ -213,6 +215,16 @@ class Preparer:
         if nest.form == "columns":
             spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _streams(self, nest: Nest, out_bytes: int) -> bool:
+        """Whether outputs of so many bytes are stored past the caches."""
+        return (
+            (nest.form == "map" or (nest.form == "scan" and self._full_lines))
+            and out_bytes >= STREAM_AT_BYTES
+            and self._streamable
+            and all(c == UNIT for c in self._classes(nest)[len(self.kernel.inputs) :])
+            and nest.dims[-1].size >= STREAM_ROW
+        )
 
     def _dims(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides]) -> list[geometry.Dim]:
         arrays = len(self.kernel.inputs) + len(self.kernel.outputs)

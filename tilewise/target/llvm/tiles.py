@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.packing import packed
-from tilewise.target.llvm.prepare import Tree
+from tilewise.target.llvm.prepare import STREAM_AT_BYTES, STREAM_ROW, Tree
 
 Array = np.ndarray[Any, Any]
 
@@ -40,10 +40,11 @@ class Ref:
     step: int = 0
     chunk_step: int = 0
     slot: int | None = None  # of the arrays given to a run; None: scratch
+    last_bytes: int = 0  # of all tiles together, if nothing reads them in this walk
 
     def of(self, array: Array) -> Ref:
         """Another view of the same memory."""
-        return Ref(array, self.step, self.chunk_step, self.slot)
+        return replace(self, array=array)
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,15 @@ def calls_of(
     kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch, pin: Pin
 ) -> list[Call] | None:
     """The native calls of a kernel on one tile; None if there is no native code, or too little scratch."""
-    launch = kernel.alone(shape, [r.array for r in refs])
+    n = len(kernel.kernel.inputs)
+    out_bytes = sum(r.last_bytes for r in refs[n:])
+    launch = kernel.alone(shape, [r.array for r in refs], out_bytes)
     if launch is None:
         return None
-    n = len(kernel.kernel.inputs)
+    if out_bytes >= STREAM_AT_BYTES and not launch.streams:
+        staged = _staged(kernel, shape, refs, params, scratch, pin)
+        if staged is not None:
+            return staged
     operands = [*refs, *[refs[0]] * kernel.beside]
     before: list[Call] = []
     for pack in launch.packs:
@@ -118,6 +124,31 @@ def calls_of(
             return None
         work += copy
     return before + work
+
+
+def _staged(
+    kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch, pin: Pin
+) -> list[Call] | None:
+    """The calls of a kernel that fills scratch, which is then copied past the caches; None if that brings nothing."""
+    n, used = len(kernel.kernel.inputs), scratch.used
+    own, after = list(refs), []
+    for k, ref in enumerate(refs[n:], n):
+        flat = _flat(ref.array)
+        made = None if flat is None else scratch.array(ref.array.shape, ref.array.dtype, ref.array.strides)
+        copy = None if made is None or flat is None else _copied(Ref(_flat(made)), ref.of(flat), scratch, pin)
+        if made is None or copy is None or flat.size < STREAM_ROW:
+            scratch.used = used
+            return None
+        own[k] = Ref(made)
+        after += copy
+    calls = calls_of(kernel, shape, own, params, scratch, pin)
+    return None if calls is None else [*calls, *after]
+
+
+def _flat(array: Array) -> Array | None:
+    """All elements in the order of memory; None if they are not contiguous."""
+    ordered = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+    return ordered.reshape(-1) if ordered.flags.c_contiguous else None
 
 
 def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list[Call]] | None:
