@@ -24,8 +24,10 @@ from tilewise.target.llvm.frame import (
     Machine,
     Spec,
     beside,
+    divisors,
     has_positions,
     is_light,
+    uniform_values,
     vector_lanes,
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
@@ -36,6 +38,7 @@ Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are e
 
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
+LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
@@ -210,6 +213,7 @@ class Preparer:
             even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * vector_lanes(kernel, self.machine),
             packed=tuple(p.operand for p in nest.packs),
             chunked=nest.chunked,
+            long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
             neutral=neutral,
         )
         if nest.form == "columns":

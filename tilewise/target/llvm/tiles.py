@@ -24,7 +24,7 @@ from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.packing import packed
-from tilewise.target.llvm.prepare import STREAM_AT_BYTES, STREAM_ROW, Tree
+from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
 
 Array = np.ndarray[Any, Any]
 
@@ -133,16 +133,28 @@ def _staged(
     n, used = len(kernel.kernel.inputs), scratch.used
     own, after = list(refs), []
     for k, ref in enumerate(refs[n:], n):
-        flat = _flat(ref.array)
-        made = None if flat is None else scratch.array(ref.array.shape, ref.array.dtype, ref.array.strides)
-        copy = None if made is None or flat is None else _copied(Ref(_flat(made)), ref.of(flat), scratch, pin)
-        if made is None or copy is None or flat.size < STREAM_ROW:
+        made = scratch.array(ref.array.shape, ref.array.dtype, ref.array.strides)
+        copy = None if made is None else _streamed(made, ref)
+        if made is None or copy is None:
             scratch.used = used
             return None
         own[k] = Ref(made)
-        after += copy
+        after.append(copy)
     calls = calls_of(kernel, shape, own, params, scratch, pin)
     return None if calls is None else [*calls, *after]
+
+
+def _streamed(source: Array, target: Ref) -> Call | None:
+    """The call that copies scratch past the caches; None if that cannot be."""
+    flat, out = _flat(source), _flat(target.array)
+    if flat is None or out is None:
+        return None
+    copy = compile(Kernel((flat.dtype.name,), (), (), (Output(0),), (False,)))
+    launch = copy.alone(flat.shape, [flat, out], target.last_bytes)
+    if launch is None or not launch.streams:
+        return None
+    (geometry,) = launch.parts
+    return Call(launch.code, (Ref(flat), target.of(out)), (), geometry)
 
 
 def _flat(array: Array) -> Array | None:
