@@ -58,7 +58,9 @@ def test_same_values_whatever_the_tile_and_the_threads(streaming, name, dtype):
 
 
 @pytest.mark.skipif(not launch.host_machine().masked, reason="only machines with masked stores stream")
-@pytest.mark.parametrize(("name", "shape"), [("long rows", (400, 301)), ("layers", (900, 21)), ("two results", (410, 99))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("long rows", (400, 301)), ("layers", (900, 21)), ("two results", (410, 99))]
+)
 def test_large_results_are_streamed(streaming, name, shape):
     X = np.random.default_rng(4).normal(size=shape)
     with tw.config(eager_bytes=0, tile=32):

@@ -172,12 +172,12 @@ def seen_way(way: Way, step: View, nodes: Sequence[Any]) -> Way | None:
     axes = view_axes(op, node.ndim)
     if at not in axes or not _whole(op, nodes[step.input].dims[at], node, axes.index(at)):
         return None
-    if isinstance(op, Window) and not _plain(op):
+    if isinstance(op, Window) and not plain_window(op):
         return None
     return replace(way, at={**way.at, step.pos: axes.index(at)})
 
 
-def _plain(op: Window) -> bool:
+def plain_window(op: Window) -> bool:
     """Whether a window has all of its base, axes moved and new ones of length one."""
     axes = axes_of(op)
     assert axes is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
+from tilewise.target.llvm.gram import gram
 from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.notes import keep, recall
@@ -25,6 +26,7 @@ __all__ = [
     "calls_of",
     "compile",
     "compiled_count",
+    "gram",
     "identity",
     "keep",
     "listing",

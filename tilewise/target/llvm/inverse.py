@@ -1,4 +1,4 @@
-"""Division of many numbers by one. In: a divisor, then lanes. Out: their quotients, each rounded once, as `/` gives them.
+"""Division of many numbers by one. In: a divisor, then lanes. Out: their quotients, with the bits that `/` gives.
 
 A quotient is the product with the reciprocal, corrected twice by its exact remainder (Markstein): the first correction
 leaves it within one unit of the last place, the second rounds it. That holds where nothing overflows or loses bits to

@@ -84,7 +84,7 @@ class Compiled:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
 
     def alone(self, shape: tuple[int, ...], operands: Sequence[Array], out_bytes: int | None = None) -> Launch | None:
-        """What one thread does for a geometry, with outputs that are parts of so many bytes; None without native code."""
+        """What one thread does for a geometry, with outputs that are parts of so many bytes; None: no native code."""
         if not self._native or 0 in shape:
             return None
         try:

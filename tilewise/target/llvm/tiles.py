@@ -40,6 +40,7 @@ class Ref:
     step: int = 0
     chunk_step: int = 0
     slot: int | None = None  # of the arrays given to a run; None: scratch
+    offset: int = 0  # bytes from the start of an array given to a run
     last_bytes: int = 0  # of all tiles together, if nothing reads them in this walk
 
     def of(self, array: Array) -> Ref:
@@ -172,12 +173,15 @@ def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list
     full, rest = divmod(pack.lanes, width)
     whole = np.lib.stride_tricks.as_strided(ref.array, pack.shape, pack.strides)
     calls: list[Call] = []
-    for part in (
-        (..., slice(0, full), slice(None), slice(None)),
-        (..., slice(full, full + 1), slice(None), slice(rest)),
+    for start, part in (
+        (0, (..., slice(0, full), slice(None), slice(None))),
+        (full, (..., slice(full, full + 1), slice(None), slice(rest))),
     ):
         if whole[part].size:
-            some = _copied(ref.of(whole[part]), Ref(target[part]), scratch, pin)
+            source = ref.of(whole[part])
+            if ref.slot is not None:
+                source = replace(source, offset=ref.offset + start * pack.strides[-3])
+            some = _copied(source, Ref(target[part]), scratch, pin)
             if some is None:
                 return None
             calls += some
@@ -211,7 +215,7 @@ class Table:
             self._links.append((row + 2, len(words)))
             words += geometry
             self._links.append((row + 4, len(words)))
-            words += [w for k, r in enumerate(call.refs) for w in (geometry[k], r.step, r.chunk_step)]
+            words += [w for k, r in enumerate(call.refs) for w in (geometry[k] + r.offset, r.step, r.chunk_step)]
         self._template = np.array(words, np.int64)
 
     def _operands(self, call: Call, words: list[int], base: int) -> None:
