@@ -10,7 +10,7 @@ import math
 import struct
 
 from tilewise.target.llvm.pairs import two_sum
-from tilewise.target.llvm.text import Val, fma, polynomial
+from tilewise.target.llvm.text import Val, fma, joined, polynomial, vtype
 
 LOG2E = 1.4426950408889634
 LOG2E_LO = float.fromhex("0x1.777d0ffda0d24p-56")
@@ -21,6 +21,7 @@ LOG10_2, LOG10_2_LO = 0.30102999566383914, 1.42050232272661e-13  # the first has
 # Adding 1.5 * 2**52 rounds to an integer and leaves it in the low bits.
 ROUNDER = 1.5 * 2.0**52
 ONE_BITS = 0x3FF0000000000000
+SCALED_LANES = 8  # of the instruction that multiplies by powers of two
 
 # (e**r - 1 - r) / r**2 on |r| <= ln(2)/2; error 4e-17
 EXP_Q = (
@@ -58,17 +59,37 @@ def scale(x: Val, k: Val) -> Val:
     return x * power_of_two(half) * power_of_two(k - half)
 
 
+def scaled(x: Val, kf: Val, k: Val) -> Val:
+    """The same with k as a double, too: one instruction, where there is one."""
+    if not x.fn.scales or x.lanes % SCALED_LANES:
+        return scale(x, k)
+    vec, name = vtype("double", SCALED_LANES), "llvm.x86.avx512.mask.scalef.pd.512"
+    x.fn.declares.add(f"declare {vec} @{name}({vec}, {vec}, {vec}, i8, i32)")
+    parts = []
+    for first in range(0, x.lanes, SCALED_LANES):
+        a, b = (v.shuffle(first, SCALED_LANES) if v.lanes > SCALED_LANES else v for v in (x, kf))
+        parts.append(a.make(f"call {vec} @{name}({a.text}, {b.text}, {a.text}, i8 -1, i32 4)"))
+    return joined(parts)
+
+
 def exp_reduced(x: Val) -> tuple[Val, Val, Val]:
     """r and e**r - 1 with x = k ln 2 + r, and k."""
     kf, k = round_to_int(x * LOG2E)
+    r, p = _exp_rest(x, kf)
+    return r, p, k
+
+
+def _exp_rest(x: Val, kf: Val) -> tuple[Val, Val]:
+    """r and e**r - 1 with x = kf ln 2 + r."""
     r = fma(kf, -LN2_LO, fma(kf, -LN2, x))
-    return r, fma(r * r, polynomial(r, EXP_Q), r), k
+    return r, fma(r * r, polynomial(r, EXP_Q), r)
 
 
 def exp(x: Val) -> Val:
     """e**x"""
-    _, p, k = exp_reduced(clamp(x, -760.0, 720.0))
-    return scale(p + 1.0, k)
+    x = clamp(x, -760.0, 720.0)
+    kf, k = round_to_int(x * LOG2E)
+    return scaled(_exp_rest(x, kf)[1] + 1.0, kf, k)
 
 
 def exp2(x: Val) -> Val:
@@ -76,7 +97,7 @@ def exp2(x: Val) -> Val:
     x = clamp(x, -1100.0, 1030.0)
     kf, k = round_to_int(x)
     r = (x - kf) * LN2
-    return scale(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, k)
+    return scaled(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, kf, k)
 
 
 def expm1(x: Val) -> Val:
