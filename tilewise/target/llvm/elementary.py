@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import struct
 
+from tilewise.target.llvm.avx512 import scalef, suits
 from tilewise.target.llvm.pairs import two_sum
-from tilewise.target.llvm.text import Val, fma, joined, polynomial, vtype
+from tilewise.target.llvm.text import Val, fma, polynomial
 
 LOG2E = 1.4426950408889634
 LOG2E_LO = float.fromhex("0x1.777d0ffda0d24p-56")
@@ -21,7 +22,6 @@ LOG10_2, LOG10_2_LO = 0.30102999566383914, 1.42050232272661e-13  # the first has
 # Adding 1.5 * 2**52 rounds to an integer and leaves it in the low bits.
 ROUNDER = 1.5 * 2.0**52
 ONE_BITS = 0x3FF0000000000000
-SCALED_LANES = 8  # of the instruction that multiplies by powers of two
 
 # (e**r - 1 - r) / r**2 on |r| <= ln(2)/2; error 4e-17
 EXP_Q = (
@@ -61,15 +61,7 @@ def scale(x: Val, k: Val) -> Val:
 
 def scaled(x: Val, kf: Val, k: Val) -> Val:
     """The same with k as a double, too: one instruction, where there is one."""
-    if not x.fn.scales or x.lanes % SCALED_LANES:
-        return scale(x, k)
-    vec, name = vtype("double", SCALED_LANES), "llvm.x86.avx512.mask.scalef.pd.512"
-    x.fn.declares.add(f"declare {vec} @{name}({vec}, {vec}, {vec}, i8, i32)")
-    parts = []
-    for first in range(0, x.lanes, SCALED_LANES):
-        a, b = (v.shuffle(first, SCALED_LANES) if v.lanes > SCALED_LANES else v for v in (x, kf))
-        parts.append(a.make(f"call {vec} @{name}({a.text}, {b.text}, {a.text}, i8 -1, i32 4)"))
-    return joined(parts)
+    return scalef(x, kf) if suits(x) else scale(x, k)
 
 
 def exp_reduced(x: Val) -> tuple[Val, Val, Val]:

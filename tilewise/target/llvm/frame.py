@@ -82,7 +82,7 @@ class Frame:
     def __init__(self, kernel: Kernel, spec: Spec, name: str) -> None:
         self.kernel, self.spec = kernel, spec
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
-        self.fn.scales = spec.machine.masked
+        self.fn.avx512 = spec.machine.masked
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
         arrays, rank = len(self.dtypes), spec.rank

@@ -256,7 +256,10 @@ class Preparer:
             return bucketing.bucket_nest(kernel, dims, sizes, buckets)
         lanes = vector_lanes(kernel, self.machine)
         found = panels.contraction(kernel, dims, sizes, self.machine, lanes)
-        return found or geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel))
+        if found is not None:
+            return found
+        dims, packs = panels.turned(kernel, dims, sizes) if dims else (dims, ())
+        return replace(geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel)), packs=packs)
 
     def _classes(self, nest: Nest) -> tuple[str, ...]:
         inner = nest.dims[-1].strides

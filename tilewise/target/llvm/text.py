@@ -55,7 +55,7 @@ class Function:
         self.declares: set[str] = set()
         self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
-        self.scales = False  # whether the machine has an instruction that multiplies by powers of two
+        self.avx512 = False  # whether it may use what is in avx512.py
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
