@@ -70,6 +70,7 @@ class Spec:
     high: int = 1  # "contract" and "nested": points of the unrolled dim
     varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
+    shallow: bool = False  # "contract": all steps are one block
     even: bool = False  # "nested": the lanes fill the vectors
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something

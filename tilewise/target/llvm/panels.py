@@ -39,8 +39,9 @@ def contraction(
     n = len(kernel.inputs)
     outer = [d for d in dims if not any(d is t for t in chosen)]
     outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
-    vectors = min(4, -(-across.size // lanes)) if lanes > 1 else 1  # one lane has no mask
-    high = max(1, min(MAX_HIGH, unrolled.size, ACCUMULATORS[machine.vector_bytes] // (vectors * len(kernel.outputs))))
+    registers = ACCUMULATORS[machine.vector_bytes] // len(kernel.outputs)
+    vectors = _panel_vectors(-(-across.size // lanes), registers) if lanes > 1 else 1  # one lane has no mask
+    high = max(1, min(MAX_HIGH, unrolled.size, registers // vectors))
     width = vectors * lanes
     count = -(-across.size // width)
     packs = []
@@ -58,6 +59,11 @@ def contraction(
     cuts += [Cut(unrolled.size, 4 * high, dim=at), Cut(count, 1, extra=0)]
     nest = Nest("contract", loops, (0, count, block), tuple(cuts), packs=tuple(packs), tile=(vectors, high))
     return with_partials(kernel, nest, at, (unrolled.size, 1, across.size), itemsizes)
+
+
+def _panel_vectors(count: int, registers: int) -> int:
+    """The vectors of a panel: four, or all of them where the last of two panels would be half empty."""
+    return count if count <= 4 or (count % 4 and 2 * count <= registers) else 4
 
 
 def turned(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int]) -> tuple[list[Dim], tuple[Pack, ...]]:

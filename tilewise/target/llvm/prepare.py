@@ -32,6 +32,7 @@ from tilewise.target.llvm.frame import (
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.reducers import Reducer
+from tilewise.target.llvm.sums import STEPS
 
 Array = np.ndarray[Any, Any]
 Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
@@ -210,6 +211,7 @@ class Preparer:
             vectors=nest.tile[0],
             high=nest.tile[1],
             varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form in ("contract", "nested") else (),
+            shallow=nest.form == "contract" and nest.dims[-2].size <= STEPS,
             even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * vector_lanes(kernel, self.machine),
             packed=tuple(p.operand for p in nest.packs),
             chunked=nest.chunked,
