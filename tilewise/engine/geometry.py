@@ -24,6 +24,7 @@ from tilewise.ops.views import Arrange
 from tilewise.plan.inline import Formed
 from tilewise.plan.reach import Part, Range, parts_of
 from tilewise.plan.steps import Call, Pass, View, makes, reads
+from tilewise.plan.symmetric import is_gram
 from tilewise.plan.tiling import Tiling
 from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, space_of, view_axes
 
@@ -43,6 +44,7 @@ class Plan:
     merges: tuple[tuple[int, int, Array], ...]  # sums of tiles, and of their squared deviations; of how many elements
     late: frozenset[int]  # means, made after all tiles
     after: tuple[int, ...]  # numbers of the steps that make those that are needed
+    mirrored: frozenset[int]  # symmetric sums of which only the part below the diagonal is made
     trees: frozenset[tuple[int, Any]]  # of every pass that reduces, by its first output: in which order
 
     def agrees(self, other: Plan) -> bool:
@@ -74,6 +76,7 @@ class Layout:
         self.samples: dict[int, Array] = {}
         self.trees: set[tuple[int, Any]] = set()
         self.blas = False
+        self.mirrored: set[int] = set()
         self.totals = {s.outs[0]: s.centre.total for s in centred(step, cut.way) if s.centre is not None}
         self.own: dict[int, Array] = {}  # what each tile has of its own: a sample
         self.means: dict[int, Any] = {}
@@ -96,7 +99,8 @@ class Layout:
         late = frozenset(x for x, at in self.way.at.items() if at == MEAN)
         after = tuple(k for k, s in enumerate(self.step.steps) if late.intersection(makes(s), self.step.outs))
         trees = frozenset(self.trees)
-        return Plan(walk, tuple(arrays), sums, self.blas, own, merges, late, after, trees)
+        mirrored = frozenset(self.mirrored)
+        return Plan(walk, tuple(arrays), sums, self.blas, own, merges, late, after, mirrored, trees)
 
     def _calls(self, part: Part, further: bool) -> list[Any] | None:
         """The calls for one of the tiles of a part (further: which has what the one before it left)."""
@@ -283,6 +287,8 @@ class Layout:
         shape = self._shape(step)
         after: list[Any] = []
         refs = self._operands(step)
+        if step.blas and (own := self._gram(step, refs[0])) is not None:
+            return own
         outs = self._results(step, after)
         if outs is None:
             return None
@@ -339,6 +345,23 @@ class Layout:
         call = self.llvm.product(first.of(first.array[:, 0, :]), second.of(second.array[0].T), out)
         self.blas = self.blas or call is not None
         return None if call is None else [call]
+
+    def _gram(self, step: Pass, first: Any) -> list[Any] | None:
+        """A matrix by its own transpose, summed over tiles, by code of our own; None if it is not that."""
+        (pos,) = step.outs
+        if self.way.at[pos] != "add" or not is_gram(step, self.nodes):
+            return None
+        total = np.empty(self.nodes[pos].dims, self.nodes[pos].dtype)
+        assert step.letters is not None
+        lacks = 1 if 0 in step.letters[0] else 0
+        rows = first.of(first.array.squeeze(lacks).T)
+        call = self.llvm.gram(rows, self._given(pos, None, total, 0, total.nbytes))
+        if call is None:
+            self.arrays.pop()
+            return None
+        self.sums[pos] = ("add", total.shape)
+        self.mirrored.add(pos)
+        return [call]
 
     def _again(self, ref: Any, see: See) -> Any:
         """Another view of what a run is given, or of scratch."""

@@ -32,6 +32,11 @@ def added(parts: Array, op: str) -> Array:
     return first
 
 
+def mirrored(lower: Array) -> Array:
+    """The symmetric matrix of which only the part below the diagonal is there."""
+    return np.where(np.tri(len(lower), dtype=bool), lower, lower.T)
+
+
 def about_own_mean(step: Pass) -> Pass:
     """A sum of squared deviations as tiles take it: the mean is an array, and deviations are summed, too.
 

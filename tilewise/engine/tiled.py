@@ -19,7 +19,7 @@ from tilewise.config import Settings, current
 from tilewise.engine import tuning
 from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Layout, Plan, llvm
-from tilewise.engine.merging import added, merged
+from tilewise.engine.merging import added, merged, mirrored
 from tilewise.engine.tuning import Trials
 from tilewise.plan.inline import Formed, formed
 from tilewise.plan.steps import Pass, Tiled, View, makes, reads
@@ -128,6 +128,7 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> No
     with _one_thread_each() if plan.blas else nullcontext():
         plan.walk.run(arrays, values.__getitem__)
     whole = {pos: added(sums[pos], op) for pos, op, _ in plan.sums}
+    whole |= {pos: mirrored(whole[pos]) for pos in plan.mirrored}
     for total, squares, counts in plan.merges:
         whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)
     for pos, value in whole.items():

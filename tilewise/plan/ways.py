@@ -173,6 +173,16 @@ def seen_way(way: Way, step: View, nodes: Sequence[Any]) -> Way | None:
     return replace(way, at={**way.at, step.pos: axes.index(at)}, windows=windows)
 
 
+def plain_window(op: Window) -> bool:
+    """Whether a window has all of its base, axes moved and new ones of length one."""
+    axes = axes_of(op)
+    assert axes is not None
+    kept = [a for a in axes if a.base is not None]
+    full = all(a.start == 0 and a.step == 1 and a.length == op.base_shape[a.base] for a in kept if a.base is not None)
+    left = [n for d, n in enumerate(op.base_shape) if d not in {a.base for a in kept}]
+    return full and all(n == 1 for n in left) and all(a.length == 1 for a in axes if a.base is None)
+
+
 def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> Way | None:
     at, cut, linked = dict(way.at), set(way.cut), free
     begin: int | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
 from tilewise.target.llvm.drive import drive
+from tilewise.target.llvm.gram import gram
 from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.notes import keep, recall
@@ -31,6 +32,7 @@ __all__ = [
     "compiled_count",
     "copied",
     "drive",
+    "gram",
     "identity",
     "keep",
     "listing",

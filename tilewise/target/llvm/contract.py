@@ -71,8 +71,9 @@ class _Tile:
         self.cells = [(i, v) for i in range(high) for v in range(frame.spec.vectors)]
         self.per_cell = len(self.accs.parts)
         dtypes = [part.dtype for part in self.accs.parts]
-        # Only sums of floats round; other reductions need no tree.
-        self.tree = any(r.op == "add" and is_float(r.dtype) for r in self.accs.reducers.values())
+        # Only sums of floats round; other reductions need no tree, nor do the steps of one block.
+        sums = any(r.op == "add" and is_float(r.dtype) for r in self.accs.reducers.values())
+        self.tree = sums and not frame.spec.shallow
         self.stack = Stack(frame.fn, dtypes * len(self.cells), frame.lanes, LEVELS) if self.tree else None
 
     def _of(self, state: State, cell: int) -> State:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 
+from tilewise.target.llvm.avx512 import scalef, suits
 from tilewise.target.llvm.pairs import two_sum
 from tilewise.target.llvm.text import Val, fma, polynomial
 
@@ -58,17 +59,29 @@ def scale(x: Val, k: Val) -> Val:
     return x * power_of_two(half) * power_of_two(k - half)
 
 
+def scaled(x: Val, kf: Val, k: Val) -> Val:
+    """The same with k as a double, too: one instruction, where there is one."""
+    return scalef(x, kf) if suits(x) else scale(x, k)
+
+
 def exp_reduced(x: Val) -> tuple[Val, Val, Val]:
     """r and e**r - 1 with x = k ln 2 + r, and k."""
     kf, k = round_to_int(x * LOG2E)
+    r, p = _exp_rest(x, kf)
+    return r, p, k
+
+
+def _exp_rest(x: Val, kf: Val) -> tuple[Val, Val]:
+    """r and e**r - 1 with x = kf ln 2 + r."""
     r = fma(kf, -LN2_LO, fma(kf, -LN2, x))
-    return r, fma(r * r, polynomial(r, EXP_Q), r), k
+    return r, fma(r * r, polynomial(r, EXP_Q), r)
 
 
 def exp(x: Val) -> Val:
     """e**x"""
-    _, p, k = exp_reduced(clamp(x, -760.0, 720.0))
-    return scale(p + 1.0, k)
+    x = clamp(x, -760.0, 720.0)
+    kf, k = round_to_int(x * LOG2E)
+    return scaled(_exp_rest(x, kf)[1] + 1.0, kf, k)
 
 
 def exp2(x: Val) -> Val:
@@ -76,7 +89,7 @@ def exp2(x: Val) -> Val:
     x = clamp(x, -1100.0, 1030.0)
     kf, k = round_to_int(x)
     r = (x - kf) * LN2
-    return scale(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, k)
+    return scaled(fma(r * r, polynomial(r, EXP_Q), r) + 1.0, kf, k)
 
 
 def expm1(x: Val) -> Val:

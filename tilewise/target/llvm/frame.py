@@ -19,6 +19,7 @@ import numpy as np
 
 from tilewise.kernel.loops import Instr, Kernel, const_value
 from tilewise.target.llvm import half, outline, scalar
+from tilewise.target.llvm.inverse import Inverse, divided, inverse
 from tilewise.target.llvm.scalar import IR_TYPE
 from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, iota, pair, vtype
 
@@ -69,8 +70,10 @@ class Spec:
     high: int = 1  # "contract" and "nested": points of the unrolled dim
     varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
+    shallow: bool = False  # "contract": all steps are one block
     even: bool = False  # "nested": the lanes fill the vectors
     chunked: int = 0  # "buckets": the dim whose points chunks share
+    long: bool = False  # rows have many elements: what is made once per row may cost something
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 
@@ -84,6 +87,7 @@ class Frame:
         self.kernel, self.spec = kernel, spec
         self._turns = turns
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
+        self.fn.avx512 = spec.machine.masked
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
         arrays, rank = len(self.dtypes), spec.rank
@@ -99,6 +103,8 @@ class Frame:
         self._tables_at = arrays + words[-1]
         self._hoisted: dict[tuple[str, int], Val] = {}
         self._uniform = uniform_values(kernel, spec.classes)
+        self._divisors = divisors(kernel, self._uniform) if spec.long and spec.machine.masked else frozenset()
+        self._inverses: dict[str, Inverse] = {}  # by the name of the divisor
         self._often = outline.often(i.fn for i in kernel.body)
 
     # Arguments
@@ -195,6 +201,8 @@ class Frame:
                 found[v] = load(self.fn, pointers[v], self.dtypes[v], 1)
             else:
                 found[v] = self.evaluate(v, lambda a: self._one(found, a), 1)
+            if v in self._divisors:
+                self._inverses[found[v].name] = inverse(found[v])
         return found
 
     def _one(self, found: dict[int, Val], v: int) -> Val:
@@ -317,6 +325,8 @@ class Frame:
                 known.append(self.read(v, self.address(v, pointers, index), lanes, mask))
             elif self.is_constant(v):
                 known.append(self.constant(v, lanes))
+            elif self.instr(v).fn == "divide" and (by := self.instr(v).args[1]) in self._divisors and by in fixed:
+                known.append(divided(known[self.instr(v).args[0]], self._inverses[fixed[by].name]))
             else:
                 known.append(self.evaluate(v, known.__getitem__, lanes))
         return known
@@ -386,6 +396,17 @@ def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
         if same:
             found.append(v)
     return tuple(found)
+
+
+def divisors(kernel: Kernel, uniform: tuple[int, ...]) -> frozenset[int]:
+    """The values that do not change along the innermost dim, by which others that do are divided."""
+    first = len(kernel.inputs) + len(kernel.params)
+    found = [
+        i.args[1]
+        for v, i in enumerate(kernel.body, first)
+        if i.fn == "divide" and i.dtype in ("float64", "float32") and v not in uniform and i.args[1] in uniform
+    ]
+    return frozenset(found)
 
 
 def _widest(kernel: Kernel) -> int:

@@ -27,10 +27,17 @@ def emit(frame: Frame) -> None:
             # Plain code up to aligned memory (all of the row, if the outputs are never aligned together).
             start = _aligned(frame, pointers)
             row(frame, "0", start, point, wide=0)
-            start = whole(frame.fn, start, stop, wide, lambda c, lanes, m: point(c, lanes, m, stream=True))
+            for turn in _lines(frame, wide):
+                start = whole(frame.fn, start, stop, turn, lambda c, lanes, m: point(c, lanes, m, stream=True))
         row(frame, start, stop, point, wide=0 if frame.spec.stream else wide)
 
     nest(frame, frame.spec.rank - 1, inside)
+
+
+def _lines(frame: Frame, wide: int) -> tuple[int, ...]:
+    """The elements that turns of the streaming loops store, a wide one and one for what is left of a row."""
+    full = frame.lanes * np.dtype(frame.dtypes[-1]).itemsize % STREAM_ALIGN == 0
+    return (wide, frame.lanes) if full else (wide,)
 
 
 def _aligned(frame: Frame, pointers: list[str]) -> str:

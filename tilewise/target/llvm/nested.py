@@ -7,6 +7,8 @@ row. Sums are of products one after the other, as BLAS makes them (and of few: s
 
 from __future__ import annotations
 
+import numpy as np
+
 from tilewise.target.llvm.contract import Point
 from tilewise.target.llvm.control import each, loop, within
 from tilewise.target.llvm.frame import Frame, store
@@ -17,6 +19,7 @@ from tilewise.target.llvm.text import Val, fma
 from tilewise.target.llvm.walk import store_plain
 
 ROW, STEP = 0, 1  # dims
+AHEAD = 4  # tiles: what is fetched is there when it is read (2 and 8 take longer)
 
 
 def emit(frame: Frame) -> None:
@@ -53,16 +56,39 @@ class _Tile:
             for i in range(self.high)
         ]
         zero = Val(fn, "", IR_TYPE[frame.kernel.dtypes[self.inner]], frame.lanes).const(0.0)
-        # Lanes are read once for all rows, right before they are used: registers are few.
-        cells = [(i, v) for v in range(len(self.columns)) for i in range(self.high)]
+        # Of rows and vectors, the more are read once for all of the fewer, right before use: registers are few.
+        vectors = len(self.columns)
+        cells = [(i, v) for v in range(vectors) for i in range(self.high)]
+        if vectors < self.high:
+            cells.sort()
+
+        fetched = self._fetched(rows[0]) if self.high == frame.spec.high else []
 
         def step(s: str, state: State) -> State:
+            for pointer, size in fetched:
+                at = fn.let(f"getelementptr i8, ptr {pointer}, i64 {fn.let(f'mul i64 {s}, {self.high * size}')}")
+                fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
             point = Point(frame, rows, s, self.masks)
             return [self._added(point, i, v, acc) for (i, v), acc in zip(cells, state, strict=True)]
 
-        sums = loop(fn, "0", frame.sizes[STEP], "1", step, [zero] * len(cells))
+        sums = dict(zip(cells, loop(fn, "0", frame.sizes[STEP], "1", step, [zero] * len(cells)), strict=True))
         for i, at in enumerate(rows):
-            self._row(at, sums[i :: self.high])
+            self._row(at, [sums[i, v] for v in range(vectors)])
+
+    def _fetched(self, row: list[str]) -> list[tuple[str, int]]:
+        """Where a later tile begins, and the bytes of an element, for inputs of which each tile has its own rows.
+
+        Each step fetches as much of it as it reads of this one: the hardware does not see rows that are read at once.
+        """
+        frame, fn = self.frame, self.frame.fn
+        fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        found = []
+        for k in range(frame.n_inputs):
+            if frame.spec.varies[k] and k in self.summed:
+                offset = fn.let(f"mul i64 {frame.strides[k][ROW]}, {AHEAD * self.high}")
+                size = np.dtype(frame.dtypes[k]).itemsize
+                found.append((fn.let(f"getelementptr i8, ptr {row[k]}, i64 {offset}"), size))
+        return found
 
     def _added(self, point: Point, i: int, v: int, acc: Val) -> Val:
         (value,) = self.frame.instr(self.inner).args

@@ -25,6 +25,7 @@ def called(name: str, emit: Callable[..., Val], args: list[Val]) -> Val:
     full = f"{name}_{ty}_{lanes}"
     if full not in caller.helpers:
         body = Function(full, "")
+        body.avx512 = caller.avx512
         operands = [Val(body, f"%x{i}", a.ty, a.lanes) for i, a in enumerate(args)]
         result = emit(*operands)
         head = f"define internal {vtype(result.ty, lanes)} @{full}({', '.join(x.text for x in operands)}) #0 {{"

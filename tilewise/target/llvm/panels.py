@@ -12,11 +12,12 @@ from math import prod
 
 from tilewise.kernel.loops import REDUCTIONS, Kernel
 from tilewise.target.llvm.frame import HEAVY, LIGHT_BODY, Machine
-from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack, with_partials
+from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack, reach, with_partials
 
 ACCUMULATORS = {64: 16, 32: 8, 16: 8, 0: 4}  # registers for them, by the bytes of a vector
 MAX_HIGH = 8
 MIN_LANES = 4  # a shorter dim leaves most lanes empty
+TURN_AT, TURN_USES = 32, 4  # elements of a reduced dim that takes the lanes; uses of each element copied for that
 PACK_AT = 16  # points that use a packed operand, at least
 NESTED_ACCUMULATORS = {64: 24, 32: 12, 16: 12}  # the same for what goes on with its sums: few other values are alive
 MOST_STEPS = 512  # of sums one after the other
@@ -38,8 +39,9 @@ def contraction(
     n = len(kernel.inputs)
     outer = [d for d in dims if not any(d is t for t in chosen)]
     outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
-    vectors = min(4, -(-across.size // lanes)) if lanes > 1 else 1  # one lane has no mask
-    high = max(1, min(MAX_HIGH, unrolled.size, ACCUMULATORS[machine.vector_bytes] // (vectors * len(kernel.outputs))))
+    registers = ACCUMULATORS[machine.vector_bytes] // len(kernel.outputs)
+    vectors = _panel_vectors(-(-across.size // lanes), registers) if lanes > 1 else 1  # one lane has no mask
+    high = max(1, min(MAX_HIGH, unrolled.size, registers // vectors))
     width = vectors * lanes
     count = -(-across.size // width)
     packs = []
@@ -57,6 +59,49 @@ def contraction(
     cuts += [Cut(unrolled.size, 4 * high, dim=at), Cut(count, 1, extra=0)]
     nest = Nest("contract", loops, (0, count, block), tuple(cuts), packs=tuple(packs), tile=(vectors, high))
     return with_partials(kernel, nest, at, (unrolled.size, 1, across.size), itemsizes)
+
+
+def _panel_vectors(count: int, registers: int) -> int:
+    """The vectors of a panel: four, or all of them where the last of two panels would be half empty."""
+    return count if count <= 4 or (count % 4 and 2 * count <= registers) else 4
+
+
+def turned(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int]) -> tuple[list[Dim], tuple[Pack, ...]]:
+    """The dims of a reduction whose innermost dim is kept and has few lanes: along the longest reduced one instead.
+
+    Inputs that are not contiguous along it are copied so that they are, if each element is used some times; else, and
+    for all other kernels, the dims stay as they are.
+    """
+    n, kept = len(kernel.inputs), list(dims)
+    along = max((d for d in dims if d.reduced), key=lambda d: d.size, default=None)
+    reduces = all(o.reduce in REDUCTIONS and not o.scan and o.key is None for o in kernel.outputs)
+    if along is None or dims[-1].reduced or dims[-1].size >= MIN_LANES or along.size < TURN_AT or not reduces:
+        return kept, ()
+    packs = []
+    for k in range(n):
+        if along.strides[k] not in (0, itemsizes[k]):
+            if prod(d.size for d in dims if not d.strides[k]) < TURN_USES:
+                return kept, ()
+            others = [d for d in dims if d is not along and d.strides[k]]
+            shape = (*(d.size for d in others), 1, 1, along.size)
+            strides = (*(d.strides[k] for d in others), 0, 0, along.strides[k])
+            packs.append(Pack(k, shape, strides, along.size))
+    packed = {p.operand: p for p in packs}
+    found = [_turned(d, packed, [o for o in dims if o is not along], along, itemsizes) for d in dims]
+    return sorted(found, key=lambda d: -reach(d, n + len(kernel.outputs))), tuple(packs)
+
+
+def _turned(dim: Dim, packed: dict[int, Pack], others: Sequence[Dim], along: Dim, itemsizes: Sequence[int]) -> Dim:
+    """A dim with the strides of copies that are contiguous along another."""
+    strides = list(dim.strides)
+    for k in packed:
+        sizes = [d for d in others if d.strides[k]]
+        at = next((i for i, d in enumerate(sizes) if d is dim), None)
+        if at is not None:
+            strides[k] = prod(d.size for d in sizes[at + 1 :]) * along.size * itemsizes[k]
+        elif dim is along:
+            strides[k] = itemsizes[k]
+    return Dim(dim.size, dim.reduced, tuple(strides))
 
 
 def nested_tile(kernel: Kernel, steps: int, across: int, machine: Machine, lanes: int) -> tuple[int, int] | None:

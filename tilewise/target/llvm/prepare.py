@@ -24,12 +24,15 @@ from tilewise.target.llvm.frame import (
     Machine,
     Spec,
     beside,
+    divisors,
     has_positions,
     is_light,
+    uniform_values,
     vector_lanes,
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.reducers import Reducer
+from tilewise.target.llvm.sums import STEPS
 
 Array = np.ndarray[Any, Any]
 Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
@@ -37,8 +40,9 @@ Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are e
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
 SOME_TURNS = 16  # that a part of the body is taken to run for
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
-STREAM_ROW = 512  # rows long enough for the aligned part to pay
-TWIN_AT_NS = 20_000_000  # work worth the time of compiling a long body for two vectors at once
+LONG_ROW = 64  # elements of a row that are worth a reciprocal
+STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
+TWIN_AT_NS = 5_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
 SCAN_PART_BYTES = 1 << 20  # read by a part of such a scan: it is read twice, the second time from the L2 cache
@@ -72,6 +76,7 @@ class Launch:
     combines: tuple[Combine, ...] = ()
     totals: Totals | None = None  # what long scans need to know first
     tree: Tree | None = None  # of a kernel that reduces
+    streams: bool = False  # outputs are stored past the caches
 
 
 @dataclass(frozen=True)
@@ -122,9 +127,11 @@ class Preparer:
         buckets = [len(operands[n + j]) for j, o in enumerate(self.kernel.outputs) if o.key is not None]
         nest = self._nest(shape, strides, buckets)
         total_ns = self._element_ns * prod(shape)
-        code = self._code(nest, total_ns, max(far, sum(a.nbytes for a in operands[n:])))
+        out_bytes = max(far, sum(a.nbytes for a in operands[n:]))
+        code, streams = self._code(nest, total_ns, out_bytes), self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        return self._with_combines(Launch(code, parts, nest.packs, tree=self._tree(nest)), nest, operands)
+        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams)
+        return self._with_combines(launch, nest, operands)
 
     def _tree(self, nest: Nest) -> Tree | None:
         """The form, the reduced dims in order, and how they are cut into chunks."""
@@ -199,27 +206,33 @@ class Preparer:
             len(nest.dims),
             classes,
             self.machine,
-            stream=(
-                (nest.form == "map" or (nest.form == "scan" and self._full_lines))
-                and out_bytes >= STREAM_AT_BYTES
-                and self._streamable
-                and all(c == UNIT for c in classes[n:])
-                and nest.dims[-1].size >= STREAM_ROW
-            ),
+            stream=self._streams(nest, out_bytes),
             twin=self._long and total_ns >= TWIN_AT_NS,
             partials=partials or bool(nest.partials),
             ordered=not has_positions(kernel) or nest.form == "nested" or _in_order(nest.dims),
             vectors=nest.tile[0],
             high=nest.tile[1],
             varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form in ("contract", "nested") else (),
+            shallow=nest.form == "contract" and nest.dims[-2].size <= STEPS,
             even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * vector_lanes(kernel, self.machine),
             packed=tuple(p.operand for p in nest.packs),
             chunked=nest.chunked,
+            long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
             neutral=neutral,
         )
         if nest.form == "columns":
             spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _streams(self, nest: Nest, out_bytes: int) -> bool:
+        """Whether outputs of so many bytes are stored past the caches."""
+        return (
+            (nest.form == "map" or (nest.form == "scan" and self._full_lines))
+            and out_bytes >= STREAM_AT_BYTES
+            and self._streamable
+            and all(c == UNIT for c in self._classes(nest)[len(self.kernel.inputs) :])
+            and nest.dims[-1].size >= STREAM_ROW
+        )
 
     def _dims(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides]) -> list[geometry.Dim]:
         arrays = len(self.kernel.inputs) + len(self.kernel.outputs)
@@ -247,7 +260,10 @@ class Preparer:
             return bucketing.bucket_nest(kernel, dims, sizes, buckets)
         lanes = vector_lanes(kernel, self.machine)
         found = panels.contraction(kernel, dims, sizes, self.machine, lanes)
-        return found or geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel))
+        if found is not None:
+            return found
+        dims, packs = panels.turned(kernel, dims, sizes) if dims else (dims, ())
+        return replace(geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel)), packs=packs)
 
     def _classes(self, nest: Nest) -> tuple[str, ...]:
         inner = nest.dims[-1].strides

@@ -1,9 +1,11 @@
-"""Lanes that the vector code leaves to the C library: a branch that is hardly ever taken, a call per lane.
+"""Lanes that the vector code leaves to others: a branch that is hardly ever taken, to the C library a call per lane.
 
-In: a mask of hard lanes, a libm function's name, the values of the other lanes, the operands. Out: all lanes.
+In: a mask of hard lanes, the values of the other lanes, what makes those of the hard ones. Out: all lanes.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from tilewise.target.llvm.text import BITS, Function, Val, anywhere, vtype
 
@@ -12,13 +14,18 @@ RARELY = 90  # the number of the metadata that says so
 
 def by_libm_where(hard: Val, libm: str, y: Val, *operands: Val) -> Val:
     """y, but libm's value where hard."""
+    return rarely(anywhere(hard), y, lambda: hard.select(_each_lane(libm, operands), y))
+
+
+def rarely(hard: Val, y: Val, otherwise: Callable[[], Val]) -> Val:
+    """y, or, if a condition holds that hardly ever does, another value (of code without loops)."""
     fn = y.fn
     slow, done = fn.fresh("slow"), fn.fresh("done")
     before = fn.block
-    fn.do(f"br {anywhere(hard).text}, label %{slow}, label %{done}, !prof !{RARELY}")
+    fn.do(f"br {hard.text}, label %{slow}, label %{done}, !prof !{RARELY}")
     fn.helpers["rarely"] = f'!{RARELY} = !{{!"branch_weights", i32 1, i32 1000000}}'
     fn.label(slow)
-    exact = hard.select(_each_lane(libm, operands), y)
+    exact = otherwise()
     fn.do(f"br label %{done}")
     fn.label(done)
     return y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {exact.name}, %{slow} ]")

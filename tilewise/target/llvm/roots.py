@@ -1,12 +1,14 @@
-"""cbrt and hypot on double lanes. In: `Val`s of doubles. Out: at most 1 ulp, IEEE special values."""
+"""sqrt, cbrt and hypot on double lanes. In: `Val`s of doubles. Out: at most 1 ulp (sqrt 1/2), IEEE special values."""
 
 from __future__ import annotations
 
 import math
 
+from tilewise.target.llvm.avx512 import rsqrt14, suits
 from tilewise.target.llvm.elementary import normal, power_of_two, round_to_int
 from tilewise.target.llvm.pairs import two_product
-from tilewise.target.llvm.text import Val, fma, polynomial
+from tilewise.target.llvm.rare import rarely
+from tilewise.target.llvm.text import Val, anywhere, fma, polynomial
 
 # m**(-1/3) on [1, 2]; error 2**-17 (Chebyshev interpolation, mpmath)
 RCBRT = (
@@ -14,7 +16,28 @@ RCBRT = (
     -0.016511679091286462,
 )  # fmt: skip
 LARGE, SMALL = 2.0**500, 2.0**-500  # beyond, squares overflow or lose bits
+SQRT_FROM, SQRT_SPAN = (1023 - 900) << 52, 1800 << 52  # the bits of 2**-900, and how far 2**900 is from them
 MANTISSA, ONE = 0x000FFFFFFFFFFFFF, 0x3FF0000000000000
+
+
+def sqrt(x: Val) -> Val:
+    """The square root, rounded once as the instruction does it, which takes twice as long (and divisions wait for it).
+
+    g -> sqrt(x) and h -> 1 / (2 sqrt(x)) start with 14 bits, which two steps of Newton's make 52 (Goldschmidt). Then
+    g + (x - g*g) h, rounded, is off by less than any root can be close to the middle of two doubles, but for two: those
+    of 1 and its last bit, and of all bits. These, and what is not well within the normal range, go another way.
+    """
+    if not suits(x):
+        return x.intrinsic("sqrt")
+    y = rsqrt14(x)
+    g, h = x * y, y * 0.5
+    for _ in range(2):
+        r = fma(-g, h, 0.5)
+        g, h = fma(g, r, g), fma(h, r, h)
+    bits = x.bits()
+    far = (bits - SQRT_FROM).cmp("ugt", SQRT_SPAN)
+    close = ((bits + 1) & (MANTISSA - 2)).cmp("eq", 0)
+    return rarely(anywhere(far | close), fma(fma(-g, g, x), h, g), lambda: x.intrinsic("sqrt"))
 
 
 def cbrt(x: Val) -> Val:
@@ -55,6 +78,6 @@ def hypot(x: Val, y: Val) -> Val:
     down = huge.select(x.const(2.0**-600), tiny.select(x.const(2.0**600), 1.0))
     up = huge.select(x.const(2.0**600), tiny.select(x.const(2.0**-600), 1.0))
     p, q = large * down, small * down
-    root = fma(p, p, q * q).intrinsic("sqrt") * up
+    root = sqrt(fma(p, p, q * q)) * up
     infinite = a.cmp("oeq", math.inf) | b.cmp("oeq", math.inf)
     return infinite.select(x.const(math.inf), root)

@@ -158,7 +158,7 @@ _REAL: dict[str, Rule] = {
     "absolute": _absolute,
     "sign": _sign,
     "square": lambda t, a: a * a,
-    "sqrt": lambda t, a: a.intrinsic("sqrt"),
+    "sqrt": lambda t, a: roots.sqrt(a),
     "reciprocal": _reciprocal,
     "minimum": _bool_or("and", lambda t, a, b: extreme(t, a, b, less=True, skip_nan=False)),
     "maximum": _bool_or("or", lambda t, a, b: extreme(t, a, b, less=False, skip_nan=False)),

@@ -55,6 +55,7 @@ class Function:
         self.declares: set[str] = set()
         self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
+        self.avx512 = False  # whether it may use what is in avx512.py
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
@@ -285,6 +286,17 @@ def apart(both: Val) -> tuple[Val, Val]:
         text = f"shufflevector {both.text}, {vtype(both.ty, both.lanes)} poison, <{n} x i32> <{order}>"
         out.append(Val(both.fn, both.fn.let(text), both.ty, n))
     return out[0], out[1]
+
+
+def joined(parts: list[Val]) -> Val:
+    """The lanes of several vectors in one."""
+    while len(parts) > 1:
+        n, order = parts[0].lanes, ", ".join(f"i32 {i}" for i in range(2 * parts[0].lanes))
+        parts = [
+            Val(a.fn, a.fn.let(f"shufflevector {a.text}, {b.text}, <{2 * n} x i32> <{order}>"), a.ty, 2 * n)
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
 
 
 def fma(a: Val, b: Val | Number, c: Val | Number) -> Val:

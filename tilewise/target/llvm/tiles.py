@@ -24,7 +24,7 @@ from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.packing import packed
-from tilewise.target.llvm.prepare import Tree
+from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
 
 Array = np.ndarray[Any, Any]
 
@@ -96,6 +96,10 @@ def calls_of(
     launch = kernel.alone(shape, [r.array for r in refs], far)
     if launch is None:
         return None
+    if far >= STREAM_AT_BYTES and not launch.streams:
+        staged = _staged(kernel, shape, refs, params, scratch, pin)
+        if staged is not None:
+            return staged
     operands = [*refs, *[refs[0]] * kernel.beside]
     before: list[Call] = []
     for pack in launch.packs:
@@ -128,6 +132,43 @@ def calls_of(
     return before + work
 
 
+def _staged(
+    kernel: Compiled, shape: tuple[int, ...], refs: Sequence[Ref], params: Sequence[int], scratch: Scratch, pin: Pin
+) -> list[Call] | None:
+    """The calls of a kernel that fills scratch, which is then copied past the caches; None if that brings nothing."""
+    n, used = len(kernel.kernel.inputs), scratch.used
+    own, after = list(refs), []
+    for k, ref in enumerate(refs[n:], n):
+        made = scratch.array(ref.array.shape, ref.array.dtype, ref.array.strides)
+        copy = None if made is None else _streamed(made, ref)
+        if made is None or copy is None:
+            scratch.used = used
+            return None
+        own[k] = Ref(made)
+        after.append(copy)
+    calls = calls_of(kernel, shape, own, params, scratch, pin)
+    return None if calls is None else [*calls, *after]
+
+
+def _streamed(source: Array, target: Ref) -> Call | None:
+    """The call that copies scratch past the caches; None if that cannot be."""
+    flat, out = _flat(source), _flat(target.array)
+    if flat is None or out is None:
+        return None
+    copy = compile(Kernel((flat.dtype.name,), (), (), (Output(0),), (False,)))
+    launch = copy.alone(flat.shape, [flat, out], target.far)
+    if launch is None or not launch.streams:
+        return None
+    (geometry,) = launch.parts
+    return Call(launch.code, (Ref(flat), target.of(out)), (), geometry)
+
+
+def _flat(array: Array) -> Array | None:
+    """All elements in the order of memory; None if they are not contiguous."""
+    ordered = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+    return ordered.reshape(-1) if ordered.flags.c_contiguous else None
+
+
 def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list[Call]] | None:
     """An input that changes from tile to tile, copied into panels each time (beyond the last lane lies anything)."""
     target = scratch.array(pack.shape, ref.array.dtype)
@@ -137,12 +178,13 @@ def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list
     full, rest = divmod(pack.lanes, width)
     whole = np.lib.stride_tricks.as_strided(ref.array, pack.shape, pack.strides)
     calls: list[Call] = []
-    for part in (
-        (..., slice(0, full), slice(None), slice(None)),
-        (..., slice(full, full + 1), slice(None), slice(rest)),
+    for start, part in (
+        (0, (..., slice(0, full), slice(None), slice(None))),
+        (full, (..., slice(full, full + 1), slice(None), slice(rest))),
     ):
         if whole[part].size:
-            some = copied(ref.of(whole[part]), Ref(target[part]), scratch, pin)
+            source = ref.on(whole[part], start * pack.strides[-3])
+            some = copied(source, Ref(target[part]), scratch, pin)
             if some is None:
                 return None
             calls += some

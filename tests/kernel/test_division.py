@@ -1,0 +1,73 @@
+"""Division by what is the same along a row: by its reciprocal and corrections, with the bits of a division."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernel.support import RUNNABLE, Array, call, one_op
+from tilewise.kernel.loops import Instr, Kernel, Output
+
+DTYPES = ["float64", "float32"]
+INTEGER = {"float64": np.int64, "float32": np.int32}
+SIZES = [(0, 64), (1, 1), (1, 64), (3, 63), (7, 65), (40, 301)]
+
+
+def dividends(dtype: str, shape: tuple[int, int]) -> Array:
+    """Any bits, numbers near 1, whole numbers, zeros of both signs, infinities: in turn by rows."""
+    rng, info = np.random.default_rng(5), np.iinfo(INTEGER[dtype])
+    kinds = [
+        rng.integers(info.min, info.max, shape, INTEGER[dtype], endpoint=True).view(dtype),
+        (1 + rng.integers(0, 64, shape) * np.finfo(dtype).eps).astype(dtype),
+        rng.integers(-1000, 1000, shape).astype(dtype),
+        rng.choice([0.0, -0.0, 1.5, -2.5, np.inf, np.nan, np.finfo(dtype).tiny / 8], shape).astype(dtype),
+        rng.normal(size=shape).astype(dtype),
+    ]
+    return np.where(np.arange(shape[0])[:, None] % 2, kinds[rng.integers(5)], kinds[rng.integers(4)])
+
+
+def divisors(dtype: str, rows: int) -> Array:
+    rng, info = np.random.default_rng(6), np.iinfo(INTEGER[dtype])
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, -3.0, 1 - np.finfo(dtype).eps / 2, np.finfo(dtype).tiny / 2, 3.0]
+    found = np.where(rng.random(rows) < 0.5, rng.random(rows), 1 + rng.integers(0, 64, rows) * np.finfo(dtype).eps)
+    found = found.astype(dtype)
+    found[: rows // 2] = rng.choice(special, rows // 2)
+    found[rows // 2 : rows // 2 + 3] = rng.integers(info.min, info.max, 3, INTEGER[dtype]).view(dtype)[: rows // 2 + 1]
+    return found[:, None]
+
+
+def same_bits(a: Array, b: Array) -> bool:
+    ints = INTEGER[a.dtype.name]
+    return bool(np.all((a.view(ints) == b.view(ints)) | (np.isnan(a) & np.isnan(b))))
+
+
+@pytest.mark.parametrize("width", RUNNABLE)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_by_a_number_each(dtype: str, width: int | None) -> None:
+    kernel = one_op("divide", (dtype, dtype), dtype, rank=2)
+    for shape in SIZES:
+        for x in (dividends(dtype, shape), np.asfortranarray(dividends(dtype, shape))):
+            s = divisors(dtype, shape[0])
+            (got,) = call(kernel, shape, [x, s], width=width)
+            with np.errstate(all="ignore"):
+                assert same_bits(got, x / s), shape
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_divisor_that_is_computed_and_a_reduction(dtype: str) -> None:
+    body = (Instr("sqrt", (1,), dtype), Instr("divide", (0, 2), dtype), Instr("divide", (3, 3), dtype))
+    kernel = Kernel((dtype, dtype), (), body, (Output(3), Output(4), Output(3, "maximum")), (False, True))
+    rng = np.random.default_rng(1)
+    for shape in ((1, 64), (9, 200), (2, 5000)):
+        x, s = rng.normal(size=shape).astype(dtype), rng.random((shape[0], 1)).astype(dtype)
+        outs = [np.empty(shape, dtype), np.empty(shape, dtype), np.empty(shape[0], dtype)]
+        got, ones, most = call(kernel, shape, [x, s], outs=outs)
+        want = x / np.sqrt(s)
+        assert same_bits(got, want) and np.all(ones == 1) and same_bits(most, want.max(1))
+
+
+def test_many_random_quotients_have_the_bits_of_a_division() -> None:
+    kernel, rng = one_op("divide", ("float64",) * 2, "float64", rank=2), np.random.default_rng(7)
+    for _ in range(5):
+        x, s = rng.random((200, 5000)), rng.random((200, 1))
+        assert same_bits(call(kernel, x.shape, [x, s])[0], x / s)

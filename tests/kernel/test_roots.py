@@ -1,0 +1,41 @@
+"""Square roots by multiplications: the bits of the instruction, also where a root is close to the middle of two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernel.support import RUNNABLE, Array, call, one_op
+
+COUNT = 200_003
+
+
+def near_middles(rng: np.random.Generator) -> Array:
+    """Squares of numbers in the middle of two doubles, rounded, and their neighbours."""
+    m = 1 + rng.integers(0, 2**52, COUNT) * 2.0**-52
+    return m * m + 2 * m * 2.0**-53 + rng.integers(-1, 2, COUNT) * 2.0**-52
+
+
+NUMBERS = {
+    "any bits": lambda rng: rng.integers(-(2**63), 2**63 - 1, COUNT, endpoint=True).view("f8"),
+    "fractions": lambda rng: rng.random(COUNT),
+    "just above 1 and 2": lambda rng: (
+        (1 + rng.integers(0, 1000, COUNT) * 2.0**-52) * rng.choice([1, 2, 2.0**-700], COUNT)
+    ),
+    "just below 4 and 2": lambda rng: (4 - rng.integers(1, 1000, COUNT) * 2.0**-51) * rng.choice([1, 0.5], COUNT),
+    "squares": lambda rng: rng.integers(0, 2**26, COUNT).astype("f8") ** 2,
+    "close to middles": near_middles,
+    "special": lambda rng: rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 5e-324, 1.7e308, 2.3e-308], COUNT),
+}
+
+
+@pytest.mark.parametrize("width", RUNNABLE)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_bits(name: str, width: int | None) -> None:
+    x = NUMBERS[name](np.random.default_rng(8))
+    for part in (x, x[::3], x[:1], x[:7]):
+        (got,) = call(one_op("sqrt", ("float64",), "float64"), part.shape, [part], width=width)
+        with np.errstate(invalid="ignore"):
+            want = np.sqrt(part)
+        nan = np.isnan(want)
+        assert np.array_equal(np.isnan(got), nan) and np.array_equal(got[~nan].view("i8"), want[~nan].view("i8"))
