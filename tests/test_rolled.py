@@ -309,10 +309,12 @@ def body_of(seed: int) -> Kernel:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_rolled_bodies_give_the_same_bits(seed: int) -> None:
-    kernel = body_of(seed)
-    found = rolled(kernel)
-    if found is None:
-        pytest.skip("short, or much of it is the same in all turns")
+    for draw in range(8 * seed, 8 * seed + 8):  # some are short, or much of them is the same in all turns
+        kernel = body_of(draw)
+        found = rolled(kernel)
+        if found is not None:
+            break
+    assert found is not None
     made, turns = found
     rng = np.random.default_rng(seed)
 

@@ -168,3 +168,18 @@ def test_functions_that_write_into_numbers(eager: int) -> None:
             else:
                 write(tw, number)
             assert float(number) == 10.0, name
+
+
+def test_the_order_of_results_of_broadcast_views() -> None:
+    x = np.arange(3.0)
+    for shape in ((2, 3), (4, 2, 3)):
+        with tw.config(eager_bytes=0):
+            y, z = tw.broadcast_to(tw.asarray(x), shape), np.broadcast_to(x, shape)
+            t, u = tw.asarray(np.ones((5, 4)).T), np.ones((5, 4)).T
+            for ours, theirs in (
+                (y % y, z % z),
+                (y.T + y.T, z.T + z.T),
+                (t * t + t, u * u + u),
+                (y + y + y, z + z + z),
+            ):
+                assert ours.strides == theirs.strides == np.asarray(ours).strides

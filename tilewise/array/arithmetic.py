@@ -15,7 +15,7 @@ from tilewise.array import record as rec
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.array.pending import PENDING
 from tilewise.config import LEAST
-from tilewise.ir.node import Node, intern
+from tilewise.ir.node import Leaf, Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import Map, UnknownLength, apply, cast, map_op
 
@@ -266,13 +266,18 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             node = intern(op, nodes, x.shape or y.shape, loop[2])
         elif plain and ufunc is not np.power:
             node = intern(op, (cast(x, loop[0]), cast(y, loop[1])), x.shape or y.shape, loop[2])
-        elif typed and x.order == y.order and x.shape == y.shape and 1 not in x.shape:
+        elif typed and x.order == y.order and x.shape == y.shape and 1 not in x.shape and _dense(x) and _dense(y):
             node = intern(op, nodes, x.shape, loop[2], x.order)
         else:
             node = ufunc_node(ufunc, (a, b))
     except CannotRecord:
         return rec.at_once(ufunc, (a, b), {})
     return rec.record(node, not node.shape, at=at)
+
+
+def _dense(x: Node) -> bool:
+    """Whether a value lies in memory by its order alone: a view may have steps of zero, which order nothing."""
+    return type(x.op) is Map or type(x.op) is Leaf
 
 
 def choose(args: tuple[Any, ...]) -> Any:
