@@ -14,7 +14,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from tilewise.target.llvm.control import each, minimum
-from tilewise.target.llvm.frame import MAX_LANES, UNIT, Frame, load, memory_type, store
+from tilewise.target.llvm.frame import MAX_LANES, UNIT, Frame
+from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import UNROLL, row, store_plain, whole

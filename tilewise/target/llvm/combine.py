@@ -7,7 +7,8 @@ and the levels of the tree. The result of an item ends in its first partial.
 from __future__ import annotations
 
 from tilewise.target.llvm.control import each
-from tilewise.target.llvm.frame import DATA_OFFSET, load, memory_type, store
+from tilewise.target.llvm.frame import DATA_OFFSET
+from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.text import Function
 

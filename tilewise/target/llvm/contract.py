@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.target.llvm.control import ceil_div, each, loop, minimum, within
-from tilewise.target.llvm.frame import ZERO, Frame, load
+from tilewise.target.llvm.frame import ZERO, Frame
+from tilewise.target.llvm.memory import load
 from tilewise.target.llvm.reducers import Accumulators, State
 from tilewise.target.llvm.scalar import is_float
 from tilewise.target.llvm.sums import STEPS, Stack, pairwise

@@ -18,17 +18,17 @@ from itertools import accumulate
 import numpy as np
 
 from tilewise.kernel.loops import Instr, Kernel, const_value
-from tilewise.target.llvm import half, outline, scalar
+from tilewise.target.llvm import outline, scalar
 from tilewise.target.llvm.inverse import Inverse, divided, inverse
+from tilewise.target.llvm.memory import PART, block, from_memory, load, memory_type, store, suffix, to_memory
 from tilewise.target.llvm.scalar import IR_TYPE
-from tilewise.target.llvm.text import SUFFIX, Function, Val, apart, interleave, iota, pair, vtype
+from tilewise.target.llvm.text import SUFFIX, Function, Val, iota, pair, vtype
 
 UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
 # Functions that cost more than a few instructions: such bodies are not unrolled.
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
-PART = {"complex128": "float64", "complex64": "float32"}  # what complex numbers are pairs of, in memory
 PARAM_WORDS = {"complex128": 2}  # of a param; one for all others
 STREAM_ALIGN = 64  # of a vector stored past the caches
 
@@ -128,9 +128,9 @@ class Frame:
 
     def _param(self, slot: int, dtype: str) -> Val:
         at = self.fn.hoist(f"getelementptr i64, ptr %objs, i64 {slot}")
-        name = self.fn.hoist(f"load {_block(dtype, 1)}, ptr {at}, align 1")
+        name = self.fn.hoist(f"load {block(dtype, 1)}, ptr {at}, align 1")
         with self.fn.in_entry():
-            return _from_memory(self.fn, name, dtype, 1)
+            return from_memory(self.fn, name, dtype, 1)
 
     def table(self, j: int, index: str) -> Val:
         """A number of a table."""
@@ -256,13 +256,13 @@ class Frame:
         where = self.lane_addresses(k, at, lanes)
         if dtype in PART:
             return pair(*(self._gather(w, PART[dtype], lanes, mask) for w in self._both(where, dtype, lanes)))
-        return _from_memory(self.fn, self._gather(where, dtype, lanes, mask).name, dtype, lanes)
+        return from_memory(self.fn, self._gather(where, dtype, lanes, mask).name, dtype, lanes)
 
     def _gather(self, where: str, dtype: str, lanes: int, mask: Val | None) -> Val:
         """The elements at a vector of pointers, as they are in memory."""
         element = memory_type(dtype)
         vec = vtype(element, lanes)
-        name = f"llvm.masked.gather.v{lanes}{_suffix(dtype)}.v{lanes}p0"
+        name = f"llvm.masked.gather.v{lanes}{suffix(dtype)}.v{lanes}p0"
         self.fn.declares.add(f"declare {vec} @{name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vec})")
         on = mask.text if mask else f"<{lanes} x i1> splat (i1 true)"
         got = self.fn.let(f"call {vec} @{name}(<{lanes} x ptr> {where}, i32 1, {on}, {vec} zeroinitializer)")
@@ -285,7 +285,7 @@ class Frame:
         """Store operand k's lanes at an address (stream: past the caches, the address is aligned)."""
         dtype, lanes = self.dtypes[k], value.lanes
         if stream:
-            self.fn.do(f"store {_to_memory(value, dtype).text}, ptr {at}, align {STREAM_ALIGN}, !nontemporal !0")
+            self.fn.do(f"store {to_memory(value, dtype).text}, ptr {at}, align {STREAM_ALIGN}, !nontemporal !0")
             return
         if self.spec.classes[k] != STRIDED or lanes == 1:
             store(self.fn, at, value, dtype, mask)
@@ -295,7 +295,7 @@ class Frame:
             for pointers, part in zip(self._both(where, dtype, lanes), value.parts, strict=True):
                 self._scatter(pointers, part, mask)
         else:
-            self._scatter(where, _to_memory(value, dtype), mask)
+            self._scatter(where, to_memory(value, dtype), mask)
 
     # The body
 
@@ -411,68 +411,3 @@ def divisors(kernel: Kernel, uniform: tuple[int, ...]) -> frozenset[int]:
 
 def _widest(kernel: Kernel) -> int:
     return max((np.dtype(PART.get(t, t)).itemsize for t in kernel.dtypes), default=1)
-
-
-def memory_type(dtype: str) -> str:
-    """The type an element has in memory."""
-    if dtype in PART:
-        return vtype(IR_TYPE[dtype], 1)
-    return {"bool": "i8", "float16": "i16"}.get(dtype, IR_TYPE[dtype])
-
-
-def _block(dtype: str, lanes: int) -> str:
-    """The type of contiguous elements in memory: those of complex numbers are twice as many parts."""
-    return vtype(memory_type(PART[dtype]), 2 * lanes) if dtype in PART else vtype(memory_type(dtype), lanes)
-
-
-def _suffix(dtype: str) -> str:
-    part = memory_type(PART.get(dtype, dtype))
-    return SUFFIX.get(part, part)
-
-
-def _from_memory(fn: Function, name: str, dtype: str, lanes: int) -> Val:
-    if dtype in PART:
-        return pair(*apart(Val(fn, name, memory_type(PART[dtype]), 2 * lanes)))
-    value = Val(fn, name, memory_type(dtype), lanes)
-    if dtype == "float16":
-        return half.from_memory(value)
-    return value.cmp("ne", 0) if dtype == "bool" else value
-
-
-def _to_memory(value: Val, dtype: str) -> Val:
-    if dtype in PART:
-        return interleave(*value.parts)
-    if dtype == "float16":
-        return half.to_memory(value)
-    return value.convert("zext", "i8") if dtype == "bool" else value
-
-
-def _mask_of(mask: Val, dtype: str) -> tuple[Val, int]:
-    """A mask of elements as one of what they are in memory, and its lanes."""
-    mask = interleave(mask, mask) if dtype in PART else mask
-    return mask, mask.lanes
-
-
-def load(fn: Function, at: str, dtype: str, lanes: int, mask: Val | None = None) -> Val:
-    """Contiguous lanes; masked-off lanes are zero and not touched."""
-    vec = _block(dtype, lanes)
-    if mask is None:
-        return _from_memory(fn, fn.let(f"load {vec}, ptr {at}, align 1"), dtype, lanes)
-    mask, count = _mask_of(mask, dtype)
-    name = f"llvm.masked.load.v{count}{_suffix(dtype)}.p0"
-    fn.declares.add(f"declare {vec} @{name}(ptr, i32, <{count} x i1>, {vec})")
-    return _from_memory(
-        fn, fn.let(f"call {vec} @{name}(ptr {at}, i32 1, {mask.text}, {vec} zeroinitializer)"), dtype, lanes
-    )
-
-
-def store(fn: Function, at: str, value: Val, dtype: str, mask: Val | None = None) -> None:
-    """Contiguous lanes; masked-off lanes are not touched."""
-    value = _to_memory(value, dtype)
-    if mask is None:
-        fn.do(f"store {value.text}, ptr {at}, align 1")
-        return
-    mask, count = _mask_of(mask, dtype)
-    name = f"llvm.masked.store.v{count}{_suffix(dtype)}.p0"
-    fn.declares.add(f"declare void @{name}({vtype(value.ty, count)}, ptr, i32, <{count} x i1>)")
-    fn.do(f"call void @{name}({value.text}, ptr {at}, i32 1, {mask.text})")

@@ -11,7 +11,8 @@ import numpy as np
 
 from tilewise.target.llvm.contract import Point
 from tilewise.target.llvm.control import each, loop, within
-from tilewise.target.llvm.frame import Frame, store
+from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.memory import store
 from tilewise.target.llvm.reducers import Accumulators, State
 from tilewise.target.llvm.rows import fold
 from tilewise.target.llvm.scalar import IR_TYPE

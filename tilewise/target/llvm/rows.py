@@ -9,7 +9,8 @@ are merged pairwise.
 from __future__ import annotations
 
 from tilewise.target.llvm.control import each, loop, minimum, within
-from tilewise.target.llvm.frame import Frame, load, memory_type, store
+from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators, State
 from tilewise.target.llvm.sums import BLOCKS, Stack, pairwise
 from tilewise.target.llvm.text import Val

@@ -9,7 +9,8 @@ itself; geom adds nothing.
 from __future__ import annotations
 
 from tilewise.target.llvm.control import each, loop, minimum, within
-from tilewise.target.llvm.frame import STREAM_ALIGN, Frame, load, memory_type, store
+from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
+from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import neutral
 from tilewise.target.llvm.scalar import IR_TYPE, RULES
 from tilewise.target.llvm.text import Val

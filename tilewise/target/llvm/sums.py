@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.target.llvm.control import each, loop
-from tilewise.target.llvm.frame import load, memory_type, store
+from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.text import Function, Val
 
 STEPS = 16  # additions in sequence, as many as in NumPy's pairwise sum
