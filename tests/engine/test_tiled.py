@@ -89,6 +89,15 @@ def test_a_matrix_is_not_cut_along_rows_and_columns_in_one_group():
     assert [len(passes(s)) for s in steps(descent, np.ones((1200, 1200))) if isinstance(s, Tiled)] == [3, 2]
 
 
+def test_what_hangs_on_nothing_comes_before_the_group_that_needs_it():
+    def nearest(np, X):
+        C = np.asarray([[0.5, 1.0, 2.0]] * 4)
+        return ((X * X).sum(1)[:, None] - 2 * (X @ C.T) + (C * C).sum(1)).argmin(1)
+
+    found = steps(nearest, np.ones((60_000, 3)))
+    assert [len(passes(s)) for s in found] == [1, 3] and isinstance(found[1], Tiled)
+
+
 def test_a_sum_over_tiles_ends_a_pass():
     centred = lambda np, X: np.abs(X - X.mean(0)).sum(0)  # noqa: E731
     over = [s for s in steps(centred, np.ones((3000, 50))) if 0 in s.inputs]

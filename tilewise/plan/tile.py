@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from tilewise.plan.centres import centre_of
-from tilewise.plan.steps import Call, Pass, Step, Tiled, View, makes, reads
+from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.plan.tiling import PRODUCT_ROWS, fits, tile_length
 from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, seen_way
 
@@ -107,20 +107,45 @@ class _Tiler:
 
     def _best(self, step: Pass) -> tuple[int, list[Way]] | None:
         """The unit that a step joins with the most bytes saved."""
-        least = max((self.unit_of.get(x, -1) for x in reads(step)), default=-1)
+        needed = {self.unit_of.get(x, -1) for x in reads(step)}
+        least = self._least(needed)
         best: tuple[int, int, list[Way]] | None = None
         for u in range(max(least, 0), len(self.units)):
             unit = self.units[u]
             if not unit.ways or len(unit.steps) >= MOST_STEPS:
                 continue
-            if u == least and any(self.unit_of.get(p) == u for p in step.params):
+            if u in needed and any(self.unit_of.get(p) == u for p in step.params):
                 continue
             ways = [w for way in unit.ways for w in self._joins(way, step, unit)]
             if ways:
                 saved = self._saved(step, ways[0], unit)
                 if saved > 0 and (best is None or saved >= best[0]):
                     best = (saved, u, ways)
-        return None if best is None else best[1:]
+        return None if best is None else (self._after(best[1], needed), best[2])
+
+    def _least(self, needed: set[int]) -> int:
+        """The first unit after all those that are needed; what hangs on nothing that units make can go before any."""
+        return max((u for u in needed if u >= 0 and not self._free(u)), default=-1)
+
+    def _free(self, u: int) -> bool:
+        """Whether a unit reads only what is there from the beginning, and overwrites nothing of it."""
+        steps = self.units[u].steps
+        if any(isinstance(s, Write) or (isinstance(s, Pass) and any(w is not None for w in s.writes)) for s in steps):
+            return False
+        return all(self.unit_of.get(x, -1) in (-1, u) for s in steps for x in reads(s))
+
+    def _after(self, u: int, needed: set[int]) -> int:
+        """Put those of the needed units that come after a unit before it; the number that it has then."""
+        late = sorted(v for v in needed if v > u)
+        if not late:
+            return u
+        order = [v for v in range(len(self.units)) if v not in late]
+        at = order.index(u)
+        order[at:at] = late
+        new = {v: k for k, v in enumerate(order)} | {-1: -1}
+        self.units = [self.units[v] for v in order]
+        self.unit_of = {x: new[v] for x, v in self.unit_of.items()}
+        return new[u]
 
     def _with_mean(self, step: Pass) -> tuple[int, list[Way]] | None:
         """The unit that makes the sum of a mean, for deviations from it; what makes the mean goes there, too."""
