@@ -61,6 +61,7 @@ class jit:
             raise TypeError(f"tw.jit takes a function, got {type(f).__name__}")
         functools.update_wrapper(self, f)
         self.__wrapped__ = f
+        self._plain = plain(f)
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
@@ -81,7 +82,7 @@ class jit:
                 leaves.extend(args)
             else:
                 structure = flatten((args, kwargs), leaves)
-            found = plain(f)
+            found = self._plain
             if found is None or strict_errors() or current().engine == "numpy":
                 reason = "np.errstate that raises" if found is not None else "no Python code"
                 raise Untraceable(reason, pure=False)
@@ -148,6 +149,10 @@ def _seen(x: Array) -> Hashable:
 def _kind(v: Any) -> Hashable:
     """What of an argument the trace hangs on."""
     t = type(v)
+    if t is Array and v._cell.node is None and v._gen == v._cell.gen:
+        nd: Any = v._nd
+        if nd.flags.c_contiguous and nd.dtype in _NUMERIC:  # most arguments of most functions
+            return nd.shape, nd.dtype, v._fixed
     if t is Array or t is np.ndarray:
         spec = spec_of(v)
         if not rec.numeric(spec.dtype):
@@ -155,6 +160,8 @@ def _kind(v: Any) -> Hashable:
         return spec if t is Array else ("ndarray", spec)
     return float if t is float else content(v, name="an argument")
 
+
+_NUMERIC = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))
 
 by_value = object()  # in place of a plan: the function looks at its floats, there is a plan for each
 
@@ -203,6 +210,7 @@ class Plan:
         structure, results = template.result
         self.structure, self.results = structure, results
         self.roots = [r.node for r in results if isinstance(r, Made)]
+        self.most = max((r.nbytes for r in self.roots), default=0)
         made = [r for r in results if isinstance(r, Made)]
         # where a result is, its node, whether it is a number, and whether it is the first to take that value
         self.outs = [(template.at[r.node], r.node, r.fixed, r.node not in self.roots[:k]) for k, r in enumerate(made)]
@@ -213,15 +221,19 @@ class Plan:
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
-        floats = [leaves[i] for i in self.floats]
-        arrays = [leaves[i] for i in self.where]
-        cells = dict.fromkeys(x._cell for x in captured)
-        inputs: list[Any] = [*arrays, *(_cell_array(c) for c in cells)]
-        numbers = {n: evaluate(formula, floats) for n, formula in self.used.items()}
+        arrays = inputs = [leaves[i] for i in self.where]
+        if captured:
+            inputs = [*arrays, *(_cell_array(c) for c in dict.fromkeys(x._cell for x in captured))]
+        numbers: dict[Node, Any] = {}
+        if self.used:
+            floats = [leaves[i] for i in self.floats]
+            numbers = {n: evaluate(formula, floats) for n, formula in self.used.items()}
         if self.written:
             self._check_writes(inputs)
-        elif self._small(inputs) and not current().compare and cluster_here(current().blocks)[0] is None:
-            return self._fill(self._now(inputs, numbers), arrays)
+        elif self._small(inputs):
+            settings = current()
+            if not settings.compare and cluster_here(settings.blocks)[0] is None:
+                return self._fill(self._now(inputs, numbers, settings), arrays)
         return self._fill(self._later(inputs, numbers), arrays)
 
     def _check_writes(self, inputs: Sequence[Any]) -> None:
@@ -238,20 +250,20 @@ class Plan:
             nd = rec.known(x) if type(x) is Array else x
             if nd is None or nd.nbytes >= limit:
                 return False
-        return all(r.nbytes < limit for r in self.roots)
+        return self.most < limit
 
-    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
+    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array]:
         """Run the plan at once: all is known and small."""
         values = self.blank.copy()
         with LOCK:
-            runner, lines = self._runner(current())
+            runner, lines = self._runner(settings)
             for at, x in zip(self.places, inputs, strict=True):
                 if at is not None:
                     values[at] = meta(x) if type(x) is Array else x
             for n, v in numbers.items():
                 if n in self.at:
                     values[self.at[n]] = n.dtype.type(v)
-            if events.listeners or not current().native:
+            if events.listeners or not settings.native:
                 runner.run(self.template.order, values)
             else:
                 lines.run(values)
@@ -293,6 +305,8 @@ class Plan:
 
     def _fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
         """The results, nested as the function gives them."""
+        if self.structure is None and len(made) == 1:
+            return made[0]
         left = iter(made)
         flat = [
             next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
