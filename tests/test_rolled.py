@@ -339,3 +339,20 @@ def test_rolled_bodies_give_the_same_bits(seed: int) -> None:
             same(a, w)
             same(b, w)
     assert len(made.body) < len(kernel.body)
+
+
+@pytest.mark.parametrize("turns", [100, 250, 300])
+def test_nothing_is_computed_that_nobody_reads(turns: int) -> None:
+    def collatz(np: Any, x: Any) -> Any:
+        count = np.zeros(x.shape, "i8")
+        for _ in range(turns):
+            x = np.where(x % 2 == 0, x // 2, 3 * x + 1)
+            count = count + (x != 1)
+        return x, count
+
+    start = np.random.default_rng(0).integers(1, 1000, 1000)
+    for repeat in range(2):
+        with tw.config(eager_bytes=0):
+            ours = collatz(tw, tw.asarray(start))
+            for a, b in zip(ours if repeat else ours[::-1], collatz(np, start)[:: 1 if repeat else -1], strict=True):
+                np.testing.assert_array_equal(np.asarray(a), b)

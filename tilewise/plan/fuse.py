@@ -205,21 +205,24 @@ class _Fuser:
         return len(seen)
 
     def _store_shared(self) -> None:
-        """Values that passes of different levels would compute again: store them where that costs less."""
+        """Values that passes of different levels would compute again: store them where that costs less.
+
+        Users come first: what they read from memory is not computed again, nor is what it is made of.
+        """
         levels: list[set[int]] = [set() for _ in self.nodes]
         absorbed = set(self.root_of_write.values())
         for i in range(len(self.nodes) - 1, -1, -1):
-            if self.map[i]:
-                if self.stored[i]:
-                    levels[i].add(self.need[i])
-                for u in self.users[i]:
-                    if self._inside(u, i):
-                        levels[i] |= levels[u] if self.map[u] else {self.need[u]}
-                    elif self.root_of_write.get(u) == i:
-                        levels[i].add(self.need[u])
-        for i in range(len(self.nodes)):
-            if self.map[i] and not self.stored[i] and i not in absorbed and len(levels[i]) > 1 and self._heavy(i):
+            if not self.map[i]:
+                continue
+            for u in self.users[i]:
+                if self._inside(u, i):
+                    levels[i] |= levels[u] if self.map[u] else {self.need[u]}
+                elif self.root_of_write.get(u) == i:
+                    levels[i].add(self.need[u])
+            if not self.stored[i] and i not in absorbed and len(levels[i]) > 1 and self._heavy(i):
                 self.stored[i] = True
+            if self.stored[i]:
+                levels[i] = {self.need[i]}
 
     def _heavy(self, i: int) -> bool:
         seen: set[int] = set()
@@ -268,9 +271,19 @@ class _Fuser:
             late = 2 if any(r in writes for r in g.roots) else 1
             units.append(((g.need, late, min(g.roots)), g))
         units.sort(key=lambda u: u[0])
-        steps = [self._pass(u) if isinstance(u, _Group) else u for _, u in units]
+        steps = self._alive([self._pass(u) if isinstance(u, _Group) else u for _, u in units])
         tiled = self.fusion and self.layouts is None
         return self._liveness(tile(self.nodes, steps, self.wanted, merge) if tiled else steps)
+
+    def _alive(self, steps: list[Step]) -> list[Step]:
+        """The steps of which something is read, or wanted: what is stored may be computed again instead."""
+        needed = {i for i, w in enumerate(self.wanted) if w}
+        out: list[Step] = []
+        for step in reversed(steps):
+            if not needed.isdisjoint(makes(step)):
+                out.append(step)
+                needed.update(reads(step))
+        return out[::-1]
 
     def _kernel(self, i: int) -> Pass | None:
         """An operator that is a pass of its own."""
