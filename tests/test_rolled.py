@@ -1,6 +1,8 @@
 """Loops whose turns are alike run in one kernel with a loop over turns: the same bits, fewer kernels."""
 
+import itertools
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -209,9 +211,10 @@ def checked(np: Any, x: Any, turns: int) -> Any:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was done at once so far."""
-    for name, value in (("count", 0), ("start", None), ("starts", set()), ("refused", 0)):
+    """Nothing was done at once so far, and nothing takes any time."""
+    for name, value in (("count", 0), ("start", None), ("starts", {}), ("refused", 0), ("pace", 0.0)):
         monkeypatch.setattr(streak, name, value)
+    monkeypatch.setattr(sys.modules["tilewise.array.streak"], "perf_counter", lambda: 0.0)
 
 
 @pytest.mark.usefixtures("fresh")
@@ -225,6 +228,16 @@ def test_long_loops_over_middling_arrays_are_recorded_in_the_end() -> None:
         plans.append(compiler.planned_count)
     assert len(streak.starts) == 1 and not streak.refused
     assert plans[0] < plans[-1] and plans[-3] == plans[-1]
+
+
+@pytest.mark.usefixtures("fresh")
+def test_places_where_recording_takes_longer_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    ever = itertools.count()
+    monkeypatch.setattr(sys.modules["tilewise.array.streak"], "perf_counter", lambda: 2.0 ** next(ever))
+    n = np.arange(1, 50_001)
+    for _ in range(40):
+        same(np.asarray(steps(tw, tw.array(n), 60)), steps(np, n, 60))
+    assert not streak.starts and streak.refused
 
 
 @pytest.mark.usefixtures("fresh")

@@ -338,3 +338,81 @@ def test_what_others_record_as_well_and_evaluate_stays_in_the_trace(mode: str) -
         with tw.config(eager_bytes=0):
             np.asarray(x * tw.arange(7) + tw.eye(5, 7))
         np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), x * np.arange(7) + np.eye(5, 7))
+
+
+@pytest.mark.parametrize("turns", [13, 30, 60])
+def test_loops_that_roll(turns: int) -> None:
+    def loop(x: Any, y: Any) -> Any:
+        for i in range(turns):
+            x = x * 0.5 + y * i
+        return x
+
+    f = tw.jit(loop)
+    for seed in range(5):
+        x, y = np.random.default_rng(seed).normal(size=(2, 50))
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(x), tw.asarray(y))), loop(x, y))
+
+
+def test_lists_and_dicts_that_the_function_changes(mode: str) -> None:
+    def put(state: Any) -> Any:
+        state["x"] = state["x"] * 2
+        return state
+
+    def add(seen: Any, x: Any) -> Any:
+        seen.append(x * 2)
+        return x + 1
+
+    f, g, same = tw.jit(put), tw.jit(add), tw.jit(lambda s: s)
+    for _ in range(3):
+        state, seen = {"x": tw.ones(2)}, [tw.zeros(1)]
+        assert f(state) is state and state["x"].tolist() == [2, 2]
+        assert g(seen, tw.ones(2)).tolist() == [2, 2] and seen[1].tolist() == [2, 2]
+        assert same(seen) is seen
+
+
+def test_which_arguments_are_the_same(mode: str) -> None:
+    f = tw.jit(lambda x, y: x * 0 if x is y else x + y)
+    x, y = tw.ones(3), tw.full(3, 2.0)
+    for _ in range(3):
+        assert f(x, y).tolist() == [3, 3, 3] and f(x, x).tolist() == [0, 0, 0]
+
+
+def test_how_arrays_lie_is_not_traced(mode: str) -> None:
+    for get in (lambda x: x * x.strides[0], lambda x: x * x.flags.c_contiguous):
+        f = tw.jit(get)
+        for view in (slice(None, None, 2), slice(None, None, -1), slice(None)):
+            for _ in range(3):
+                x = np.arange(16.0)[view]
+                assert f(tw.arange(16.0)[view]).tolist() == get(x).tolist()
+
+
+def helper(x: Any) -> Any:
+    return x
+
+
+def test_attributes_of_functions_classes_and_records_may_change(mode: str) -> None:
+    record = np.zeros(1, "f8,f8")[0]
+    programs = (lambda x: x * helper.scale, lambda x: x * Pair.scale, lambda x: x * record["f0"])  # type: ignore[attr-defined]
+    for f in map(tw.jit, programs):
+        for scale in (2.0, 3.0):
+            helper.scale = Pair.scale = record["f0"] = scale  # type: ignore[attr-defined]
+            assert f(tw.ones(1)).tolist() == [scale]
+    del helper.scale, Pair.scale  # type: ignore[attr-defined]
+
+
+def test_results_that_are_read_only_and_floats_that_become_complex(mode: str) -> None:
+    f = tw.jit(lambda x: tw.broadcast_to(x * 2, (3, 2)))
+    root = tw.jit(lambda x, r: x * r**0.5)
+    for _ in range(3):
+        assert not f(tw.ones(2)).flags.writeable
+        assert root(tw.ones(2), 4.0).tolist() == [2, 2]
+        assert root(tw.ones(2), -4.0).tolist() == (np.ones(2) * (-4.0) ** 0.5).tolist()
+
+
+def test_values_that_are_in_the_key_are_told_of_when_there_are_many() -> None:
+    f = tw.jit(lambda x, k: x + k)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in range(140):
+            assert f(tw.zeros(2), k).tolist() == [k, k]
+    assert len(caught) == 1 and "jit has traced <lambda> 64 times" in str(caught[0].message)

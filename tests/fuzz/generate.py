@@ -366,7 +366,8 @@ class Generator(Chooser):
             axis = self.axis(v.ndim, False)
             if "accumulate" in f and axis == "None":
                 axis = "0"
-            self.emit(f"{f}({a}, axis={axis})", self.fresh(), (a,), power=f == "np.cumprod")
+            plus = " + 0" if f == "np.cumprod" and v.dtype.kind == "c" else ""  # as for `prod`
+            self.emit(f"{f}({a}, axis={axis}){plus}", self.fresh(), (a,), power=f == "np.cumprod")
 
     def product(self) -> None:
         a, b = self.pick(), self.pick()

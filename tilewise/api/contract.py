@@ -228,6 +228,7 @@ def _tensordot_now(a: Any, b: Any, axes: Any = 2) -> Any:
         return np.tensordot(a, b, axes)  # it says what is wrong
 
 
+_tensordot_now.__qualname__ = "tensordot"  # in complaints about its arguments
 QUICK[np.tensordot] = NAMED[np.tensordot] = _tensordot_now
 
 

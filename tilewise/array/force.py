@@ -161,7 +161,6 @@ def _run(
     if shared and not set(shared) <= set(wanted):
         wanted = sorted({*wanted, *shared})
         plan = compiler.prepare(at, wanted, settings, structure)
-    streak.ended(plan.rolled)
     if plan.bound is None:
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
@@ -174,6 +173,7 @@ def _run(
     try:
         noted = plan.bound.run(nodes, values)
     finally:
+        streak.ended(plan.rolled)
         for b in plan.bases:
             op = nodes[b].op
             if isinstance(op, Leaf):

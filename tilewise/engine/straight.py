@@ -323,7 +323,9 @@ class _Layer:
         return calls
 
     def _pass(self, step: Pass, kernel: Any, now: int) -> list[Any] | None:
-        if step.blas or not hasattr(kernel, "alone") or (step.letters is not None and single(step, self.nodes)):
+        if step.blas or step.turns is not None or not hasattr(kernel, "alone"):
+            return None
+        if step.letters is not None and single(step, self.nodes):
             return None
         dims = space_of(step, self.nodes)
         if 0 in dims or not all(isinstance(self.values[x], np.ndarray) for x in step.inputs):

@@ -17,8 +17,8 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.api.functions.number import Formula, Number, evaluate
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
-from tilewise.api.functions.tell import tell
-from tilewise.api.functions.template import Given, Made, Template, flatten, spec_of, trace, unflatten
+from tilewise.api.functions.tell import tell, tell_again
+from tilewise.api.functions.template import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
 from tilewise.api.functions.watch import Watch
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
@@ -93,6 +93,8 @@ class jit:
                 self._known = watch, known, seen
             captured = seen
             key = (structure, *map(_kind, leaves), known)
+            if len({*map(id, leaves)}) < len(leaves) and (twice := _twice(leaves)):
+                key = (*key, twice)
             if captured:
                 key = (*key, *map(_seen, captured))
             plan = self._kept.get(key)
@@ -120,6 +122,7 @@ class jit:
         """Trace the function; also that it cannot be traced is kept."""
         if len(self._kept) >= MAX_TEMPLATES:
             self._kept.clear()
+            tell_again(self.__wrapped__, self.traces)
         floats = [i for i, v in enumerate(leaves) if type(v) is float]
         known = bool(floats) and key[: -len(floats)] in self._kept  # type: ignore[index]
         self.traces += 1
@@ -138,6 +141,13 @@ FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None), ModuleType))
 def _row(n: int) -> Any:
     """The structure of a call with n arguments that hold no others."""
     return flatten(((None,) * n, {}), [])
+
+
+def _twice(leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Which arguments are the same array as an earlier one."""
+    first: dict[int, int] = {}
+    pairs = [(i, first.setdefault(id(v), i)) for i, v in enumerate(leaves) if type(v) in (Array, np.ndarray)]
+    return tuple(p for p in pairs if p[0] != p[1])
 
 
 def _seen(x: Array) -> Hashable:
@@ -184,10 +194,19 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
         filled = list(leaves)
         for i, a in zip(where, args, strict=True):
             filled[i] = a
+        for i, first in _twice(leaves):
+            filled[i] = filled[first]
         for k, i in enumerate(floats):
             filled[i] = Number(("given", k), used)
-        args_, kwargs = unflatten(structure, iter(filled))
-        return f(*args_, **kwargs)
+        given = unflatten(structure, iter(filled))
+        args_, kwargs = given
+        result = f(*args_, **kwargs)
+        after: list[Any] = []
+        if flatten(given, after) != structure or any(a is not b for a, b in zip(after, filled, strict=True)):
+            raise Untraceable("a change of a list or dict that is an argument", pure=False)
+        if containers(result) & containers(given):
+            raise Untraceable("a result that is a list or dict of the arguments", pure=False)
+        return result
 
     template = trace(f, specs, call, captured)
     if any(isinstance(r, Number) for r in template.result[1]):
@@ -228,6 +247,8 @@ class Plan:
         if self.used:
             floats = [leaves[i] for i in self.floats]
             numbers = {n: evaluate(formula, floats) for n, formula in self.used.items()}
+            if any(type(v) is complex for v in numbers.values()):
+                raise Untraceable("a float that becomes complex")
         if self.written:
             self._check_writes(inputs)
         elif self._small(inputs):

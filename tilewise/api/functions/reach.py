@@ -25,6 +25,7 @@ IMPURE = frozenset(
     "random load loadtxt genfromtxt fromfile memmap save savez savez_compressed savetxt seterr seterrcall setbufsize "
     "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint".split()
 )
+LAYOUT = frozenset("strides flags setflags base ctypes __array_interface__".split())  # how an array lies in memory
 BUILTINS = frozenset(
     "abs min max pow divmod round sum range len zip enumerate map reversed float int bool complex tuple list dict "
     "slice isinstance all any sorted".split()
@@ -78,8 +79,8 @@ def scan(code: CodeType) -> Scan:
             named = k + len(attributes)
         elif op in ("STORE_GLOBAL", "DELETE_GLOBAL") or (op == "STORE_DEREF" and step.argval in code.co_freevars):
             bad = bad or (f"assignment to {step.argval}, which is outside of the function", line)
-        elif op in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in IMPURE and k > named:
-            bad = bad or (f"the attribute {step.argval}", line)  # of what may be a module
+        elif op in ("LOAD_ATTR", "LOAD_METHOD") and (step.argval in LAYOUT or (step.argval in IMPURE and k > named)):
+            bad = bad or (f"the attribute {step.argval}", line)  # of an array, of what may be a module
         elif op == "IMPORT_NAME":
             bad = bad or ("import", line)
         elif op == "PUSH_EXC_INFO":
@@ -120,6 +121,8 @@ def lookup(f: FunctionType, read: Read, watch: Watch) -> tuple[str, Any]:
     name = read.name
     for attribute in read.attributes:
         if not isinstance(value, ModuleType):
+            if isinstance(value, FunctionType | type) and not library(value):
+                raise Untraceable(f"{name}.{attribute}, which may change", place(f.__code__, read.line), False)
             break
         name = f"{name}.{attribute}"
         if attribute in IMPURE or not hasattr(value, attribute):
@@ -162,7 +165,7 @@ def content(
     watch = watch or Watch()
     if t in (float, complex):
         return t, repr(value)  # 0.0 and -0.0 are equal, NaN is not
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) and t is not np.void:  # whose fields may be written to
         return value.dtype.str, value.tobytes()
     if t in SCALARS or isinstance(value, np.dtype):
         return t, value

@@ -57,3 +57,13 @@ def tell(operator: str, f: Any, error: Untraceable, arrays: Sequence[Any], what:
     if (operator, file, line, text) not in _told:
         _told.add((operator, file, line, text))
         warnings.warn_explicit(PerformanceWarning(text), None, file, line)
+
+
+def tell_again(f: Any, count: int) -> None:
+    """Warn that a function is traced over and over."""
+    file, line = user_site()
+    what = f"jit has traced {name_of(f)} {count} times: for each value of an argument that is no array and no float"
+    if current().fallback != "silent" and ("jit", file, line, name_of(f)) not in _told:
+        _told.add(("jit", file, line, name_of(f)))
+        text = message(what, where=f"{file}:{line}", cure="Give what changes as a float, or as an array")
+        warnings.warn_explicit(PerformanceWarning(text), None, file, line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -125,6 +125,17 @@ def unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
     return structure[0](unflatten(s, leaves) for s in structure[1])
 
 
+def containers(value: Any) -> set[int]:
+    """The identities of the lists and dicts in a nested value."""
+    inner: Iterable[Any] = ()
+    if isinstance(value, dict):
+        inner = value.values()
+    elif isinstance(value, list | tuple):
+        inner = value
+    own = {id(value)} if isinstance(value, list | dict) else set()
+    return own.union(*map(containers, inner))
+
+
 def stand_in(spec: Spec) -> Array:
     """A pending Array without a value."""
     return from_node(known_leaf(Nothing(spec.shape, spec.dtype), spec.order), spec.fixed)
@@ -216,6 +227,8 @@ def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
             return Given(i)
     if r._cell in cells:
         raise Untraceable("a result that is a view of an argument")
+    if not meta(r).flags.writeable:
+        raise Untraceable("a result that is read-only")
     node = node_of(r)
     return Made(copy(node, node.order) if node.value is not None else node, r._fixed)
 
