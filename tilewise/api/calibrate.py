@@ -22,7 +22,7 @@ from tilewise.cost import stored
 from tilewise.cost.model import FIXED, Machine
 
 REPEATS, LEAST_SECONDS = 5, 0.2  # of a measurement, at least
-STREAM = 1 << 23  # elements: 64 MiB an array
+STREAM = 1 << 24  # elements: 128 MiB an array, so that two do not fit into the caches
 SIDE = 1024
 ORDERED = 1 << 20
 MANY = 20
@@ -54,20 +54,23 @@ def measure() -> Machine:
     numbers = np.random.default_rng(1).random
     a, b, tiny, product, mixed = (asarray(numbers(n)) for n in (STREAM, STREAM, 8, (SIDE, SIDE), ORDERED))
     step = max(_seconds(lambda: _steps(tiny, MANY)) - _seconds(lambda: _steps(tiny, 1)), 1e-7) / (MANY - 1)
-    stream = _seconds(lambda: a * 2.0 + b)
+    summed, stream = _seconds(lambda: (a * b).sum()), _seconds(lambda: a * 2.0 + b)
     functions = _seconds(lambda: np.exp(a))
     flops = 2.0 * SIDE**3 / _seconds(lambda: product @ product)
     ordering = _seconds(lambda: np.sort(mixed))
-    memory_rate = 3 * 8 * STREAM / stream
+    memory_rate = 2 * 8 * STREAM / summed
+    store_rate = 8 * STREAM / max(stream - summed, 0.1 * stream)
+    moved = 8 * STREAM / memory_rate + 8 * STREAM / store_rate
     source, target = np.ones(STREAM), np.empty(STREAM)
     alone = _best(lambda: np.add(source, 1.0))
     copied = _best(lambda: np.copyto(target, source))
     return replace(
         FIXED,
         memory_rate=memory_rate,
+        store_rate=store_rate,
         numpy_rate=2 * 8 * STREAM / alone,
         flop_rate=flops,
-        function_rate=STREAM / max(functions - 2 * 8 * STREAM / memory_rate, 0.1 * functions),
+        function_rate=STREAM / max(functions - moved, 0.1 * functions),
         sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,
         step_seconds=step,
         network_rate=8 * STREAM / copied,

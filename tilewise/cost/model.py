@@ -38,7 +38,8 @@ FFT_FLOPS = 20  # one level of a transform, per element: 5, at a quarter of the 
 class Machine:
     """Rates of one worker and of the network between workers."""
 
-    memory_rate: float = 8e9  # bytes/s a worker streams
+    memory_rate: float = 8e9  # bytes/s a worker reads
+    store_rate: float = 8e9  # bytes/s it writes, beside what it reads
     numpy_rate: float = 4e9  # bytes/s where NumPy does an operator on one core
     flop_rate: float = 2e10  # flop/s of a matrix product on a worker
     function_rate: float = 1e9  # exponentials and their like, per second

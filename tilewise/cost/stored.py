@@ -16,7 +16,7 @@ from tilewise.cost.model import FIXED, Machine
 from tilewise.errors import ConfigError, message
 from tilewise.machine import machine
 
-VERSION = 1
+VERSION = 2
 RATES = tuple(f.name for f in fields(Machine) if f.type == "float")
 
 

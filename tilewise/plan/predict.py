@@ -57,9 +57,10 @@ def step_seconds(
         shape = specs[pos].shape
         return shape if layouts is None else local_dims(layouts[pos], shape, mesh)
 
-    touched = sum(seen_bytes(step, specs, lambda x: prod(dims(x)) * specs[x].dtype.itemsize))
+    read, written = seen_bytes(step, specs, lambda x: prod(dims(x)) * specs[x].dtype.itemsize)
     alone = isinstance(step, Call) and not isinstance(specs[step.pos].op, Contract)
-    seconds = machine.step_seconds + touched / (machine.numpy_rate if alone else machine.memory_rate)
+    moved = read / machine.memory_rate + written / machine.store_rate
+    seconds = machine.step_seconds + ((read + written) / machine.numpy_rate if alone else moved)
     if isinstance(step, Pass | Tiled):
         for each in passes(step):
             functions = sum(i.fn in EXPENSIVE for i in each.kernel.body)
