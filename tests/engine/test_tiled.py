@@ -98,6 +98,13 @@ def test_what_hangs_on_nothing_comes_before_the_group_that_needs_it():
     assert [len(passes(s)) for s in found] == [1, 3] and isinstance(found[1], Tiled)
 
 
+def test_large_inputs_are_cut_as_they_lie():
+    rank = lambda np, X: (0.85 * X.T) @ np.asarray([0.5] * 1000) + 1  # noqa: E731
+    found = steps(rank, np.ones((1000, 1000)))  # the sum could join only if X were cut into strips
+    assert [len(passes(s)) for s in found] == [2, 1]
+    assert [len(passes(s)) for s in steps(lambda np, X: rank(np, X.T), np.ones((1000, 1000)))] == [3]
+
+
 def test_a_sum_over_tiles_ends_a_pass():
     centred = lambda np, X: np.abs(X - X.mean(0)).sum(0)  # noqa: E731
     over = [s for s in steps(centred, np.ones((3000, 50))) if 0 in s.inputs]

@@ -17,6 +17,7 @@ from tilewise.plan.tiling import PRODUCT_ROWS, fits, tile_length
 from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, seen_way
 
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
+STRIPS = 4  # bytes that are read in strips cost as much as one that is read again
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
 
 
@@ -118,10 +119,21 @@ class _Tiler:
                 continue
             ways = [w for way in unit.ways for w in self._joins(way, step, unit)]
             if ways:
-                saved = self._saved(step, ways[0], unit)
+                # A cut that suits the memory order of large inputs is worth more than what little a step saves.
+                strips = max(self._across(ways) - self._across(unit.ways), 0)
+                saved = self._saved(step, ways[0], unit) - strips // STRIPS
                 if saved > 0 and (best is None or saved >= best[0]):
                     best = (saved, u, ways)
         return None if best is None else (self._after(best[1], needed), best[2])
+
+    def _across(self, ways: Sequence[Way]) -> int:
+        """Bytes of inputs whose slices are not contiguous, by the best way."""
+
+        def strips(way: Way) -> int:
+            orders = ((self.nodes[x], axis) for x, axis in way.cut)
+            return sum(n.nbytes for n, axis in orders if n.ndim > 1 and axis != (n.order[0] if n.order else 0))
+
+        return min(map(strips, ways), default=0)
 
     def _least(self, needed: set[int]) -> int:
         """The first unit after all those that are needed; what hangs on nothing that units make can go before any."""
