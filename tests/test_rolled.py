@@ -369,3 +369,10 @@ def test_nothing_is_computed_that_nobody_reads(turns: int) -> None:
             ours = collatz(tw, tw.asarray(start))
             for a, b in zip(ours if repeat else ours[::-1], collatz(np, start)[:: 1 if repeat else -1], strict=True):
                 np.testing.assert_array_equal(np.asarray(a), b)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_place_that_another_thread_has_given_up() -> None:
+    streak.start = (1, 2)  # no longer among the places where recording begins
+    streak.ended(rolled=False)
+    assert streak.start is None and streak.refused == 1

@@ -282,7 +282,7 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
             found = product(func, *args) if len(args) == 2 and not kwargs else None
             return call(func, args, kwargs) if found is None else found
     else:
-        most = 0 if func in MUTATORS else out_at(func)
+        most = -1 if func in MUTATORS else out_at(func)  # arguments of a call that writes to none of them
 
         def function(*args: Any, **kwargs: Any) -> Any:
             found = at_hand(func, args, kwargs) if len(args) <= most else MISSED

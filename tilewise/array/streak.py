@@ -55,12 +55,12 @@ class Streak:
 
     def ended(self, rolled: bool) -> None:
         """An evaluation: whether it had a loop. The first at a place may have compiled; later ones must be quick."""
-        if self.start is not None:
-            slow = perf_counter() - self.began > SLOW * self.pace * self.count and self.starts[self.start] > 1
+        start, self.start = self.start, None  # another thread may begin
+        if start is not None:
+            slow = perf_counter() - self.began > SLOW * self.pace * self.count and self.starts.get(start, 0) > 1
             if not rolled or slow:
-                del self.starts[self.start]
+                self.starts.pop(start, None)
                 self.refused += 1
-            self.start = None
         self.count = 0
 
 
