@@ -4,6 +4,7 @@ import operator
 import pickle
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,25 @@ PROGRAMS: tuple[Callable[[Any, Any, Any], Any], ...] = (
     lambda m, x, y: x.reshape(3, 1),
     lambda m, x, y: x[0, 1],
     lambda m, x, y: m.outer(x, y)[1, x > 1],
+    lambda m, x, y: m.outer(x, y)[-1, y > 0],
+    lambda m, x, y: m.outer(x, y)[3, x > 9],
+    lambda m, x, y: m.outer(x, y)[1, m.array([True, False])],
+    lambda m, x, y: m.outer(x, y)[1, m.array([2, 0])],
+    lambda m, x, y: m.ones((2, 3, 2))[1, x > 1],
+    lambda m, x, y: m.eye(0),
+    lambda m, x, y: m.eye(-1),
+    lambda m, x, y: m.concatenate([x, y]),
+    lambda m, x, y: m.concatenate((x, x[:1], [7.0])),
+    lambda m, x, y: m.concatenate([x, m.outer(x, y)]),
+    lambda m, x, y: m.stack([x, y], axis=1),
+    lambda m, x, y: m.vstack([x, 1, y]),
+    lambda m, x, y: m.atleast_2d([x])[0],
+    lambda m, x, y: m.linalg.solve(m.outer(x, y) + m.eye(3), x),
+    lambda m, x, y: m.linalg.solve(m.outer(x, y), x),
+    lambda m, x, y: m.linalg.solve(m.zeros((3, 3)), x),
+    lambda m, x, y: m.linalg.solve(m.eye(3), x[:2]),
+    lambda m, x, y: m.linalg.solve(m.eye(3) * m.nan, x),
+    lambda m, x, y: m.linalg.solve(m.eye(3), x.astype("float32")),
     lambda m, x, y: x[m.argmax(y)],
     lambda m, x, y: x.max().transpose(),
     lambda m, x, y: x.max()[()],
@@ -183,3 +203,44 @@ def test_the_order_of_results_of_broadcast_views() -> None:
                 (y + y + y, z + z + z),
             ):
                 assert ours.strides == theirs.strides == np.asarray(ours).strides
+
+
+@pytest.mark.parametrize("index", [[2, 0, -1], [], [5], [-5], [True, False, True, True], [True, False], [False] * 4])
+@pytest.mark.parametrize("shape", [(4, 3), (4, 1), (4, 2, 2), (4, 0), (0, 3), (4,)])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("eager", [None, 0])
+def test_rows_by_a_mask_or_an_index_array(index: list[Any], shape: tuple[int, ...], order: Any, eager: Any) -> None:
+    """Values, complaints and the order in memory."""
+
+    def run(m: Any) -> Any:
+        at = m.asarray(np.asarray(index, np.intp if not index or type(index[0]) is int else bool))
+        return m.asarray(np.arange(24.0)[: np.prod(shape)].reshape(shape, order=order))[at]
+
+    want = outcome(lambda: run(np))
+    with nullcontext() if eager is None else tw.config(eager_bytes=eager):
+        assert outcome(lambda: run(tw)) == want
+        if type(want) is tuple:
+            assert run(tw).strides == run(np).strides
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "complex128"])
+def test_small_products_have_numpys_bits(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        n, k, m = rng.integers(0, 6, 3)
+        left, right, wide = (rng.standard_normal(s).astype(dtype) for s in ((n, k), (m, k), (2 * k, m)))
+        theirs, ours = ([f(v) for v in (left, right, wide)] for f in (np.asarray, tw.asarray))
+        for pick in (
+            lambda a, b, c: (a, b.T),
+            lambda a, b, c: (a, c[::2]),
+            lambda a, b, c: (a, a.T),
+            lambda a, b, c: (a, b[0]),
+            lambda a, b, c: (a, c[::2, 0]),
+            lambda a, b, c: (b, a.T),
+            lambda a, b, c: (a, c[1:]),
+        ):
+            for product in (operator.matmul, np.dot):
+                want, got = (
+                    outcome(lambda pick=pick, product=product, of=of: product(*pick(*of))) for of in (theirs, ours)
+                )
+                assert got == want

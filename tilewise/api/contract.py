@@ -8,7 +8,7 @@ import numpy as np
 from numpy._core.einsumfunc import _parse_einsum_input as parse_einsum  # type: ignore[attr-defined]
 from numpy.lib.array_utils import normalize_axis_index
 
-from tilewise.api.dispatch import NAMED, QUICK, call, implements, inner_product, into, product
+from tilewise.api.dispatch import NAMED, QUICK, call, implements, into, multiplied, product
 from tilewise.api.ufuncs import know
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
@@ -79,8 +79,7 @@ def _matmul_operator(self: Array, other: Any) -> Any:
             b: Any = other._nd
             size = a.nbytes + b.nbytes
             if size < LEAST.eager_bytes or size < current().eager_bytes or rec.slight(a, b):
-                # Of one element each, `dot` keeps the sign of zero and `@` does not.
-                r = inner_product(np.matmul, a, b) if a.ndim == 1 == b.ndim and a.size > 1 else a @ b
+                r = multiplied(a, b)
                 if type(r) is _NDARRAY:
                     return from_buffer(r)
                 return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r)

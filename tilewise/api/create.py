@@ -203,9 +203,10 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     >>> tw.arange(2, 11, 3)
     Array([2, 5, 8])
     """
-    _device(device)
-    if len(args) == 1 and type(args[0]) is int and dtype is None and not bounds and args[0] * 8 < rec.eager_limit():
+    alone = dtype is device is None and not bounds and len(args) == 1 and type(args[0]) is int
+    if alone and (args[0] * 8 < LEAST.eager_bytes or args[0] * 8 < rec.eager_limit()):
         return from_buffer(np.arange(args[0]))  # most calls of most programs
+    _device(device)
     plain = rec.unwrap(args)
     plain = tuple(p[()] if isinstance(p, np.ndarray) and p.ndim == 0 else p for p in plain)
     bounds = rec.unwrap(bounds)
@@ -357,7 +358,9 @@ def eye(
     """
     plain = type(N) is int and M is None and k == 0 and dtype is float and order == "C" and device is None
     if plain and LEAST.eager_bytes > 8 * N * N:  # most calls of most programs
-        return from_buffer(np.eye(N))
+        made = np.zeros((N, N))
+        made.reshape(-1)[:: N + 1] = 1.0
+        return from_buffer(made)
     _device(device)
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
     (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), np.dtype(dtype)

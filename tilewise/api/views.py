@@ -75,10 +75,8 @@ implements(np.iterable, view=True)(lambda y: y.ndim > 0)
 
 def _atleast(func: Any) -> Any:
     def recorder(*arys: Any) -> Any:
-        if len(arys) == 1 and type(arys[0]) is Array:
-            return shown(arys[0], func(meta(arys[0])))
         made = tuple(shown(a, func(meta(a))) if type(a) is Array else rec.at_once(func, (a,), {}) for a in arys)
-        return made
+        return made[0] if len(made) == 1 else made
 
     return recorder
 

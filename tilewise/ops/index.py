@@ -37,6 +37,17 @@ def one_array(key: Key) -> int | None:
     return arrays[0] if len(arrays) == 1 and plain else None
 
 
+def picked(base: Any, index: Any) -> Any:
+    """base[index] for a mask or one index array. NumPy compresses and takes rows much quicker than it indexes them."""
+    if base.ndim > 1 and index.ndim == 1 and base.size and base.flags.c_contiguous:
+        kind = index.dtype.kind
+        if kind == "i":
+            return base.take(index, 0)
+        if kind == "b" and index.size == base.shape[0]:
+            return base.compress(index, 0)
+    return base[index]
+
+
 @dataclass(frozen=True)
 class Gather(Op):
     """base[key] with index arrays. `take`: whole axes, then one index array, and the result in C order (np.take)."""
@@ -48,6 +59,8 @@ class Gather(Op):
     def numpy(self, *arrays: Any) -> Any:
         if self.take:
             return np.take(arrays[0], arrays[1], len(self.key) - 1)
+        if len(self.key) == 1 and self.key[0] == ("a", 0):
+            return picked(arrays[0], np.asarray(arrays[1]))
         return arrays[0][rebuild(self.key, arrays[1:])]
 
 
@@ -58,7 +71,7 @@ class Compress(Op):
     name = "compress"
 
     def numpy(self, *arrays: Any) -> Any:
-        return arrays[0][arrays[1]]
+        return picked(arrays[0], np.asarray(arrays[1]))
 
 
 class Write(Op):
