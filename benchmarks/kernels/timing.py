@@ -10,6 +10,8 @@ from benchmarks.kernels.systems import Call
 
 TURN_SECONDS = 0.001  # a turn is at least this long: shorter calls are repeated within it
 MAX_CALLS = 200
+WARM_CALLS = 4  # before the clock starts: `tw.jit` compiles in its first three
+WARM_SECONDS = 1.0  # or until then
 REST_SECONDS = 0.002  # after each turn: a system's threads may still spin for work
 
 
@@ -17,7 +19,11 @@ def turns(calls: Mapping[str, Call], seconds: float, least: int = 3, most: int =
     """Seconds per call of each system, turn by turn, after a first round that does not count."""
     batch: dict[str, int] = {}
     for name, call in calls.items():
-        call()  # compiles, and touches buffers
+        began = time.perf_counter()
+        for _ in range(WARM_CALLS):
+            call()  # compiles, and touches buffers
+            if time.perf_counter() - began > WARM_SECONDS:
+                break
         start = time.perf_counter()
         call()
         batch[name] = min(max(int(TURN_SECONDS / (time.perf_counter() - start)), 1), MAX_CALLS)

@@ -34,6 +34,13 @@ def shifted(np: Any, x: Any) -> Any:
     return y
 
 
+def counted(np: Any, x: Any) -> Any:
+    steps = np.arange(x.shape[0]) * 1
+    steps[0] = x.shape[1]
+    steps[-1:] += 4
+    return steps, np.arange(x.shape[0]) + steps
+
+
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "a chain": lambda np, x: (x * 2 + 1) / (x * x + 3),
     "a number on the way": lambda np, x: (x - x.min()) / (x.max() - x.min() + 1),
@@ -48,6 +55,8 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "positions": lambda np, x: (x.argmin(1), (x > 0).any(0)),
     "scans": lambda np, x: np.cumsum(x, axis=1) - x,
     "distances": lambda np, x: ((x[:, None, :] - x[None, :3]) ** 2).sum(-1),
+    "arithmetic on numbers": lambda np, x: ((x.sum() - x.min()) * 2.5 / np.sqrt(np.abs(x.max()) + 1), x.sum() ** 3),
+    "a range that is written to": counted,
     "a constant": lambda np, x: x * np.arange(x.shape[1]) + np.eye(*x.shape),
 }
 SHAPES = [(1, 1), (4, 3), (17, 33), (0, 5), (60, 70)]
@@ -148,3 +157,53 @@ def test_errors_of_a_step_reach_the_user() -> None:
         with pytest.raises(np.linalg.LinAlgError):
             np.asarray(f(tw.asarray(bad)))
         np.testing.assert_array_equal(np.asarray(f(tw.asarray(good))), good * 2)
+
+
+def test_groups_that_share_tiles_are_steps_of_a_line() -> None:
+    x, w = rng.normal(size=(6000, 40)), rng.normal(size=40)
+    f = tw.jit(lambda x, w: x.T @ (1 / (1 + tw.exp(-(x @ w)))) * 2)
+    got = [np.asarray(f(tw.asarray(x), tw.asarray(w))).tobytes() for _ in range(5)]
+    assert len(set(got)) == 1 and len(lines_of(f)) == 1
+    np.testing.assert_allclose(np.asarray(f(tw.asarray(x), tw.asarray(w))), x.T @ (1 / (1 + np.exp(-(x @ w)))) * 2)
+
+
+OFFSET = 1.0
+
+
+def test_calls_that_are_not_like_the_last_one() -> None:
+    """The quick way of a call like the last must not be taken for another kind of call."""
+    f = tw.jit(lambda x, y, k=2: (x * k + y * OFFSET, x) if x is not y else (x, x))
+    x, y = np.arange(12.0), np.arange(12.0)[::-1].copy()
+    given = tw.asarray(x), tw.asarray(y)
+
+    def check(*args: Any) -> None:
+        plain = [np.asarray(a) if type(a) is tw.Array else a for a in args]
+        k = plain[2] if len(plain) > 2 else 2
+        first, second = f(*args)
+        same = args[0] is args[1]
+        np.testing.assert_array_equal(np.asarray(first), plain[0] if same else plain[0] * k + plain[1] * OFFSET)
+        assert second is args[0] and first.dtype == (plain[0] if same else plain[0] * k + plain[1] * OFFSET).dtype
+
+    global OFFSET
+    try:
+        for _ in range(2):
+            for _ in range(4):
+                check(*given)
+            check(given[0], given[0])
+            check(*given, 3)
+            check(*given, 3)
+            check(given[0][::2], given[1][::2])
+            check(given[0].astype("float32"), given[1])
+            check(given[1], given[0])
+            check(given[0] + 1, x)
+            with tw.config(eager_bytes=0):
+                check(given[0] + 1, given[1])
+            with tw.session(engine="virtual", workers=2):
+                check(given[0] + 2, given[1])
+            with tw.profile():
+                check(*given)
+            given[0][3] = OFFSET = OFFSET + 1.5
+            check(*given)
+            assert [np.asarray(v).tolist() for v in f(y=given[1], x=given[0])][1] == np.asarray(given[0]).tolist()
+    finally:
+        OFFSET = 1.0

@@ -171,6 +171,16 @@ class Chooser:
         except ValueError:
             return False
 
+    def settled(self, op: str, *texts: str) -> str:
+        """An operator whose result has one last bit. Of complex products that are rounded, NumPy has two: where the
+        output overlaps an operand, it multiplies and adds in two steps, else in one."""
+        values = [np.asarray(self.value(t)) for t in texts]
+        if op not in ("*", "/") or not any(v.dtype.kind == "c" for v in values):
+            return op
+        with np.errstate(all="ignore"):
+            whole = all(v.dtype.kind in "biu" or bool((v == v.round()).all()) for v in values)
+        return op if whole and op == "*" else "+"
+
     def exact(self, *texts: str, power: bool = False) -> bool:
         """Whether sums of products of these are the same in any order."""
         bound, limit = 1.0, 2.0**52

@@ -200,6 +200,7 @@ class Generator(Chooser):
         shape = np.shape(self.value(target))
         a, b = self.operand(shape), self.operand(shape)
         f = self.rng.choice(("add", "subtract", "multiply", "maximum", "divide", "less"))
+        f = "add" if f in ("multiply", "divide") and self.settled("*", target, a, b) != "*" else f
         # Where the output overlaps an operand and its type differs, NumPy writes past the mask.
         apart = not any(np.may_share_memory(self.value(x), self.value(target)) for x in (a, b))
         where = self.masks(shape) if apart else []
@@ -230,11 +231,11 @@ class Generator(Chooser):
             target = f"{name}[1:]" if flip == "[:-1]" else f"{name}[:-1]" if flip == "[1:]" else f"{name}[...]"
             self.emit(f"{target} = {name}{flip}")
         elif kind < 0.75:
-            self.emit(f"{name}[{key}] {self.rng.choice(('+', '-', '*', '/', '//', '%'))}= {value}")
+            op = self.settled(self.rng.choice(("+", "-", "*", "/", "//", "%")), name, value)
+            self.emit(f"{name}[{key}] {op}= {value}")
         else:
-            self.emit(
-                f"{name} {self.rng.choice(('+', '-', '*', '-', '+', '%', '/', '&', '|'))}= {self.operand(v.shape)}"
-            )
+            op, value = self.rng.choice(("+", "-", "*", "-", "+", "%", "/", "&", "|")), self.operand(v.shape)
+            self.emit(f"{name} {self.settled(op, name, value)}= {value}")
 
     def mask(self) -> None:
         """Masks: symbolic lengths."""

@@ -36,7 +36,9 @@ def evaluate(*arrays: Array) -> Any:
     >>> x
     Array([1, 2, 3])
     """
-    forcing.evaluate([x._cell for x in arrays if isinstance(x, Array)])
+    pending = [x._cell for x in arrays if isinstance(x, Array) and x._cell.node is not None]
+    if pending:
+        forcing.evaluate(pending)
     return arrays[0] if len(arrays) == 1 else arrays
 
 

@@ -19,18 +19,26 @@ import numpy as np
 from tilewise.engine.buffers import fresh, walked
 from tilewise.engine.geometry import llvm
 from tilewise.engine.run import Runner, box_around, kept_axes, run_step
-from tilewise.ops.create import Empty
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.ops.create import Arange, Empty
+from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, strided
+from tilewise.plan.kernels import code_name
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.plan.ways import single, space_of
+from tilewise.store.pool import POOLED_AT_BYTES
+from tilewise.target import threads
 
 Array = np.ndarray[Any, Any]
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
 MOST_LINES = 16  # of a plan
+MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
+# What has the same bits by NumPy and by native code.
+EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())
 WHOLE = struct.pack("<3q", 0, 1, 0)  # the one tile of the one chunk
 
 
@@ -46,33 +54,31 @@ class Lines:
         self._kept: dict[Any, Line | None] = {}  # None: there is none
         self._met: set[Any] = set()
 
-    def run(self, values: list[Any]) -> None:
-        """Fill in the results."""
+    def run(self, values: list[Any]) -> Line | None:
+        """Fill in the results; the line that did it, if one did."""
         key = tuple([v.strides if isinstance(v := values[x], np.ndarray) else None for x in self._given])
         line = self._kept.get(key)
         if line is not None:
             before = values.copy()
             try:
                 line.run(values)
-                return
+                return line
             except Unfit:
                 self._kept[key] = None
                 values[:] = before
         if key in self._kept or key not in self._met:
             self._runner.run(self._nodes, values)
             self._met.add(key)
-            return
+            return None
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
         steps = [pair for step, kernel in self._runner.steps for pair in _flat(step, kernel)]
-        if any(isinstance(s, Tiled) for s, _ in steps):
-            self._runner.run(self._nodes, values)
-            return
         for step, kernel in steps:
             run_step(step, kernel, self._nodes, values, set())
         with suppress(Unfit):
             self._kept[key] = Line(steps, self._nodes, values, self._given, self._wanted)
+        return None
 
 
 @dataclass
@@ -169,7 +175,9 @@ class Line:
             if type(item) is _Native:
                 item.settle(self._arrays, values)
         self._given = [(m.slot, m.position) for m in layer.memories if m.given and m.first < 0]
-        self._fresh = [(m.slot, nodes[m.position]) for m in layer.memories if m.result and not m.given]
+        new = [(m.slot, nodes[m.position]) for m in layer.memories if m.result and not m.given]
+        self._small = [(slot, n.dims, n.dtype) for slot, n in new if n.order is None and n.nbytes < POOLED_AT_BYTES]
+        self._fresh = [(slot, n) for slot, n in new if n.order is not None or n.nbytes >= POOLED_AT_BYTES]
         self._ends = [(pos, layer.looks[pos]) for pos in wanted]
 
     def run(self, values: list[Any]) -> None:
@@ -177,6 +185,8 @@ class Line:
         arrays = self._arrays.copy()
         for slot, pos in self._given:
             arrays[slot] = values[pos]
+        for slot, shape, dtype in self._small:
+            arrays[slot] = _empty(shape, dtype)
         for slot, node in self._fresh:
             arrays[slot] = fresh(node)
         for item in self._items:
@@ -285,10 +295,36 @@ class _Layer:
         if type(op) is Empty:
             self._see(step.pos, now)
             return []
+        if type(op) is Arange:
+            self._see(step.pos, -1)  # the same in all runs
+            return []
+        if type(op) is Map and not self.nodes[step.pos].shape and op.fn.name in EXACT:
+            return self._number(step, op, now)
         if type(op) is not Copy or not self._alike(step.inputs[0], step.pos):
             return None
         self._see(step.pos, now)
         return self._copied(step.inputs[0], self.values[step.inputs[0]], step.pos, self.values[step.pos])
+
+    def _number(self, step: Call, op: Map, now: int) -> list[Any] | None:
+        """One operation on numbers that other steps have made."""
+        sources = [(x, self.values[x]) for x in step.inputs]
+        params = [x for x, v in sources if not isinstance(v, np.ndarray) and x in self.given]
+        made = self.values[step.pos]
+        if params or not isinstance(made, np.ndarray):
+            return None
+        self._see(step.pos, now)
+        refs = [self.ref(x, v.reshape(1)) if isinstance(v, np.ndarray) else self._constant(v) for x, v in sources]
+        kinds = tuple(r.array.dtype.name for r in refs)
+        n = len(refs)
+        body = (Instr(code_name(op), tuple(range(n)), made.dtype.name),)
+        kernel = llvm().compile(Kernel(kinds, (), body, (Output(n),), (False,)))
+        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), _scratch(), _refuse)  # type: ignore[no-any-return]
+
+    def _constant(self, number: Any) -> Any:
+        """The operand of a call that is the same number in all runs."""
+        array = np.asarray(number).reshape(1)
+        self.memories.append(_Memory(len(self.memories), array, -1, -1, -1, given=False))
+        return llvm().Ref(array, slot=self.memories[-1].slot, offset=0)
 
     def _write(self, step: Write, now: int) -> list[Any] | None:
         op, value = self.nodes[step.pos].op, self.values[step.inputs[0]]
@@ -313,7 +349,8 @@ class _Layer:
         in_place = _address(old) == _address(new)
         self._see(pos, now)
         if in_place:
-            return None if self.memories[self.looks[base].slot].given else []
+            memory = self.memories[self.looks[base].slot]
+            return None if memory.given or memory.first < 0 else []
         calls: list[Any] = []
         for key in box_around(new, window):
             some = self._copied(base, old[key], pos, new[key])
@@ -346,7 +383,7 @@ class _Layer:
                 return None
             before += around
             refs.append(self.ref(pos, node.op.window.on(self.values[pos])))
-        if kernel.spread(dims, [r.array for r in refs]) > 1:
+        if kernel.work_ns(dims, [r.array for r in refs]) > MOST_NS and threads.get_threads() > 1:
             return None
         try:
             found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), _refuse)
@@ -407,6 +444,7 @@ def _refuse(ref: Any, copy: Any) -> Any:
 
 
 _NOTHING = np.empty(0)
+_empty = np.empty
 _shared: list[Any] = []
 
 

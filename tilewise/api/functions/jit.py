@@ -17,6 +17,7 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.api.functions.number import Formula, Number, evaluate
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
+from tilewise.api.functions.repeat import MISSED, Repeat, repeated
 from tilewise.api.functions.tell import tell, tell_again
 from tilewise.api.functions.template import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
 from tilewise.api.functions.watch import Watch
@@ -30,7 +31,7 @@ from tilewise.array.session import cluster_here
 from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
-from tilewise.engine.straight import Lines
+from tilewise.engine.straight import Line, Lines
 from tilewise.ir.node import Node
 from tilewise.ops.const import Const, const
 
@@ -66,6 +67,7 @@ class jit:
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
         self._identities: dict[Hashable, object] = {}
+        self._latest: Repeat | None = None  # the last call, if it can be made again at once
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
@@ -74,10 +76,14 @@ class jit:
         f = self.__wrapped__
         if forcing.tracing.get():
             return f(*args, **kwargs)
+        latest = self._latest
+        if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:
+            return made
         leaves: list[Any] = []
         captured: list[Array] = []
         try:
-            if not kwargs and FLAT.issuperset(map(type, args)):
+            flat = not kwargs and FLAT.issuperset(map(type, args))
+            if flat:
                 structure = _row(len(args))
                 leaves.extend(args)
             else:
@@ -105,7 +111,10 @@ class jit:
                 plan = self._learn(key, structure, leaves, captured)
             if isinstance(plan, Untraceable):
                 raise plan
-            return plan.run(leaves, captured)
+            result = plan.run(leaves, captured)
+            if flat and not captured:
+                self._latest = repeated(plan, watch, args)
+            return result
         except Untraceable as error:
             why = error
         if current().engine != "numpy":
@@ -237,25 +246,32 @@ class Plan:
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
         self.bound: tuple[tuple[bool, ...], Runner, Lines] | None = None
+        self.line: Line | None = None  # that made the latest results
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
+        self.line = None
         arrays = inputs = [leaves[i] for i in self.where]
         if captured:
             inputs = [*arrays, *(_cell_array(c) for c in dict.fromkeys(x._cell for x in captured))]
         numbers: dict[Node, Any] = {}
         if self.used:
             floats = [leaves[i] for i in self.floats]
-            numbers = {n: evaluate(formula, floats) for n, formula in self.used.items()}
-            if any(type(v) is complex for v in numbers.values()):
-                raise Untraceable("a float that becomes complex")
+            numbers = self.numbers(floats)
         if self.written:
             self._check_writes(inputs)
         elif self._small(inputs):
             settings = current()
             if not settings.compare and cluster_here(settings.blocks)[0] is None:
-                return self._fill(self._now(inputs, numbers, settings), arrays)
-        return self._fill(self._later(inputs, numbers), arrays)
+                return self.fill(self._now(inputs, numbers, settings), arrays)
+        return self.fill(self._later(inputs, numbers), arrays)
+
+    def numbers(self, floats: Sequence[float]) -> dict[Node, Any]:
+        """What the trace makes of float arguments."""
+        made = {n: evaluate(formula, floats) for n, formula in self.used.items()}
+        if any(type(v) is complex for v in made.values()):
+            raise Untraceable("a float that becomes complex")
+        return made
 
     def _check_writes(self, inputs: Sequence[Any]) -> None:
         cells = [id(x._cell) if type(x) is Array else id(x) for x in inputs]
@@ -287,11 +303,12 @@ class Plan:
             if events.listeners or not settings.native:
                 runner.run(self.template.order, values)
             else:
-                lines.run(values)
-            made = []
-            for at, root, fixed, first in self.outs:
-                made.append(from_buffer(conform(values[at], root, first), fixed))
-        return made
+                self.line = lines.run(values)
+            return self.made(values)
+
+    def made(self, values: list[Any]) -> list[Array]:
+        """The results of a run as Arrays."""
+        return [from_buffer(conform(values[at], root, first), fixed) for at, root, fixed, first in self.outs]
 
     def _runner(self, settings: Settings) -> tuple[Runner, Lines]:
         """The steps and kernels for one worker, planned once; the lines they become."""
@@ -324,7 +341,7 @@ class Plan:
             store(inputs[i], made[self.at[n]])
         return arrays
 
-    def _fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
+    def fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
         """The results, nested as the function gives them."""
         if self.structure is None and len(made) == 1:
             return made[0]

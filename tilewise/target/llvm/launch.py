@@ -46,7 +46,8 @@ class Compiled:
         self.beside = len(beside(kernel))
         self._launches: dict[Any, Launch] = {}
         self._pack = objs_packer(kernel)
-        self._prepare = Preparer(kernel, machine).prepare
+        self._preparer = Preparer(kernel, machine)
+        self._prepare = self._preparer.prepare
 
     def __call__(
         self, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]
@@ -97,9 +98,9 @@ class Compiled:
             _warn(str(error))
             return None
 
-    def spread(self, shape: tuple[int, ...], operands: Sequence[Array]) -> int:
-        """In how many parts a geometry is handed to threads."""
-        return len(self._prepare(shape, operands).parts) if self._native else 1
+    def work_ns(self, shape: tuple[int, ...], operands: Sequence[Array]) -> float:
+        """About how long one thread takes for a geometry."""
+        return self._preparer.work_ns(shape, operands)
 
     def code_for(self, shape: tuple[int, ...], operands: Sequence[Array]) -> Native:
         """The code that runs over a non-empty space of operands that lie so."""

@@ -37,7 +37,8 @@ from tilewise.target.llvm.sums import STEPS
 Array = np.ndarray[Any, Any]
 Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
 
-BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough cost per element; only decides how many parts
+BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough costs of one thread; they only decide how many parts there are
+NEAR_BYTES, NEAR_BYTE_NS = 1 << 20, 0.03  # what lies in a core's L2 cache
 SOME_TURNS = 16  # that a part of the body is taken to run for
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
@@ -97,11 +98,8 @@ class Preparer:
         self.machine = machine
         arrays = kernel.inputs + kernel.out_dtypes
         self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
-        self._element_ns = max(
-            BYTE_NS * sum(self._itemsizes[: len(arrays)]),
-            sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
-            * (1 if kernel.turning is None else SOME_TURNS),
-        )
+        turns = 1 if kernel.turning is None else SOME_TURNS
+        self._point_ns = turns * sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)
         self._long = heavy >= 2 and machine.masked
@@ -126,12 +124,17 @@ class Preparer:
             )
         buckets = [len(operands[n + j]) for j, o in enumerate(self.kernel.outputs) if o.key is not None]
         nest = self._nest(shape, strides, buckets)
-        total_ns = self._element_ns * prod(shape)
+        total_ns = self.work_ns(shape, operands)
         out_bytes = max(far, sum(a.nbytes for a in operands[n:]))
         code, streams = self._code(nest, total_ns, out_bytes), self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
         launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams)
         return self._with_combines(launch, nest, operands)
+
+    def work_ns(self, shape: tuple[int, ...], operands: Sequence[Array]) -> float:
+        """About how long one thread takes."""
+        moved = sum(a.itemsize * prod([n for n, s in zip(a.shape, a.strides, strict=True) if s]) for a in operands)
+        return float(max(moved * (BYTE_NS if moved > NEAR_BYTES else NEAR_BYTE_NS), prod(shape) * self._point_ns))
 
     def _tree(self, nest: Nest) -> Tree | None:
         """The form, the reduced dims in order, and how they are cut into chunks."""
@@ -158,7 +161,7 @@ class Preparer:
         second = geometry.scan_nest(self.kernel, self._dims(shape, strides), self._itemsizes, chunk)
         per_point = sum(w for s, w in zip(second.dims[-1].strides[:n], self._itemsizes, strict=False) if s)
         edges = (*range(0, count, max(1, SCAN_PART_BYTES // (chunk * max(1, per_point)))), count)
-        total_ns = self._element_ns * prod(shape)
+        total_ns = self.work_ns(shape, operands)
         totals = Totals(
             reductions.kernel,
             reductions._code(first, total_ns, neutral=True),
