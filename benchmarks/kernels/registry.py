@@ -75,19 +75,6 @@ def load() -> dict[str, Program]:
     return PROGRAMS
 
 
-def erf(np: Any) -> Any:
-    """The error function that belongs to a module."""
-    if np.__name__ == "numpy":
-        from scipy.special import erf as found
-
-        return found
-    if np.__name__ == "jax.numpy":
-        from jax.scipy.special import erf as found
-
-        return found
-    return np.special.erf
-
-
 def uniform(*shape: int, seed: int = 0) -> Array:
     """Numbers in [0, 1)."""
     return np.random.default_rng(seed).random(shape)
