@@ -23,6 +23,9 @@ PROGRAMS = {
     "gram and sums": lambda np, X: (X.T @ X, X.sum(0)),
     "project": lambda np, X: (X @ X[:2].T - (X * X).sum(1)[:, None]).argmin(1),
     "by columns": lambda np, X: ((X.T[:3] @ X) * 2, X.T.sum(1)),
+    "stretched rows": lambda np, X: np.einsum("ij,jk->ik", X + 1, X[:1] * 2),
+    "stretched columns": lambda np, X: np.einsum("ij,kj->ik", X + 1, X[:3, -1:] * 2),
+    "stretched first": lambda np, X: np.einsum("ij,jk->ik", X[:, :1] + 1, X[:4] * 2),
     "any and all": lambda np, X: ((X > 0).any(1).sum(), (X > 0).all(0)),
     "wanted on the way": lambda np, X: (lambda s: (s, np.exp(-abs(s)) + 1, (s * s).sum()))(X.sum(1)),
 }

@@ -34,6 +34,8 @@ def product(a: Ref, b: Ref, out: Ref) -> Call | None:
     if dtype not in ROUTINES or not _columns(out.array) or None in kinds:
         return None
     (m, k), n = a.array.shape, b.array.shape[1]
+    if b.array.shape[0] != k or out.array.shape != (m, n):  # einsum stretches axes of length 1
+        return None
     size = out.array.itemsize
     leading = [
         max(x.array.strides[0 if kind == "T" else 1] // size, x.array.shape[1 if kind == "T" else 0], 1)
