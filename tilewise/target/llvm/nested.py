@@ -21,6 +21,7 @@ from tilewise.target.llvm.walk import store_plain
 
 ROW, STEP = 0, 1  # dims
 AHEAD = 4  # tiles: what is fetched is there when it is read (2 and 8 take longer)
+FAR_BYTES = 512 << 10  # of all rows of a call, at most, for those of the next call to be fetched instead
 
 
 def emit(frame: Frame) -> None:
@@ -80,15 +81,19 @@ class _Tile:
         """Where a later tile begins, and the bytes of an element, for inputs of which each tile has its own rows.
 
         Each step fetches as much of it as it reads of this one: the hardware does not see rows that are read at once.
+        If this call is for a cache tile, the next one follows in memory and is fetched whole, for passes before this.
         """
         frame, fn = self.frame, self.frame.fn
         fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         found = []
         for k in range(frame.n_inputs):
             if frame.spec.varies[k] and k in self.summed:
-                offset = fn.let(f"mul i64 {frame.strides[k][ROW]}, {AHEAD * self.high}")
                 size = np.dtype(frame.dtypes[k]).itemsize
-                found.append((fn.let(f"getelementptr i8, ptr {row[k]}, i64 {offset}"), size))
+                near = fn.hoist(f"mul i64 {frame.strides[k][ROW]}, {AHEAD * self.high}")
+                whole = fn.hoist(f"mul i64 {frame.strides[k][ROW]}, {frame.sizes[ROW]}")
+                few = fn.hoist(f"icmp ult i64 {whole}, {FAR_BYTES}")
+                far = fn.hoist(f"select i1 {few}, i64 {whole}, i64 {near}")
+                found.append((fn.let(f"getelementptr i8, ptr {row[k]}, i64 {far}"), size))
         return found
 
     def _added(self, point: Point, i: int, v: int, acc: Val) -> Val:
