@@ -40,7 +40,7 @@ def scale_line(name: str, rows: Sequence[Row]) -> str:
         over = "" if row["met"] else " !"
         ms = row["ms"]
         jit = f", jit {ms['tw.jit'] / ms['numpy']:.2f}" if "tw.jit" in ms else ""
-        cells.append(f"{ms['tilewise']:.3f}/{ms['numpy']:.3f} = {row['slowdown']:.2f}{over}{jit}")
+        cells.append(f"{ms['tilewise']:.3f}/{ms['numpy']:.3f} = {ms['tilewise'] / ms['numpy']:.2f}{jit}{over}")
     return f"{name:<20}" + "".join(f"{cell:>36}" for cell in cells)
 
 
