@@ -167,6 +167,13 @@ def test_groups_that_share_tiles_are_steps_of_a_line() -> None:
     np.testing.assert_allclose(np.asarray(f(tw.asarray(x), tw.asarray(w))), x.T @ (1 / (1 + np.exp(-(x @ w)))) * 2)
 
 
+def test_floats_that_the_function_looks_at() -> None:
+    f = tw.jit(lambda x, a, b: x * 2 + b if a > 0.5 else x - b)
+    x = np.arange(9.0)
+    for a in (1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.75, 0.25):
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(x), a, 0.5)), x * 2 + 0.5 if a > 0.5 else x - 0.5)
+
+
 OFFSET = 1.0
 
 

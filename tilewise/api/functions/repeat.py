@@ -89,5 +89,7 @@ def repeated(plan: Any, watch: Watch, args: Sequence[Any]) -> Repeat | None:
     """The latest call of a plan as one to be made again, if it went through a line."""
     if plan.line is None or any(type(a) is Array and a._fixed for a in args):
         return None
+    if any(type(a) is float and i not in plan.floats for i, a in enumerate(args)):
+        return None  # the function looks at it
     arrays = [args[i] for i in plan.where]
     return Repeat(plan, watch, args) if len({*map(id, arrays)}) == len(arrays) else None
