@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -214,3 +215,24 @@ def test_calls_that_are_not_like_the_last_one() -> None:
             assert [np.asarray(v).tolist() for v in f(y=given[1], x=given[0])][1] == np.asarray(given[0]).tolist()
     finally:
         OFFSET = 1.0
+
+
+def test_threads_that_call_with_arrays_that_lie_differently() -> None:
+    f = tw.jit(lambda x, a: (x * a - 1) / (x * x + 2))
+    wide = rng.normal(size=(8, 40))
+    kinds = [wide, wide.T.copy().T, wide[::2], wide[:, ::2], wide.astype("float32")]
+    wrong: list[Any] = []
+
+    def call(k: int) -> None:
+        for turn in range(300):
+            x = kinds[(k + turn // 7) % len(kinds)]
+            got = np.asarray(f(tw.asarray(wide)[::2] if x is kinds[2] else tw.asarray(x), 0.5 + turn))
+            if not np.allclose(got, (x * (0.5 + turn) - 1) / (x * x + 2), rtol=1e-5):
+                wrong.append((k, turn))
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong

@@ -54,22 +54,29 @@ class Lines:
         self._kept: dict[Any, Line | None] = {}  # None: there is none
         self._met: set[Any] = set()
 
-    def run(self, values: list[Any]) -> Line | None:
-        """Fill in the results; the line that did it, if one did."""
-        key = tuple([v.strides if isinstance(v := values[x], np.ndarray) else None for x in self._given])
+    def found(self, values: list[Any]) -> Line | None:
+        """The line for arrays that lie so, if there is one."""
+        return self._kept.get(self._key(values))
+
+    def _key(self, values: list[Any]) -> Any:
+        return tuple([v.strides if isinstance(v := values[x], np.ndarray) else None for x in self._given])
+
+    def run(self, values: list[Any]) -> None:
+        """Fill in the results."""
+        key = self._key(values)
         line = self._kept.get(key)
         if line is not None:
             before = values.copy()
             try:
                 line.run(values)
-                return line
+                return
             except Unfit:
                 self._kept[key] = None
                 values[:] = before
         if key in self._kept or key not in self._met:
             self._runner.run(self._nodes, values)
             self._met.add(key)
-            return None
+            return
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
@@ -78,7 +85,6 @@ class Lines:
             run_step(step, kernel, self._nodes, values, set())
         with suppress(Unfit):
             self._kept[key] = Line(steps, self._nodes, values, self._given, self._wanted)
-        return None
 
 
 @dataclass

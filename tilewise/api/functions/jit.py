@@ -67,7 +67,8 @@ class jit:
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
         self._identities: dict[Hashable, object] = {}
-        self._latest: Repeat | None = None  # the last call, if it can be made again at once
+        self._latest: Repeat | None = None  # a call that can be made again at once
+        self._previous: Plan | None = None  # of the last call
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
@@ -112,8 +113,9 @@ class jit:
             if isinstance(plan, Untraceable):
                 raise plan
             result = plan.run(leaves, captured)
-            if flat and not captured:
+            if flat and not captured and plan is self._previous:
                 self._latest = repeated(plan, watch, args)
+            self._previous = plan
             return result
         except Untraceable as error:
             why = error
@@ -246,11 +248,9 @@ class Plan:
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
         self.bound: tuple[tuple[bool, ...], Runner, Lines] | None = None
-        self.line: Line | None = None  # that made the latest results
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
-        self.line = None
         arrays = inputs = [leaves[i] for i in self.where]
         if captured:
             inputs = [*arrays, *(_cell_array(c) for c in dict.fromkeys(x._cell for x in captured))]
@@ -303,8 +303,19 @@ class Plan:
             if events.listeners or not settings.native:
                 runner.run(self.template.order, values)
             else:
-                self.line = lines.run(values)
+                lines.run(values)
             return self.made(values)
+
+    def line_for(self, arrays: Sequence[Any]) -> Line | None:
+        """What calls with arrays that lie like these go through, under these settings and here."""
+        settings = current()
+        if self.written or self.bound is None or self.bound[0] != _way(settings) or not self._small(arrays):
+            return None
+        values = self.blank.copy()
+        for at, x in zip(self.places, arrays, strict=True):
+            if at is not None:
+                values[at] = meta(x) if type(x) is Array else x
+        return None if settings.compare or not settings.native else self.bound[2].found(values)
 
     def made(self, values: list[Any]) -> list[Array]:
         """The results of a run as Arrays."""
@@ -312,7 +323,7 @@ class Plan:
 
     def _runner(self, settings: Settings) -> tuple[Runner, Lines]:
         """The steps and kernels for one worker, planned once; the lines they become."""
-        way = (settings.fusion, settings.native, settings.rewrite, settings.exact)
+        way = _way(settings)
         if self.bound is None or self.bound[0] != way:
             wanted = sorted({self.at[r] for r in self.roots})
             at = dict(self.at)
@@ -350,6 +361,11 @@ class Plan:
             next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
         ]
         return unflatten(self.structure, iter(flat))
+
+
+def _way(settings: Settings) -> tuple[bool, ...]:
+    """What of the settings a plan hangs on."""
+    return settings.fusion, settings.native, settings.rewrite, settings.exact
 
 
 def _cell_array(cell: Any) -> Array:

@@ -19,7 +19,7 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
-from tilewise.engine.straight import Unfit
+from tilewise.engine.straight import Line, Unfit
 
 MISSED = object()
 _ARRAYS: Any = (Array, np.ndarray)
@@ -30,8 +30,8 @@ class Repeat:
 
     __slots__ = ("_alone", "_args", "_line", "_plan", "_settings", "_watch")
 
-    def __init__(self, plan: Any, watch: Watch, args: Sequence[Any]) -> None:
-        self._plan, self._line, self._watch, self._settings = plan, plan.line, watch, current()
+    def __init__(self, plan: Any, line: Line, watch: Watch, args: Sequence[Any]) -> None:
+        self._plan, self._line, self._watch, self._settings = plan, line, watch, current()
         places = dict(zip(plan.where, plan.places, strict=True))
         # of every argument its class; then of an array how it lies and where it goes, of others the object
         self._args = [
@@ -86,10 +86,11 @@ class Repeat:
 
 
 def repeated(plan: Any, watch: Watch, args: Sequence[Any]) -> Repeat | None:
-    """The latest call of a plan as one to be made again, if it went through a line."""
-    if plan.line is None or any(type(a) is Array and a._fixed for a in args):
+    """A call of a plan as one to be made again, if such calls go through a line."""
+    if any(type(a) is Array and a._fixed for a in args):
         return None
     if any(type(a) is float and i not in plan.floats for i, a in enumerate(args)):
         return None  # the function looks at it
     arrays = [args[i] for i in plan.where]
-    return Repeat(plan, watch, args) if len({*map(id, arrays)}) == len(arrays) else None
+    line = plan.line_for(arrays) if len({*map(id, arrays)}) == len(arrays) else None
+    return None if line is None else Repeat(plan, line, watch, args)
