@@ -30,9 +30,9 @@ Strides = tuple[int, ...] | None
 
 
 class _Block:
-    """A piece of memory, aligned to a huge page where it holds one."""
+    """A piece of memory, aligned to a huge page where it holds one; small pages where an array ends within one."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, used: int) -> None:
         self.size = size
         slack = HUGE_PAGE if size >= HUGE_PAGE else 0
         if hasattr(mmap, "MAP_ANONYMOUS"):
@@ -41,13 +41,14 @@ class _Block:
                 memory = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             except OSError as error:
                 raise MemoryError(f"unable to allocate {size:,} bytes") from error
-            if slack and hasattr(mmap, "MADV_HUGEPAGE"):
-                memory.madvise(mmap.MADV_HUGEPAGE)
             self.memory: Array = np.frombuffer(memory, np.uint8)
         else:
             self.memory = np.empty(size + slack, np.uint8)
         start: int = self.memory.ctypes.data
         self.address = -(-start // HUGE_PAGE) * HUGE_PAGE if slack else start
+        huge = used // HUGE_PAGE * HUGE_PAGE
+        if huge and hasattr(mmap, "MADV_HUGEPAGE"):
+            memory.madvise(mmap.MADV_HUGEPAGE, self.address - start, huge)
 
 
 class _Owner:
@@ -86,7 +87,7 @@ class Pool:
         nbytes = prod(shape) * kind.itemsize
         if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
             return np.ndarray(shape, kind, strides=strides)
-        return np.asarray(_Owner(self, self._take(_rung(nbytes)), shape, kind.str, strides))
+        return np.asarray(_Owner(self, self._take(_rung(nbytes), nbytes), shape, kind.str, strides))
 
     def trim(self, idle_bytes: int = 0) -> None:
         """Give idle memory back to the system until at most `idle_bytes` are left."""
@@ -111,7 +112,7 @@ class Pool:
         """A child gets a lock nobody holds."""
         self._lock = threading.Lock()
 
-    def _take(self, size: int) -> _Block:
+    def _take(self, size: int, used: int) -> _Block:
         with self._lock:
             self._drain()
             self._in_use += size
@@ -123,7 +124,7 @@ class Pool:
                 block = waiting.pop()
                 del self._oldest[id(block)]
                 return block
-        return _Block(size)
+        return _Block(size, used)
 
     def _give_back(self, block: _Block) -> None:
         self._returned.append(block)
