@@ -123,7 +123,7 @@ def test_what_was_used_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -
     block = pool._Block
     monkeypatch.setattr(pool, "IDLE_LIMIT_BYTES", 16 << 20)
     monkeypatch.setattr(pool, "_pool", pool.Pool())
-    monkeypatch.setattr(pool, "_Block", lambda size: made.append(size) or block(size))
+    monkeypatch.setattr(pool, "_Block", lambda size, used: made.append(size) or block(size, used))
     old = [pool.empty((1 << 17,), np.float64) for _ in range(16)]
     old.clear()
     for _ in range(5):
