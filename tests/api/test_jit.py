@@ -416,3 +416,28 @@ def test_values_that_are_in_the_key_are_told_of_when_there_are_many() -> None:
         for k in range(140):
             assert f(tw.zeros(2), k).tolist() == [k, k]
     assert len(caught) == 1 and "jit has traced <lambda> 64 times" in str(caught[0].message)
+
+
+@pytest.mark.parametrize("n", [40, 60_000])
+def test_a_trace_is_what_rules_make_of_it(n: int) -> None:
+    """Sums by key are one operator however they are written, also where masks would decide lengths on the way."""
+    x = np.random.default_rng(5).normal(size=(n, 3))
+
+    def masks(np: Any, x: Any) -> Any:
+        keys = x.argmin(1)
+        return np.stack([x[keys == k].mean(0) for k in range(3)])
+
+    def columns(np: Any, x: Any) -> Any:
+        keys = x.argmin(1)
+        return np.stack([np.bincount(keys, weights=x[:, j], minlength=3) for j in range(3)], axis=1)
+
+    for program in (masks, columns):
+        f, want = tw.jit(program), program(np, x)
+        for _ in range(4):
+            np.testing.assert_allclose(np.asarray(f(tw, tw.asarray(x))), want)
+        assert f.traces == 1 and len(next(iter(f._kept.values())).template.order) < 12
+        with tw.config(rewrite=False), warnings.catch_warnings():
+            warnings.simplefilter("ignore", tw.PerformanceWarning)  # masks decide lengths
+            np.testing.assert_allclose(np.asarray(f(tw, tw.asarray(x))), want)
+        assert f.traces == 2
+        np.testing.assert_allclose(np.asarray(f(tw, tw.asarray(-x))), program(np, -x))

@@ -32,7 +32,7 @@ from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.straight import Line, Lines
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, numbered
 from tilewise.ops.const import Const, const
 
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
@@ -99,7 +99,8 @@ class jit:
                 known = self._identity(function_key(found, arrays=seen, watch=watch))
                 self._known = watch, known, seen
             captured = seen
-            key = (structure, *map(_kind, leaves), known)
+            settings = current()
+            key = (structure, *map(_kind, leaves), known, settings.rewrite, settings.exact)
             if len({*map(id, leaves)}) < len(leaves) and (twice := _twice(leaves)):
                 key = (*key, twice)
             if captured:
@@ -219,10 +220,15 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
             raise Untraceable("a result that is a list or dict of the arguments", pure=False)
         return result
 
-    template = trace(f, specs, call, captured)
+    template = trace(f, specs, call, captured, functools.partial(_rewritten, settings=current()))
     if any(isinstance(r, Number) for r in template.result[1]):
         raise Untraceable("a result that is a float argument")
     return Plan(template, where, floats, used)
+
+
+def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
+    """What rules make of a trace, once instead of at each call."""
+    return compiler.rewritten(roots, compiler.structure_of(numbered(roots)), settings) or {}
 
 
 class Plan:

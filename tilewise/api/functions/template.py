@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -163,8 +163,20 @@ def _whole(cell: Cell) -> Any:
     return cell.meta()
 
 
-def trace(f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = ()) -> Template:
-    """The template of `call(arguments)`, which calls f. Raises Untraceable."""
+Change = Callable[[Sequence[Node]], dict[Node, Node]]
+
+
+def _as_written(roots: Sequence[Node]) -> dict[Node, Node]:
+    return {}
+
+
+def trace(
+    f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), change: Change = _as_written
+) -> Template:
+    """The template of `call(arguments)`, which calls f. `change` may put other nodes into its place.
+
+    Raises Untraceable.
+    """
     if not all(isinstance(d, int) for s in specs for d in s.shape):
         raise Untraceable("arguments whose lengths masks decide")
     with LOCK, _hidden(captured) as outer, _recording():
@@ -189,12 +201,13 @@ def trace(f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = 
         if any(n is None for _, n in writes):
             raise Untraceable("a write that is done at once")
         roots = [r.node for r in results if isinstance(r, Made)] + [n for _, n in writes if n is not None]
-        order = tuple(numbered(roots))
+        new = change(roots)
+        order = tuple(numbered([new.get(r, r) for r in roots]))
         if any(not n.known for n in order):
             raise Untraceable("lengths that masks decide")
         own = _own(order)
-        results = [Made(own[r.node], r.fixed) if isinstance(r, Made) else r for r in results]
-        writes = tuple((i, own[n]) for i, n in writes if n is not None)
+        results = [Made(own[new.get(r.node, r.node)], r.fixed) if isinstance(r, Made) else r for r in results]
+        writes = tuple((i, own[new.get(n, n)]) for i, n in writes if n is not None)
         return Template(tuple(leaves), tuple(own.values()), (structure, tuple(results)), writes)  # type: ignore[arg-type]
 
 
