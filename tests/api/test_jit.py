@@ -421,15 +421,15 @@ def test_values_that_are_in_the_key_are_told_of_when_there_are_many() -> None:
 @pytest.mark.parametrize("n", [40, 60_000])
 def test_a_trace_is_what_rules_make_of_it(n: int) -> None:
     """Sums by key are one operator however they are written, also where masks would decide lengths on the way."""
-    x = np.random.default_rng(5).normal(size=(n, 3))
+    x = np.random.default_rng(5).normal(size=(n, 6))
 
     def masks(np: Any, x: Any) -> Any:
         keys = x.argmin(1)
-        return np.stack([x[keys == k].mean(0) for k in range(3)])
+        return np.stack([x[keys == k].mean(0) for k in range(6)])
 
     def columns(np: Any, x: Any) -> Any:
         keys = x.argmin(1)
-        return np.stack([np.bincount(keys, weights=x[:, j], minlength=3) for j in range(3)], axis=1)
+        return np.stack([np.bincount(keys, weights=x[:, j], minlength=6) for j in range(6)], axis=1)
 
     for program in (masks, columns):
         f, want = tw.jit(program), program(np, x)
