@@ -84,6 +84,16 @@ PROGRAMS: tuple[Callable[[Any, Any, Any], Any], ...] = (
     lambda m, x, y: m.linalg.solve(m.zeros((3, 3)), x),
     lambda m, x, y: m.linalg.solve(m.eye(3), x[:2]),
     lambda m, x, y: m.linalg.solve(m.eye(3) * m.nan, x),
+    lambda m, x, y: m.linalg.solve(m.eye(3) + 1, [1.0, 2.0, 3.0]),
+    lambda m, x, y: m.linalg.solve(m.eye(3), 3.0),
+    lambda m, x, y: m.linalg.solve(m.eye(3)),
+    lambda m, x, y: m.stack(3),
+    lambda m, x, y: m.choose([m.outer(x, y), x], 1),
+    lambda m, x, y: m.unique_values(x=[1, 2, 3]),
+    lambda m, x, y: m.eye(3, k=0.0),
+    lambda m, x, y: m.outer(x, y)[7, m.ones(2, dtype=bool)],
+    lambda m, x, y: m.einsum("i,i->i", x[:1], y[:0]),
+    lambda m, x, y: m.einsum("ij,jk->jk", m.outer(x, y)[:, :1], m.ones((0, 2))),
     lambda m, x, y: m.linalg.solve(m.eye(3), x.astype("float32")),
     lambda m, x, y: x[m.argmax(y)],
     lambda m, x, y: x.max().transpose(),
@@ -244,3 +254,17 @@ def test_small_products_have_numpys_bits(dtype: str) -> None:
                     outcome(lambda pick=pick, product=product, of=of: product(*pick(*of))) for of in (theirs, ours)
                 )
                 assert got == want
+
+
+@pytest.mark.parametrize("eager", [None, 0])
+def test_an_array_without_axes_as_an_index_gives_a_copy(eager: Any) -> None:
+    with nullcontext() if eager is None else tw.config(eager_bytes=eager):
+        for key in (lambda m: m.array(1), lambda m: (m.array(0), slice(None)), lambda m: (slice(None), m.array(1))):
+            theirs = np.asfortranarray(np.arange(24.0).reshape(2, 3, 4))
+            ours = tw.asarray(theirs) + 0
+            a, b = theirs[key(np)], ours[key(tw)]
+            assert a.strides == b.strides and a.tolist() == b.tolist()
+            b[0] = 99
+            assert 99 not in np.asarray(ours)
+        ours[tw.array([3, 1]).argmin()][0] = 99  # a number: a view
+        assert 99 in np.asarray(ours)

@@ -441,3 +441,16 @@ def test_a_trace_is_what_rules_make_of_it(n: int) -> None:
             np.testing.assert_allclose(np.asarray(f(tw, tw.asarray(x))), want)
         assert f.traces == 2
         np.testing.assert_allclose(np.asarray(f(tw, tw.asarray(-x))), program(np, -x))
+
+
+def test_a_float_beside_an_array_that_is_given_twice() -> None:
+    f = tw.jit(lambda a, b, k: a * k + b)
+    x, y = tw.ones(3), tw.ones(3)
+    for given, k in (((x, y), 0.5), ((x, x), 0.5), ((x, x), -0.25), ((x, y), 2.0)):
+        assert np.asarray(f(*given, k)).tolist() == [1 + k] * 3
+
+
+def test_results_of_a_length_that_masks_decide() -> None:
+    f = tw.jit(lambda x: x[x > 0] * 2)
+    for _ in range(3):
+        assert f(tw.array([1.0, -1.0, 2.0])).tolist() == [2.0, 4.0]

@@ -203,7 +203,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     >>> tw.arange(2, 11, 3)
     Array([2, 5, 8])
     """
-    alone = dtype is device is None and not bounds and len(args) == 1 and type(args[0]) is int
+    alone = dtype is device is like is None and not bounds and len(args) == 1 and type(args[0]) is int
     if alone and (args[0] * 8 < LEAST.eager_bytes or args[0] * 8 < rec.eager_limit()):
         return from_buffer(np.arange(args[0]))  # most calls of most programs
     _device(device)
@@ -356,7 +356,7 @@ def eye(
     Array([[0., 1., 0.],
            [0., 0., 1.]])
     """
-    plain = type(N) is int and M is None and k == 0 and dtype is float and order == "C" and device is None
+    plain = type(N) is int is type(k) and M is device is like is None and k == 0 and dtype is float and order == "C"
     if plain and LEAST.eager_bytes > 8 * N * N:  # most calls of most programs
         made = np.zeros((N, N))
         made.reshape(-1)[:: N + 1] = 1.0

@@ -77,25 +77,11 @@ def product(func: Any, x: Any, y: Any) -> Any:
 
 
 def multiplied(a: Any, b: Any) -> Any:
-    """a @ b. `dot` takes NumPy less time and gives the same bits, with exceptions:
+    """a @ b. Of vectors that lie in one piece, `dot` takes less time for the same bits.
 
-    of one element each it keeps the sign of zero and `@` does not; steps through memory and axes of length 1 take
-    other ways.
+    Of one element each it keeps the sign of zero and `@` does not; steps through memory are added in another order.
     """
-    n = a.ndim
-    if n == 1 == b.ndim:
-        quick = a.size > 1
-    else:
-        quick = (
-            n == 2 >= b.ndim > 0
-            and a.dtype is b.dtype
-            and a.dtype.kind == "f"
-            and a.flags.forc
-            and b.flags.forc
-            and 1 not in a.shape
-            and 1 not in b.shape
-        )
-    if quick:
+    if a.ndim == 1 == b.ndim and a.size > 1 and a.flags.carray and b.flags.carray:
         try:
             return a.dot(b)
         except (TypeError, ValueError):
@@ -149,8 +135,14 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             return MISSED
     if touched >= LEAST.eager_bytes or (kwargs and not ("out" not in kwargs and rec.is_plain(kwargs.values()))):
         return MISSED
-    way = (NAMED if kwargs else QUICK).get(func, bare) if plain and type(plain[0]) is _NDARRAY else bare
-    r = way(*plain, **kwargs)
+    first = plain and type(plain[0]) is _NDARRAY
+    way = (NAMED.get(func, func) if first else func) if kwargs else (QUICK.get(func, bare) if first else bare)
+    try:
+        r = way(*plain, **kwargs)
+    except Exception:
+        if way is func:
+            raise
+        r = func(*plain, **kwargs)  # its own complaint
     if type(r) is _NDARRAY:
         memory = r if r.base is None else r.base
         for x in arrays:

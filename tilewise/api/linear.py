@@ -84,14 +84,15 @@ def _solve(a: Any, b: Any) -> Any:
     return _recorded(ops.solve(x, y, sample("solve", (x.dtype, y.dtype)).dtype))
 
 
-def _solve_small(a: Any, b: Any) -> Any:
+def _solve_small(a: Any, *more: Any) -> Any:
     """One system of float64: NumPy's call of LAPACK takes a third of what np.linalg.solve does before and after it."""
-    if a.dtype is FLOAT is b.dtype and a.ndim == 2 and b.ndim == 1 and a.shape == b.shape * 2 and a.size:
+    b = more[0] if len(more) == 1 else None
+    if type(b) is np.ndarray and a.dtype is FLOAT is b.dtype and a.ndim == 2 and a.shape == b.shape * 2 and a.size:
         with np.errstate(all="ignore"):
             x = _umath_linalg.solve1(a, b)
         if x[0] == x[0]:  # of a singular matrix all are NaN
             return x
-    return np.linalg.solve(a, b)
+    return np.linalg.solve(a, *more)
 
 
 if hasattr(_umath_linalg, "solve1"):

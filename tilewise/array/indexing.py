@@ -75,11 +75,11 @@ def index_at_hand(nd: Any, key: Array) -> Any:
 
 def masked_row(nd: Any, i: int, mask: Array) -> Any:
     """nd[i, mask] of a small known matrix as nd[i][mask], which takes NumPy half as long; None of anything else."""
-    if nd.ndim != 2:
+    if nd.ndim != 2 or mask._nd is None or mask._nd.shape != nd.shape[1:]:
         return None
     row = nd[i]
     index = index_at_hand(row, mask)
-    return row[index] if index is not None and index.dtype.kind == "b" and index.shape == row.shape else None
+    return row[index] if index is not None and index.dtype.kind == "b" else None
 
 
 def indices_at_hand(nd: Any, key: tuple[Any, ...]) -> Any:
@@ -172,6 +172,7 @@ def getitem(self: Array, key: Any) -> Any:
             if index is not None:
                 r = self._nd[index]  # type: ignore[index]
                 return from_buffer(r) if type(r) is _NDARRAY and r.base is None else rec.wrap(r)
+    whole = key
     key = plain_key(key)
     if is_basic(key):
         shown = meta(self)
@@ -179,8 +180,25 @@ def getitem(self: Array, key: Any) -> Any:
         if r is None:
             return _element(self, shown, key)
         # A number shows its memory to nobody: what is made of it is new, as with NumPy's scalars.
-        return getitem(_thawed(self), key) if self._fixed else on_cell(cell, r)
+        if self._fixed:
+            return getitem(_thawed(self), key)
+        part = on_cell(cell, r)
+        return part if key is whole or not _has_array(whole) else _copied(part)
     return select(self, key)
+
+
+def _has_array(key: Any) -> bool:
+    """Whether an index is an array without axes, and no number: NumPy then gives a copy."""
+    parts = key if type(key) is tuple else (key,)
+    return any(type(k) is Array and not k._fixed for k in parts)
+
+
+def _copied(x: Array) -> Array:
+    """A new array with x's elements, in the order in which they lie."""
+    shown = meta(x)
+    if x._cell.node is None and shown.nbytes < rec.eager_limit():
+        return from_buffer(shown.copy(order="K"))
+    return rec.record(copy_node(node_of(x), by_strides(shown.shape, shown.strides)))
 
 
 def _thawed(number: Array) -> Array:

@@ -162,7 +162,7 @@ def einsum(letters: str, operands: tuple[Node, ...], dtype: np.dtype[Any]) -> No
                     raise ValueError(
                         f"operands could not be broadcast together: letter {letter!r} is {sizes[letter]} and {d}"
                     )
-                sizes[letter] = max(sizes[letter], d)
+                sizes[letter] = d if sizes[letter] == 1 else sizes[letter]
     shape = tuple(sizes[c] for c in out)
     order = None
     if len(shape) > 1:

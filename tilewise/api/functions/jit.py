@@ -106,11 +106,12 @@ class jit:
             if captured:
                 key = (*key, *map(_seen, captured))
             plan = self._kept.get(key)
-            if plan is by_value:
-                key = (*key, *[repr(v) for v in leaves if type(v) is float])
+            looked = plan is by_value
+            if looked:
+                key = (*key, by_value, *[repr(v) for v in leaves if type(v) is float])
                 plan = self._kept.get(key)
             if plan is None:
-                plan = self._learn(key, structure, leaves, captured)
+                plan = self._learn(key, structure, leaves, captured, looked)
             if isinstance(plan, Untraceable):
                 raise plan
             result = plan.run(leaves, captured)
@@ -130,18 +131,21 @@ class jit:
             self._identities.clear()
         return self._identities.setdefault(key, object())
 
-    def _learn(self, key: Hashable, structure: Any, leaves: list[Any], captured: list[Array]) -> Plan | Untraceable:
-        """Trace the function; also that it cannot be traced is kept."""
+    def _learn(
+        self, key: tuple[Any, ...], structure: Any, leaves: list[Any], captured: list[Array], looked: bool
+    ) -> Plan | Untraceable:
+        """Trace the function; also that it cannot be traced is kept. `looked`: it looks at its floats."""
         if len(self._kept) >= MAX_TEMPLATES:
             self._kept.clear()
             tell_again(self.__wrapped__, self.traces)
-        floats = [i for i, v in enumerate(leaves) if type(v) is float]
-        known = bool(floats) and key[: -len(floats)] in self._kept  # type: ignore[index]
+        floats = [] if looked else [i for i, v in enumerate(leaves) if type(v) is float]
         self.traces += 1
-        found = attempt(self.__wrapped__, structure, leaves, captured, [] if known else floats)
-        if isinstance(found, Untraceable) and floats and not known:
+        found = attempt(self.__wrapped__, structure, leaves, captured, floats)
+        if isinstance(found, Untraceable) and floats:
             self._kept[key] = by_value
-            return self._learn((*key, *[repr(leaves[i]) for i in floats]), structure, leaves, captured)  # type: ignore[misc]
+            return self._learn(
+                (*key, by_value, *[repr(leaves[i]) for i in floats]), structure, leaves, captured, looked=True
+            )
         self._kept[key] = found
         return found  # type: ignore[no-any-return]
 

@@ -193,6 +193,8 @@ def trace(
             raise Untraceable(f"what raises {type(error).__name__} ({error})", _line(error)) from None
         found: list[Any] = []
         structure = flatten(given, found)
+        if any(type(r) is Array and r._cell.node is not None and not r._cell.node.known for r in found):
+            raise Untraceable("lengths that masks decide")
         results = [_result(r, args, cells) for r in found]
         seen = [r._cell for r in found if type(r) is Array]
         if len(set(seen)) < len(seen):
