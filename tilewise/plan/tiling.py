@@ -23,6 +23,7 @@ LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would no
 PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
 ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
+CHUNK_BYTES = 1 << 20  # of all values in a chunk, at least, where results do not hang on it: some 100 us of work
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
 HALO_TILE = 1 << 20  # bytes of all values of a tile that has a halo, at most: half of a common L2 cache
@@ -46,7 +47,8 @@ class Tiling:
 def with_tile(cut: Tiling, tile: int) -> Tiling:
     """The same cut, with tiles of another length."""
     tiles = -(-cut.way.length // tile)
-    return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo))
+    most = cut.each * cut.way.length // CHUNK_BYTES if cut.loose else CHUNKS
+    return replace(cut, tile=tile, tiles=tiles, chunks=max(1, min(most, _chunks(cut.way, tiles, cut.halo))))
 
 
 def _chunks(way: Way, tiles: int, halo: int) -> int:

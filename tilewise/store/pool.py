@@ -12,6 +12,7 @@ import os
 import threading
 from collections import deque
 from math import prod
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,24 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] 
     if order_perm is None:
         return _pool.empty(shape, dtype, None)
     return _pool.empty(shape, dtype, strides_of(shape, np.dtype(dtype).itemsize, order_perm))
+
+
+def taken_over(view: Array) -> Array | None:
+    """An array of its own in the place of a view of a whole pooled array that nobody else has; None if it is not that.
+
+    The caller has the view in one variable, and nothing else has.
+    """
+    base = view.base
+    if not isinstance(base, np.ndarray) or base.nbytes != view.nbytes or getrefcount(base) > _SEEN_BY_ONE:
+        return None
+    owner = base.base
+    if type(owner) is not _Owner or getrefcount(owner) > _SEEN_BY_ONE:
+        return None
+    owner.__array_interface__ = {**owner.__array_interface__, **view.__array_interface__}
+    return np.asarray(owner)
+
+
+_SEEN_BY_ONE = 3  # references to an array that one view shows: the view's, the variable's, getrefcount's argument
 
 
 def trim(idle_bytes: int = 0) -> None:
