@@ -47,13 +47,13 @@ class Tiling:
 def with_tile(cut: Tiling, tile: int) -> Tiling:
     """The same cut, with tiles of another length."""
     tiles = -(-cut.way.length // tile)
-    most = cut.each * cut.way.length // CHUNK_BYTES if cut.loose else CHUNKS
-    return replace(cut, tile=tile, tiles=tiles, chunks=max(1, min(most, _chunks(cut.way, tiles, cut.halo))))
+    return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo, cut.each, cut.loose))
 
 
-def _chunks(way: Way, tiles: int, halo: int) -> int:
+def _chunks(way: Way, tiles: int, halo: int, each: int, loose: bool) -> int:
     """Chunks of tiles: the first tile of each makes the slices of its halo once more."""
-    return max(1, min(tiles, CHUNKS, way.length // (HALO_SHARE * halo) if halo else CHUNKS))
+    most = min(tiles, CHUNKS, way.length // (HALO_SHARE * halo) if halo else CHUNKS)
+    return max(1, min(most, each * way.length // CHUNK_BYTES) if loose else most)
 
 
 def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
@@ -97,12 +97,13 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if tile < PRODUCT_ROWS and blas and forced is None:
         return None
     tiles = -(-way.length // tile)
-    chunks = _chunks(way, tiles, halo)
+    loose = forced is None and not blas and not summed
+    chunks = _chunks(way, tiles, halo, each, loose)
     if sums * chunks > each * way.length // 4 and forced is None:
         return None
     if own and sums * tiles > each * way.length // MERGED_SHARE and forced is None:
         return None
-    return Tiling(way, tile, tiles, chunks, each, halo, forced is None and not blas and not summed)
+    return Tiling(way, tile, tiles, chunks, each, halo, loose)
 
 
 def as_run(steps: Sequence[Step], nodes: Sequence[Any]) -> list[Step]:
