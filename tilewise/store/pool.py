@@ -192,7 +192,7 @@ def taken_over(view: Array) -> Array | None:
     base = view.base
     if not isinstance(base, np.ndarray) or base.nbytes != view.nbytes or getrefcount(base) > _SEEN_BY_ONE:
         return None
-    owner = base.base
+    owner: Any = base.base
     if type(owner) is not _Owner or getrefcount(owner) > _SEEN_BY_ONE:
         return None
     owner.__array_interface__ = {**owner.__array_interface__, **view.__array_interface__}

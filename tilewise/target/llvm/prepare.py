@@ -320,7 +320,7 @@ def _positions(shape: tuple[int, ...], reduced: Sequence[bool]) -> tuple[int, ..
 def _moved_bytes(operands: Sequence[Array]) -> int:
     """Bytes that operands show, what several windows show once."""
     spans = sorted((*byte_bounds(a), _shown_bytes(a)) for a in operands)
-    total = start = stop = shown = 0
+    total, start, stop, shown = 0, 0, 0, 0
     for low, high, own in spans:
         if low >= stop:
             total += min(shown, stop - start)
@@ -331,7 +331,7 @@ def _moved_bytes(operands: Sequence[Array]) -> int:
 
 def _shown_bytes(array: Array) -> int:
     """Bytes of the elements of an array, those that are broadcast once."""
-    return array.itemsize * prod([n for n, s in zip(array.shape, array.strides, strict=True) if s])
+    return int(array.itemsize * prod([n for n, s in zip(array.shape, array.strides, strict=True) if s]))
 
 
 def _in_order(dims: Sequence[geometry.Dim]) -> bool:
