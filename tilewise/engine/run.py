@@ -70,7 +70,7 @@ class Runner:
 
     def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
         self.steps = [(s, bound(s, kernels)) for s in steps]
-        self.bases = tuple(b for s in steps for b in overwritten(s))  # what may be overwritten
+        self.bases = [overwritten(s) for s in steps]  # what each may overwrite
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -85,9 +85,7 @@ class Runner:
             events.activity.done = k
             began = time.perf_counter() if events.listeners else 0.0
             try:
-                if not self.bases and type(step) is Pass:
-                    run_pass(step, kernel, nodes, values, noted)
-                elif self.bases and (bases := overwritten(step)) and (keeping or _loose(bases, nodes)):
+                if (bases := self.bases[k]) and (keeping or _loose(bases, nodes)):
                     with to_the_end():
                         run_step(step, kernel, nodes, values, noted)
                         _keep_progress(step, nodes, values, noted, keeping)
