@@ -15,6 +15,7 @@ import pytest
 import tilewise as tw
 from tests.fuzz.settings import Fault, faults
 from tilewise.engine import run
+from tilewise.store import pool
 
 N = 100
 RECORDED = {"eager_bytes": 0, "fallback": "silent"}
@@ -277,3 +278,34 @@ def test_equal_work_of_two_arrays_one_of_which_is_written(native):
         assert np.array_equal(np.asarray(kept), b > a - 50)
         assert np.asarray(written).all()
         assert np.array_equal(kept.compute(), b > a - 50)
+
+
+@pytest.mark.parametrize("show", [lambda y: y.T, lambda y: y.reshape(-1), lambda y: y.T.reshape(300, 20, 10)])
+def test_a_result_that_shows_all_of_an_unnamed_value_is_not_copied(show):
+    x = np.arange(60_000.0).reshape(200, 300)
+    f = tw.jit(lambda x: show(tw.sqrt(x) + 1))
+    with tw.config(eager_bytes=0):
+        for _ in range(3):
+            given = tw.asarray(x)
+            pool.reset_peak()
+            start = pool.peak_bytes()
+            got = tw.evaluate(f(given))
+            assert pool.peak_bytes() - start < 2 * x.nbytes
+            np.testing.assert_array_equal(np.asarray(got), show(np.sqrt(x) + 1))
+            got[...] = 7
+            assert (np.asarray(got) == 7).all() and x[0, 1] == 1
+
+
+def test_results_that_show_one_value_are_apart():
+    x = np.arange(60_000.0).reshape(200, 300)
+    given = tw.asarray(x)
+    with tw.config(eager_bytes=0):
+        f = tw.jit(lambda x: (lambda y: (y.T * 1, tw.copy(y), tw.transpose(y + 0)))(tw.sqrt(x)))
+        one, two, three = f(given)
+        tw.evaluate(one, two, three)
+        one[0], two[0], three[0] = 1, 2, 3
+        for got, value, expected in ((one, 1, np.sqrt(x).T), (two, 2, np.sqrt(x)), (three, 3, np.sqrt(x).T)):
+            expected = expected.copy()
+            expected[0] = value
+            np.testing.assert_array_equal(np.asarray(got), expected)
+    np.testing.assert_array_equal(np.asarray(given), x)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.engine.straight import Line
+from tilewise.engine.straight import Line, _Native
 
 rng = np.random.default_rng(5)
 
@@ -42,6 +42,12 @@ def counted(np: Any, x: Any) -> Any:
     return steps, np.arange(x.shape[0]) + steps
 
 
+def peaks(np: Any, x: Any) -> Any:
+    y = np.moveaxis(x[:, :, None] * np.arange(3), 1, 0)
+    top = np.maximum(y[:-1], y[1:])  # memory in the order of axes 1, 0, 2
+    return np.moveaxis(np.maximum(top[:, :-1], top[:, 1:]), 1, 0), top - 1
+
+
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "a chain": lambda np, x: (x * 2 + 1) / (x * x + 3),
     "a number on the way": lambda np, x: (x - x.min()) / (x.max() - x.min() + 1),
@@ -58,6 +64,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "distances": lambda np, x: ((x[:, None, :] - x[None, :3]) ** 2).sum(-1),
     "arithmetic on numbers": lambda np, x: ((x.sum() - x.min()) * 2.5 / np.sqrt(np.abs(x.max()) + 1), x.sum() ** 3),
     "a range that is written to": counted,
+    "axes in another order": peaks,
     "a constant": lambda np, x: x * np.arange(x.shape[1]) + np.eye(*x.shape),
 }
 SHAPES = [(1, 1), (4, 3), (17, 33), (0, 5), (60, 70)]
@@ -104,13 +111,38 @@ def test_call_after_call(name: str, dtype: str) -> None:
                 assert a.tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize("name", ["a chain", "a number on the way", "time steps", "padding", "writes", "a sort"])
+WITH_A_LINE = "a chain, a number on the way, time steps, padding, writes, a sort, axes in another order".split(", ")
+
+
+@pytest.mark.parametrize("name", WITH_A_LINE)
 def test_there_is_a_line(name: str) -> None:
     program = PROGRAMS[name]
     f = tw.jit(lambda x: program(tw, x))
     for _ in range(3):
         f(tw.asarray(rng.normal(size=(17, 33))))
     assert len(lines_of(f)) == 1
+
+
+def test_memory_order_of_results() -> None:
+    x = rng.normal(size=(17, 33))
+    f = tw.jit(lambda x: peaks(tw, x))
+    for _ in range(4):
+        assert [a.strides for a in arrays(f(tw.asarray(x)))] == [a.strides for a in peaks(np, x)]
+
+
+def test_windows_of_one_array_count_once() -> None:
+    """Nine windows of an array that the L2 cache holds are little work: no step of its own, no threads."""
+    x = rng.normal(size=(302, 302))
+
+    def smooth(x: Any) -> Any:
+        return sum((i + 1) * x[i : 300 + i, j : 300 + j] for i in range(3) for j in range(3))
+
+    f = tw.jit(smooth)
+    with tw.config(threads=2):
+        for _ in range(4):
+            np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), smooth(x))
+    ((item,),) = [line._items for line in lines_of(f)]
+    assert type(item) is _Native
 
 
 def test_floats_change_from_call_to_call() -> None:

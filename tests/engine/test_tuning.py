@@ -279,6 +279,23 @@ def test_tiles_suit_the_l2_cache(monkeypatch):
     assert sizes[1:3] == pytest.approx([(1 << 20) / tiling.L2_SHARE, (2 << 20) / tiling.L2_SHARE], rel=0.05)
 
 
+@pytest.mark.parametrize("rows", [4_000, 60_000, 200_000])
+def test_chunks_have_a_least_of_work_unless_sums_hang_on_them(rows):
+    for name, loose in (("softmax", True), ("there and back", False)):
+        made = program_of([PROGRAMS[name](tw, tw.asarray(np.broadcast_to(1.0, (rows, 50))))])
+        plan, nodes, *_ = made.plan(None)
+        (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
+        cut = tiling.tiling(step, nodes)
+        assert cut is not None and cut.loose == loose
+        if not loose:
+            assert cut.chunks == min(cut.tiles, tiling.CHUNKS)
+            continue
+        for found in (cut, tiling.fitted(cut), tiling.fitted(cut, 0.25)):
+            per_chunk = found.each * rows // found.chunks
+            assert per_chunk >= tiling.CHUNK_BYTES
+            assert found.chunks == tiling.CHUNKS or per_chunk < 2 * max(tiling.CHUNK_BYTES, found.each * found.tile)
+
+
 def test_sums_over_tiles_and_products_keep_their_length(clocked):
     clock = clocked(lambda tiles, n: 0.010 + tiles * 1e-4)
     for name in ("there and back", "sums along both axes"):

@@ -43,6 +43,35 @@ def test_memory_is_used_again() -> None:
     assert address(b) == where and pool.idle_bytes() == 0
 
 
+@pytest.mark.parametrize("view", [lambda a: a.reshape(512, 512).T, lambda a: a.reshape(2, -1), lambda a: a.view("c16")])
+def test_a_view_that_alone_shows_all_takes_over(view) -> None:  # type: ignore[no-untyped-def]
+    a = pool.empty(BIG, np.float64)
+    a[:] = np.arange(a.size)
+    v = view(a)
+    kept, where, strides = v.copy(), address(a), v.strides
+    assert pool.taken_over(v) is None  # a has it, too
+    other = a[:3]
+    del a
+    assert pool.taken_over(v) is None  # other shows some of it
+    del other
+    own = pool.taken_over(v)
+    assert own is not None and not isinstance(own.base, np.ndarray) and own.flags.writeable
+    assert (address(own), own.shape, own.strides, own.dtype) == (where, kept.shape, strides, kept.dtype)
+    del v
+    assert pool.idle_bytes() == 0 and (own == kept).all()
+    del own
+    assert pool.idle_bytes() > 0
+
+
+def test_other_views_take_over_nothing() -> None:
+    a = pool.empty(BIG, np.float64)
+    part = a[1:]
+    del a
+    assert pool.taken_over(part) is None
+    assert pool.taken_over(np.zeros((300, 300)).T) is None  # not pooled
+    assert pool.taken_over(pool.empty(BIG, np.float64)) is None  # no view
+
+
 @pytest.mark.parametrize("view", [lambda a: a[3:5], lambda a: a.reshape(2, -1).T[1:], lambda a: a.view(np.int32)[::7],
                                   lambda a: np.asarray(memoryview(a))])  # fmt: skip
 def test_a_view_keeps_the_memory(view) -> None:  # type: ignore[no-untyped-def]

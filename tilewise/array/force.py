@@ -34,6 +34,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
 from tilewise.plan.memory import peak_bytes
 from tilewise.store import pool
+from tilewise.target import threads
 
 tracing: ContextVar[bool] = ContextVar("tilewise tracing", default=False)  # a user's function runs on stand-ins
 
@@ -305,6 +306,10 @@ _OWN_REFERENCES = 4
 def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
     taken: set[int] = set()
     left = set(shared)
+    asked = {at[c.node] for c in outputs}  # type: ignore[index]
+    if any(isinstance(getattr(values[i], "base", None), np.ndarray) for i in asked):
+        # What a view shows may become its own, if nobody else has it.
+        values[:] = [v if i in asked or i in left else None for i, v in enumerate(values)]
     for c in outputs:
         node = c.node
         assert node is not None
@@ -335,10 +340,14 @@ def conform(value: Any, node: Node, private: bool) -> ND:
     want = strides_of(nd.shape, nd.dtype.itemsize, node.order)
     same = nd.strides == want or nd.size == 0
     same = same or all(s == w or d == 1 for s, w, d in zip(nd.strides, want, nd.shape, strict=True))
-    if private and same and not isinstance(nd.base, np.ndarray) and nd.flags.writeable:
-        return nd
+    if private and same and nd.flags.writeable:
+        if not isinstance(nd.base, np.ndarray):
+            return nd
+        found = pool.taken_over(nd)
+        if found is not None:
+            return found
     out = pool.empty(nd.shape, nd.dtype, node.order)
-    out[...] = nd
+    threads.parallel_copy(out, nd)
     return out
 
 

@@ -70,7 +70,7 @@ class Runner:
 
     def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
         self.steps = [(s, bound(s, kernels)) for s in steps]
-        self.bases = tuple(b for s in steps for b in overwritten(s))  # what may be overwritten
+        self.bases = [overwritten(s) for s in steps]  # what each may overwrite
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -85,12 +85,11 @@ class Runner:
             events.activity.done = k
             began = time.perf_counter() if events.listeners else 0.0
             try:
-                if not self.bases and type(step) is Pass:
-                    run_pass(step, kernel, nodes, values, noted)
-                elif self.bases and overwritten(step):
+                if (bases := self.bases[k]) and (keeping or _loose(bases, nodes)):
                     with to_the_end():
                         run_step(step, kernel, nodes, values, noted)
-                        keeping = _keep_progress(step, nodes, values, noted, keeping)
+                        _keep_progress(step, nodes, values, noted, keeping)
+                        keeping = True
                 else:
                     run_step(step, kernel, nodes, values, noted)
                     if keeping:
@@ -139,21 +138,21 @@ def to_the_end() -> Iterator[None]:
             before(*pressed[0])
 
 
-def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node], keeping: bool) -> bool:
-    """Note what the step made (all so far, if it is the first that overwrites a leaf). Whether notes are kept now."""
-    bases = overwritten(step)
-    over = any(isinstance(nodes[b].op, Leaf) and nodes[b].op.loose for b in bases)  # type: ignore[attr-defined]
-    if not over and not keeping:
-        return False
+def _loose(bases: Sequence[int], nodes: Sequence[Node]) -> bool:
+    """Whether some of these are leaves that nothing but this evaluation knows."""
+    return any(isinstance(op := nodes[b].op, Leaf) and op.loose for b in bases)
+
+
+def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node], keeping: bool) -> None:
+    """Note what the step made (all so far, if it is the first that overwrites a leaf)."""
     for x in makes(step) if keeping else range(len(nodes)):
         if isinstance(values[x], np.ndarray) and nodes[x].value is None:
             nodes[x].value = values[x]
             noted.add(nodes[x])
-    for b in bases:  # its value is gone, and whoever else has the node computes it again
+    for b in overwritten(step):  # its value is gone, and whoever else has the node computes it again
         if nodes[b] in noted:
             noted.discard(nodes[b])
             nodes[b].value = None
-    return True
 
 
 def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> None:

@@ -25,6 +25,7 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, strided
+from tilewise.ops.views import memory as strided_memory
 from tilewise.plan.kernels import code_name
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.plan.ways import single, space_of
@@ -261,7 +262,7 @@ class _Layer:
             memory = _Memory(len(self.memories), array, now, now, pos, now < 0 and pos in self.given)
             self.memories.append(memory)
             self.by_owner[id(owner)] = memory
-            if not array.flags.forc:
+            if not strided_memory(array).flags.c_contiguous:
                 raise Unfit("memory with gaps")
         elif now < 0 and (memory.given or pos in self.given):
             raise Unfit("arguments that share memory")

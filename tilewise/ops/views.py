@@ -8,7 +8,7 @@ does; what it cannot explain (reshapes of parts, diagonals) stays a plain window
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,16 @@ class Window(Op):
 
     def on(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The view of an array that has the base's shape and order (its memory if it is laid out so, else a copy)."""
-        want = strides_of(self.base_shape, self.base_dtype.itemsize, self.base_order)
-        if not same_strides(base, want):
+        want = self._base_strides
+        if base.strides != want and not same_strides(base, want):
             fresh = np.ndarray(self.base_shape, self.base_dtype, strides=want)
             fresh[...] = base
             base = fresh
         return strided(base, self.offset, self.shape, self.strides, self.dtype)
+
+    @cached_property
+    def _base_strides(self) -> tuple[int, ...]:
+        return strides_of(self.base_shape, self.base_dtype.itemsize, self.base_order)
 
     def label(self) -> str:
         axes = axes_of(self)

@@ -23,6 +23,7 @@ LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would no
 PRODUCT_ROWS = 64  # of a tile in which BLAS multiplies matrices, at least: with fewer, it is far from its rate
 ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
+CHUNK_BYTES = 1 << 20  # of all values in a chunk, at least, where results do not hang on it: some 100 us of work
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
 HALO_TILE = 1 << 20  # bytes of all values of a tile that has a halo, at most: half of a common L2 cache
@@ -46,12 +47,13 @@ class Tiling:
 def with_tile(cut: Tiling, tile: int) -> Tiling:
     """The same cut, with tiles of another length."""
     tiles = -(-cut.way.length // tile)
-    return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo))
+    return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo, cut.each, cut.loose))
 
 
-def _chunks(way: Way, tiles: int, halo: int) -> int:
+def _chunks(way: Way, tiles: int, halo: int, each: int, loose: bool) -> int:
     """Chunks of tiles: the first tile of each makes the slices of its halo once more."""
-    return max(1, min(tiles, CHUNKS, way.length // (HALO_SHARE * halo) if halo else CHUNKS))
+    most = min(tiles, CHUNKS, way.length // (HALO_SHARE * halo) if halo else CHUNKS)
+    return max(1, min(most, each * way.length // CHUNK_BYTES) if loose else most)
 
 
 def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
@@ -95,12 +97,13 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if tile < PRODUCT_ROWS and blas and forced is None:
         return None
     tiles = -(-way.length // tile)
-    chunks = _chunks(way, tiles, halo)
+    loose = forced is None and not blas and not summed
+    chunks = _chunks(way, tiles, halo, each, loose)
     if sums * chunks > each * way.length // 4 and forced is None:
         return None
     if own and sums * tiles > each * way.length // MERGED_SHARE and forced is None:
         return None
-    return Tiling(way, tile, tiles, chunks, each, halo, forced is None and not blas and not summed)
+    return Tiling(way, tile, tiles, chunks, each, halo, loose)
 
 
 def as_run(steps: Sequence[Step], nodes: Sequence[Any]) -> list[Step]:

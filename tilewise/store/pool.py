@@ -12,6 +12,7 @@ import os
 import threading
 from collections import deque
 from math import prod
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,30 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] 
     if order_perm is None:
         return _pool.empty(shape, dtype, None)
     return _pool.empty(shape, dtype, strides_of(shape, np.dtype(dtype).itemsize, order_perm))
+
+
+def taken_over(view: Array) -> Array | None:
+    """An array of its own in the place of a view of a whole pooled array that nobody else has; None if it is not that.
+
+    The caller has the view in one variable, and nothing else has.
+    """
+    base: Any = view.base
+    fits = isinstance(base, np.ndarray) and base.nbytes == view.nbytes and type(base.base) is _Owner
+    del base
+    if not fits or _holders(view) > _ONE or _holders(view.base) > _ONE:
+        return None
+    owner: Any = view.base.base  # type: ignore[union-attr]
+    owner.__array_interface__ = {**owner.__array_interface__, **view.__array_interface__}
+    return np.asarray(owner)
+
+
+def _holders(view: Any) -> int:
+    """References to what an array shows, with those of asking."""
+    base = view.base
+    return getrefcount(base)
+
+
+_ONE = _holders(np.empty(2)[:1])  # the view's alone, as this interpreter counts
 
 
 def trim(idle_bytes: int = 0) -> None:

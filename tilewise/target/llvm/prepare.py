@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.target.llvm import bucketing, combine, cutting, forms, geometry, panels
@@ -133,7 +134,7 @@ class Preparer:
 
     def work_ns(self, shape: tuple[int, ...], operands: Sequence[Array]) -> float:
         """About how long one thread takes."""
-        moved = sum(a.itemsize * prod([n for n, s in zip(a.shape, a.strides, strict=True) if s]) for a in operands)
+        moved = _moved_bytes(operands)
         return float(max(moved * (BYTE_NS if moved > NEAR_BYTES else NEAR_BYTE_NS), prod(shape) * self._point_ns))
 
     def _tree(self, nest: Nest) -> Tree | None:
@@ -314,6 +315,23 @@ def _positions(shape: tuple[int, ...], reduced: Sequence[bool]) -> tuple[int, ..
             steps[d] = step
             step *= shape[d]
     return tuple(steps)
+
+
+def _moved_bytes(operands: Sequence[Array]) -> int:
+    """Bytes that operands show, what several windows show once."""
+    spans = sorted((*byte_bounds(a), _shown_bytes(a)) for a in operands)
+    total, start, stop, shown = 0, 0, 0, 0
+    for low, high, own in spans:
+        if low >= stop:
+            total += min(shown, stop - start)
+            start, shown = low, 0
+        stop, shown = max(stop, high), shown + own
+    return total + min(shown, stop - start)
+
+
+def _shown_bytes(array: Array) -> int:
+    """Bytes of the elements of an array, those that are broadcast once."""
+    return int(array.itemsize * prod([n for n, s in zip(array.shape, array.strides, strict=True) if s]))
 
 
 def _in_order(dims: Sequence[geometry.Dim]) -> bool:

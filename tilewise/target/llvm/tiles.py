@@ -220,6 +220,10 @@ class Table:
             self._links.append((row + 4, len(words)))
             words += [w for k, r in enumerate(call.refs) for w in (geometry[k] + r.offset, r.step, r.chunk_step)]
         self._template = np.array(words, np.int64)
+        self._links_at, linked = _columns(self._links)
+        self._linked = 8 * linked
+        self._slots_at, _ = _columns(self.slots)
+        self._places_at, self._placed = _columns(self._places)
 
     def _operands(self, call: Call, words: list[int], base: int) -> None:
         """The block of a call's operands; for scratch, a word that stands where an ndarray keeps its data pointer."""
@@ -241,17 +245,19 @@ class Table:
     def words(self, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> Array:
         """The words for one thread of a run."""
         words = self._template.copy()
-        here, base = words.ctypes.data, memory.memory.ctypes.data
-        for at, target in self._links:
-            words[at] += here + 8 * target
-        for at, slot in self.slots:
-            words[at] = id(arrays[slot])
-        for at, offset in self._places:
-            words[at] = base + offset
+        words[self._links_at] += words.ctypes.data + self._linked
+        words[self._slots_at] = [id(arrays[slot]) for _, slot in self.slots]
+        words[self._places_at] = memory.memory.ctypes.data + self._placed
         for at, pos, kind in self.params:
             found = bits(params(pos), kind)
             words[at : at + len(found)] = found
         return words
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+    """Pairs as two arrays."""
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
 
 
 @dataclass(frozen=True)
@@ -274,7 +280,7 @@ class Walk:
 
     def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
         """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
-        ready: dict[tuple[int, int], Array] = {}
+        ready: dict[tuple[int, int], tuple[int, Array]] = {}  # words and their address, by thread's memory and table
         go = drive()
 
         def chunk(c: int) -> None:
@@ -282,11 +288,11 @@ class Walk:
 
             def make(table: int, low: int, high: int) -> None:
                 if low < high:
-                    words = ready.get((id(memory), table))
-                    if words is None:
+                    found = ready.get((id(memory), table))
+                    if found is None:
                         words = self._tables[table].words(arrays[table], params, memory)
-                        ready[id(memory), table] = words
-                    go(words.ctypes.data, struct.pack("<3q", low, high, c))
+                        found = ready[id(memory), table] = words.ctypes.data, words
+                    go(found[0], struct.pack("<3q", low, high, c))
 
             try:
                 begin, end = self.tiles * c // self.chunks, self.tiles * (c + 1) // self.chunks
