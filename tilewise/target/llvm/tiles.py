@@ -20,6 +20,7 @@ from tilewise.kernel.loops import Kernel, Output
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native
 from tilewise.target.llvm.drive import CALL_WORDS, address, drive
+from tilewise.target.llvm.fetching import FETCH_AT_BYTES
 from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.launch import Compiled, compile
@@ -41,7 +42,7 @@ class Ref:
     chunk_step: int = 0
     slot: int | None = None  # of the arrays given to a run; None: scratch
     offset: int = 0  # bytes from where the array of a run begins to where tile 0 would
-    far: int = 0  # bytes of all tiles together, if nothing of them is read again
+    far: int = 0  # bytes of all tiles together, if nothing of them is read again (inputs: has been read)
 
     def of(self, array: Array) -> Ref:
         """Another view of the same memory."""
@@ -93,7 +94,8 @@ def calls_of(
     """The native calls of a kernel on one tile; None if there is no native code, or too little scratch."""
     n = len(kernel.kernel.inputs)
     far = sum(r.far for r in refs[n:]) if all(r.far for r in refs[n:]) else 0
-    launch = kernel.alone(shape, [r.array for r in refs], far)
+    fetched = [k for k, r in enumerate(refs[:n]) if r.far >= FETCH_AT_BYTES]
+    launch = kernel.alone(shape, [r.array for r in refs], far, fetched)
     if launch is None:
         return None
     if far >= STREAM_AT_BYTES and not launch.streams:
