@@ -31,7 +31,7 @@ from tilewise.target.llvm.frame import (
     vector_lanes,
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
-from tilewise.target.llvm.handing import Parts
+from tilewise.target.llvm.handing import Shared
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.sums import STEPS
 
@@ -80,7 +80,7 @@ class Launch:
     totals: Totals | None = None  # what long scans need to know first
     tree: Tree | None = None  # of a kernel that reduces
     streams: bool = False  # outputs are stored past the caches
-    together: Parts | None = None  # the parts, if native code hands them out
+    together: Shared | None = None  # the parts, if native code hands them out
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Preparer:
         code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched))
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        together = Parts(code, parts) if len(parts) > 1 and not alone and total_ns < BRIEF_NS else None
+        together = Shared(code, parts) if len(parts) > 1 and not alone and total_ns < BRIEF_NS else None
         launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams, together=together)
         return self._with_combines(launch, nest, operands)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,10 +20,11 @@ import numpy as np
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native
-from tilewise.target.llvm.drive import CALL_WORDS, address, drive
+from tilewise.target.llvm.drive import CALL_WORDS, address, drive, driver
 from tilewise.target.llvm.fetching import FETCH_AT_BYTES
 from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
+from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.packing import packed
 from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
@@ -30,6 +32,7 @@ from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
 Array = np.ndarray[Any, Any]
 
 ALIGN = 64
+BRIEF_S = 0.1  # a run that need not be interrupted
 SCRATCH_BYTES = 1 << 20  # of a thread: half of a common L2 cache
 
 
@@ -221,7 +224,7 @@ class Table:
             words += geometry
             self._links.append((row + 4, len(words)))
             words += [w for k, r in enumerate(call.refs) for w in (geometry[k] + r.offset, r.step, r.chunk_step)]
-        self._template = np.array(words, np.int64)
+        self._template = words
 
     def _operands(self, call: Call, words: list[int], base: int) -> None:
         """The block of a call's operands; for scratch, a word that stands where an ndarray keeps its data pointer."""
@@ -242,8 +245,8 @@ class Table:
 
     def words(self, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> Array:
         """The words for one thread of a run."""
-        words = self._template.copy()
-        here, base = words.ctypes.data, memory.memory.ctypes.data
+        words, made = self._template.copy(), np.empty(len(self._template), np.int64)
+        here, base = made.ctypes.data, memory.memory.ctypes.data
         for at, target in self._links:
             words[at] += here + 8 * target
         for at, slot in self.slots:
@@ -251,9 +254,10 @@ class Table:
         for at, offset in self._places:
             words[at] = base + offset
         for at, pos, kind in self.params:
-            found = bits(params(pos), kind)
+            found = bits(params(pos), kind).tolist()
             words[at : at + len(found)] = found
-        return words
+        made[:] = words
+        return made
 
 
 @dataclass(frozen=True)
@@ -273,32 +277,53 @@ class Walk:
         self.tiles, self.chunks = tiles, chunks
         self._stretches = [(s.first, s.stop, bool(s.further)) for s in stretches]
         self._tables = [Table(calls, layout) for s in stretches for calls in (s.calls, s.further)]
+        self._calls = [list(self._of(c)) for c in range(chunks)]
+        self._needed = {table for calls in self._calls for table, _ in calls}
+        self._parts: Parts | None = None  # once a run has been short: Python does not see every chunk of it
+
+    def _of(self, chunk: int) -> Iterator[tuple[int, bytes]]:
+        """The calls for a chunk of tiles: of which table, over which range."""
+        begin, end = self.tiles * chunk // self.chunks, self.tiles * (chunk + 1) // self.chunks
+        for k, (first, stop, further) in enumerate(self._stretches):
+            low, high = max(begin, first), min(end, stop)
+            middle = min(low + 1, high) if further else high
+            for table, start, last in ((2 * k, low, middle), (2 * k + 1, middle, high)):
+                if start < last:
+                    yield table, struct.pack("<3q", start, last, chunk)
 
     def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
         """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
-        ready: dict[tuple[int, int], Array] = {}
-        go = drive()
+        used: list[tuple[Scratch, list[Array]]] = []
+
+        def tables() -> list[int]:
+            """The addresses of the tables of a thread."""
+            memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
+            found = {k: self._tables[k].words(arrays[k], params, memory) for k in self._needed}
+            used.append((memory, list(found.values())))
+            return [found[k].ctypes.data if k in found else 0 for k in range(len(self._tables))]
+
+        began, parts = time.perf_counter(), self._parts
+        try:
+            if parts is None:
+                self._run_by_chunk(tables)
+            else:
+                parts.run(tables)
+        finally:
+            _spaces.extend(memory for memory, _ in used)
+        if time.perf_counter() - began >= BRIEF_S:
+            self._parts = None
+        elif parts is None:
+            self._parts = Parts(driver(), self._calls)
+
+    def _run_by_chunk(self, tables: Callable[[], list[int]]) -> None:
+        """Chunks handed out by Python, which may be interrupted after each."""
+        go, ready = drive(), list[list[int]]()
 
         def chunk(c: int) -> None:
-            memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
-
-            def make(table: int, low: int, high: int) -> None:
-                if low < high:
-                    words = ready.get((id(memory), table))
-                    if words is None:
-                        words = self._tables[table].words(arrays[table], params, memory)
-                        ready[id(memory), table] = words
-                    go(words.ctypes.data, struct.pack("<3q", low, high, c))
-
-            try:
-                begin, end = self.tiles * c // self.chunks, self.tiles * (c + 1) // self.chunks
-                for k, (first, stop, further) in enumerate(self._stretches):
-                    low, high = max(begin, first), min(end, stop)
-                    middle = min(low + 1, high) if further else high
-                    make(2 * k, low, middle)
-                    make(2 * k + 1, middle, high)
-            finally:
-                _spaces.append(memory)
+            own = ready.pop() if ready else tables()
+            for table, part in self._calls[c]:
+                go(own[table], part)
+            ready.append(own)
 
         threads.run(chunk, self.chunks)
 
