@@ -48,18 +48,6 @@ class Parts:
         threads.run(take, min(self._count, threads.get_threads()))
 
 
-class Shared:
-    """Parts of one call each, all on the same operands."""
-
-    def __init__(self, code: Native, geometries: Sequence[bytes]) -> None:
-        self._parts = Parts(code, [[(0, g)] for g in geometries])
-
-    def run(self, objs: bytes) -> None:
-        """All parts."""
-        own = [_place(objs)]
-        self._parts.run(lambda: own)
-
-
 def _place(block: bytes) -> int:
     found = ctypes.cast(ctypes.c_char_p(block), ctypes.c_void_p).value
     assert found is not None

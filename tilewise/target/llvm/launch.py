@@ -78,7 +78,11 @@ class Compiled:
             self._run_whole(launch, operands, params)
             return
         objs = self._pack(*map(id, operands), *params)
-        _run_parts(launch, objs)
+        parts, code = launch.parts, launch.code
+        if len(parts) == 1:
+            code(objs, parts[0])
+        else:
+            threads.run(lambda i: code(objs, parts[i]), len(parts))
 
     def alone(
         self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0, fetched: Sequence[int] = ()
@@ -141,7 +145,11 @@ class Compiled:
         for k, dtype, size in launch.scratch:
             arrays[k] = pool.empty(size, np.dtype(dtype))
         objs = self._pack(*map(id, arrays), *params)
-        _run_parts(launch, objs)
+        parts, code = launch.parts, launch.code
+        if len(parts) == 1:
+            code(objs, parts[0])
+        else:
+            threads.run(lambda i: code(objs, parts[i]), len(parts))
         n = len(self.kernel.inputs)
         for tree in launch.combines:
             tree.code(address_words(arrays[k] for k in tree.operands), tree.geom)
@@ -151,17 +159,6 @@ class Compiled:
             else:
                 view = np.lib.stride_tricks.as_strided(out, tree.shape, tree.strides)
                 view[...] = result.reshape(tree.shape)
-
-
-def _run_parts(launch: Launch, objs: bytes) -> None:
-    """All parts of a launch."""
-    parts, code = launch.parts, launch.code
-    if len(parts) == 1:
-        code(objs, parts[0])
-    elif launch.together is not None:
-        launch.together.run(objs)
-    else:
-        threads.run(lambda i: code(objs, parts[i]), len(parts))
 
 
 def _warn(cause: str) -> None:

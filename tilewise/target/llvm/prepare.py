@@ -31,7 +31,6 @@ from tilewise.target.llvm.frame import (
     vector_lanes,
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
-from tilewise.target.llvm.handing import Shared
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.sums import STEPS
 
@@ -45,7 +44,6 @@ STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benc
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 TWIN_AT_NS = 5_000_000  # work worth the time of compiling a long body for two vectors at once
-BRIEF_NS = 100_000_000  # work of one thread that need not be interrupted: Python does not see every part
 PANEL_VECTORS = 4  # of `columns`, for one output
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
 SCAN_PART_BYTES = 1 << 20  # read by a part of such a scan: it is read twice, the second time from the L2 cache
@@ -80,7 +78,6 @@ class Launch:
     totals: Totals | None = None  # what long scans need to know first
     tree: Tree | None = None  # of a kernel that reduces
     streams: bool = False  # outputs are stored past the caches
-    together: Shared | None = None  # the parts, if native code hands them out
 
 
 @dataclass(frozen=True)
@@ -139,8 +136,7 @@ class Preparer:
         code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched))
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        together = Shared(code, parts) if len(parts) > 1 and not alone and total_ns < BRIEF_NS else None
-        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams, together=together)
+        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams)
         return self._with_combines(launch, nest, operands)
 
     def work_ns(self, shape: tuple[int, ...], operands: Sequence[Array]) -> float:
