@@ -29,8 +29,8 @@ def streaming(monkeypatch):
     found: list[bool] = []
     real = launch.Compiled.alone
 
-    def alone(self, shape, operands, out_bytes=None):
-        made = real(self, shape, operands, out_bytes)
+    def alone(self, shape, operands, far=0, fetched=()):
+        made = real(self, shape, operands, far, fetched)
         found.append(made is not None and made.streams)
         return made
 

@@ -106,6 +106,7 @@ class Layout:
         """The calls for one of the tiles of a part (further: which has what the one before it left)."""
         self.scratch.used = 0
         self.arrays, self.refs, self.means, self.part = [], {}, {}, part
+        self.met: set[int] = set()
         self.ranges = part.whole if part.new is None or not further else part.new
         out = self._rooms(further)
         if out is None:
@@ -328,8 +329,17 @@ class Layout:
             if cut is None:
                 refs.append(self._given(x, see, array, 0))
             else:
-                refs.append(self._given_slices(x, see, array, cut if along is None else dim, made))
+                ref = self._given_slices(x, see, array, cut if along is None else dim, made)
+                refs.append(ref if self._seen_before(x) else replace(ref, far=array.nbytes))
         return refs
+
+    def _seen_before(self, x: int) -> bool:
+        """Whether a call on this tile reads the memory of an input already; it does from now on."""
+        x = self.shown[x][0] if x in self.shown else x
+        base = dict(zip(self.step.inputs, self.step.sources, strict=False)).get(x, x)
+        seen = base in self.met
+        self.met.add(base)
+        return seen
 
     def _results(self, step: Pass, after: list[Any]) -> list[Any] | None:
         """What a pass makes on a tile; None if there is too little scratch."""

@@ -17,13 +17,21 @@ from tilewise.plan.steps import Pass
 
 Array = np.ndarray[Any, Any]
 
+LARGE_BYTES = 4096  # of a part: a call of NumPy for each costs less than new memory for all
 NOISE = 64  # units of the last place of two sums of squares whose difference is nothing but rounding
 
 
 def added(parts: Array, op: str) -> Array:
-    """The parts combined pairwise, in a fixed order."""
+    """The parts combined pairwise, in a fixed order; they are used up."""
     ufunc = UFUNCS[op]
     with np.errstate(all="ignore"):
+        while len(parts) > 1 and parts[0].nbytes >= LARGE_BYTES:
+            half, odd = divmod(len(parts), 2)
+            for i in range(half):
+                ufunc(parts[2 * i], parts[2 * i + 1], out=parts[i])
+            if odd:
+                parts[half] = parts[-1]
+            parts = parts[: half + odd]
         while len(parts) > 1:
             half = len(parts) // 2
             rest = parts[2 * half :]

@@ -25,6 +25,7 @@ from tilewise.plan.inline import Formed, formed
 from tilewise.plan.steps import Pass, Tiled, View, makes, reads
 from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
+from tilewise.store import pool
 from tilewise.target.threads import get_threads
 
 Array = np.ndarray[Any, Any]
@@ -118,7 +119,8 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> No
     sums: dict[int, Array] = {}
     for pos, op, shape in plan.sums:
         dtype = nodes[pos].dtype
-        sums[pos] = np.full((plan.walk.chunks, *shape), llvm().identity(op, dtype.name), dtype)
+        sums[pos] = pool.empty((plan.walk.chunks, *shape), dtype)
+        sums[pos].fill(llvm().identity(op, dtype.name))
     own = {key: np.empty((plan.walk.tiles, *shape), dtype) for key, dtype, shape in plan.own}
     for pos in step.outs:
         if pos not in sums and pos not in own and pos not in plan.late:

@@ -191,7 +191,7 @@ def taken_over(view: Array) -> Array | None:
     The caller has the view in one variable, and nothing else has.
     """
     base: Any = view.base
-    fits = isinstance(base, np.ndarray) and base.nbytes == view.nbytes and type(base.base) is _Owner
+    fits = isinstance(base, np.ndarray) and base.nbytes == view.nbytes and isinstance(base.base, _Owner)
     del base
     if not fits or _holders(view) > _ONE or _holders(view.base) > _ONE:
         return None

@@ -57,9 +57,19 @@ def build(name: str) -> Function:
 
 
 @cache
+def driver() -> Native:
+    """The function, compiled."""
+    return native("drive", build)
+
+
+@cache
 def drive() -> Callable[[int, bytes], None]:
-    """The function, compiled: of the address of a table, and a range."""
-    code = native("drive", build)
+    """The function as one of the address of a table, and a range."""
+    return by_address(driver())
+
+
+def by_address(code: Native) -> Callable[[int, bytes], None]:
+    """A function whose first argument is given as an address."""
     function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(address(code))
     function.code = code  # its memory lives as long as it does
     return function  # type: ignore[no-any-return]

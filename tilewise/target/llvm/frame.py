@@ -74,6 +74,7 @@ class Spec:
     even: bool = False  # "nested": the lanes fill the vectors
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
+    fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead (fetching.py)
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 

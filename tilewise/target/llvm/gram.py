@@ -83,16 +83,20 @@ class _Gram:
         def panel(left: str) -> None:
             masks = [within(fn, self._plus(left, v * self.lanes), self.columns, self.lanes) for v in range(VECTORS)]
 
-            def tile(rows: int, top: str) -> None:
+            def tile(rows: int, vectors: int, top: str) -> None:
                 fetched = fn.let(f"mul i64 {fn.let(f'udiv i64 {top}, {HIGHS[0]}')}, {count}")
-                self._tile(first, count, left, masks, top, rows, self._moved(after, fetched, LINE))
+                self._tile(first, count, left, masks[:vectors], top, rows, self._moved(after, fetched, LINE))
 
             top = left
-            for rows in HIGHS:
-                rest = fn.let(f"sub i64 {self.columns}, {top}")
-                end = self._plus(top, fn.let(f"and i64 {rest}, {-rows}"))
-                each(fn, top, end, str(rows), partial(tile, rows))
-                top = end
+            for vectors in range(1, VECTORS + 1):  # of its first rows, all but the first vector is above the diagonal
+                bottom = self.columns
+                if vectors < VECTORS:
+                    bottom = minimum(fn, self._plus(left, vectors * self.lanes), bottom)
+                for rows in HIGHS:
+                    rest = fn.let(f"sub i64 {bottom}, {top}")
+                    end = self._plus(top, fn.let(f"and i64 {rest}, {-rows}"))
+                    each(fn, top, end, str(rows), partial(tile, rows, vectors))
+                    top = end
 
         each(fn, "0", self.columns, str(VECTORS * self.lanes), panel)
 
@@ -100,13 +104,13 @@ class _Gram:
         """Some rows of the result by a panel; each step also fetches a line of what comes next."""
         fn, size, lanes = self.fn, self.size, self.lanes
         fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        cells = [(i, v) for i in range(rows) for v in range(VECTORS)]
+        cells = [(i, v) for i in range(rows) for v in range(len(masks))]
         across, down = self._moved(first, left, size), self._moved(first, top, size)
 
         def step(s: str, state: list[Val]) -> list[Val]:
             fn.do(f"call void @llvm.prefetch.p0(ptr {self._moved(fetched, s, LINE)}, i32 0, i32 2, i32 1)")
             lane, one = self._moved(across, s, self.pitch), self._moved(down, s, self.pitch)
-            vectors = [load(fn, self._at(lane, v * lanes), self.dtype, lanes, masks[v]) for v in range(VECTORS)]
+            vectors = [load(fn, self._at(lane, v * lanes), self.dtype, lanes, m) for v, m in enumerate(masks)]
             points = [load(fn, self._at(one, i), self.dtype, 1).splat(lanes) for i in range(rows)]
             return [fma(points[i], vectors[v], acc) for (i, v), acc in zip(cells, state, strict=True)]
 

@@ -84,15 +84,18 @@ class Compiled:
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
 
-    def alone(self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0) -> Launch | None:
+    def alone(
+        self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0, fetched: Sequence[int] = ()
+    ) -> Launch | None:
         """What one thread does for a geometry; None if there is no native code.
 
-        `far`: the bytes of what the outputs are a part of, if nobody reads them soon.
+        `far`: the bytes of what the outputs are a part of, if nobody reads them soon. `fetched`: inputs that nobody has
+        read of late.
         """
         if not self._native or 0 in shape:
             return None
         try:
-            return self._prepare(shape, operands, alone=True, far=far)
+            return self._prepare(shape, operands, alone=True, far=far, fetched=fetched)
         except CompileError as error:
             self._native = False
             _warn(str(error))

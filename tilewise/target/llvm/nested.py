@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewise.target.llvm.contract import Point
 from tilewise.target.llvm.control import each, loop, within
+from tilewise.target.llvm.fetching import fetch
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import store
 from tilewise.target.llvm.reducers import Accumulators, State
@@ -68,8 +69,7 @@ class _Tile:
 
         def step(s: str, state: State) -> State:
             for pointer, size in fetched:
-                at = fn.let(f"getelementptr i8, ptr {pointer}, i64 {fn.let(f'mul i64 {s}, {self.high * size}')}")
-                fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+                fetch(fn, fn.let(f"getelementptr i8, ptr {pointer}, i64 {fn.let(f'mul i64 {s}, {self.high * size}')}"))
             point = Point(frame, rows, s, self.masks)
             return [self._added(point, i, v, acc) for (i, v), acc in zip(cells, state, strict=True)]
 
@@ -84,7 +84,6 @@ class _Tile:
         If this call is for a cache tile, the next one follows in memory and is fetched whole, for passes before this.
         """
         frame, fn = self.frame, self.frame.fn
-        fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         found = []
         for k in range(frame.n_inputs):
             if frame.spec.varies[k] and k in self.summed:

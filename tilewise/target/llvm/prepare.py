@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.target.llvm import bucketing, combine, cutting, forms, geometry, panels
+from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, panels
 from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.frame import (
     HEAVY,
@@ -110,11 +110,18 @@ class Preparer:
         self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
     def prepare(
-        self, shape: tuple[int, ...], operands: Sequence[Array], *, alone: bool = False, far: int = 0
+        self,
+        shape: tuple[int, ...],
+        operands: Sequence[Array],
+        *,
+        alone: bool = False,
+        far: int = 0,
+        fetched: Sequence[int] | None = None,
     ) -> Launch:
         """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need).
 
-        `far` are the bytes that outputs are a part of, where these are more than the outputs'.
+        `far` are the bytes that outputs are a part of, where these are more than the outputs'; `fetched` are the inputs
+        that come from memory (None: those of many bytes).
         """
         strides = self._strides(shape, operands)
         n = len(self.kernel.inputs)
@@ -127,7 +134,8 @@ class Preparer:
         nest = self._nest(shape, strides, buckets)
         total_ns = self.work_ns(shape, operands)
         out_bytes = max(far, sum(a.nbytes for a in operands[n:]))
-        code, streams = self._code(nest, total_ns, out_bytes), self._streams(nest, out_bytes)
+        code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched))
+        streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
         launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams)
         return self._with_combines(launch, nest, operands)
@@ -200,7 +208,14 @@ class Preparer:
         return strides
 
     def _code(
-        self, nest: Nest, total_ns: float, out_bytes: int = 0, *, partials: bool = False, neutral: bool = False
+        self,
+        nest: Nest,
+        total_ns: float,
+        out_bytes: int = 0,
+        *,
+        partials: bool = False,
+        neutral: bool = False,
+        fetched: tuple[int, ...] = (),
     ) -> Native:
         """The code of a nest."""
         kernel, n = self.kernel, len(self.kernel.inputs)
@@ -223,10 +238,19 @@ class Preparer:
             chunked=nest.chunked,
             long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
             neutral=neutral,
+            fetched=fetched,
         )
         if nest.form == "columns":
             spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
+        """The inputs (of some, or of those with many bytes) that are fetched ahead: light bodies wait for memory."""
+        if inputs is None:
+            sizes = enumerate(self._itemsizes[: len(self.kernel.inputs)])
+            inputs = [k for k, w in sizes if fetching.bytes_of(nest, k, w) >= fetching.FETCH_AT_BYTES]
+        light = is_light(self.kernel, self._classes(nest))
+        return fetching.streams(nest, self._itemsizes, inputs) if light else ()
 
     def _streams(self, nest: Nest, out_bytes: int) -> bool:
         """Whether outputs of so many bytes are stored past the caches."""

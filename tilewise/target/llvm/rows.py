@@ -9,6 +9,7 @@ are merged pairwise.
 from __future__ import annotations
 
 from tilewise.target.llvm.control import each, loop, minimum, within
+from tilewise.target.llvm.fetching import fetch_ahead
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators, State
@@ -98,6 +99,7 @@ class _InRegisters:
         fixed = self.frame.uniform(at)
 
         def turn(column: str, state: State, mask: Val | None = None) -> State:
+            fetch_ahead(self.frame, at, column, full)
             values = self.frame.values(at, column, fixed, full, mask)
             store_plain(self.frame, values, at, column, mask)
             return self.accs.add(state, values, at, column, mask)
@@ -125,6 +127,7 @@ class _InMemory:
             middle = fn.let(f"add i64 {start}, {length}")
 
             def turn(column: str, state: State) -> State:
+                fetch_ahead(frame, at, column, full)
                 values = frame.values(at, column, fixed, full, None)
                 store_plain(frame, values, at, column, None)
                 return self.accs.add(state, values, at, column, None)

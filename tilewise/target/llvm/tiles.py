@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,9 +20,11 @@ import numpy as np
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native
-from tilewise.target.llvm.drive import CALL_WORDS, address, drive
+from tilewise.target.llvm.drive import CALL_WORDS, address, drive, driver
+from tilewise.target.llvm.fetching import FETCH_AT_BYTES
 from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
+from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.packing import packed
 from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
@@ -29,6 +32,7 @@ from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
 Array = np.ndarray[Any, Any]
 
 ALIGN = 64
+BRIEF_S = 0.1  # a run that need not be interrupted
 SCRATCH_BYTES = 1 << 20  # of a thread: half of a common L2 cache
 
 
@@ -41,7 +45,7 @@ class Ref:
     chunk_step: int = 0
     slot: int | None = None  # of the arrays given to a run; None: scratch
     offset: int = 0  # bytes from where the array of a run begins to where tile 0 would
-    far: int = 0  # bytes of all tiles together, if nothing of them is read again
+    far: int = 0  # bytes of all tiles together, if nothing of them is read again (inputs: has been read)
 
     def of(self, array: Array) -> Ref:
         """Another view of the same memory."""
@@ -93,7 +97,8 @@ def calls_of(
     """The native calls of a kernel on one tile; None if there is no native code, or too little scratch."""
     n = len(kernel.kernel.inputs)
     far = sum(r.far for r in refs[n:]) if all(r.far for r in refs[n:]) else 0
-    launch = kernel.alone(shape, [r.array for r in refs], far)
+    fetched = [k for k, r in enumerate(refs[:n]) if r.far >= FETCH_AT_BYTES]
+    launch = kernel.alone(shape, [r.array for r in refs], far, fetched)
     if launch is None:
         return None
     if far >= STREAM_AT_BYTES and not launch.streams:
@@ -277,32 +282,53 @@ class Walk:
         self.tiles, self.chunks = tiles, chunks
         self._stretches = [(s.first, s.stop, bool(s.further)) for s in stretches]
         self._tables = [Table(calls, layout) for s in stretches for calls in (s.calls, s.further)]
+        self._calls = [list(self._of(c)) for c in range(chunks)]
+        self._needed = {table for calls in self._calls for table, _ in calls}
+        self._parts: Parts | None = None  # once a run has been short: Python does not see every chunk of it
+
+    def _of(self, chunk: int) -> Iterator[tuple[int, bytes]]:
+        """The calls for a chunk of tiles: of which table, over which range."""
+        begin, end = self.tiles * chunk // self.chunks, self.tiles * (chunk + 1) // self.chunks
+        for k, (first, stop, further) in enumerate(self._stretches):
+            low, high = max(begin, first), min(end, stop)
+            middle = min(low + 1, high) if further else high
+            for table, start, last in ((2 * k, low, middle), (2 * k + 1, middle, high)):
+                if start < last:
+                    yield table, struct.pack("<3q", start, last, chunk)
 
     def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
         """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
-        ready: dict[tuple[int, int], tuple[int, Array]] = {}  # words and their address, by thread's memory and table
-        go = drive()
+        used: list[tuple[Scratch, list[Array]]] = []
+
+        def tables() -> list[int]:
+            """The addresses of the tables of a thread."""
+            memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
+            found = {k: self._tables[k].words(arrays[k], params, memory) for k in self._needed}
+            used.append((memory, list(found.values())))
+            return [found[k].ctypes.data if k in found else 0 for k in range(len(self._tables))]
+
+        began, parts = time.perf_counter(), self._parts
+        try:
+            if parts is None:
+                self._run_by_chunk(tables)
+            else:
+                parts.run(tables)
+        finally:
+            _spaces.extend(memory for memory, _ in used)
+        if time.perf_counter() - began >= BRIEF_S:
+            self._parts = None
+        elif parts is None:
+            self._parts = Parts(driver(), self._calls)
+
+    def _run_by_chunk(self, tables: Callable[[], list[int]]) -> None:
+        """Chunks handed out by Python, which may be interrupted after each."""
+        go, ready = drive(), list[list[int]]()
 
         def chunk(c: int) -> None:
-            memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
-
-            def make(table: int, low: int, high: int) -> None:
-                if low < high:
-                    found = ready.get((id(memory), table))
-                    if found is None:
-                        words = self._tables[table].words(arrays[table], params, memory)
-                        found = ready[id(memory), table] = words.ctypes.data, words
-                    go(found[0], struct.pack("<3q", low, high, c))
-
-            try:
-                begin, end = self.tiles * c // self.chunks, self.tiles * (c + 1) // self.chunks
-                for k, (first, stop, further) in enumerate(self._stretches):
-                    low, high = max(begin, first), min(end, stop)
-                    middle = min(low + 1, high) if further else high
-                    make(2 * k, low, middle)
-                    make(2 * k + 1, middle, high)
-            finally:
-                _spaces.append(memory)
+            own = ready.pop() if ready else tables()
+            for table, part in self._calls[c]:
+                go(own[table], part)
+            ready.append(own)
 
         threads.run(chunk, self.chunks)
 

@@ -1,0 +1,53 @@
+"""Lines of memory that are fetched before they are read. In: loops, places in a row. Out: inputs worth it; prefetches.
+
+One stream per core does not keep memory busy: the hardware looks a few lines ahead, and stops at the end of a page.
+Nothing is read where nothing is (a prefetch does not fault), and no result changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.geometry import Nest
+from tilewise.target.llvm.text import Function
+
+FETCH_AT_BYTES = 4 << 20  # of an input that the caches do not hold
+AHEAD_BYTES = 4096  # 512 and 1024 bring little, 2048 to 8192 about the same (docs/design/0014-loop-forms.md)
+LINE_BYTES = 64
+FORMS = ("rows", "short")
+
+
+def streams(nest: Nest, itemsizes: tuple[int, ...], inputs: Iterable[int]) -> tuple[int, ...]:
+    """Those of some inputs whose memory the loops walk in order."""
+    return tuple(k for k in inputs if nest.form in FORMS and _in_order(nest, k, itemsizes[k]))
+
+
+def _in_order(nest: Nest, k: int, itemsize: int) -> bool:
+    """Whether a row is contiguous, and the next one begins where it ends (or is far)."""
+    if nest.dims[-1].strides[k] != itemsize:
+        return False
+    row = nest.dims[-1].size * itemsize
+    following = [d.strides[k] for d in reversed(nest.dims[:-1]) if d.strides[k] and d.size > 1]
+    return row >= 8 * AHEAD_BYTES or not following or following[0] == row
+
+
+def bytes_of(nest: Nest, k: int, itemsize: int) -> int:
+    """The bytes of an input that loops read."""
+    return itemsize * int(np.prod([d.size for d in nest.dims if d.strides[k]], dtype=np.int64))
+
+
+def fetch(fn: Function, at: str) -> None:
+    """Fetch the line of an address into all caches."""
+    fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+
+
+def fetch_ahead(frame: Frame, at: list[str], column: str, lanes: int) -> None:
+    """Fetch what comes AHEAD_BYTES after these lanes, of the inputs that are worth it."""
+    for k in frame.spec.fetched:
+        here = frame.address(k, at, column)
+        for line in range(0, lanes * np.dtype(frame.dtypes[k]).itemsize, LINE_BYTES):
+            fetch(frame.fn, frame.fn.let(f"getelementptr i8, ptr {here}, i64 {AHEAD_BYTES + line}"))
