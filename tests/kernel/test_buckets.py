@@ -75,6 +75,18 @@ def test_same_bits_for_any_threads_and_width(reduced: tuple[bool, bool], monkeyp
             np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.parametrize("buckets", [60_000, 140_001])
+def test_many_buckets_have_two_chunks_and_are_merged_in_parts(buckets: int) -> None:
+    x, keys = np.random.default_rng(0).normal(size=500_000), np.random.default_rng(1).integers(-1, buckets + 1, 500_000)
+    kernel = bucket("add", "float64", (True,))
+    results = []
+    for count in (1, 2, 3):
+        threads.set_threads(count)
+        results += call(kernel, x.shape, [x, keys], buckets=buckets)
+    assert all(same_bits(results[0], other) for other in results[1:])
+    np.testing.assert_allclose(results[0], meaning(kernel, x.shape, [x, keys], buckets)[0], rtol=1e-11, atol=1e-12)
+
+
 def test_counts_are_a_histogram() -> None:
     x = np.random.default_rng(0).normal(size=100_000)
     kernel = Kernel(

@@ -7,6 +7,7 @@ import pytest
 
 import tilewise as tw
 from tests.rewrite.support import everywhere, names, recorded, same
+from tilewise.array import force
 from tilewise.ops.bucket import Bucket, identity
 
 DTYPES = "bhilBHILefdgFD"
@@ -128,6 +129,19 @@ def test_positions_of_extremes_are_not_evaluated_first() -> None:
         same(counts, np.array([4, 0, 0]))
         same(sums, np.array([6.0, 0, 0]))
         assert tw.bincount(labels).shape == (1,)  # without a length, the largest key decides
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(12.0), np.arange(12)])
+def test_pending_keys_are_looked_at_while_they_are_computed(weights: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, evaluations = np.arange(12, dtype=np.int16) % 5, []
+    plain = force._evaluate
+    with recorded():
+        monkeypatch.setattr(force, "_evaluate", lambda *given: (evaluations.append(1), plain(*given))[1])
+        got = tw.bincount(tw.array(keys) * 1, weights, 3)
+        assert len(evaluations) == 1
+        same(got, np.bincount(keys, weights, 3))
+        with pytest.raises(ValueError, match="negative"):
+            tw.bincount(tw.array(keys) - 1, weights, 7)
 
 
 def test_a_mesh_reduces_partial_sums() -> None:

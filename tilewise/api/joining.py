@@ -298,20 +298,17 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
         or x.size == 0
     ):
         return NotImplemented
-    if weights is not None and (
-        np.shape(weights) != x.shape
-        or not rec.numeric(np.asarray(weights).dtype if type(weights) is not Array else weights.dtype)
-    ):
-        return NotImplemented
-    w = const(np.intp(1)) if weights is None else rec.as_node(weights)
-    if w.dtype.kind == "c":
-        return NotImplemented
+    if weights is not None:
+        dtype = weights.dtype if type(weights) is Array else np.asarray(weights).dtype
+        if np.shape(weights) != x.shape or not rec.numeric(dtype) or dtype.kind == "c":
+            return NotImplemented
     limit = below(node_of(x))
     length = int(minlength)
     if limit is None or limit > length:
-        keys = forcing.force(x)
-        if keys.min() < 0:
+        low, high = x.min(), x.max()  # type: ignore[attr-defined]
+        forcing.evaluate([a._cell for a in (x, low, high)])  # in one pass, if they are still to be computed
+        if int(low) < 0:
             raise ValueError("'list' argument must have no negative elements")
-        length = max(int(keys.max()) + 1, length)
-    values = w if weights is None else cast(w, np.dtype(np.float64))
+        length = max(int(high) + 1, length)
+    values = const(np.intp(1)) if weights is None else cast(rec.as_node(weights), np.dtype(np.float64))
     return rec.record(bucket(values, node_of(x), "add", length))

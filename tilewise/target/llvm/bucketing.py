@@ -15,6 +15,7 @@ from tilewise.target.llvm.geometry import Cut, Dim, Nest, Partials
 CHUNKS = 64  # at most
 CHUNK_POINTS = 8192  # of the space, at least
 POINTS_PER_BUCKET = 8  # points of a chunk for each of its accumulators, at least
+PAIR_POINTS_PER_BUCKET = 3  # of two chunks, which halve the time of two threads; of one they take a sixth
 TABLES = 4  # of the accumulators of a chunk, where they are few
 FEW = 1024  # accumulators
 
@@ -29,8 +30,11 @@ def bucket_nest(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int], b
     kept = [d for d in loops if not d.reduced]
     columns = prod(d.size for d in kept)
     points = prod(d.size for d in loops)
-    least = max(CHUNK_POINTS, POINTS_PER_BUCKET * columns * max(buckets))
-    length = -(-chunked.size // max(1, min(CHUNKS, chunked.size, points // least)))
+    accumulators = columns * max(buckets)
+    least = max(CHUNK_POINTS, POINTS_PER_BUCKET * accumulators)
+    pair = points >= max(2 * CHUNK_POINTS, PAIR_POINTS_PER_BUCKET * accumulators)
+    some = max(2 if pair else 1, min(CHUNKS, points // least))
+    length = -(-chunked.size // min(chunked.size, some))
     chunks = -(-chunked.size // length)
     steps = {id(d): prod(e.size for e in kept[i + 1 :]) for i, d in enumerate(kept)}
     keyed = [j for j, o in enumerate(kernel.outputs) if o.key is not None]

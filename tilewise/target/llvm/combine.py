@@ -1,7 +1,7 @@
 """Merge partial results pairwise, in place. In: a reduction, a dtype. Out: a `Function`; the order is fixed.
 
 objs holds the arrays of the state; geom holds the number of items, partials of each, contiguous columns of a partial,
-and the levels of the tree. The result of an item ends in its first partial.
+the levels of the tree, and which columns to merge. The result of an item ends in its first partial.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from tilewise.target.llvm.text import Function
 def build(reducer: Reducer, lanes: int, name: str) -> Function:
     """The function that combines the partials of one reduction."""
     fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
-    words = [fn.hoist(f"getelementptr i64, ptr %geom, i64 {i}") for i in range(4)]
-    items, count, columns, levels = (fn.hoist(f"load i64, ptr {w}, align 8") for w in words)
+    words = [fn.hoist(f"getelementptr i64, ptr %geom, i64 {i}") for i in range(6)]
+    items, count, columns, levels, low, high = (fn.hoist(f"load i64, ptr {w}, align 8") for w in words)
     bases = [_base(fn, i) for i in range(len(reducer.dtypes))]
-    whole = fn.hoist(f"and i64 {columns}, {-lanes}")
+    full = fn.hoist(f"and i64 {fn.hoist(f'sub i64 {high}, {low}')}, {-lanes}")
+    whole = fn.hoist(f"add i64 {low}, {full}")
     item_size = fn.hoist(f"mul i64 {count}, {columns}")
 
     def item(i: str) -> None:
@@ -40,9 +41,9 @@ def build(reducer: Reducer, lanes: int, name: str) -> Function:
 
     def pair(here: str, distance: str) -> None:
         there = fn.let(f"add i64 {here}, {distance}")
-        each(fn, "0", whole, str(lanes), lambda c: merge(here, there, c, lanes))
+        each(fn, low, whole, str(lanes), lambda c: merge(here, there, c, lanes))
         if lanes > 1:
-            each(fn, whole, columns, "1", lambda c: merge(here, there, c, 1))
+            each(fn, whole, high, "1", lambda c: merge(here, there, c, 1))
 
     def merge(here: str, there: str, column: str, width: int) -> None:
         a, b = (_addresses(fn, reducer, bases, fn.let(f"add i64 {at}, {column}")) for at in (here, there))

@@ -25,7 +25,7 @@ from tilewise.target.llvm.build import CompileError, Native
 from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.frame import Machine, beside, vector_lanes
 from tilewise.target.llvm.packing import address_words, objs_packer, packed
-from tilewise.target.llvm.prepare import Launch, Preparer
+from tilewise.target.llvm.prepare import Combine, Launch, Preparer
 from tilewise.target.llvm.scalar import identity
 
 Array = np.ndarray[Any, Any]
@@ -152,13 +152,32 @@ class Compiled:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
         n = len(self.kernel.inputs)
         for tree in launch.combines:
-            tree.code(address_words(arrays[k] for k in tree.operands), tree.geom)
-            result, out = arrays[n + tree.output][:, 0, : tree.columns], operands[n + tree.output]
-            if tree.natural:
-                out.reshape(result.shape)[...] = result
-            else:
-                view = np.lib.stride_tricks.as_strided(out, tree.shape, tree.strides)
-                view[...] = result.reshape(tree.shape)
+            _combine(
+                tree,
+                address_words(arrays[k] for k in tree.operands),
+                arrays[n + tree.output],
+                operands[n + tree.output],
+            )
+
+
+def _combine(tree: Combine, words: bytes, partials: Array, out: Array) -> None:
+    """Merge partial results into an output, on all threads where it is long."""
+    result = partials[:, 0, : tree.columns]
+    if tree.parts:
+        source, target = result[0], out.reshape(-1)
+
+        def part(i: int) -> None:
+            low, high, geom = tree.parts[i]
+            tree.code(words, geom)
+            target[low:high] = source[low:high]
+
+        threads.run(part, len(tree.parts))
+        return
+    tree.code(words, tree.geom)
+    if tree.natural:
+        out.reshape(result.shape)[...] = result
+    else:
+        np.lib.stride_tricks.as_strided(out, tree.shape, tree.strides)[...] = result.reshape(tree.shape)
 
 
 def _warn(cause: str) -> None:

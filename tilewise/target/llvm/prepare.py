@@ -46,13 +46,17 @@ LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 TWIN_AT_NS = 5_000_000  # work worth the time of compiling a long body for two vectors at once
 PANEL_VECTORS = 4  # of `columns`, for one output
+COMBINE_COLUMNS = 1 << 16  # of partial results, that a thread merges and copies: they fit its L2 cache
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
 SCAN_PART_BYTES = 1 << 20  # read by a part of such a scan: it is read twice, the second time from the L2 cache
 
 
 @dataclass(frozen=True)
 class Combine:
-    """How the partial results of an output become the output: code, its arrays by operand number, its geom."""
+    """How the partial results of an output become the output: code, its arrays by operand number, its geom.
+
+    Long ones are cut into parts by columns, if these lie as the output does.
+    """
 
     output: int
     code: Native
@@ -62,6 +66,7 @@ class Combine:
     shape: tuple[int, ...]  # kept dims in loop order, and the output's strides for them
     strides: tuple[int, ...]
     natural: bool  # in the order of the output
+    parts: tuple[tuple[int, int, bytes], ...] = ()  # columns that are results, from and to, and the geom for them
 
 
 @dataclass(frozen=True)
@@ -323,10 +328,14 @@ class Preparer:
             if partials.buckets is not None:
                 sizes, strides = (partials.buckets, *sizes), (operands[n + j].strides[0], *strides)
             steps = tuple(self._itemsizes[n + j] * prod(sizes[i + 1 :]) for i in range(len(sizes)))
-            geom = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
-            code = _combiner(reducer, self.machine)
+            whole = struct.pack("<4q", items, count, columns, (count - 1).bit_length())
+            code, results = _combiner(reducer, self.machine), prod(sizes) // items
             natural = strides == steps and operands[n + j].flags.c_contiguous
-            combines.append(Combine(j, code, arrays, geom, prod(sizes) // items, sizes, strides, natural))
+            cuts = range(0, results, COMBINE_COLUMNS) if natural and items == 1 else ()
+            ends = [(low, min(low + COMBINE_COLUMNS, results)) for low in cuts]
+            parts = tuple((*end, whole + struct.pack("<2q", *end)) for end in ends) if len(ends) > 1 else ()
+            geom = whole + struct.pack("<2q", 0, columns)
+            combines.append(Combine(j, code, arrays, geom, results, sizes, strides, natural, parts))
             scratch += [(k, t, partials.shape) for k, t in zip(arrays, reducer.dtypes, strict=True)]
         return replace(launch, combines=tuple(combines), scratch=tuple(scratch))
 
