@@ -37,6 +37,17 @@ def test_powers_of_ten_have_whole_logarithms() -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_quarter_turns(width: int | None) -> None:
+    """Where a sine is largest it is one, and no sine is larger."""
+    k = np.arange(-101, 102, 2)
+    x = k * (np.pi / 2)
+    sine = one_op("sin", ("float64",), "float64")
+    assert (call(sine, x.shape, [x], width=width)[0] == (2 - k % 4)).all()
+    near = (x[:, None] + np.linspace(-1e-7, 1e-7, 501)).ravel()
+    assert (np.abs(call(sine, near.shape, [near], width=width)[0]) <= 1).all()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dtype", ulps.DTYPES)
 @pytest.mark.parametrize("fn", sorted(ulps.functions()))
 def test_special_values(fn: str, dtype: str, width: int | None) -> None:

@@ -45,7 +45,7 @@ def clamp(x: Val, low: float, high: float) -> Val:
 def round_to_int(x: Val) -> tuple[Val, Val]:
     """The nearest integer to |x| < 2**51, as a double and as an i64."""
     shifted = x + ROUNDER
-    return shifted - ROUNDER, shifted.bits() - _bits(ROUNDER)
+    return shifted - ROUNDER, shifted.bits() - bits_of(ROUNDER)
 
 
 def power_of_two(k: Val) -> Val:
@@ -113,7 +113,7 @@ def split(x: Val) -> tuple[Val, Val]:
     """f and k with x = 2**k * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive normal x."""
     bits = x.bits()
     # Moving the window to sqrt(1/2) makes the exponent field count from there.
-    base = _bits(math.sqrt(0.5))
+    base = bits_of(math.sqrt(0.5))
     k = (bits - base) >> 52
     mantissa = (bits - (k << 52)).as_float()
     return mantissa - 1.0, k
@@ -199,5 +199,6 @@ def log1p(x: Val) -> Val:
     return _finite_log(x, y, x.cmp("oeq", -1.0))
 
 
-def _bits(value: float) -> int:
+def bits_of(value: float) -> int:
+    """The bits of a double, as a whole number."""
     return int.from_bytes(struct.pack("<d", value), "little")

@@ -5,7 +5,7 @@ In: a mask of hard lanes, the values of the other lanes, what makes those of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilewise.target.llvm.text import BITS, Function, Val, anywhere, vtype
 
@@ -19,7 +19,12 @@ def by_libm_where(hard: Val, libm: str, y: Val, *operands: Val) -> Val:
 
 def rarely(hard: Val, y: Val, otherwise: Callable[[], Val]) -> Val:
     """y, or, if a condition holds that hardly ever does, another value (of code without loops)."""
-    fn = y.fn
+    return rarely_all(hard, (y,), lambda: (otherwise(),))[0]
+
+
+def rarely_all(hard: Val, values: Sequence[Val], otherwise: Callable[[], Sequence[Val]]) -> list[Val]:
+    """The same for some values at once."""
+    fn = values[0].fn
     slow, done = fn.fresh("slow"), fn.fresh("done")
     before = fn.block
     fn.do(f"br {hard.text}, label %{slow}, label %{done}, !prof !{RARELY}")
@@ -28,7 +33,8 @@ def rarely(hard: Val, y: Val, otherwise: Callable[[], Val]) -> Val:
     exact = otherwise()
     fn.do(f"br label %{done}")
     fn.label(done)
-    return y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {exact.name}, %{slow} ]")
+    both = zip(values, exact, strict=True)
+    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{slow} ]") for y, e in both]
 
 
 def _each_lane(libm: str, operands: tuple[Val, ...]) -> Val:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from tilewise.target.llvm.elementary import round_to_int
+from tilewise.target.llvm.elementary import bits_of, round_to_int
 from tilewise.target.llvm.pairs import fast_sum, quotient, root, two_product
-from tilewise.target.llvm.rare import by_libm_where
-from tilewise.target.llvm.text import Val, fma, polynomial
+from tilewise.target.llvm.rare import by_libm_where, rarely_all
+from tilewise.target.llvm.text import Val, anywhere, fma, polynomial
 
 # sin(r) and cos(r) on |r| <= pi/4 (fdlibm)
 SIN_S = (
@@ -20,6 +20,11 @@ SIN_S = (
 COS_C = (
     4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05, -2.75573143513906633035e-07,
     2.08757232129817482790e-09, -1.13596475577881948265e-11,
+)  # fmt: skip
+# (sin(r) - r) / r**3 in r**2, for |r| <= pi/2; error 2**-54.6 of sin(r)
+SIN_HALF = (
+    -0.16666666666666666, 0.008333333333333316, -0.00019841269841254955, 2.755731921915843e-06, -2.5052107616384595e-08,
+    1.6058977272815506e-10, -7.643969031052769e-13, 2.731428986122616e-15,
 )  # fmt: skip
 # (atan(x) - x) / x**3 in x**2, for x <= tan(pi/8); error 2**-57 of atan(x)
 ATAN = (
@@ -35,17 +40,24 @@ ASIN = (
 )  # fmt: skip
 HALF_PI, HALF_PI_LO, HALF_PI_LEAST = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33
 TAN_EIGHTH = math.sqrt(2.0) - 1.0  # tan(pi/8)
+SIGN = -(1 << 63)
+LARGE, SMALL = 2.0**1000, 2.0**-900  # beyond, sums of two overflow, and quotients lose bits
 # Beyond this the three-part reduction loses bits and libm does the lanes one by one.
 TRIG_LIMIT = 2.0**20
 
 
+def _turned(x: Val, turns: int) -> tuple[Val, Val, Val]:
+    """r as a rounded double and the rest, with x = k (turns pi/2) + r and |r| <= turns pi/4; and k."""
+    kf, k = round_to_int(x * (2.0 / math.pi / turns))
+    near = fma(kf, -HALF_PI * turns, x)
+    second, second_low = two_product(kf, HALF_PI_LO * turns)
+    r = near - second
+    return r, ((near - r) - second) - fma(kf, HALF_PI_LEAST * turns, second_low), k
+
+
 def _reduced(x: Val) -> tuple[tuple[Val, Val], tuple[Val, Val], Val]:
     """sin(r) and cos(r), each as two terms, with x = k pi/2 + r and |r| <= pi/4; and k."""
-    kf, k = round_to_int(x * (2.0 / math.pi))
-    near = fma(kf, -HALF_PI, x)
-    second, second_low = two_product(kf, HALF_PI_LO)
-    r = near - second
-    low = ((near - r) - second) - fma(kf, HALF_PI_LEAST, second_low)
+    r, low, k = _turned(x, 1)
     z = r * r
     half = z * 0.5
     head = 1.0 - half
@@ -58,23 +70,24 @@ def _exact_where_large(x: Val, libm: str, y: Val) -> Val:
     return by_libm_where(~x.intrinsic("fabs").cmp("ole", TRIG_LIMIT), libm, y, x)
 
 
-def _wave(x: Val, quarter_turns: int) -> Val:
-    """sin(x + quarter_turns * pi/2)"""
-    (r, sin), (head, cos), k = _reduced(x)
-    k = k + quarter_turns
-    y = (k & 1).cmp("ne", 0).select(head + cos, r + sin)
-    return (y.bits() ^ ((k & 2) << 62)).as_float()
-
-
 def sin(x: Val) -> Val:
     """The sine"""
-    y = x.cmp("oeq", 0.0).select(x, _wave(x, 0))
+    r, low, k = _turned(x, 2)
+    z, z_low = two_product(r, r)
+    cube = r * z
+    # The rests count by the derivatives, of which a parabola and a line are enough.
+    rest = fma(r * z_low, -0.14, low * fma(z, -1.0 / HALF_PI**2, 1.0))
+    y = r + fma(cube, SIN_HALF[0], fma(cube * z, polynomial(z, SIN_HALF[1:]), rest))
+    y = x.cmp("oeq", 0.0).select(x, (y.bits() ^ (k << 63)).as_float())
     return _exact_where_large(x, "sin", y)
 
 
 def cos(x: Val) -> Val:
     """The cosine"""
-    return _exact_where_large(x, "cos", _wave(x, 1))
+    (r, sin), (head, cos), k = _reduced(x)
+    k = k + 1
+    y = (k & 1).cmp("ne", 0).select(head + cos, r + sin)
+    return _exact_where_large(x, "cos", (y.bits() ^ ((k & 2) << 62)).as_float())
 
 
 def tan(x: Val) -> Val:
@@ -86,8 +99,8 @@ def tan(x: Val) -> Val:
     return _exact_where_large(x, "tan", x.cmp("oeq", 0.0).select(x, y))
 
 
-def _atan_quotient(small: Val, large: Val) -> tuple[Val, Val]:
-    """atan(small / large) for 0 <= small <= large, as two terms."""
+def _angle(small: Val, large: Val, steep: Val, left: Val | None = None) -> Val:
+    """atan(small / large) for 0 <= small <= large; less than a right angle by that where steep; the rest of pi left."""
     # Above tan(pi/8): atan(q) = pi/4 + atan((q - 1) / (q + 1)).
     beyond = small.cmp("ogt", large * TAN_EIGHTH)
     top, top_low = fast_sum(-large, small)
@@ -98,16 +111,17 @@ def _atan_quotient(small: Val, large: Val) -> tuple[Val, Val]:
     )  # fmt: skip
     z = r * r
     tail = fma(r * z, polynomial(z, ATAN), low)
-    # base is 0 or larger than r
-    head, lost = fast_sum(beyond.select(r.const(HALF_PI / 2), 0.0), r)
-    return head, tail + (lost + beyond.select(r.const(HALF_PI_LO / 2), 0.0))
-
-
-def _from_right_angle(where: Val, angle: tuple[Val, Val], *, turns: int) -> tuple[Val, Val]:
-    """turns * pi/2 - angle in some lanes."""
-    head, low = angle
-    rest, lost = fast_sum(head.const(turns * HALF_PI), -head)
-    return where.select(rest, head), where.select((lost + turns * HALF_PI_LO) - low, low)
+    # All angles are eighths of a turn plus or minus that.
+    eighths = beyond.select(r.const(1.0), 0.0)
+    eighths = steep.select(2.0 - eighths, eighths)
+    minus = steep
+    if left is not None:
+        eighths, minus = left.select(4.0 - eighths, eighths), steep ^ left
+    sign = minus.select(r.const(SIGN, "i64"), 0)
+    r, tail = ((v.bits() ^ sign).as_float() for v in (r, tail))
+    base = eighths * (HALF_PI / 2)  # 0, or larger than r
+    head, lost = fast_sum(base, r)
+    return head + (lost + (fma(eighths, HALF_PI / 2, -base) + fma(eighths, HALF_PI_LO / 2, tail)))
 
 
 def arctan(x: Val) -> Val:
@@ -115,10 +129,8 @@ def arctan(x: Val) -> Val:
     size = x.intrinsic("fabs")
     steep = size.cmp("ogt", 1.0)
     one = x.const(1.0)
-    angle = _atan_quotient(steep.select(one, size), steep.select(size, one))
-    head, low = _from_right_angle(steep, angle, turns=1)
-    result = size.cmp("oeq", math.inf).select(x.const(HALF_PI), head + low)
-    return result.intrinsic("copysign", x)
+    angle = _angle(steep.select(one, size), steep.select(size, one), steep)
+    return size.cmp("oeq", math.inf).select(x.const(HALF_PI), angle).intrinsic("copysign", x)
 
 
 def arctan2(y: Val, x: Val) -> Val:
@@ -126,17 +138,20 @@ def arctan2(y: Val, x: Val) -> Val:
     across, up = x.intrinsic("fabs"), y.intrinsic("fabs")
     steep = up.cmp("ogt", across)
     small, large = steep.select(across, up), steep.select(up, across)
-    # Neither sums that overflow, nor quotients that lose bits below the normal numbers: scaled by powers of two.
-    huge, tiny = large.cmp("ogt", 2.0**1000), large.cmp("olt", 2.0**-900)
-    factor = huge.select(x.const(2.0**-60), tiny.select(x.const(2.0**120), 1.0))
-    # inf / inf is 1 here, and x / inf and 0 / 0 are 0 (the general formula would have NaN).
-    endless, both, none = large.cmp("oeq", math.inf), small.cmp("oeq", math.inf), large.cmp("oeq", 0.0)
-    one = x.const(1.0)
-    top = both.select(one, endless.select(x.const(0.0), small * factor))
-    angle = _atan_quotient(top, (endless | none).select(one, large * factor))
-    angle = _from_right_angle(steep, angle, turns=1)
-    head, low = _from_right_angle(x.bits().cmp("slt", 0), angle, turns=2)
-    return x.cmp("uno", y).select(x + y, (head + low).intrinsic("copysign", y))
+
+    def safe() -> tuple[Val, Val]:
+        # Neither sums that overflow, nor quotients that lose bits below the normal numbers: scaled by powers of two.
+        huge, tiny = large.cmp("ogt", LARGE), large.cmp("olt", SMALL)
+        factor = huge.select(x.const(2.0**-60), tiny.select(x.const(2.0**120), 1.0))
+        # inf / inf is 1 here, and x / inf and 0 / 0 are 0 (the general formula would have NaN).
+        endless, both, none = large.cmp("oeq", math.inf), small.cmp("oeq", math.inf), large.cmp("oeq", 0.0)
+        one = x.const(1.0)
+        top = both.select(one, small * endless.select(x.const(0.0), factor))
+        return top, (endless | none).select(one, large * factor)
+
+    far = (large.bits() - bits_of(SMALL)).cmp("ugt", bits_of(LARGE) - bits_of(SMALL))
+    small, large = rarely_all(anywhere(far), (small, large), safe)
+    return _angle(small, large, steep, x.bits().cmp("slt", 0)).intrinsic("copysign", y)
 
 
 def _asin_parts(size: Val) -> tuple[Val, Val, Val]:
