@@ -44,6 +44,7 @@ from tilewise.plan.tile import tile
 ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
 
 MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
+AT_ONCE = 8  # instructions more, of results that were cut together
 MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
 
 
@@ -176,7 +177,9 @@ class _Fuser:
         done = [0] * len(self.nodes)
         body = [0] * len(self.nodes)  # instructions to compute a node from what is stored; an upper bound
         absorbed = set(self.root_of_write.values())
-        for i, n in enumerate(self.nodes):
+        order = self._by_depth()
+        rank = {i: k for k, i in enumerate(order)}
+        for i in order:
             value = self.root_of_write.get(i)
             body[i] = int(self.map[i])
             for x in self.ins[i]:
@@ -184,16 +187,19 @@ class _Fuser:
                 need[i] = max(need[i], need[x] if inlined else done[x])
                 body[i] += body[x] if inlined else 0
             if body[i] > self.longest and self.map[i]:
-                body[i] = self._body(i)
+                inside = self._body(i)
+                body[i] = len(inside)
                 if body[i] > self.longest and i not in absorbed:
-                    self.cut.add(i)
-                    self.stored[i] = True
+                    for k in (i, *(self._beside(i, inside, rank) - absorbed)):
+                        self.cut.add(k)
+                        self.stored[k] = True
+            n = self.nodes[i]
             free = _closed(n) or type(n.op) in (Window, Cut, Arrange) or self._only_constant(i)
             done[i] = need[i] + (0 if free else 1)
         return need, done
 
-    def _body(self, top: int) -> int:
-        """Instructions to compute a node from what is stored, counted up to the limit."""
+    def _body(self, top: int) -> set[int]:
+        """Instructions to compute a node from what is stored, up to the limit."""
         seen = {top}
         stack = [top]
         while stack and len(seen) <= self.longest:
@@ -202,7 +208,19 @@ class _Fuser:
                 if x not in seen and self.map[x] and x not in self.cut and self._same(k, x):
                     seen.add(x)
                     stack.append(x)
-        return len(seen)
+        return seen
+
+    def _beside(self, top: int, inside: set[int], rank: dict[int, int]) -> set[int]:
+        """What was computed of the same instructions and is read later only: stored with the top, they end there."""
+        users = {u for k in inside for u in self.users[k] if rank[u] < rank[top] and u not in inside and self.map[u]}
+        return {u for u in users if self._same(top, u) and all(rank[v] > rank[top] for v in self.users[u])}
+
+    def _by_depth(self) -> list[int]:
+        """Nodes after what they read, by how many steps they take: turns of several chains end side by side."""
+        depth = [0] * len(self.nodes)
+        for i, ins in enumerate(self.ins):
+            depth[i] = 1 + max((depth[x] for x in ins), default=0)
+        return sorted(range(len(depth)), key=depth.__getitem__)
 
     def _store_shared(self) -> None:
         """Values that passes of different levels would compute again: store them where that costs less.
@@ -311,7 +329,7 @@ class _Fuser:
                 continue
             if axes is not None and g.axes is not None and (axes, kind) != (g.axes, g.kind):
                 continue
-            if not (g.reads & ins or g.members & members) or len(g.members | members) > self.longest:
+            if not (g.reads & ins or g.members & members) or len(g.members | members) > self.longest + AT_ONCE:
                 continue
             if self.layouts is not None and self.layouts[g.roots[0]] != self.layouts[i] and axes is None:
                 continue
