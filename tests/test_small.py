@@ -268,3 +268,22 @@ def test_an_array_without_axes_as_an_index_gives_a_copy(eager: Any) -> None:
             assert 99 not in np.asarray(ours)
         ours[tw.array([3, 1]).argmin()][0] = 99  # a number: a view
         assert 99 in np.asarray(ours)
+
+
+KEYWORDS: tuple[Callable[[Any, Any, Any], Any], ...] = (
+    lambda np, x, m: np.sum(x, where=m), lambda np, x, m: np.bincount(m.astype(int), weights=x),
+    lambda np, x, m: np.average(x, weights=x), lambda np, x, m: np.interp(0.3, xp=x, fp=x[::-1]),
+    lambda np, x, m: np.clip(x, a_min=x[::-1], a_max=2), lambda np, x, m: np.sum(x, where=m, initial=x.max()),
+    lambda np, x, m: np.diff(x, prepend=x), lambda np, x, m: np.broadcast_to(array=x, shape=(2, 4)),
+    lambda np, x, m: np.bincount(m.astype(int), weights=x[:2]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("eager", [None, 0])
+@pytest.mark.parametrize("program", KEYWORDS)
+def test_arrays_by_keyword(program: Callable[[Any, Any, Any], Any], eager: int | None) -> None:
+    x, m = np.array([0.5, 1.5, 2.5, 3.0]), np.array([True, False, True, True])
+    with nullcontext() if eager is None else tw.config(eager_bytes=eager, fallback="silent"):
+        assert outcome(lambda: program(tw, tw.array(x), tw.array(m))) == outcome(lambda: program(np, x, m))
+        pending = tw.array(x) * 1.0
+        assert outcome(lambda: program(tw, pending, tw.array(m))) == outcome(lambda: program(np, x, m))

@@ -133,10 +133,27 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             plain.append(inner if t is list else tuple(inner))
         else:
             return MISSED
-    if touched >= LEAST.eager_bytes or (kwargs and not ("out" not in kwargs and rec.is_plain(kwargs.values()))):
+    ways = QUICK
+    if kwargs:
+        if "out" in kwargs:
+            return MISSED
+        ways = NAMED
+        if not rec.is_plain(kwargs.values()):
+            ways, kwargs = {}, kwargs.copy()
+            for name, a in kwargs.items():
+                if type(a) is Array:
+                    cell = a._cell
+                    if cell.node is not None or a._gen != cell.gen or a._fixed:
+                        return MISSED
+                    nd = kwargs[name] = a._nd
+                    touched += nd.nbytes
+                    arrays.append(a)
+                elif type(a) not in rec.ATOMS:
+                    return MISSED
+    if touched >= LEAST.eager_bytes:
         return MISSED
-    first = plain and type(plain[0]) is _NDARRAY
-    way = (NAMED.get(func, func) if first else func) if kwargs else (QUICK.get(func, bare) if first else bare)
+    usual = func if kwargs else bare  # which takes other names
+    way = ways.get(func, usual) if plain and type(plain[0]) is _NDARRAY else usual
     try:
         r = way(*plain, **kwargs)
     except Exception:
