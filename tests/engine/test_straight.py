@@ -62,6 +62,7 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "positions": lambda np, x: (x.argmin(1), (x > 0).any(0)),
     "scans": lambda np, x: np.cumsum(x, axis=1) - x,
     "distances": lambda np, x: ((x[:, None, :] - x[None, :3]) ** 2).sum(-1),
+    "pairs": lambda np, x: np.abs(np.abs(x[:, None, :] - x[::-1] * 2).sum(-1) + 1).sum(1),
     "arithmetic on numbers": lambda np, x: ((x.sum() - x.min()) * 2.5 / np.sqrt(np.abs(x.max()) + 1), x.sum() ** 3),
     "a range that is written to": counted,
     "axes in another order": peaks,
@@ -143,6 +144,17 @@ def test_windows_of_one_array_count_once() -> None:
             np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), smooth(x))
     ((item,),) = [line._items for line in lines_of(f)]
     assert type(item) is _Native
+
+
+def test_operands_are_turned_by_calls_of_the_line() -> None:
+    """A contraction reads panels, which are copied in each call; and there is nothing beside the native calls."""
+    f = tw.jit(lambda x, y: (np.sqrt(((x[:, None, :] - y) ** 2).sum(-1)) + 1).sum(1))
+    for turn in range(4):
+        x, y = rng.normal(size=(50, 3)) + turn, rng.normal(size=(2, 75, 3))[turn % 2]
+        want = (np.sqrt(((x[:, None, :] - y) ** 2).sum(-1)) + 1).sum(1)
+        np.testing.assert_allclose(np.asarray(f(tw.asarray(x), tw.asarray(y))), want, rtol=1e-12)
+    (line,) = lines_of(f)
+    assert [type(item).__name__ for item in line._items] == ["_Native"]
 
 
 def test_floats_change_from_call_to_call() -> None:

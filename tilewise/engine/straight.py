@@ -325,7 +325,7 @@ class _Layer:
         n = len(refs)
         body = (Instr(code_name(op), tuple(range(n)), made.dtype.name),)
         kernel = llvm().compile(Kernel(kinds, (), body, (Output(n),), (False,)))
-        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), _scratch(), _refuse)  # type: ignore[no-any-return]
+        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), _scratch(), None)  # type: ignore[no-any-return]
 
     def _constant(self, number: Any) -> Any:
         """The operand of a call that is the same number in all runs."""
@@ -392,10 +392,7 @@ class _Layer:
             refs.append(self.ref(pos, node.op.window.on(self.values[pos])))
         if kernel.work_ns(dims, [r.array for r in refs]) > MOST_NS and threads.get_threads() > 1:
             return None
-        try:
-            found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), _refuse)
-        except Unfit:
-            return None
+        found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), None)
         if found is None:
             return None
         if not self.waiting.isdisjoint(step.params):
@@ -404,10 +401,7 @@ class _Layer:
         return before + list(found)
 
     def _copied(self, source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
-        try:
-            return llvm().copied(self.ref(source, seen), self.ref(target, place), _scratch(), _refuse)  # type: ignore[no-any-return]
-        except Unfit:
-            return None
+        return llvm().copied(self.ref(source, seen), self.ref(target, place), _scratch(), None)  # type: ignore[no-any-return]
 
     def _alike(self, a: int, b: int) -> bool:
         x, y = self.values[a], self.values[b]
@@ -444,10 +438,6 @@ def _flat(step: Step, kernel: Any) -> Steps:
 
 def _address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
-
-
-def _refuse(ref: Any, copy: Any) -> Any:
-    raise Unfit("an operand that is copied for each run")
 
 
 _NOTHING = np.empty(0)

@@ -88,7 +88,8 @@ class Scratch:
         return made
 
 
-Pin = Callable[[Ref, Callable[[Array], Array]], Ref]  # another array for a run to be given: a copy of one it is given
+# Another array for a run to be given: a copy of one it is given. None: copies are made by calls, each time.
+Pin = Callable[[Ref, Callable[[Array], Array]], Ref] | None
 
 
 def calls_of(
@@ -109,7 +110,7 @@ def calls_of(
     before: list[Call] = []
     for pack in launch.packs:
         ref = refs[pack.operand]
-        if ref.slot is not None and not ref.step:
+        if pin is not None and ref.slot is not None and not ref.step:
             operands[pack.operand] = pin(ref, partial(packed, pack=pack))
             continue
         made = _packed(ref, pack, scratch, pin)
@@ -175,7 +176,7 @@ def _flat(array: Array) -> Array | None:
 
 
 def _packed(ref: Ref, pack: Pack, scratch: Scratch, pin: Pin) -> tuple[Ref, list[Call]] | None:
-    """An input that changes from tile to tile, copied into panels each time (beyond the last lane lies anything)."""
+    """An input that is copied into panels for each tile (beyond the last lane lies anything)."""
     target = scratch.array(pack.shape, ref.array.dtype)
     if target is None:
         return None
