@@ -224,7 +224,9 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
             raise Untraceable("a result that is a list or dict of the arguments", pure=False)
         return result
 
-    template = trace(f, specs, call, captured, functools.partial(_rewritten, settings=current()))
+    settings = current()
+    # Rules look at numbers; floats that are parameters have none.
+    template = trace(f, specs, call, captured, lambda roots: {} if used else _rewritten(roots, settings))
     if any(isinstance(r, Number) for r in template.result[1]):
         raise Untraceable("a result that is a float argument")
     return Plan(template, where, floats, used)
