@@ -454,3 +454,12 @@ def test_results_of_a_length_that_masks_decide() -> None:
     f = tw.jit(lambda x: x[x > 0] * 2)
     for _ in range(3):
         assert f(tw.array([1.0, -1.0, 2.0])).tolist() == [2.0, 4.0]
+
+
+def test_rules_do_not_see_floats_that_are_parameters() -> None:
+    x = np.random.default_rng(0).random((40, 6))
+    f = tw.jit(lambda x, a, b: ((x * a + b) @ x.T, (x * b).sum()))
+    for a, b in ((1.0, 0.0), (3.0, 1.0), (0.0, 0.5), (2.0, -1.0), (-1.0, 2.0)):
+        for got, want in zip(f(tw.array(x), a, b), ((x * a + b) @ x.T, (x * b).sum()), strict=True):
+            np.testing.assert_allclose(np.asarray(got), want)
+    assert f.traces == 1
