@@ -92,6 +92,12 @@ def multiplied(a: Any, b: Any) -> Any:
 MISSED = object()
 
 
+def _known(x: Array) -> Any:
+    """The ndarray of an Array that is known and no number; else None."""
+    cell = x._cell
+    return None if cell.node is not None or x._gen != cell.gen or x._fixed else x._nd
+
+
 def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a NumPy function that writes to none of its arguments gives for small known Arrays and plain values.
 
@@ -106,7 +112,7 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     for a in args:
         t = type(a)
         if t is Array:
-            cell = a._cell
+            cell = a._cell  # _known(a), written out: most arguments of most calls
             if cell.node is not None or a._gen != cell.gen or a._fixed:
                 return MISSED
             nd = a._nd
@@ -119,10 +125,9 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             inner: list[Any] = []
             for x in a:
                 if type(x) is Array:
-                    cell = x._cell
-                    if cell.node is not None or x._gen != cell.gen or x._fixed:
+                    nd = _known(x)
+                    if nd is None:
                         return MISSED
-                    nd = x._nd
                     touched += nd.nbytes
                     arrays.append(x)
                     inner.append(nd)
@@ -142,10 +147,9 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             ways, kwargs = {}, kwargs.copy()
             for name, a in kwargs.items():
                 if type(a) is Array:
-                    cell = a._cell
-                    if cell.node is not None or a._gen != cell.gen or a._fixed:
+                    nd = kwargs[name] = _known(a)
+                    if nd is None:
                         return MISSED
-                    nd = kwargs[name] = a._nd
                     touched += nd.nbytes
                     arrays.append(a)
                 elif type(a) not in rec.ATOMS:

@@ -32,7 +32,7 @@ from tilewise.ops.index import Compress, Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, explain, same_strides
-from tilewise.plan.fuse import ALIASES
+from tilewise.plan.liveness import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, Tiled, Turns, View, Write, makes, members, passes, reads
 from tilewise.plan.ways import drops_axes, single, space_of
 from tilewise.target import threads

@@ -8,24 +8,22 @@ and one `need` that share an input share a pass, so nothing in a pass waits for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.layout import Shard, shards
+from tilewise.layout import shards
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
-from tilewise.ops.join import Broadcast, Reshape
-from tilewise.ops.move import Move, Pin
+from tilewise.ops.move import Move
 from tilewise.ops.reduce import Arg, Reduce, Scan
-from tilewise.ops.regroup import Regroup
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.kernels import (
     bucket_pass,
@@ -37,11 +35,10 @@ from tilewise.plan.kernels import (
     product_pass,
     reduced_axes,
 )
+from tilewise.plan.liveness import settled
 from tilewise.plan.roll import rolled
 from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, passes, reads
 from tilewise.plan.tile import tile
-
-ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
 
 MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
 AT_ONCE = 8  # instructions more, of results that were cut together
@@ -291,7 +288,9 @@ class _Fuser:
         units.sort(key=lambda u: u[0])
         steps = self._alive([self._pass(u) if isinstance(u, _Group) else u for _, u in units])
         tiled = self.fusion and self.layouts is None
-        return self._liveness(tile(self.nodes, steps, self.wanted, merge) if tiled else steps)
+        return settled(
+            tile(self.nodes, steps, self.wanted, merge) if tiled else steps, self.nodes, self.wanted, self.layouts
+        )
 
     def _alive(self, steps: list[Step]) -> list[Step]:
         """The steps of which something is read, or wanted: what is stored may be computed again instead."""
@@ -418,42 +417,6 @@ class _Fuser:
         if self.layouts is None and (found := rolled(kernel)) is not None:
             kernel, turns = found
         return Pass(kernel, tuple(arrays), sources, tuple(g.roots), space, tuple(order), bases, turns=turns)
-
-    def _halo(self, step: Exchange) -> bool:
-        """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
-        if self.layouts is None or isinstance(self.nodes[step.pos].op, Regroup):
-            return False
-        a, b = self.layouts[step.input], self.layouts[step.pos]
-        return isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts)
-
-    def _liveness(self, steps: list[Step]) -> list[Step]:
-        """Say at each step what dies there, and which written bases nobody reads any more."""
-        last: dict[int, int] = {}
-        root = list(range(len(self.nodes)))  # a view keeps its base
-        for s, step in enumerate(steps):
-            if isinstance(step, View) or (isinstance(step, Exchange) and self._halo(step)):
-                root[step.pos] = root[step.input]
-            elif isinstance(step, Call) and type(self.nodes[step.pos].op) in ALIASES:
-                root[step.pos] = root[step.inputs[0]]
-            for x in reads(step):
-                last[x] = s
-                last[root[x]] = s
-        kept = {root[x] for x, wanted in enumerate(self.wanted) if wanted}  # also by views that are wanted
-        out: list[Step] = []
-        made = {x for step in steps for x in makes(step)}
-        for s, step in enumerate(steps):
-            dead = {x for y in reads(step) for x in (y, root[y]) if last[x] == s and not self.wanted[x]}
-            dead |= {x for x in makes(step) if x not in last and not self.wanted[x]}
-            dead -= kept
-            frees = tuple(sorted(x for x in dead if x in made or self.nodes[x].value is not None))
-            if isinstance(step, Write):
-                step = replace(step, last_use=last[step.base] == s and root[step.base] not in kept)
-            elif isinstance(step, Pass) and any(w is not None for w in step.writes):
-                once = [w for w in step.writes if step.writes.count(w) == 1]  # two updates of one base: two buffers
-                uses = tuple(w in once and w is not None and last[w] == s and root[w] not in kept for w in step.writes)
-                step = replace(step, last_uses=uses)
-            out.append(replace(step, frees=frees))
-        return out
 
 
 def _kind(n: Node) -> type:

@@ -1,0 +1,59 @@
+"""Which values die where. In: steps in order, which values are wanted. Out: the same steps, which say what they free.
+
+A value dies with its last reader, a view keeps what it shows, and what nobody reads any more may be overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewise.ir.node import Node
+from tilewise.layout import Shard
+from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.move import Pin
+from tilewise.ops.regroup import Regroup
+from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+
+ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
+
+
+def settled(
+    steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[bool], layouts: Sequence[Any] | None
+) -> list[Step]:
+    """Say at each step what dies there, and which written bases nobody reads any more."""
+    last: dict[int, int] = {}
+    root = list(range(len(nodes)))  # a view keeps its base
+    for s, step in enumerate(steps):
+        if isinstance(step, View) or (isinstance(step, Exchange) and _in_margins(step, nodes, layouts)):
+            root[step.pos] = root[step.input]
+        elif isinstance(step, Call) and type(nodes[step.pos].op) in ALIASES:
+            root[step.pos] = root[step.inputs[0]]
+        for x in reads(step):
+            last[x] = s
+            last[root[x]] = s
+    kept = {root[x] for x, asked in enumerate(wanted) if asked}  # also by views that are wanted
+    out: list[Step] = []
+    made = {x for step in steps for x in makes(step)}
+    for s, step in enumerate(steps):
+        dead = {x for y in reads(step) for x in (y, root[y]) if last[x] == s and not wanted[x]}
+        dead |= {x for x in makes(step) if x not in last and not wanted[x]}
+        dead -= kept
+        frees = tuple(sorted(x for x in dead if x in made or nodes[x].value is not None))
+        if isinstance(step, Write):
+            step = replace(step, last_use=last[step.base] == s and root[step.base] not in kept)
+        elif isinstance(step, Pass) and any(w is not None for w in step.writes):
+            once = [w for w in step.writes if step.writes.count(w) == 1]  # two updates of one base: two buffers
+            uses = tuple(w in once and w is not None and last[w] == s and root[w] not in kept for w in step.writes)
+            step = replace(step, last_uses=uses)
+        out.append(replace(step, frees=frees))
+    return out
+
+
+def _in_margins(step: Exchange, nodes: Sequence[Node], layouts: Sequence[Any] | None) -> bool:
+    """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
+    if layouts is None or isinstance(nodes[step.pos].op, Regroup):
+        return False
+    a, b = layouts[step.input], layouts[step.pos]
+    return isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts)
