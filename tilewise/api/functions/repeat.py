@@ -22,57 +22,62 @@ from tilewise.config import current
 from tilewise.engine.straight import Line, Unfit
 
 MISSED = object()
-_ARRAYS: Any = (Array, np.ndarray)
+_ARRAYS = (Array, np.ndarray)
 
 
 class Repeat:
     """A call that went through a line, with all that its plan hung on."""
 
-    __slots__ = ("_alone", "_args", "_line", "_plan", "_settings", "_watch")
+    __slots__ = ("_arrays", "_blank", "_count", "_line", "_others", "_plan", "_settings", "_single", "_watch")
 
     def __init__(self, plan: Any, line: Line, watch: Watch, args: Sequence[Any]) -> None:
-        self._plan, self._line, self._watch, self._settings = plan, line, watch, current()
+        self._plan, self._line, self._watch, self._settings, self._count = plan, line, watch, current(), len(args)
         places = dict(zip(plan.where, plan.places, strict=True))
-        # of every argument its class; then of an array how it lies and where it goes, of others the object
-        self._args = [
-            (type(a), nd.shape, nd.strides, nd.dtype, places[i])
-            if isinstance(a, _ARRAYS) and (nd := a._nd if type(a) is Array else a) is not None
-            else (type(a), a, None, None, None)
-            for i, a in enumerate(args)
-        ]
-        self._alone = len(plan.where) < 2
+        self._blank = [*plan.blank, None]  # the last takes arguments that nothing reads
+        # of arrays, which argument they are, where they go, and how they lie; of others, the class and the object
+        self._arrays: list[tuple[int, Any, int, Any, Any, Any]] = []
+        self._others: list[tuple[int, Any, Any]] = []
+        for i, a in enumerate(args):
+            if type(a) in _ARRAYS:
+                nd: Any = a._nd if type(a) is Array else a
+                at = -1 if places[i] is None else places[i]
+                self._arrays.append((i, type(a), at, nd.shape, nd.strides, nd.dtype))
+            else:
+                self._others.append((i, type(a), a))
+        self._single = plan.structure is None and len(plan.outs) == 1
 
     def run(self, watch: Watch | None, args: Sequence[Any]) -> Any:
         """The results, or MISSED: another kind of call."""
-        if watch is not self._watch or len(args) != len(self._args):
+        if watch is not self._watch or len(args) != self._count:
             return MISSED
-        plan = self._plan
-        values: list[Any] = plan.blank.copy()
-        for a, (kind, shape, strides, dtype, at) in zip(args, self._args, strict=True):
+        values = self._blank.copy()
+        given: list[Any] = []
+        a: Any
+        for i, kind, at, shape, strides, dtype in self._arrays:
+            nd = a = args[i]
             if type(a) is not kind:
                 return MISSED
-            nd: Any = a
             if kind is Array:
                 cell = a._cell
                 if cell.node is not None or a._gen != cell.gen or a._fixed:
                     return MISSED
                 nd = a._nd
-            elif strides is None:
-                if a is not shape and kind is not float and (kind is not int or a != shape):
-                    return MISSED
-                continue
             if nd.shape != shape or nd.strides != strides or nd.dtype is not dtype:
                 return MISSED
-            if at is not None:
-                values[at] = nd
+            values[at] = nd
+            given.append(a)
+        for i, kind, value in self._others:
+            a = args[i]
+            if a is not value and (type(a) is not kind or (kind is not float and (kind is not int or a != value))):
+                return MISSED
+        if len(given) > 1 and len({*map(id, given)}) < len(given):
+            return MISSED  # what is the same array twice has a plan of its own
         settings = current()
-        if settings is not self._settings or strict_errors() or events.listeners:
+        if settings is not self._settings or strict_errors() or events.listeners or not watch.holds():
             return MISSED
-        if cluster_here(settings.blocks)[0] is not None or not watch.holds():
+        if cluster_here(settings.blocks)[0] is not None:
             return MISSED
-        arrays = [args[i] for i in plan.where]
-        if not self._alone and len({*map(id, arrays)}) < len(arrays):
-            return MISSED
+        plan = self._plan
         try:
             if plan.used:
                 for node, number in plan.numbers([args[i] for i in plan.floats]).items():
@@ -80,7 +85,8 @@ class Repeat:
                         values[plan.at[node]] = node.dtype.type(number)
             with LOCK:
                 self._line.run(values)
-                return plan.fill(plan.made(values), arrays)
+                made = plan.made(values)
+                return made[0] if self._single else plan.fill(made, given)
         except (Unfit, Untraceable):
             return MISSED
 
