@@ -330,8 +330,7 @@ class Generator(Chooser):
             options += f", dtype='{r.choice(('float64', 'float32', 'int64'))}'"
         sums = (a,) if f in ("sum", "prod", "mean") else ()
         # Which zero is the least of several, or a complex product, hangs on how NumPy walks: + 0 makes it one of them.
-        kinds = {"max": "fc", "min": "fc", "ptp": "fc", "prod": "c"}.get(f, "")
-        plus = " + 0" if v.dtype.kind in kinds else ""
+        plus = " + 0" if (f in ("max", "min") and v.dtype.kind in "fc") or (f == "prod" and v.dtype.kind == "c") else ""
         if self.chance(0.15) and f not in ("count_nonzero", "ptp"):
             self.emit(f"{a}.{f}({options[2:]}){plus}", self.fresh(), sums, power=f == "prod")
         elif self.chance(0.1) and f in ("sum", "max", "min"):

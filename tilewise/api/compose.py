@@ -133,6 +133,16 @@ for _name in NAMES:
         implements(_f)(_recorder(_f))
 
 
+_composed_ptp = RECORDERS[np.ptp]
+
+
+@implements(np.ptp)
+def _ptp(*args: Any, **kwargs: Any) -> Any:
+    """Of zeros with both signs NumPy's greatest and least are the same one, ours may not be: no difference is -0.0."""
+    made = _composed_ptp(*args, **kwargs)
+    return made + 0 if type(made) is Array and made.dtype.kind in "fc" else made  # type: ignore[operator]
+
+
 # Means and variances with options that reductions.py leaves: NumPy's own code for them.
 for _f in (np.mean, np.var, np.std):
     OTHERWISE[_f] = _recorder(getattr(_methods, f"_{_f.__name__}"))
