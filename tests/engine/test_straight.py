@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.engine.straight import Line, _Native
+from tilewise.engine.laying import Native
+from tilewise.engine.straight import Line
 
 rng = np.random.default_rng(5)
 
@@ -143,7 +144,7 @@ def test_windows_of_one_array_count_once() -> None:
         for _ in range(4):
             np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), smooth(x))
     ((item,),) = [line._items for line in lines_of(f)]
-    assert type(item) is _Native
+    assert type(item) is Native
 
 
 def test_operands_are_turned_by_calls_of_the_line() -> None:
@@ -154,7 +155,7 @@ def test_operands_are_turned_by_calls_of_the_line() -> None:
         want = (np.sqrt(((x[:, None, :] - y) ** 2).sum(-1)) + 1).sum(1)
         np.testing.assert_allclose(np.asarray(f(tw.asarray(x), tw.asarray(y))), want, rtol=1e-12)
     (line,) = lines_of(f)
-    assert [type(item).__name__ for item in line._items] == ["_Native"]
+    assert [type(item).__name__ for item in line._items] == ["Native"]
 
 
 def test_floats_change_from_call_to_call() -> None:

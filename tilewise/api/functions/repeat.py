@@ -19,7 +19,8 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
-from tilewise.engine.straight import Line, Unfit
+from tilewise.engine.laying import Unfit
+from tilewise.engine.straight import Line
 
 MISSED = object()
 _ARRAYS = (Array, np.ndarray)

@@ -1,0 +1,360 @@
+"""How a line lies. In: steps, and the values of one run. Out: what memory a line needs, and its native calls in order.
+
+What lies where in memory says which buffer each kernel reads and writes and which updates were in place.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.engine.buffers import walked
+from tilewise.engine.geometry import llvm
+from tilewise.engine.run import box_around, kept_axes, run_step
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.ops.create import Arange, Empty
+from tilewise.ops.elementwise import Map
+from tilewise.ops.index import Update
+from tilewise.ops.join import Copy
+from tilewise.ops.views import Window, strided
+from tilewise.ops.views import memory as strided_memory
+from tilewise.plan.kernels import code_name
+from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
+from tilewise.plan.ways import single, space_of
+from tilewise.target import threads
+
+Array = np.ndarray[Any, Any]
+Steps = list[tuple[Step, Any]]  # with what runs them
+
+MOST_BYTES = 8 << 20  # of memory that a line keeps
+MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
+# What has the same bits by NumPy and by native code.
+EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())
+WHOLE = struct.pack("<3q", 0, 1, 0)  # the one tile of the one chunk
+
+
+class Unfit(Exception):
+    """A run that no line can repeat, or did not."""
+
+
+@dataclass
+class Memory:
+    """A piece of memory that steps share: the array it was made as, and when it is first and last used."""
+
+    slot: int
+    array: Array
+    first: int
+    last: int
+    position: int  # whose value it was made for
+    given: bool  # by the caller, or by a step that runs as ever: another array each time
+    result: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a value lies in memory."""
+
+    slot: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    whole: bool
+
+    def at(self, arrays: Sequence[Array]) -> Array:
+        base = arrays[self.slot]
+        if self.whole and base.dtype == self.dtype:
+            return base
+        return strided(base, self.offset, self.shape, self.strides, self.dtype)
+
+
+class Native:
+    """Native calls in a row. Numbers that are not the same in all runs are given as values, or lie in memory."""
+
+    def __init__(self, calls: Sequence[Any], numbers: dict[int, Look | None]) -> None:
+        self._table = llvm().Table(calls, _scratch())  # code lives as long as it does
+        self._numbers = numbers
+        self._go = llvm().drive()
+
+    def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
+        """Fill in what stays: memory of the line's own (the others are None), numbers."""
+        sample = [_NOTHING if a is None else a for a in arrays]
+        self._words = self._table.words(sample, values.__getitem__, _scratch())
+        self._address = self._words.ctypes.data
+        self._view = memoryview(self._words)
+        self._slots = [(at, slot) for at, slot in self._table.slots if arrays[slot] is None]
+        self._params = [p for p in self._table.params if p[1] in self._numbers]
+
+    def run(self, arrays: Sequence[Array], values: list[Any]) -> None:
+        view = self._view
+        for at, slot in self._slots:
+            view[at] = id(arrays[slot])
+        for at, pos, kind in self._params:
+            look = self._numbers[pos]
+            number = values[pos] if look is None else look.at(arrays)
+            for k, word in enumerate(llvm().bits(number, kind).tolist()):
+                view[at + k] = word
+        self._go(self._address, WHOLE)
+
+
+@dataclass(frozen=True)
+class Other:
+    """A step that runs as ever: what it needs to see, and what it makes."""
+
+    step: Step
+    kernel: Any
+    needs: tuple[tuple[int, Look], ...]
+    made: tuple[tuple[int, Look], ...]
+
+    def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
+        for pos, look in self.needs:
+            values[pos] = look.at(arrays)
+        run_step(self.step, self.kernel, nodes, values, set())
+        for pos, look in self.made:
+            if values[pos].strides != look.strides:
+                raise Unfit(f"{type(self.step).__name__} gives another order")
+            arrays[look.slot] = values[pos]
+
+
+class Layer:
+    """Works out the memory and the calls of a line."""
+
+    def __init__(
+        self, steps: Steps, nodes: Sequence[Any], values: list[Any], given: set[int], wanted: Sequence[int]
+    ) -> None:
+        self.nodes, self.values, self.given = nodes, values, given
+        self.memories: list[Memory] = []
+        self.by_owner: dict[int, Memory] = {}
+        self.looks: dict[int, Look] = {}
+        self.items: list[Any] = []
+        self.calls: list[Any] = []  # that wait to be put together
+        self.waiting: set[int] = set()  # what they make
+        self.numbers: dict[int, Look | None] = {}  # what they are given
+        for now, (step, kernel) in enumerate(steps):
+            for pos in reads(step):
+                if pos not in self.looks and isinstance(values[pos], np.ndarray):
+                    self._see(pos, -1)
+                if pos in self.looks:
+                    self.memories[self.looks[pos].slot].last = now
+            self._step(step, kernel, now)
+        self._close()
+        for pos in wanted:
+            memory = self.memories[self.looks[pos].slot] if pos in self.looks else None
+            if memory is None or memory.first < 0 or memory.result:
+                raise Unfit("a result that shares its memory")
+            memory.result, memory.last = True, len(steps)
+
+    def settled(self) -> list[Array | None]:
+        """The memory that stays, by slot (None: other arrays each time); used again where that is possible."""
+        out: list[Array | None] = []
+        idle: dict[int, list[tuple[int, Array]]] = {}  # by bytes: last use, and memory
+        for m in self.memories:
+            kept: Array | None = None
+            if m.first < 0:
+                kept = None if m.given else m.array
+            elif not m.given and not m.result:
+                there = idle.setdefault(m.array.nbytes, [])
+                k = next((k for k, (last, _) in enumerate(there) if last < m.first), None)
+                kept = np.empty(m.array.nbytes, np.uint8) if k is None else there.pop(k)[1]
+                there.append((m.last, kept))
+            out.append(kept)
+        if sum(a.nbytes for a in {id(a): a for a in out if a is not None}.values()) > MOST_BYTES:
+            raise Unfit("more memory than a line keeps")
+        return out
+
+    def _see(self, pos: int, now: int) -> Look:
+        """Where a value lies; memory that nobody has seen yet is new (now = -1: was there before the first step)."""
+        array: Array = self.values[pos]
+        if not isinstance(array, np.ndarray):
+            raise Unfit("a value that is no array")
+        owner = array.base if isinstance(array.base, np.ndarray) else array
+        memory = self.by_owner.get(id(owner))
+        if memory is None:
+            memory = Memory(len(self.memories), array, now, now, pos, now < 0 and pos in self.given)
+            self.memories.append(memory)
+            self.by_owner[id(owner)] = memory
+            if not strided_memory(array).flags.c_contiguous:
+                raise Unfit("memory with gaps")
+        elif now < 0 and (memory.given or pos in self.given):
+            raise Unfit("arguments that share memory")
+        memory.last = max(memory.last, now)
+        offset = _address(array) - _address(memory.array)
+        whole = array.shape == memory.array.shape and array.strides == memory.array.strides and not offset
+        self.looks[pos] = Look(memory.slot, offset, array.shape, array.strides, array.dtype, whole)
+        return self.looks[pos]
+
+    def ref(self, pos: int, seen: Array) -> Any:
+        """The operand of a call: a value, or a view of it."""
+        look = self.looks[pos]
+        return llvm().Ref(seen, slot=look.slot, offset=look.offset + _address(seen) - _address(self.values[pos]))
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    def _step(self, step: Step, kernel: Any, now: int) -> None:
+        calls: list[Any] | None = None
+        match step:
+            case View():
+                self._see(step.pos, now)
+                return
+            case Call():
+                calls = self._call(step, now)
+            case Write():
+                calls = self._write(step, now)
+            case Pass():
+                calls = self._pass(step, kernel, now)
+        if calls is None:
+            self._other(step, kernel, now)
+        else:
+            self.calls += calls
+            self.waiting.update(makes(step))
+
+    def _call(self, step: Call, now: int) -> list[Any] | None:
+        op = self.nodes[step.pos].op
+        if type(op) is Empty:
+            self._see(step.pos, now)
+            return []
+        if type(op) is Arange:
+            self._see(step.pos, -1)  # the same in all runs
+            return []
+        if type(op) is Map and not self.nodes[step.pos].shape and op.fn.name in EXACT:
+            return self._number(step, op, now)
+        if type(op) is not Copy or not self._alike(step.inputs[0], step.pos):
+            return None
+        self._see(step.pos, now)
+        return self._copied(step.inputs[0], self.values[step.inputs[0]], step.pos, self.values[step.pos])
+
+    def _number(self, step: Call, op: Map, now: int) -> list[Any] | None:
+        """One operation on numbers that other steps have made."""
+        sources = [(x, self.values[x]) for x in step.inputs]
+        params = [x for x, v in sources if not isinstance(v, np.ndarray) and x in self.given]
+        made = self.values[step.pos]
+        if params or not isinstance(made, np.ndarray):
+            return None
+        self._see(step.pos, now)
+        refs = [self.ref(x, v.reshape(1)) if isinstance(v, np.ndarray) else self._constant(v) for x, v in sources]
+        kinds = tuple(r.array.dtype.name for r in refs)
+        n = len(refs)
+        body = (Instr(code_name(op), tuple(range(n)), made.dtype.name),)
+        kernel = llvm().compile(Kernel(kinds, (), body, (Output(n),), (False,)))
+        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), _scratch(), None)  # type: ignore[no-any-return]
+
+    def _constant(self, number: Any) -> Any:
+        """The operand of a call that is the same number in all runs."""
+        array = np.asarray(number).reshape(1)
+        self.memories.append(Memory(len(self.memories), array, -1, -1, -1, given=False))
+        return llvm().Ref(array, slot=self.memories[-1].slot, offset=0)
+
+    def _write(self, step: Write, now: int) -> list[Any] | None:
+        op, value = self.nodes[step.pos].op, self.values[step.inputs[0]]
+        if isinstance(value, np.generic) and step.inputs[0] not in self.given:
+            self.values[step.inputs[0]] = np.asarray(value)
+            self._see(step.inputs[0], -1)
+        if not isinstance(op, Update) or not self._alike(step.inputs[0], step.pos):
+            return None
+        before = self._around(step.base, step.pos, op.window, now)
+        source, target = self.values[step.inputs[0]], op.window.on(self.values[step.pos])
+        if before is None or source.ndim > target.ndim or np.may_share_memory(source, target):
+            return None
+        source = np.broadcast_to(source, target.shape)
+        last = self._copied(step.inputs[0], source, step.pos, target)
+        return None if last is None else before + last
+
+    def _around(self, base: int, pos: int, window: Window, now: int) -> list[Any] | None:
+        """What comes before an update: nothing if it is in place, else copies of all that the window leaves out."""
+        if not self._alike(base, pos):
+            return None
+        old, new = self.values[base], self.values[pos]
+        in_place = _address(old) == _address(new)
+        self._see(pos, now)
+        if in_place:
+            memory = self.memories[self.looks[base].slot]
+            return None if memory.given or memory.first < 0 else []
+        calls: list[Any] = []
+        for key in box_around(new, window):
+            some = self._copied(base, old[key], pos, new[key])
+            if some is None:
+                return None
+            calls += some
+        return calls
+
+    def _pass(self, step: Pass, kernel: Any, now: int) -> list[Any] | None:
+        if step.blas or step.turns is not None or not hasattr(kernel, "alone"):
+            return None
+        if step.letters is not None and single(step, self.nodes):
+            return None
+        dims = space_of(step, self.nodes)
+        if 0 in dims or not all(isinstance(self.values[x], np.ndarray) for x in step.inputs):
+            return None
+        before: list[Any] = []
+        refs = []
+        for k, x in enumerate(step.inputs):
+            seen = self.values[x]
+            refs.append(self.ref(x, seen if step.letters is None else walked(seen, step.letters[k], len(dims))))
+        for k, pos in enumerate(step.outs):
+            node, base = self.nodes[pos], step.writes[k]
+            if base is None:
+                self._see(pos, now)
+                refs.append(self.ref(pos, kept_axes(self.values[pos], node, step, k)))
+                continue
+            around = self._around(base, pos, node.op.window, now)
+            if around is None:
+                return None
+            before += around
+            refs.append(self.ref(pos, node.op.window.on(self.values[pos])))
+        if kernel.work_ns(dims, [r.array for r in refs]) > MOST_NS and threads.get_threads() > 1:
+            return None
+        found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), None)
+        if found is None:
+            return None
+        if not self.waiting.isdisjoint(step.params):
+            self._close()  # numbers are filled in before calls begin
+        self.numbers |= {x: self.looks.get(x) for x in step.params if x in self.looks or x in self.given}
+        return before + list(found)
+
+    def _copied(self, source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
+        return llvm().copied(self.ref(source, seen), self.ref(target, place), _scratch(), None)  # type: ignore[no-any-return]
+
+    def _alike(self, a: int, b: int) -> bool:
+        x, y = self.values[a], self.values[b]
+        return isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.dtype == y.dtype and x.size * y.size > 0
+
+    def _other(self, step: Step, kernel: Any, now: int) -> None:
+        """A step that runs as ever, on values that are looked up for it."""
+        self._close()
+        needs = tuple((x, self.looks[x]) for x in reads(step) if x in self.looks)
+        made = []
+        for pos in makes(step):
+            look = self._see(pos, now)
+            memory = self.memories[look.slot]
+            if not look.whole or memory.first != now:
+                raise Unfit("a step that writes in place, or gives a view")
+            memory.given = True
+            made.append((pos, look))
+        self.items.append(Other(step, kernel, needs, tuple(made)))
+
+    def _close(self) -> None:
+        """Put the calls together that wait."""
+        if self.calls:
+            self.items.append(Native(self.calls, self.numbers))
+        self.calls, self.numbers = [], {}
+        self.waiting.clear()
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+_NOTHING = np.empty(0)
+_shared: list[Any] = []
+
+
+def _scratch() -> Any:
+    """Memory for what a call needs beside its operands; lines run one at a time."""
+    if not _shared:
+        _shared.append(llvm().Scratch(llvm().SCRATCH_BYTES))
+    _shared[0].used = 0
+    return _shared[0]
