@@ -172,10 +172,13 @@ class Chooser:
             return False
 
     def settled(self, op: str, *texts: str) -> str:
-        """An operator whose result has one last bit. Of complex products that are rounded, NumPy has two: where the
-        output overlaps an operand, it multiplies and adds in two steps, else in one."""
+        """An operator whose result has one last bit, for a target and operands.
+
+        Of a rounded complex product of one element NumPy has two: in place it multiplies and adds in two steps, else
+        in one.
+        """
         values = [np.asarray(self.value(t)) for t in texts]
-        if op not in ("*", "/") or not any(v.dtype.kind == "c" for v in values):
+        if op not in ("*", "/") or values[0].size != 1 or not any(v.dtype.kind == "c" for v in values):
             return op
         with np.errstate(all="ignore"):
             whole = all(v.dtype.kind in "biu" or bool((v == v.round()).all()) for v in values)

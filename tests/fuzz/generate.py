@@ -231,8 +231,9 @@ class Generator(Chooser):
             target = f"{name}[1:]" if flip == "[:-1]" else f"{name}[:-1]" if flip == "[1:]" else f"{name}[...]"
             self.emit(f"{target} = {name}{flip}")
         elif kind < 0.75:
-            op = self.settled(self.rng.choice(("+", "-", "*", "/", "//", "%")), name, value)
-            self.emit(f"{name}[{key}] {op}= {value}")
+            op, part = self.rng.choice(("+", "-", "*", "/", "//", "%")), f"{name}[{key}]"
+            op = self.settled(op, part, value) if self.good(part) else op
+            self.emit(f"{part} {op}= {value}")
         else:
             op, value = self.rng.choice(("+", "-", "*", "-", "+", "%", "/", "&", "|")), self.operand(v.shape)
             self.emit(f"{name} {self.settled(op, name, value)}= {value}")
