@@ -44,9 +44,10 @@ class LocalPlan:
 
     `uses` counts how often the graph's own operators refer to each position. `dear` are the positions whose values cost
     more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it, too.
+    `runs` counts the evaluations of recorded graphs.
     """
 
-    __slots__ = ("bases", "bound", "dear", "rolled", "steps", "uses")
+    __slots__ = ("bases", "bound", "dear", "rolled", "runs", "steps", "uses")
 
     def __init__(self, steps: Sequence[Step], uses: Sequence[int] = (), dear: Sequence[tuple[int, int]] = ()) -> None:
         self.steps = tuple(steps)
@@ -55,6 +56,7 @@ class LocalPlan:
         self.dear = tuple(dear)
         self.rolled = any(p.turns is not None for s in steps for p in passes(s))
         self.bound: Any = None
+        self.runs = 0
 
 
 def overwritten(step: Step) -> list[int]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from sys import getrefcount
 from typing import Any
@@ -79,6 +80,20 @@ def evaluate(cells: Iterable[Cell]) -> None:
                 cell.exports.holder = weakref.ref(cell)
                 cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
                 become_leaf(old, cell.buf, cell.exports)
+
+
+@contextmanager
+def showing(settings: Settings) -> Iterator[None]:
+    """Inside, work that takes long shows how far it is."""
+    if not settings.progress or events.activity.began:
+        yield
+        return
+    watch()
+    events.activity.began = time.perf_counter()
+    try:
+        yield
+    finally:
+        events.activity.began = 0.0
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
@@ -174,6 +189,7 @@ def _run(
     try:
         noted = plan.bound.run(nodes, values)
     finally:
+        plan.runs += 1
         streak.ended(plan.rolled)
         for b in plan.bases:
             op = nodes[b].op

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler, events
+from tilewise.api.functions.habit import Habit
 from tilewise.api.functions.number import Formula, Number, evaluate
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
 from tilewise.api.functions.repeat import MISSED, Repeat, repeated
@@ -25,9 +26,9 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK, address, root
-from tilewise.array.force import conform
+from tilewise.array.force import conform, showing
 from tilewise.array.handle import Array, from_buffer, meta
-from tilewise.array.session import cluster_here
+from tilewise.array.session import cluster_here, current_session
 from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
@@ -259,7 +260,8 @@ class Plan:
         self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
-        self.bound: tuple[tuple[bool, ...], Runner, Lines] | None = None
+        self.bound: tuple[tuple[bool, ...], compiler.LocalPlan, Lines] | None = None
+        self._habit = Habit()
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -272,10 +274,16 @@ class Plan:
             numbers = self.numbers(floats)
         if self.written:
             self._check_writes(inputs)
-        elif self._small(inputs):
+        else:
             settings = current()
             if not settings.compare and cluster_here(settings.blocks)[0] is None:
-                return self.fill(self._now(inputs, numbers, settings), arrays)
+                if self._small(inputs):
+                    return self.fill(self._now(inputs, numbers, settings), arrays)
+                if self._asked_alone(inputs, settings):
+                    with showing(settings):
+                        made = self._now(inputs, numbers, settings, small=False)
+                    self._habit.made(made[0]._cell)
+                    return self.fill(made, arrays)
         return self.fill(self._later(inputs, numbers), arrays)
 
     def numbers(self, floats: Sequence[float]) -> dict[Node, Any]:
@@ -301,19 +309,30 @@ class Plan:
                 return False
         return self.most < limit
 
-    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array]:
-        """Run the plan at once: all is known and small."""
+    def _asked_alone(self, inputs: Sequence[Any], settings: Settings) -> bool:
+        """Whether all is known, and the results of the last calls were asked for just as they were."""
+        session = current_session()
+        if not self.roots or not settings.eager_bytes or (session is not None and session.memory is not None):
+            return False
+        if any(type(x) is Array and rec.known(x) is None for x in inputs):
+            return False
+        return self._habit.at_once(self._planned(settings)[0].runs)
+
+    def _now(
+        self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings, small: bool = True
+    ) -> list[Array]:
+        """Run the plan at once: all is known."""
         values = self.blank.copy()
         with LOCK:
-            runner, lines = self._runner(settings)
+            plan, lines = self._planned(settings)
             for at, x in zip(self.places, inputs, strict=True):
                 if at is not None:
                     values[at] = meta(x) if type(x) is Array else x
             for n, v in numbers.items():
                 if n in self.at:
                     values[self.at[n]] = n.dtype.type(v)
-            if events.listeners or not settings.native:
-                runner.run(self.template.order, values)
+            if events.listeners or not settings.native or not small:
+                plan.bound.run(self.template.order, values)
             else:
                 lines.run(values)
             return self.made(values)
@@ -330,11 +349,13 @@ class Plan:
         return None if settings.compare or not settings.native else self.bound[2].found(values)
 
     def made(self, values: list[Any]) -> list[Array]:
-        """The results of a run as Arrays."""
-        return [from_buffer(conform(values[at], root, first), fixed) for at, root, fixed, first in self.outs]
+        """The results of a run as Arrays; `values` is emptied."""
+        ends = [(values[at], root, fixed, first) for at, root, fixed, first in self.outs]
+        values.clear()  # what a view shows may become its own, if nobody else has it
+        return [from_buffer(conform(value, root, first), fixed) for value, root, fixed, first in ends]
 
-    def _runner(self, settings: Settings) -> tuple[Runner, Lines]:
-        """The steps and kernels for one worker, planned once; the lines they become."""
+    def _planned(self, settings: Settings) -> tuple[compiler.LocalPlan, Lines]:
+        """The plan for one worker, made once and bound to its kernels; the lines it becomes."""
         way = _way(settings)
         if self.bound is None or self.bound[0] != way:
             wanted = sorted({self.at[r] for r in self.roots})
@@ -343,7 +364,7 @@ class Plan:
             if plan.bound is None:
                 plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
             given = [*(at for at in self.places if at is not None), *(self.at[n] for n in self.used if n in self.at)]
-            self.bound = (way, plan.bound, Lines(plan.bound, self.template.order, given, wanted))
+            self.bound = (way, plan, Lines(plan.bound, self.template.order, given, wanted))
         return self.bound[1:]
 
     def _later(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:

@@ -1,0 +1,143 @@
+"""Large calls of tw.jit: recorded, or run at once where their results are always asked for just as they are."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+N = 400_000  # more than eager_bytes
+
+
+def scaled(x: Any, y: Any) -> Any:
+    return (2.0 * x + y).reshape(400, 1000).T
+
+
+def given() -> tuple[tw.Array, tw.Array]:
+    return tw.asarray(np.linspace(-1, 1, N)), tw.asarray(np.linspace(3, 4, N))
+
+
+def recorded(x: Any) -> bool:
+    return x._cell.node is not None
+
+
+def asked(f: Callable[..., Any], times: int) -> None:
+    """Calls whose results are asked for alone."""
+    for _ in range(times):
+        tw.evaluate(f(*given()))
+
+
+def test_results_that_are_asked_for_alone_are_computed_at_once() -> None:
+    f = tw.jit(scaled)
+    pair = given()
+    want = scaled(*map(np.asarray, pair))
+    seen = []
+    for _ in range(5):
+        result = f(*pair)
+        seen.append(recorded(result))
+        np.testing.assert_array_equal(np.asarray(result), want)
+        assert np.asarray(result).strides == want.strides
+    assert seen == [True, True, False, False, False]
+
+
+def test_results_at_once_have_memory_of_their_own() -> None:
+    f = tw.jit(scaled)
+    asked(f, 3)
+    pair = given()
+    one, two = f(*pair), f(*pair)
+    assert not recorded(one) and not recorded(two)
+    one[0] = 7.0
+    np.testing.assert_array_equal(np.asarray(two), scaled(*map(np.asarray, pair)))
+    np.testing.assert_array_equal(np.asarray(pair[0]), np.linspace(-1, 1, N))
+
+
+def test_results_that_others_read_stay_recorded() -> None:
+    f = tw.jit(scaled)
+    pair = given()
+    for _ in range(5):
+        result = f(*pair)
+        assert recorded(result)
+        float((result * 3.0).sum())
+
+
+def test_recorded_again_once_others_read_them() -> None:
+    f = tw.jit(scaled)
+    asked(f, 3)
+    pair = given()
+    result = f(*pair)
+    assert not recorded(result)
+    total = float((result * 3.0).sum())
+    again = f(*pair)
+    assert recorded(again)
+    assert float((again * 3.0).sum()) == pytest.approx(total, rel=1e-14)
+
+
+def test_a_result_that_is_gone_says_nothing() -> None:
+    f = tw.jit(scaled)
+    asked(f, 3)
+    pair = given()
+    f(*pair)
+    gc.collect()
+    assert not recorded(f(*pair))
+
+
+def test_part_of_the_results_is_not_all_of_them() -> None:
+    f = tw.jit(lambda x, y: (x * 2.0, np.sin(y)))
+    pair = given()
+    for _ in range(5):
+        first, second = f(*pair)
+        assert recorded(first) and recorded(second)
+        np.testing.assert_array_equal(np.asarray(first), 2.0 * np.asarray(pair[0]))
+
+
+def test_several_results_asked_for_together() -> None:
+    f = tw.jit(lambda x, y: {"a": x * 2.0, "b": (y * y).sum()})
+    pair = given()
+    for k in range(5):
+        made = f(*pair)
+        assert recorded(made["a"]) == (k < 2)
+        tw.evaluate(made["a"], made["b"])
+        np.testing.assert_array_equal(np.asarray(made["a"]), 2.0 * np.asarray(pair[0]))
+        assert float(made["b"]) == pytest.approx(float((np.asarray(pair[1]) ** 2).sum()), rel=1e-13)
+
+
+def test_floats_and_pending_arguments() -> None:
+    f = tw.jit(lambda x, rate: x - rate * (x - 3.0))
+    x = given()[0]
+    for k in range(5):
+        made = f(x, 0.5 + k)
+        np.testing.assert_allclose(np.asarray(made), np.asarray(x) - (0.5 + k) * (np.asarray(x) - 3.0), rtol=1e-14)
+    later = f(x + 1.0, 0.5)  # its argument is not known
+    assert recorded(later)
+    np.testing.assert_allclose(np.asarray(later), np.asarray(x) + 1 - 0.5 * (np.asarray(x) - 2.0), rtol=1e-13)
+
+
+def test_nothing_at_once_where_that_was_asked_for() -> None:
+    f = tw.jit(scaled)
+    with tw.config(eager_bytes=0):
+        asked(f, 4)
+        assert recorded(f(*given()))
+
+
+def test_listeners_hear_of_calls_at_once() -> None:
+    f = tw.jit(scaled)
+    asked(f, 3)
+    with tw.profile() as seen:
+        assert not recorded(f(*given()))
+    assert "multiply" in str(seen) or "add" in str(seen)
+
+
+def test_errors_leave_arguments_as_they_are() -> None:
+    f = tw.jit(lambda x, i: np.take(x * 2.0, i))
+    x, good, bad = given()[0], tw.asarray(np.arange(N)), tw.asarray(np.full(N, N))
+    asked_good = [np.asarray(f(x, good)) for _ in range(4)]
+    np.testing.assert_array_equal(asked_good[-1], 2.0 * np.asarray(x))
+    with pytest.raises(IndexError):
+        np.asarray(f(x, bad))
+    np.testing.assert_array_equal(np.asarray(x), np.linspace(-1, 1, N))
+    np.testing.assert_array_equal(np.asarray(f(x, good)), 2.0 * np.asarray(x))

@@ -1,0 +1,41 @@
+"""What becomes of a traced function's results. In: its calls. Out: whether to compute the next ones at once.
+
+Calls on large arrays are recorded, so that what follows can share passes with them; recording costs some microseconds
+an operator. Where results are always asked for just as they are, nothing follows that could share, and a call may as
+well run its plan.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tilewise.array.cell import Cell
+
+OFTEN = 2  # calls in a row whose results were asked for alone
+
+
+class Habit:
+    """Counts the calls in a row whose results were asked for alone."""
+
+    __slots__ = ("_alone", "_made", "_runs")
+
+    def __init__(self) -> None:
+        self._alone = 0
+        self._runs = 0  # of the function's own plan, at the last call
+        self._made: Any = None  # weak reference to a result that was computed at once
+
+    def at_once(self, runs: int) -> bool:
+        """Whether to compute the results of a call now; `runs` is how often the function's own plan was evaluated."""
+        if self._made is not None:
+            cell = self._made()
+            if cell is not None and cell.leaf is not None:  # recorded work has read it
+                self._alone = 0
+        else:
+            self._alone = self._alone + 1 if runs > self._runs else 0
+        self._runs, self._made = runs, None
+        return self._alone >= OFTEN
+
+    def made(self, cell: Cell) -> None:
+        """A result was computed at once."""
+        self._made = weakref.ref(cell)
