@@ -25,7 +25,6 @@ from tilewise.ops.views import memory as strided_memory
 from tilewise.plan.kernels import code_name
 from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
 from tilewise.plan.ways import single, space_of
-from tilewise.target import threads
 
 Array = np.ndarray[Any, Any]
 Steps = list[tuple[Step, Any]]  # with what runs them
@@ -305,7 +304,7 @@ class Layer:
                 return None
             before += around
             refs.append(self.ref(pos, node.op.window.on(self.values[pos])))
-        if kernel.work_ns(dims, [r.array for r in refs]) > MOST_NS and threads.get_threads() > 1:
+        if kernel.work_ns(dims, [r.array for r in refs]) > MOST_NS:
             return None
         found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), None)
         if found is None:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.buffers import fresh
-from tilewise.engine.laying import Layer, Native, Steps, Unfit
+from tilewise.engine.laying import MOST_BYTES, Layer, Native, Steps, Unfit
 from tilewise.engine.run import Runner, run_step
-from tilewise.plan.steps import Step, Tiled
+from tilewise.plan.steps import Step, Tiled, View, makes
 from tilewise.store.pool import POOLED_AT_BYTES
 
 Array = np.ndarray[Any, Any]
@@ -32,6 +32,9 @@ class Lines:
         self._runner, self._nodes, self._given, self._wanted = runner, nodes, tuple(given), wanted
         self._kept: dict[Any, Line | None] = {}  # None: there is none
         self._met: set[Any] = set()
+        made = {x for s, _ in runner.steps if not isinstance(s, View) for x in makes(s)}
+        # Whether it matters little that lines let go of values at the end only.
+        self.lean = sum(nodes[x].nbytes for x in made.difference(wanted)) <= MOST_BYTES
 
     def found(self, values: list[Any]) -> Line | None:
         """The line for arrays that lie so, if there is one."""

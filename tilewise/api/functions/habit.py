@@ -11,8 +11,15 @@ import weakref
 from typing import Any
 
 from tilewise.array.cell import Cell
+from tilewise.array.session import current_session
 
 OFTEN = 2  # calls in a row whose results were asked for alone
+
+
+def roomy() -> bool:
+    """Whether no session sets a limit to memory (which recorded work is measured by)."""
+    session = current_session()
+    return session is None or session.memory is None
 
 
 class Habit:
@@ -25,14 +32,18 @@ class Habit:
         self._runs = 0  # of the function's own plan, at the last call
         self._made: Any = None  # weak reference to a result that was computed at once
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last call was computed at once, and nothing says that the next should not be."""
+        cell = None if self._made is None else self._made()
+        return self._made is not None and (cell is None or cell.leaf is None)
+
     def at_once(self, runs: int) -> bool:
         """Whether to compute the results of a call now; `runs` is how often the function's own plan was evaluated."""
-        if self._made is not None:
-            cell = self._made()
-            if cell is not None and cell.leaf is not None:  # recorded work has read it
-                self._alone = 0
-        else:
-            self._alone = self._alone + 1 if runs > self._runs else 0
+        if self.goes_on:
+            return True
+        alone = self._made is None and runs > self._runs  # else recorded work has read a result
+        self._alone = self._alone + 1 if alone else 0
         self._runs, self._made = runs, None
         return self._alone >= OFTEN
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler, events
-from tilewise.api.functions.habit import Habit
+from tilewise.api.functions.habit import Habit, roomy
 from tilewise.api.functions.number import Formula, Number, evaluate
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
 from tilewise.api.functions.repeat import MISSED, Repeat, repeated
@@ -28,7 +28,7 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK, address, root
 from tilewise.array.force import conform, showing
 from tilewise.array.handle import Array, from_buffer, meta
-from tilewise.array.session import cluster_here, current_session
+from tilewise.array.session import cluster_here
 from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
@@ -261,7 +261,7 @@ class Plan:
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
         self.bound: tuple[tuple[bool, ...], compiler.LocalPlan, Lines] | None = None
-        self._habit = Habit()
+        self.habit = Habit()
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -277,12 +277,12 @@ class Plan:
         else:
             settings = current()
             if not settings.compare and cluster_here(settings.blocks)[0] is None:
-                if self._small(inputs):
+                if self.small(inputs):
                     return self.fill(self._now(inputs, numbers, settings), arrays)
                 if self._asked_alone(inputs, settings):
                     with showing(settings):
-                        made = self._now(inputs, numbers, settings, small=False)
-                    self._habit.made(made[0]._cell)
+                        made = self._now(inputs, numbers, settings)
+                    self.habit.made(made[0]._cell)
                     return self.fill(made, arrays)
         return self.fill(self._later(inputs, numbers), arrays)
 
@@ -301,7 +301,8 @@ class Plan:
             if not meta(inputs[i]).flags.writeable:
                 raise Untraceable("a write to an argument that is read-only")
 
-    def _small(self, inputs: Sequence[Any]) -> bool:
+    def small(self, inputs: Sequence[Any]) -> bool:
+        """Whether all is known and small."""
         limit = rec.eager_limit()
         for x in inputs:
             nd = rec.known(x) if type(x) is Array else x
@@ -311,16 +312,13 @@ class Plan:
 
     def _asked_alone(self, inputs: Sequence[Any], settings: Settings) -> bool:
         """Whether all is known, and the results of the last calls were asked for just as they were."""
-        session = current_session()
-        if not self.roots or not settings.eager_bytes or (session is not None and session.memory is not None):
+        if not self.roots or not settings.eager_bytes or not roomy():
             return False
         if any(type(x) is Array and rec.known(x) is None for x in inputs):
             return False
-        return self._habit.at_once(self._planned(settings)[0].runs)
+        return self.habit.at_once(self._planned(settings)[0].runs)
 
-    def _now(
-        self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings, small: bool = True
-    ) -> list[Array]:
+    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array]:
         """Run the plan at once: all is known."""
         values = self.blank.copy()
         with LOCK:
@@ -331,7 +329,7 @@ class Plan:
             for n, v in numbers.items():
                 if n in self.at:
                     values[self.at[n]] = n.dtype.type(v)
-            if events.listeners or not settings.native or not small:
+            if events.listeners or not settings.native or not lines.lean:
                 plan.bound.run(self.template.order, values)
             else:
                 lines.run(values)
@@ -340,7 +338,9 @@ class Plan:
     def line_for(self, arrays: Sequence[Any]) -> Line | None:
         """What calls with arrays that lie like these go through, under these settings and here."""
         settings = current()
-        if self.written or self.bound is None or self.bound[0] != _way(settings) or not self._small(arrays):
+        if self.written or self.bound is None or self.bound[0] != _way(settings):
+            return None
+        if not self.bound[2].lean or not (self.small(arrays) or self.habit.goes_on):
             return None
         values = self.blank.copy()
         for at, x in zip(self.places, arrays, strict=True):

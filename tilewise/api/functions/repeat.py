@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from tilewise import events
+from tilewise.api.functions.habit import Habit, roomy
 from tilewise.api.functions.reach import Untraceable
 from tilewise.api.functions.watch import Watch
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK
+from tilewise.array.force import showing
 from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
@@ -29,10 +31,11 @@ _ARRAYS = (Array, np.ndarray)
 class Repeat:
     """A call that went through a line, with all that its plan hung on."""
 
-    __slots__ = ("_arrays", "_blank", "_count", "_line", "_others", "_plan", "_settings", "_single", "_watch")
+    __slots__ = ("_arrays", "_blank", "_count", "_habit", "_line", "_others", "_plan", "_settings", "_single", "_watch")
 
     def __init__(self, plan: Any, line: Line, watch: Watch, args: Sequence[Any]) -> None:
         self._plan, self._line, self._watch, self._settings, self._count = plan, line, watch, current(), len(args)
+        self._habit: Habit | None = None if plan.small([args[i] for i in plan.where]) else plan.habit
         places = dict(zip(plan.where, plan.places, strict=True))
         self._blank = [*plan.blank, None]  # the last takes arguments that nothing reads
         # of arrays, which argument they are, where they go, and how they lie; of others, the class and the object
@@ -78,6 +81,9 @@ class Repeat:
             return MISSED
         if cluster_here(settings.blocks)[0] is not None:
             return MISSED
+        habit = self._habit
+        if habit is not None and not (habit.goes_on and roomy()):
+            return MISSED
         plan = self._plan
         try:
             if plan.used:
@@ -85,8 +91,14 @@ class Repeat:
                     if node in plan.at:
                         values[plan.at[node]] = node.dtype.type(number)
             with LOCK:
-                self._line.run(values)
+                if habit is None:
+                    self._line.run(values)
+                else:
+                    with showing(settings):
+                        self._line.run(values)
                 made = plan.made(values)
+                if habit is not None:
+                    habit.made(made[0]._cell)
                 return made[0] if self._single else plan.fill(made, given)
         except (Unfit, Untraceable):
             return MISSED
