@@ -26,7 +26,7 @@ from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.fuse import fuse
 from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
-from tilewise.plan.steps import Pass, Step, Write, passes
+from tilewise.plan.steps import Step, Write, passes
 from tilewise.plan.tile import tall
 from tilewise.rewrite import may_fire, rewrite
 from tilewise.solver.choose import choose
@@ -63,9 +63,8 @@ def overwritten(step: Step) -> list[int]:
     """Positions whose arrays a step may overwrite."""
     if isinstance(step, Write):
         return [step.base] if step.last_use else []
-    if isinstance(step, Pass):
-        return [w for w, last in zip(step.writes, step.last_uses, strict=False) if w is not None and last]
-    return []
+    pairs = [pair for p in passes(step) for pair in zip(p.writes, p.last_uses, strict=False)]
+    return [w for w, last in pairs if w is not None and last]
 
 
 class Structure:

@@ -186,9 +186,12 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A copy with memory of its own."""
     if type(a) is not Array:
         return NotImplemented
-    if not node_of(a).known:
-        return rec.record(copy_node(node_of(a), None))
-    return rec.record(copy_node(node_of(a), copy_order(a, order)))
+    node = node_of(a)
+    if not node.known:  # a mask decides how long it is: its order says how it will lie
+        last = fortran(node.ndim)
+        wanted = {"C": None, "F": last, "A": last if node.order == last else None}.get(order, node.order)
+        return rec.record(copy_node(node, wanted))
+    return rec.record(copy_node(node, copy_order(a, order)))
 
 
 def flatten(self: Array, order: str = "C") -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,22 @@ def padded(dims: tuple[int, ...], itemsize: int, order: Order) -> tuple[int, ...
 def taken(ref: Any, axis: int, low: int, stop: int) -> Any:
     """Some slices of an operand."""
     return ref.on(slices(ref.array, axis, low, stop), low * ref.array.strides[axis])
+
+
+def boxed(ref: Any, key: Sequence[slice]) -> Any:
+    """A box of an operand."""
+    start = sum(k.indices(n)[0] * s for k, n, s in zip(key, ref.array.shape, ref.array.strides, strict=True))
+    return ref.on(ref.array[tuple(key)], start)
+
+
+def around(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """The parts of an array that a box leaves out."""
+    before: list[slice] = []
+    for axis, part in enumerate(inner):
+        for some in (slice(0, part.start), slice(part.stop, shape[axis])):
+            if some.start < some.stop:
+                yield (*before, some, *(slice(None),) * (len(shape) - axis - 1))
+        before.append(part)
 
 
 def box(op: Window, axis: int | None) -> See:

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.boxes import See, box, chained, dropping, padded, slices, taken, walking
+from tilewise.engine.boxes import See, around, box, boxed, chained, dropping, padded, slices, taken, walking
 from tilewise.engine.buffers import fresh
 from tilewise.engine.merging import about_own_mean
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.ops.views import Arrange
 from tilewise.plan.inline import Formed
-from tilewise.plan.reach import Part, Range, parts_of
+from tilewise.plan.reach import Part, Range, parts_of, renewed
 from tilewise.plan.steps import Call, Pass, View, makes, reads
 from tilewise.plan.symmetric import is_gram
 from tilewise.plan.tiling import Tiling
-from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, space_of, view_axes
+from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, replaces, space_of, target, view_axes
 
 Array = np.ndarray[Any, Any]
 Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
@@ -133,6 +133,8 @@ class Layout:
                     out += first
             if step.outs[0] in self.totals:
                 calls = self._deviations(step)
+            elif replaces(step):
+                calls = self._update(step, kernel)
             elif calls is None:
                 calls = self._pass(step, kernel)
             if calls is None:
@@ -278,11 +280,53 @@ class Layout:
         pos, before = self.arrays[ref.slot]
         return self._given(pos, chained(before, see), see(ref.array), 0, ref.chunk_step)
 
+    def _rows(self, step: Pass) -> Range:
+        """The slices of its space that a pass goes over on a tile."""
+        return renewed(self.way, step.outs[0], self.ranges[step.outs[0]])
+
     def _shape(self, step: Pass) -> tuple[int, ...]:
         """The space of a pass on a tile."""
         space, dim = space_of(step, self.nodes), self.way.dims[step.outs[0]]
-        low, stop = self.ranges[step.outs[0]]
+        low, stop = self._rows(step)
         return (*space[:dim], stop - low, *space[dim + 1 :])
+
+    def _update(self, step: Pass, kernel: Any) -> list[Any] | None:
+        """A part of the slices of another value replaced, the rest copied."""
+        (pos,), dim, made = step.outs, self.way.dims[step.outs[0]], self.ranges[step.outs[0]]
+        found, rows, shape = target(step, self.nodes), self._rows(step), self._shape(step)
+        assert found is not None
+        base, starts = found
+        after: list[Any] = []
+        refs = self._operands(step) if shape[dim] else []
+        old = self._slices_of(base, dim, made)
+        new = self._out(step, 0, pos, after)
+        if new is None:
+            return None
+        begins = [rows[0] + s - made[0] if d == dim else s for d, s in enumerate(starts)]
+        inner = [slice(low, low + n) for low, n in zip(begins, shape, strict=True)]
+        rest = around(inner, new.array.shape) if shape[dim] else [(slice(None),) * len(shape)]
+        calls: list[Any] = []
+        for key in rest:
+            pair = (replace(boxed(ref, key), far=0) for ref in (old, new))
+            some = self.llvm.copied(*pair, self.scratch, self._pinned)
+            if some is None:
+                return None
+            calls += some
+        if shape[dim]:
+            refs.append(boxed(new, inner))
+            some = self.llvm.calls_of(kernel, shape, refs, step.params, self.scratch, self._pinned)
+            if some is None:
+                return None
+            calls += some
+        return [*calls, *after]
+
+    def _slices_of(self, pos: int, axis: int, made: Range) -> Any:
+        """Some slices of what a step reads along its cut."""
+        if pos in self.refs:
+            ref, along, first = self.refs[pos]
+            return taken(ref, along, made[0] - first, made[1] - first)
+        ref = self._given_slices(pos, None, self.values[pos], axis, made)
+        return ref if self._seen_before(pos) else replace(ref, far=self.values[pos].nbytes)
 
     def _pass(self, step: Pass, kernel: Any) -> list[Any] | None:
         shape = self._shape(step)
@@ -308,7 +352,7 @@ class Layout:
 
     def _operands(self, step: Pass, but: int | None = None) -> list[Any]:
         """What a pass reads on a tile (but for one input)."""
-        nodes, made, dim = self.nodes, self.ranges[step.outs[0]], self.way.dims[step.outs[0]]
+        nodes, made, dim = self.nodes, self._rows(step), self.way.dims[step.outs[0]]
         rank = len(space_of(step, nodes))
         refs: list[Any] = []
         for k, x in enumerate(step.inputs):

@@ -19,6 +19,7 @@ import numpy as np
 from tilewise import events
 from tilewise.compiler import overwritten
 from tilewise.config import current
+from tilewise.engine.boxes import around
 from tilewise.engine.buffers import fresh, walked
 from tilewise.engine.tiled import Group, run_tiled
 from tilewise.ir.node import Leaf, Length, Node
@@ -80,20 +81,18 @@ class Runner:
         """
         noted: set[Node] = set()
         events.activity.total = len(self.steps)
-        keeping = False
+        guard = _Guard(nodes, values, noted)
         for k, (step, kernel) in enumerate(self.steps):
             events.activity.done = k
             began = time.perf_counter() if events.listeners else 0.0
             try:
-                if (bases := self.bases[k]) and (keeping or _loose(bases, nodes)):
+                if (bases := self.bases[k]) and (guard.keeping or _loose(bases, nodes)):
                     with to_the_end():
-                        run_step(step, kernel, nodes, values, noted)
-                        _keep_progress(step, nodes, values, noted, keeping)
-                        keeping = True
+                        guard.run(step, kernel, nodes, values, noted)
                 else:
                     run_step(step, kernel, nodes, values, noted)
-                    if keeping:
-                        _keep_progress(step, nodes, values, noted, keeping)
+                    if guard.keeping:
+                        guard.keep(step)
             except Exception as error:
                 note_site(error, nodes, step)
                 raise
@@ -102,6 +101,27 @@ class Runner:
             for x in step.frees if free else ():
                 values[x] = None
         return noted
+
+
+class _Guard:
+    """Runs steps that overwrite leaves: once one did, every value is noted on its node as it is made."""
+
+    def __init__(self, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:
+        self._nodes, self._values, self._noted = nodes, values, noted
+        self.keeping = False
+
+    def run(self, step: Step, kernel: Any, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:
+        """A step; those that share tiles and run one by one are guarded each."""
+        if isinstance(step, Tiled):
+            run_tiled(step, kernel, nodes, values, noted, self.run)
+        else:
+            run_step(step, kernel, nodes, values, noted)
+        self.keep(step)
+
+    def keep(self, step: Step) -> None:
+        """Note what a step made (all so far, if it is the first)."""
+        _keep_progress(step, self._nodes, self._values, self._noted, self.keeping)
+        self.keeping = True
 
 
 def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:
@@ -332,12 +352,7 @@ def box_around(out: np.ndarray[Any, Any], window: Window) -> Iterator[Any]:
     for a in axes:
         if a.base is not None:
             box[a.base] = (a.start, a.start + a.length)
-    inner: list[Any] = [slice(None)] * out.ndim
-    for axis, (lo, hi) in enumerate(box):
-        for part in (slice(0, lo), slice(hi, out.shape[axis])):
-            if part.start < part.stop:
-                yield (*inner[:axis], part, *inner[axis + 1 :])
-        inner[axis] = slice(lo, hi)
+    yield from around([slice(*ends) for ends in box], out.shape)
 
 
 def owned(base: np.ndarray[Any, Any], node: Node, noted: set[Node]) -> bool:

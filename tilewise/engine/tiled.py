@@ -25,6 +25,7 @@ from tilewise.plan.inline import Formed, formed
 from tilewise.plan.steps import Pass, Tiled, View, makes, reads
 from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import FACTORS, USUAL, class_of, record_of
+from tilewise.plan.ways import replaces
 from tilewise.store import pool
 from tilewise.target.threads import get_threads
 
@@ -68,6 +69,7 @@ def run_tiled(
         get_threads(),
         *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
         *[nodes[s.pos].op if isinstance(s, View) else nodes[makes(s)[0]].dims for s in step.steps],
+        *[nodes[s.outs[0]].op for s in step.steps if isinstance(s, Pass) and replaces(s)],
         *[nodes[s.centre.count].op.value for s in step.steps if isinstance(s, Pass) and s.centre is not None],
     )
     try:

@@ -20,7 +20,7 @@ from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Window, axes_of
 from tilewise.plan.steps import Call, Pass, Tiled, View, makes, passes, reads
 from tilewise.plan.tiling import Tiling, tiling
-from tilewise.plan.ways import space_of
+from tilewise.plan.ways import replaces, space_of
 
 LOAD, STORE, SIMPLE, DEAR = 2, 8, 1, 20  # of a vector in the L2 cache, and instructions: parts of about 0.15 ns
 MOST_OUTS = 8  # streams that a pass writes at once
@@ -71,7 +71,8 @@ def formed(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> For
 
 
 def _map(step: Pass) -> bool:
-    return step.letters is None and not any(step.kernel.reduced) and all(o.reduce is None for o in step.kernel.outputs)
+    plain = step.letters is None and not replaces(step)
+    return plain and not any(step.kernel.reduced) and all(o.reduce is None for o in step.kernel.outputs)
 
 
 def _without(light: Pass, group: Tiled, nodes: Sequence[Any]) -> tuple[Tiled, tuple[tuple[int, Window], ...]] | None:

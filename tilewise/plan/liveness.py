@@ -14,7 +14,7 @@ from tilewise.layout import Shard
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.move import Pin
 from tilewise.ops.regroup import Regroup
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, reads
 
 ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
 
@@ -23,17 +23,30 @@ def settled(
     steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[bool], layouts: Sequence[Any] | None
 ) -> list[Step]:
     """Say at each step what dies there, and which written bases nobody reads any more."""
-    last: dict[int, int] = {}
-    root = list(range(len(nodes)))  # a view keeps its base
+    single: list[tuple[int, Step]] = []  # steps that share tiles one by one: they may run so
     for s, step in enumerate(steps):
+        single += [(s, inner) for inner in step.steps] if isinstance(step, Tiled) else [(s, step)]
+    last: dict[int, int] = {}  # the step that reads a value last
+    latest: dict[int, int] = {}  # the same, of the single ones
+    root = list(range(len(nodes)))  # a view keeps its base
+    for t, (s, step) in enumerate(single):
         if isinstance(step, View) or (isinstance(step, Exchange) and _in_margins(step, nodes, layouts)):
             root[step.pos] = root[step.input]
         elif isinstance(step, Call) and type(nodes[step.pos].op) in ALIASES:
             root[step.pos] = root[step.inputs[0]]
         for x in reads(step):
-            last[x] = s
-            last[root[x]] = s
+            last[x] = last[root[x]] = s
+            latest[x] = latest[root[x]] = t
     kept = {root[x] for x, asked in enumerate(wanted) if asked}  # also by views that are wanted
+    done: list[list[Step]] = [[] for _ in steps]
+    for t, (s, step) in enumerate(single):
+        if isinstance(step, Write):
+            step = replace(step, last_use=latest[step.base] == t and root[step.base] not in kept)
+        elif isinstance(step, Pass) and any(w is not None for w in step.writes):
+            once = [w for w in step.writes if step.writes.count(w) == 1]  # two updates of one base: two buffers
+            uses = tuple(w in once and w is not None and latest[w] == t and root[w] not in kept for w in step.writes)
+            step = replace(step, last_uses=uses)
+        done[s].append(step)
     out: list[Step] = []
     made = {x for step in steps for x in makes(step)}
     for s, step in enumerate(steps):
@@ -41,13 +54,11 @@ def settled(
         dead |= {x for x in makes(step) if x not in last and not wanted[x]}
         dead -= kept
         frees = tuple(sorted(x for x in dead if x in made or nodes[x].value is not None))
-        if isinstance(step, Write):
-            step = replace(step, last_use=last[step.base] == s and root[step.base] not in kept)
-        elif isinstance(step, Pass) and any(w is not None for w in step.writes):
-            once = [w for w in step.writes if step.writes.count(w) == 1]  # two updates of one base: two buffers
-            uses = tuple(w in once and w is not None and last[w] == s and root[w] not in kept for w in step.writes)
-            step = replace(step, last_uses=uses)
-        out.append(replace(step, frees=frees))
+        if isinstance(step, Tiled):
+            inner = tuple(i for i in done[s] if isinstance(i, Pass | View | Call))
+            out.append(replace(step, steps=inner, frees=frees))
+        else:
+            out.append(replace(done[s][0], frees=frees))
     return out
 
 

@@ -52,7 +52,8 @@ def _owners(group: Tiled, way: Way) -> list[Pass]:
 
 
 def _length(step: Pass, way: Way, nodes: Sequence[Any]) -> int:
-    return space_of(step, nodes)[way.dims[step.outs[0]]]
+    pos = step.outs[0]
+    return int((nodes[pos].dims if pos in way.updates else space_of(step, nodes))[way.dims[pos]])
 
 
 def placed(group: Tiled, way: Way, nodes: Sequence[Any]) -> tuple[Way, bool]:
@@ -68,7 +69,7 @@ def placed(group: Tiled, way: Way, nodes: Sequence[Any]) -> tuple[Way, bool]:
 def halos_of(group: Tiled, way: Way) -> dict[int, int]:
     """How many slices more than its own a tile makes, by pass."""
     own = {s.outs[0]: (-way.begins[s.outs[0]],) * 2 for s in _owners(group, way)}
-    return {x: stop - start for x, (start, stop) in _needed(group, way, own).items()}
+    return {x: stop - start for x, (start, stop) in _needed(group, way, own, inside=True).items()}
 
 
 def counts_twice(group: Tiled, way: Way, halos: dict[int, int]) -> bool:
@@ -81,7 +82,7 @@ def parts_of(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> list[Pa
     tiles = -(-way.length // tile)
     owners = {s.outs[0]: (way.begins[s.outs[0]], _length(s, way, nodes)) for s in _owners(group, way)}
     ends = {q for begin, length in owners.values() for q in (begin, begin + length)}
-    edges = sorted({0, tiles} | {q // tile for q in ends} | {-(-q // tile) for q in ends})
+    edges = sorted({0, tiles} | {q // tile for q in ends} | {-(-q // tile) for q in ends} | _turns(group, way, tile))
     parts = []
     for first, stop in pairwise(edges):
         own: Ranges = {}
@@ -95,13 +96,36 @@ def parts_of(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> list[Pa
     return parts
 
 
-def _needed(group: Tiled, way: Way, own: Ranges) -> Ranges:
-    """What each pass makes for what is own to a tile."""
+def _turns(group: Tiled, way: Way, tile: int) -> set[int]:
+    """Tiles at which a reach of them begins or ends in which some update has something new for all or no slices."""
+    tiles = -(-way.length // tile)
+    own = {s.outs[0]: (-way.begins[s.outs[0]], tile - way.begins[s.outs[0]]) for s in _owners(group, way)}
+    reach = _needed(group, way, own, inside=True)  # of tile 0, if it were far from the ends
+    found: set[int] = set()
+    for x, update in way.updates.items():
+        if x in reach:
+            low, stop = reach[x]
+            for q in (update.start, update.stop):
+                found.update(range((q - stop) // tile + 1, (q - low) // tile + 2))
+    return {t for t in found if 0 <= t <= tiles}
+
+
+def _needed(group: Tiled, way: Way, own: Ranges, inside: bool = False) -> Ranges:
+    """What each pass makes for what is own to a tile (`inside`: one that is far from the ends of all updates)."""
     found = dict(own)
     for step in reversed(_passes(group, way)):
         if step.outs[0] in found:
-            _ask(step, found[step.outs[0]], group, way, found)
+            _ask(step, found[step.outs[0]], group, way, found, inside)
     return found
+
+
+def renewed(way: Way, pos: int, made: Range) -> Range:
+    """The slices of its space that a pass goes over to make some slices of its result; low = stop: none."""
+    update = way.updates.get(pos)
+    if update is None:
+        return made
+    low = min(max(made[0], update.start), update.stop)
+    return low - update.start, max(low, min(made[1], update.stop)) - update.start
 
 
 def _kept(group: Tiled, way: Way, own: Ranges, whole: Ranges, tile: int) -> tuple[Ranges | None, Ranges]:
@@ -120,12 +144,18 @@ def _kept(group: Tiled, way: Way, own: Ranges, whole: Ranges, tile: int) -> tupl
     return (new, kept) if kept and few else (None, {})
 
 
-def _ask(step: Pass, made: Range, group: Tiled, way: Way, found: Ranges) -> None:
+def _ask(step: Pass, made: Range, group: Tiled, way: Way, found: Ranges, inside: bool = False) -> None:
     """Add what a pass reads of other passes to what these make."""
-    for x in step.inputs:
+    update = way.updates.get(step.outs[0])
+    rows = renewed(way, step.outs[0], made)
+    if update is not None and inside:
+        rows = made[0] - update.start, made[1] - update.start
+    asked = [(x, rows) for x in step.inputs if update is None or inside or rows[0] < rows[1]]
+    if update is not None:
+        asked.append((update.base, made))
+    for x, (low, stop) in asked:
         if isinstance(way.at.get(x), int):
             value, start = way.behind(x)
             maker = next(s.outs[0] for s in group.steps if isinstance(s, Pass) and value in s.outs)
-            low, stop = made[0] + start, made[1] + start
-            before = found.get(maker, (low, stop))
-            found[maker] = min(before[0], low), max(before[1], stop)
+            before = found.get(maker, (low + start, stop + start))
+            found[maker] = min(before[0], low + start), max(before[1], stop + start)

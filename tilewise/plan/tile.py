@@ -14,7 +14,7 @@ from typing import Any
 from tilewise.plan.centres import centre_of
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.plan.tiling import PRODUCT_ROWS, fits, tile_length
-from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, seen_way
+from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, operands, replaces, seen_way, target
 
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
 STRIPS = 4  # bytes that are read in strips cost as much as one that is read again
@@ -102,7 +102,7 @@ class _Tiler:
         self.units.append(_Unit([step], ways))
 
     def _can(self, step: Pass) -> bool:
-        if any(w is not None for w in step.writes) or step.turns is not None:
+        if step.turns is not None or (replaces(step) and target(step, self.nodes) is None):
             return False
         return all(self.nodes[x].known for x in (*step.inputs, *step.outs, step.space))
 
@@ -121,6 +121,8 @@ class _Tiler:
             if ways:
                 # A cut that suits the memory order of large inputs is worth more than what little a step saves.
                 strips = max(self._across(ways) - self._across(unit.ways), 0)
+                if strips and any(w.windows for w in ways):
+                    continue  # the better way has too little room for halos
                 saved = self._saved(step, ways[0], unit) - strips // STRIPS
                 if saved > 0 and (best is None or saved >= best[0]):
                     best = (saved, u, ways)
@@ -142,7 +144,7 @@ class _Tiler:
     def _free(self, u: int) -> bool:
         """Whether a unit reads only what is there from the beginning, and overwrites nothing of it."""
         steps = self.units[u].steps
-        if any(isinstance(s, Write) or (isinstance(s, Pass) and any(w is not None for w in s.writes)) for s in steps):
+        if any(isinstance(s, Write) or (isinstance(s, Pass) and replaces(s)) for s in steps):
             return False
         return all(self.unit_of.get(x, -1) in (-1, u) for s in steps for x in reads(s))
 
@@ -209,7 +211,7 @@ class _Tiler:
     def _inner_views(self, step: Pass | Call, unit: _Unit) -> list[View]:
         """Views of what the unit makes, through which a step reads it; bases first."""
         made, out = unit.made, []
-        for x in step.inputs:
+        for x in step.inputs if isinstance(step, Call) else operands(step):
             chain = []
             while x in self.view_steps:
                 chain.append(self.view_steps[x])
@@ -221,7 +223,7 @@ class _Tiler:
     def _saved(self, step: Pass, way: Way, unit: _Unit) -> int:
         """Bytes that need not be read again."""
         read = {self.views.source(x, 0)[0] for s in unit.steps for x in reads(s) if self.nodes[x].ndim}
-        mine = {self.views.source(x, 0)[0] for x in step.inputs if self.nodes[x].ndim}
+        mine = {self.views.source(x, 0)[0] for x in operands(step) if self.nodes[x].ndim}
         return sum(self.nodes[x].nbytes for x in mine & (read | unit.made))
 
     def steps(self) -> list[Step]:

@@ -26,7 +26,7 @@ CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 CHUNK_BYTES = 1 << 20  # of all values in a chunk, at least, where results do not hang on it: some 100 us of work
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
-HALO_TILE = 1 << 20  # bytes of all values of a tile that has a halo, at most: half of a common L2 cache
+HALO_BYTES = 1472 << 10  # of scratch of a tile that has a halo, at most: of an L2 cache of 2 MiB, or of the next one
 HALO_TILES = 2  # tiles are at least so many times as long as their halo: what is kept is moved
 HALO_SHARE = 8  # chunks have at least so many times the slices that the first tile of each makes again
 
@@ -91,9 +91,12 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     room = TILE_BYTES
     if summed and not own:  # little sums: the L1 cache holds the tile
         room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
-    tile = min(forced or max(tile_length(each, room), HALO_TILES * halo), way.length)
-    if each * (tile + halo) > HALO_TILE and halo and forced is None:
-        return None
+    tile = forced or tile_length(each, room)
+    if halo and forced is None:
+        tile = max(min(tile, _most(group, way, nodes, halos)), HALO_TILES * halo)
+        if tile > _most(group, way, nodes, halos):
+            return None
+    tile = min(tile, way.length)
     if tile < PRODUCT_ROWS and blas and forced is None:
         return None
     tiles = -(-way.length // tile)
@@ -151,8 +154,20 @@ def _sliced(group: Tiled, way: Way) -> dict[int, int]:
 def fits(group: Tiled, way: Way, nodes: Sequence[Any]) -> bool:
     """Whether a tile with its halos fits into the caches, and no sum counts a slice twice."""
     halos = halos_of(group, way)
-    each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
-    return each * (HALO_TILES + 1) * max(halos.values()) <= HALO_TILE and not counts_twice(group, way, halos)
+    return HALO_TILES * max(halos.values()) <= _most(group, way, nodes, halos) and not counts_twice(group, way, halos)
+
+
+def _most(group: Tiled, way: Way, nodes: Sequence[Any], halos: dict[int, int]) -> int:
+    """The slices of a tile whose scratch fits into the caches: all that is not stored as it is made."""
+    each = more = 0
+    for step in passes(group):
+        halo = halos.get(step.outs[0], 0)
+        for x in step.outs:
+            axis = way.at[x]
+            if isinstance(axis, int) and (halo or x not in group.outs):
+                each += _slice_bytes(nodes[x], axis)
+                more += _slice_bytes(nodes[x], axis) * halo
+    return (HALO_BYTES - more) // max(1, each)
 
 
 def overlap_bytes(group: Tiled, cut: Tiling, nodes: Sequence[Any]) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilewise.ops.views import Arrange, Window, axes_of
+from tilewise.ops.views import Arrange, Window, axes_of, explain
 from tilewise.plan.steps import Call, Pass, Tiled, View, makes
 
 SIMILAR = 8  # lengths along the cut may differ by one in so many: windows of what other passes make
@@ -24,6 +24,15 @@ SIMILAR = 8  # lengths along the cut may differ by one in so many: windows of wh
 MEAN = "mean"  # made of a sum over all tiles, after them; a tile takes the mean of its own part
 
 At = int | str | None  # an axis; the reduction that adds contributions; None: all of it
+
+
+@dataclass(frozen=True)
+class Update:
+    """Of an update: what it replaces a part of, and the slices along the cut that have something new."""
+
+    base: int
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,7 @@ class Way:
     dims: dict[int, int]  # of each pass (by its outputs): the dim of its space
     begins: dict[int, int] = field(default_factory=dict)  # the same: where its first slice is along the cut
     windows: dict[int, tuple[int, int]] = field(default_factory=dict)  # views: the value behind, the first slice
+    updates: dict[int, Update] = field(default_factory=dict)  # passes that replace a part of another value
 
     def behind(self, pos: int) -> tuple[int, int]:
         """The value that a position is a view of, and at which of its slices it starts."""
@@ -52,6 +62,30 @@ def space_of(step: Pass, nodes: Sequence[Any]) -> tuple[int, ...]:
         for n, d in zip(nodes[x].dims, letters, strict=True):
             sizes[d] = n if sizes[d] == 1 else sizes[d]
     return tuple(sizes)
+
+
+def target(step: Pass, nodes: Sequence[Any]) -> tuple[int, tuple[int, ...]] | None:
+    """What an update replaces a part of, and where that part begins; None if it is no box along all of its axes."""
+    (pos, *more), base = step.outs, step.writes[0]
+    if more or base is None:
+        return None
+    window = nodes[pos].op.window
+    found = explain(window)
+    if found is None or step.letters is not None or len(window.shape) != len(window.base_shape):
+        return None
+    axes, starts = found
+    plain = all(a.length == 1 or (a.base == d and a.step == 1) for d, a in enumerate(axes))
+    return (base, starts) if plain and space_of(step, nodes) == window.shape else None
+
+
+def replaces(step: Pass) -> bool:
+    """Whether a pass is an update."""
+    return any(w is not None for w in step.writes)
+
+
+def operands(step: Pass) -> tuple[int, ...]:
+    """The arrays that a pass reads: inputs, and what it replaces a part of."""
+    return (*step.inputs, *(w for w in step.writes if w is not None))
 
 
 def single(step: Pass, nodes: Sequence[Any]) -> bool:
@@ -151,6 +185,7 @@ def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> li
     """Every way in which a step can go along with steps that are cut so."""
     out = []
     for dim, length in _long_dims(step, nodes):
+        length = nodes[step.outs[0]].dims[dim] if replaces(step) else length
         if abs(length - way.length) * SIMILAR <= way.length:
             found = _joined(way, step, dim, nodes, views, free=False)
             if found is not None:
@@ -186,11 +221,20 @@ def plain_window(op: Window) -> bool:
 def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> Way | None:
     at, cut, linked = dict(way.at), set(way.cut), free
     begin: int | None = None
+    updates = way.updates
+    shift = 0  # of the first slice that has something new
+    if replaces(step):
+        found = target(step, nodes)
+        if found is None:
+            return None
+        base, starts = found
+        shift = starts[dim]
+        updates = {**updates, step.outs[0]: Update(base, shift, shift + space_of(step, nodes)[dim])}
     own = None if step.centre is None or at.get(step.centre.mean) != MEAN else step.centre
     if own is not None and way.dims[own.total] != dim:
         return None
-    for k, x in enumerate(step.inputs):
-        axis = axis_of(step, k, dim, nodes)
+    for k, x in enumerate(operands(step)):
+        axis = axis_of(step, k, dim, nodes) if k < len(step.inputs) else dim
         if own is not None and x == own.mean:
             continue
         if x in at:
@@ -199,7 +243,10 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
             linked = True
             value, start = way.behind(x)
             first = way.begins[value] + start
-            begin = first if begin is None else min(begin, first)
+            if k == len(step.inputs):
+                begin = first  # an update is where what it replaces is
+            else:
+                begin = first - shift if begin is None else min(begin, first - shift)
         elif axis is not None:
             source = views.source(x, axis)
             if not free and source not in cut and any(base == source[0] for base, _ in cut):
@@ -216,7 +263,7 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
         return None
     dims = {**way.dims, **dict.fromkeys(step.outs, dim)}
     begins = {**way.begins, **dict.fromkeys(step.outs, begin or 0)}
-    return replace(way, at=at, cut=frozenset(cut), dims=dims, begins=begins)
+    return replace(way, at=at, cut=frozenset(cut), dims=dims, begins=begins, updates=updates)
 
 
 def mean_way(way: Way, step: Pass | Call, total: int) -> Way | None:
