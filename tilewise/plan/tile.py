@@ -117,12 +117,10 @@ class _Tiler:
                 continue
             if u in needed and any(self.unit_of.get(p) == u for p in step.params):
                 continue
-            ways = [w for way in unit.ways for w in self._joins(way, step, unit)]
+            ways = self._with_room([w for way in unit.ways for w in self._joins(way, step, unit)], step, unit)
             if ways:
                 # A cut that suits the memory order of large inputs is worth more than what little a step saves.
                 strips = max(self._across(ways) - self._across(unit.ways), 0)
-                if strips and any(w.windows for w in ways):
-                    continue  # the better way has too little room for halos
                 saved = self._saved(step, ways[0], unit) - strips // STRIPS
                 if saved > 0 and (best is None or saved >= best[0]):
                     best = (saved, u, ways)
@@ -180,7 +178,7 @@ class _Tiler:
             if any(self.unit_of.get(x, -1) >= u for x in reads(maker) if x != total):
                 return None
             ways = [w for way in ways if (w := mean_way(way, maker, total)) is not None]
-        ways = [w for way in ways for w in self._joins(way, step, unit)]
+        ways = self._with_room([w for way in ways for w in self._joins(way, step, unit)], step, unit)
         if not ways:
             return None
         if v != u:
@@ -202,11 +200,15 @@ class _Tiler:
                 seen = seen_way(seen, view, self.nodes)
         if seen is None:
             return []
-        ways = further_ways(seen, step, self.nodes, self.views)
+        return further_ways(seen, step, self.nodes, self.views)
+
+    def _with_room(self, ways: list[Way], step: Pass, unit: _Unit) -> list[Way]:
+        """The ways in which tiles with their halos fit into the caches; none, if the best does not."""
         if not any(w.windows for w in ways):
             return ways
-        both = replace(unit, steps=[*unit.steps, step])
-        return [w for w in ways if fits(self._tiled(both, step.outs), w, self.nodes)]
+        both = self._tiled(replace(unit, steps=[*unit.steps, step]), step.outs)
+        fit = [w for w in ways if not w.windows or fits(both, w, self.nodes)]
+        return fit if self._across(fit) <= self._across(ways) else []
 
     def _inner_views(self, step: Pass | Call, unit: _Unit) -> list[View]:
         """Views of what the unit makes, through which a step reads it; bases first."""
