@@ -83,7 +83,8 @@ class Native:
     def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
         """Fill in what stays: memory of the line's own (the others are None), numbers."""
         sample = [_NOTHING if a is None else a for a in arrays]
-        self._words = self._table.words(sample, values.__getitem__, _scratch())
+        self._words = self._table.blank()
+        self._table.fill(self._words, sample, values.__getitem__, _scratch())
         self._address = self._words.ctypes.data
         self._view = memoryview(self._words)
         self._slots = [(at, slot) for at, slot in self._table.slots if arrays[slot] is None]
