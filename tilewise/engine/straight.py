@@ -3,8 +3,8 @@
 A step of 10 us is long beside a kernel of one. A run whose values are all kept says what a run of the same geometry
 does: which memory each kernel reads and writes, what is made in place. So passes, copies and updates become a table of
 native calls, one after the other on one thread, or shared out (sharing.py); intermediate values stay in memory of the
-line's own, and only the addresses of arguments and results are filled in. Other steps, and passes that are worth several
-threads by themselves, run as ever.
+line's own, and only the addresses of arguments and results are filled in. Other steps, and passes that are worth
+several threads by themselves, run as ever.
 """
 
 from __future__ import annotations
