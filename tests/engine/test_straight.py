@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.engine import laying
 from tilewise.engine.laying import Native
 from tilewise.engine.straight import Line
 
@@ -281,3 +282,51 @@ def test_threads_that_call_with_arrays_that_lie_differently() -> None:
     for t in threads:
         t.join()
     assert not wrong
+
+
+def shared_parts(f: Any) -> list[int]:
+    """In how many parts each row of native calls of a function's lines is."""
+    return [len(item._tables) for line in lines_of(f) for item in line._items if type(item) is Native]
+
+
+def potential(np: Any, x: Any) -> Any:
+    return (x[:, 0] / np.sqrt(((x[:, None, :] - x - 20) ** 2).sum(-1))).sum(1)
+
+
+def rising(np: Any, x: Any) -> Any:
+    """Sums along rows that are summed again: what threads could share has a sum over all rows."""
+    return (x - x.min(1)[:, None]).max(0)
+
+
+@pytest.mark.parametrize("program", [*PROGRAMS.values(), potential, rising])
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_same_bits_where_threads_share(program: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for shape in [(1, 1), (2, 3), (17, 33), (60, 70)]:
+        x = rng.normal(size=shape) * 9
+        found = []
+        for share_ns, threads in ((float("inf"), 1), (0.0, count)):
+            monkeypatch.setattr(laying, "SHARE_NS", share_ns)
+            f = tw.jit(lambda x: program(tw, x))
+            with tw.config(threads=threads, fallback="silent"):
+                found.append([[a.tobytes() for a in arrays(f(tw.asarray(x)))] for _ in range(4)])
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_group_is_shared_once_it_is_long(count: int) -> None:
+    f = tw.jit(lambda x: potential(tw, x))
+    for rows, expected in ((20, 1), (300, count)):
+        x = rng.normal(size=(rows, 3)) * 9
+        with tw.config(threads=count):
+            got = [np.asarray(f(tw.asarray(x))) for _ in range(4)]
+        assert shared_parts(f)[-1] == expected
+        np.testing.assert_allclose(got[-1], potential(np, x), rtol=1e-12)
+
+
+def test_sums_over_all_rows_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laying, "SHARE_NS", 0.0)
+    f = tw.jit(lambda x: rising(tw, x))
+    with tw.config(threads=2):
+        for _ in range(4):
+            f(tw.asarray(rng.normal(size=(60, 70)))).compute()
+    assert shared_parts(f) == [1]

@@ -6,6 +6,7 @@ import pytest
 import tilewise as tw
 from tilewise.array.program import program_of
 from tilewise.plan.steps import Call, Pass, Tiled, passes
+from tilewise.plan.tiling import tiling
 
 PROGRAMS = {
     "softmax": lambda np, X: np.exp(X - X.max(1, keepdims=True)) / np.exp(X - X.max(1, keepdims=True)).sum(1)[:, None],
@@ -139,3 +140,18 @@ def test_products_that_conjugate_have_plans_of_their_own():
         x = tw.asarray(c)
         for name in ("inner", "vdot", "inner"):
             assert complex(getattr(tw, name)(x, x)) == getattr(np, name)(c, c)
+
+
+def test_pairs_are_cut_along_rows_though_the_other_side_is_longer():
+    """Both sides of all pairs are small: rows of the pairs are contiguous, and nothing is summed over tiles."""
+    rng = np.random.default_rng(5)
+    p, q = rng.normal(size=(300, 3)), rng.normal(size=(550, 3))
+    pairs = lambda p, q: (1 / np.sqrt(((p[:, None, :] - q) ** 2).sum(-1) + 1)).sum(1)  # noqa: E731
+    with tw.config(eager_bytes=0):
+        made = pairs(tw.asarray(p), tw.asarray(q))
+        plan, nodes, *_ = program_of([made]).plan(None)
+        (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
+        cut = tiling(step, nodes)
+        assert cut is not None and cut.way.length == len(p) and set(cut.way.at.values()) == {0}
+        assert cut.loose and cut.chunks > 1
+        np.testing.assert_allclose(made.compute(), pairs(p, q), rtol=1e-12)

@@ -15,15 +15,17 @@ from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.kernel.show import text
 from tilewise.target import llvm
-from tilewise.target.llvm import panels
+from tilewise.target.llvm import panels, prepare
 from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.frame import vector_lanes
+from tilewise.target.llvm.launch import Compiled
 
 SHAPES = [(1, 4, 1), (3, 8, 5), (7, 13, 17), (50, 64, 50), (25, 33, 512), (9, 96, 4), (2, 5, 3)]
 OUTPUTS = {
     "argmin": (Output(5, "argmin"),),
     "argmax and maximum": (Output(5, "argmax"), Output(5, "maximum")),
     "stored and summed": (Output(5), Output(5, "add")),
+    "stored": (Output(5),),
 }
 
 
@@ -83,6 +85,31 @@ def test_as_the_interpreter_says(dtype: str, outputs: str, width: int | None) ->
             for want, found in zip(*results, strict=True):
                 np.testing.assert_array_equal(found, want, err_msg=f"{shape} {side}")
     assert met or width == 0
+
+
+@pytest.mark.skipif(not host_machine().masked, reason="only machines with masked stores stream")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_large_results_go_past_the_caches(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first output is aligned and the second is not, unless its size is a multiple of a cache line."""
+    monkeypatch.setattr(prepare, "STREAM_AT_BYTES", 1)
+    kernel, streamed = whole(dtype, "stored"), []
+    for shape in [*SHAPES, (64, 20, 50), (83, 20, 50), (16, 24, 3)]:
+        if not fits(kernel, shape, None):
+            continue
+        for side in ("left", "right"):
+            inputs = operands(dtype, shape, side)
+            want, size = np.empty(shape[:2], dtype), np.dtype(dtype).itemsize
+            found = guarded(shape[:2], dtype, (shape[1] * size, size), side)
+            interpret.run(kernel, shape, inputs, [3.0], [want])
+            compiled = Compiled(kernel, host_machine())
+            compiled(shape, inputs, [3.0], [found])
+            np.testing.assert_array_equal(found, want, err_msg=f"{shape} {side}")
+            streamed.append(prepare.Preparer(kernel, host_machine()).prepare(shape, [*inputs, found]).streams)
+        apart = np.zeros((shape[0], shape[1] + 1), dtype)
+        Compiled(kernel, host_machine())(shape, inputs, [3.0], [apart[:, :-1]])
+        np.testing.assert_array_equal(apart[:, :-1], want)
+        assert not apart[:, -1].any()
+    assert any(streamed) and not all(streamed)
 
 
 def test_the_loops_as_text() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from tilewise.engine.buffers import walked
 from tilewise.engine.geometry import llvm
 from tilewise.engine.run import box_around, kept_axes, run_step
+from tilewise.engine.sharing import Seen, parts, way_of
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.create import Arange, Empty
 from tilewise.ops.elementwise import Map
@@ -23,13 +24,15 @@ from tilewise.ops.join import Copy
 from tilewise.ops.views import Window, strided
 from tilewise.ops.views import memory as strided_memory
 from tilewise.plan.kernels import code_name
-from tilewise.plan.steps import Call, Pass, Step, View, Write, makes, reads
+from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.plan.ways import single, space_of
+from tilewise.target import threads
 
 Array = np.ndarray[Any, Any]
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
+SHARE_NS = 50_000  # of the passes of a group, for threads to share them in a line
 MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
 # What has the same bits by NumPy and by native code.
 EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())
@@ -72,32 +75,40 @@ class Look:
 
 
 class Native:
-    """Native calls in a row. Numbers that are not the same in all runs are given as values, or lie in memory."""
+    """Native calls in a row; of several parts, threads share them. Numbers may be other ones each time."""
 
-    def __init__(self, calls: Sequence[Any], numbers: dict[int, Look | None]) -> None:
-        self._table = llvm().Table(calls, _scratch())  # code lives as long as it does
+    def __init__(self, parts: Sequence[Sequence[Any]], numbers: dict[int, Look | None]) -> None:
+        # Code lives as long as the tables.
+        self._tables = [llvm().Table(calls, _scratch(k)) for k, calls in enumerate(parts)]
         self._numbers = numbers
         self._go = llvm().drive()
 
     def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
         """Fill in what stays: memory of the line's own (the others are None), numbers."""
         sample = [_NOTHING if a is None else a for a in arrays]
-        self._words = self._table.words(sample, values.__getitem__, _scratch())
-        self._address = self._words.ctypes.data
-        self._view = memoryview(self._words)
-        self._slots = [(at, slot) for at, slot in self._table.slots if arrays[slot] is None]
-        self._params = [p for p in self._table.params if p[1] in self._numbers]
+        self._addresses: list[int] = []
+        self._open: list[tuple[Any, list[tuple[int, int]], list[Any]]] = []  # words, and what to fill in
+        for k, table in enumerate(self._tables):
+            words = table.blank()
+            table.fill(words, sample, values.__getitem__, _scratch(k))
+            slots = [(at, slot) for at, slot in table.slots if arrays[slot] is None]
+            self._addresses.append(words.ctypes.data)
+            self._open.append((words.data, slots, [p for p in table.params if p[1] in self._numbers]))
 
     def run(self, arrays: Sequence[Array], values: list[Any]) -> None:
-        view = self._view
-        for at, slot in self._slots:
-            view[at] = id(arrays[slot])
-        for at, pos, kind in self._params:
-            look = self._numbers[pos]
-            number = values[pos] if look is None else look.at(arrays)
-            for k, word in enumerate(llvm().bits(number, kind).tolist()):
-                view[at + k] = word
-        self._go(self._address, WHOLE)
+        for view, slots, params in self._open:
+            for at, slot in slots:
+                view[at] = id(arrays[slot])
+            for at, pos, kind in params:
+                look = self._numbers[pos]
+                number = values[pos] if look is None else look.at(arrays)
+                for k, word in enumerate(llvm().bits(number, kind).tolist()):
+                    view[at + k] = word
+        go, addresses = self._go, self._addresses
+        if len(addresses) == 1:
+            go(addresses[0], WHOLE)
+        else:
+            threads.run(lambda k: go(addresses[k], WHOLE), len(addresses))
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,13 @@ class Layer:
     """Works out the memory and the calls of a line."""
 
     def __init__(
-        self, steps: Steps, nodes: Sequence[Any], values: list[Any], given: set[int], wanted: Sequence[int]
+        self,
+        steps: Steps,
+        groups: Sequence[tuple[Tiled, int]],
+        nodes: Sequence[Any],
+        values: list[Any],
+        given: set[int],
+        wanted: Sequence[int],
     ) -> None:
         self.nodes, self.values, self.given = nodes, values, given
         self.memories: list[Memory] = []
@@ -133,13 +150,22 @@ class Layer:
         self.calls: list[Any] = []  # that wait to be put together
         self.waiting: set[int] = set()  # what they make
         self.numbers: dict[int, Look | None] = {}  # what they are given
+        self.laid: list[tuple[Pass, Any, Seen]] = []  # the passes of this group so far
+        self.laid_ns = 0.0  # how long they take
+        ends = {now + len(group.steps) - 1: (group, now) for group, now in groups}
+        begins = {now for _, now in groups}
+        mark = 0  # calls before this group
         for now, (step, kernel) in enumerate(steps):
             for pos in reads(step):
                 if pos not in self.looks and isinstance(values[pos], np.ndarray):
                     self._see(pos, -1)
                 if pos in self.looks:
                     self.memories[self.looks[pos].slot].last = now
+            if now in begins:
+                self.laid, self.laid_ns, mark = [], 0.0, len(self.calls)
             self._step(step, kernel, now)
+            if now in ends and len(self.laid) == len(ends[now][0].steps):
+                self._share(ends[now][0], mark)
         self._close()
         for pos in wanted:
             memory = self.memories[self.looks[pos].slot] if pos in self.looks else None
@@ -289,30 +315,47 @@ class Layer:
         if 0 in dims or not all(isinstance(self.values[x], np.ndarray) for x in step.inputs):
             return None
         before: list[Any] = []
-        refs = []
+        seen: Seen = []
         for k, x in enumerate(step.inputs):
-            seen = self.values[x]
-            refs.append(self.ref(x, seen if step.letters is None else walked(seen, step.letters[k], len(dims))))
+            value = self.values[x]
+            seen.append((x, value if step.letters is None else walked(value, step.letters[k], len(dims))))
         for k, pos in enumerate(step.outs):
             node, base = self.nodes[pos], step.writes[k]
             if base is None:
                 self._see(pos, now)
-                refs.append(self.ref(pos, kept_axes(self.values[pos], node, step, k)))
+                seen.append((pos, kept_axes(self.values[pos], node, step, k)))
                 continue
             around = self._around(base, pos, node.op.window, now)
             if around is None:
                 return None
             before += around
-            refs.append(self.ref(pos, node.op.window.on(self.values[pos])))
-        if kernel.work_ns(dims, [r.array for r in refs]) > MOST_NS:
+            seen.append((pos, node.op.window.on(self.values[pos])))
+        work_ns = kernel.work_ns(dims, [a for _, a in seen])
+        if work_ns > MOST_NS:
             return None
+        refs = [self.ref(x, a) for x, a in seen]
         found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), None)
         if found is None:
             return None
         if not self.waiting.isdisjoint(step.params):
             self._close()  # numbers are filled in before calls begin
         self.numbers |= {x: self.looks.get(x) for x in step.params if x in self.looks or x in self.given}
+        self.laid.append((step, kernel, seen))
+        self.laid_ns += work_ns
         return before + list(found)
+
+    def _share(self, group: Tiled, mark: int) -> None:
+        """Put the calls of a group together by themselves, in parts for threads, if it is worth that."""
+        count, whole = threads.get_threads(), self.calls[mark:]
+        way = way_of(group, self.nodes) if count > 1 and self.laid_ns > SHARE_NS else None
+        if way is None or way.length < count:
+            return
+        shared = parts(self.laid, way, self.nodes, self.ref, count, _scratch)
+        if shared is None or any(_trees(calls) != _trees(whole) for calls in shared):
+            return  # a sum in another order has other bits
+        numbers, self.calls = self.numbers, self.calls[:mark]
+        self._close()
+        self.items.append(Native(shared, numbers))
 
     def _copied(self, source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
         return llvm().copied(self.ref(source, seen), self.ref(target, place), _scratch(), None)  # type: ignore[no-any-return]
@@ -338,8 +381,8 @@ class Layer:
     def _close(self) -> None:
         """Put the calls together that wait."""
         if self.calls:
-            self.items.append(Native(self.calls, self.numbers))
-        self.calls, self.numbers = [], {}
+            self.items.append(Native([self.calls], self.numbers))
+        self.calls, self.numbers, self.laid = [], {}, []
         self.waiting.clear()
 
 
@@ -348,12 +391,17 @@ def _address(array: Array) -> int:
 
 
 _NOTHING = np.empty(0)
-_shared: list[Any] = []
+_memory: list[Any] = []
 
 
-def _scratch() -> Any:
-    """Memory for what a call needs beside its operands; lines run one at a time."""
-    if not _shared:
-        _shared.append(llvm().Scratch(llvm().SCRATCH_BYTES))
-    _shared[0].used = 0
-    return _shared[0]
+def _scratch(part: int = 0) -> Any:
+    """Memory for what the calls of a part need beside their operands; lines run one at a time."""
+    while len(_memory) <= part:
+        _memory.append(llvm().Scratch(llvm().SCRATCH_BYTES))
+    _memory[part].used = 0
+    return _memory[part]
+
+
+def _trees(calls: Sequence[Any]) -> list[Any]:
+    """In which order calls reduce."""
+    return [c.tree for c in calls if c.tree is not None]

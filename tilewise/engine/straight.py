@@ -2,8 +2,9 @@
 
 A step of 10 us is long beside a kernel of one. A run whose values are all kept says what a run of the same geometry
 does: which memory each kernel reads and writes, what is made in place. So passes, copies and updates become a table of
-native calls, one after the other on one thread; intermediate values stay in memory of the line's own, and only the
-addresses of arguments and results are filled in. Other steps, and passes that are worth several threads, run as ever.
+native calls, one after the other on one thread, or shared out (sharing.py); intermediate values stay in memory of the
+line's own, and only the addresses of arguments and results are filled in. Other steps, and passes that are worth
+several threads by themselves, run as ever.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from tilewise.engine.buffers import fresh
 from tilewise.engine.laying import MOST_BYTES, Layer, Native, Steps, Unfit
 from tilewise.engine.run import Runner, run_step
-from tilewise.plan.steps import Step, Tiled, View, makes
+from tilewise.plan.steps import Tiled, View, makes
 from tilewise.store.pool import POOLED_AT_BYTES
 
 Array = np.ndarray[Any, Any]
@@ -62,22 +63,28 @@ class Lines:
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
-        steps = [pair for step, kernel in self._runner.steps for pair in _flat(step, kernel)]
+        steps, groups = _flat(self._runner.steps)
         for step, kernel in steps:
             run_step(step, kernel, self._nodes, values, set())
         with suppress(Unfit):
-            self._kept[key] = Line(steps, self._nodes, values, self._given, self._wanted)
+            self._kept[key] = Line(steps, groups, self._nodes, values, self._given, self._wanted)
 
 
 class Line:
     """Repeats a run on other arrays of the same geometry."""
 
     def __init__(
-        self, steps: Steps, nodes: Sequence[Any], values: list[Any], given: Iterable[int], wanted: Sequence[int]
+        self,
+        steps: Steps,
+        groups: Sequence[tuple[Tiled, int]],
+        nodes: Sequence[Any],
+        values: list[Any],
+        given: Iterable[int],
+        wanted: Sequence[int],
     ) -> None:
         """From a run that has kept all its values; those at `given` are others each time. Raises Unfit."""
         self._nodes = nodes
-        layer = Layer(steps, nodes, values, set(given), wanted)
+        layer = Layer(steps, groups, nodes, values, set(given), wanted)
         self._items = layer.items
         self._arrays: list[Any] = layer.settled()
         for item in self._items:
@@ -107,8 +114,14 @@ class Line:
             values[pos] = look.at(arrays)
 
 
-def _flat(step: Step, kernel: Any) -> Steps:
-    """A step, or those that could share tiles and do not: there is little to share."""
-    if not isinstance(step, Tiled) or any(kernel.plans.values()):
-        return [(step, kernel)]
-    return list(zip(step.steps, kernel.kernels, strict=True))
+def _flat(steps: Steps) -> tuple[Steps, list[tuple[Tiled, int]]]:
+    """Steps, with those that could share tiles and do not one by one: there is little to share. Where these begin."""
+    out: Steps = []
+    groups: list[tuple[Tiled, int]] = []
+    for step, kernel in steps:
+        if isinstance(step, Tiled) and not any(kernel.plans.values()):
+            groups.append((step, len(out)))
+            out += zip(step.steps, kernel.kernels, strict=True)
+        else:
+            out.append((step, kernel))
+    return out, groups

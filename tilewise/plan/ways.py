@@ -19,6 +19,7 @@ from typing import Any
 from tilewise.ops.views import Arrange, Window, axes_of, explain
 from tilewise.plan.steps import Call, Pass, Tiled, View, makes
 
+NEAR_BYTES = 64 << 10  # that every tile needs whole: they stay in the caches beside it
 SIMILAR = 8  # lengths along the cut may differ by one in so many: windows of what other passes make
 
 MEAN = "mean"  # made of a sum over all tiles, after them; a tile takes the mean of its own part
@@ -298,15 +299,14 @@ def best_way(group: Tiled, nodes: Sequence[Any]) -> Way | None:
     return min(ways or (), key=lambda w: _burden(w, group, nodes), default=None)
 
 
-def _burden(way: Way, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int]:
-    """Bytes that every tile needs whole or adds to; bytes whose slices are not contiguous."""
-    whole = across = 0
+def _burden(way: Way, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int, int]:
+    """Bytes that every tile needs whole or adds to; bytes whose slices are not contiguous.
+
+    What is needed whole costs nothing as long as it is little; then slices that are contiguous count for more.
+    """
     cut = {pos: axis for pos, axis in way.cut}
-    for x in group.inputs:
-        if x in cut:
-            order = nodes[x].order
-            across += nodes[x].nbytes * (cut[x] != (order[0] if order else 0))
-        else:
-            whole += nodes[x].nbytes
+    whole = sum(nodes[x].nbytes for x in group.inputs if x not in cut)
     whole += sum(nodes[x].nbytes for x, a in way.at.items() if isinstance(a, str))
-    return whole, across
+    sliced = {x: cut[x] for x in group.inputs if x in cut} | {x: a for x, a in way.at.items() if isinstance(a, int)}
+    across = sum(nodes[x].nbytes for x, axis in sliced.items() if axis != (nodes[x].order or (0,))[0])
+    return max(whole, NEAR_BYTES), across, whole

@@ -1,7 +1,8 @@
 """Lines of memory that are fetched before they are read. In: loops, places in a row. Out: inputs worth it; prefetches.
 
 One stream per core does not keep memory busy: the hardware looks a few lines ahead, and stops at the end of a page.
-Nothing is read where nothing is (a prefetch does not fault), and no result changes.
+So lines come into the L2 cache long before they are read, and from there into the L1 cache. Nothing is read where
+nothing is (a prefetch does not fault), and no result changes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from tilewise.target.llvm.geometry import Nest
 from tilewise.target.llvm.text import Function
 
 FETCH_AT_BYTES = 4 << 20  # of an input that the caches do not hold
-AHEAD_BYTES = 4096  # 512 and 1024 bring little, 2048 to 8192 about the same (docs/design/0014-loop-forms.md)
+L2, L1 = 2, 3  # LLVM's numbers for caches
+# 32 and 2 KiB, 16 and 4 KiB are about the same, 16 and 1 KiB or 8 and 1 KiB less good, one distance takes 1.1 times as
+# long (docs/design/0014-loop-forms.md)
+AHEAD_BYTES = {L2: 16384, L1: 2048}
 LINE_BYTES = 64
 FORMS = ("rows", "short")
 
@@ -31,7 +35,7 @@ def _in_order(nest: Nest, k: int, itemsize: int) -> bool:
         return False
     row = nest.dims[-1].size * itemsize
     following = [d.strides[k] for d in reversed(nest.dims[:-1]) if d.strides[k] and d.size > 1]
-    return row >= 8 * AHEAD_BYTES or not following or following[0] == row
+    return row >= 8 * max(AHEAD_BYTES.values()) or not following or following[0] == row
 
 
 def bytes_of(nest: Nest, k: int, itemsize: int) -> int:
@@ -39,10 +43,10 @@ def bytes_of(nest: Nest, k: int, itemsize: int) -> int:
     return itemsize * int(np.prod([d.size for d in nest.dims if d.strides[k]], dtype=np.int64))
 
 
-def fetch(fn: Function, at: str) -> None:
-    """Fetch the line of an address into all caches."""
+def fetch(fn: Function, at: str, cache: int = L1) -> None:
+    """Fetch the line of an address into a cache and all that are farther from the core."""
     fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
+    fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {cache}, i32 1)")
 
 
 def fetch_ahead(frame: Frame, at: list[str], column: str, lanes: int) -> None:
@@ -50,4 +54,5 @@ def fetch_ahead(frame: Frame, at: list[str], column: str, lanes: int) -> None:
     for k in frame.spec.fetched:
         here = frame.address(k, at, column)
         for line in range(0, lanes * np.dtype(frame.dtypes[k]).itemsize, LINE_BYTES):
-            fetch(frame.fn, frame.fn.let(f"getelementptr i8, ptr {here}, i64 {AHEAD_BYTES + line}"))
+            for cache, ahead in AHEAD_BYTES.items():
+                fetch(frame.fn, frame.fn.let(f"getelementptr i8, ptr {here}, i64 {ahead + line}"), cache)

@@ -62,7 +62,7 @@ class Spec:
     rank: int
     classes: tuple[str, ...]
     machine: Machine
-    stream: bool = False  # "map" only: outputs too large for the caches are stored around them
+    stream: bool = False  # "map", "scan" and "nested": outputs too large for the caches are stored around them
     twin: bool = False  # two vectors at once: hides the latency of long bodies, and doubles the time to compile them
     partials: bool = False  # reduced outputs are partial results, to be combined
     ordered: bool = True  # every accumulator meets its points in the order of their positions

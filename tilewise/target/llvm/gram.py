@@ -17,6 +17,7 @@ import numpy as np
 from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.cpu import host_machine
+from tilewise.target.llvm.fetching import L2, LINE_BYTES, fetch
 from tilewise.target.llvm.frame import DATA_OFFSET
 from tilewise.target.llvm.memory import load, store
 from tilewise.target.llvm.scalar import IR_TYPE
@@ -28,7 +29,6 @@ HIGHS = (8, 2, 1)  # rows of the result in a register tile: as many as fit, then
 MOST_COLUMNS = 256  # beyond, BLAS is at its rate
 BLOCK_BYTES = 24 << 10  # of the rows of X that go by
 LEAST_BLOCK, MOST_BLOCK = 16, 128  # rows of it
-LINE = 64  # bytes that are fetched at once
 
 
 def gram(x: Ref, sums: Ref) -> Call | None:
@@ -85,7 +85,7 @@ class _Gram:
 
             def tile(rows: int, vectors: int, top: str) -> None:
                 fetched = fn.let(f"mul i64 {fn.let(f'udiv i64 {top}, {HIGHS[0]}')}, {count}")
-                self._tile(first, count, left, masks[:vectors], top, rows, self._moved(after, fetched, LINE))
+                self._tile(first, count, left, masks[:vectors], top, rows, self._moved(after, fetched, LINE_BYTES))
 
             top = left
             for vectors in range(1, VECTORS + 1):  # of its first rows, all but the first vector is above the diagonal
@@ -103,12 +103,11 @@ class _Gram:
     def _tile(self, first: str, count: str, left: str, masks: list[Val], top: str, rows: int, fetched: str) -> None:
         """Some rows of the result by a panel; each step also fetches a line of what comes next."""
         fn, size, lanes = self.fn, self.size, self.lanes
-        fn.declares.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         cells = [(i, v) for i in range(rows) for v in range(len(masks))]
         across, down = self._moved(first, left, size), self._moved(first, top, size)
 
         def step(s: str, state: list[Val]) -> list[Val]:
-            fn.do(f"call void @llvm.prefetch.p0(ptr {self._moved(fetched, s, LINE)}, i32 0, i32 2, i32 1)")
+            fetch(fn, self._moved(fetched, s, LINE_BYTES), L2)
             lane, one = self._moved(across, s, self.pitch), self._moved(down, s, self.pitch)
             vectors = [load(fn, self._at(lane, v * lanes), self.dtype, lanes, m) for v, m in enumerate(masks)]
             points = [load(fn, self._at(one, i), self.dtype, 1).splat(lanes) for i in range(rows)]

@@ -36,16 +36,14 @@ class Parts:
         self._words = np.array([0, len(parts), address(code), *starts, *calls], np.int64)
 
     def run(self, operands: Callable[[], Sequence[int]]) -> None:
-        """All parts; `operands` gives a thread the addresses of its own."""
+        """All parts; `operands` gives a thread the addresses of its own.
+
+        They are made before any thread begins: a helper would wait for the GIL to make them.
+        """
         words, go = self._words.copy(), _taking()
-        at = words.ctypes.data
-
-        def take(_: int) -> None:
-            if words[0] < self._count:
-                own = operands()
-                go(at, struct.pack(f"<{len(own)}Q", *own))
-
-        threads.run(take, min(self._count, threads.get_threads()))
+        at, count = words.ctypes.data, min(self._count, threads.get_threads())
+        given = [struct.pack(f"<{len(own)}Q", *own) for own in (operands() for _ in range(count))]
+        threads.run(lambda thread: go(at, given[thread]), count)
 
 
 def _place(block: bytes) -> int:

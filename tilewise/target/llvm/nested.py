@@ -11,9 +11,9 @@ import numpy as np
 
 from tilewise.target.llvm.contract import Point
 from tilewise.target.llvm.control import each, loop, within
-from tilewise.target.llvm.fetching import fetch
-from tilewise.target.llvm.frame import Frame
-from tilewise.target.llvm.memory import store
+from tilewise.target.llvm.fetching import L2, fetch
+from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
+from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators, State
 from tilewise.target.llvm.rows import fold
 from tilewise.target.llvm.scalar import IR_TYPE
@@ -33,15 +33,32 @@ def emit(frame: Frame) -> None:
     columns = [str(v * frame.lanes) for v in range(spec.vectors)]
     masks = [None if spec.even else within(fn, c, frame.sizes[-1], frame.lanes) for c in columns]
     tall, flat = (_Tile(frame, high, columns, masks) for high in (spec.high, 1))
-    each(fn, "0", full, str(spec.high), tall.emit)
+    start = "0"
+    if spec.stream:
+        start = fn.let(f"select i1 {_aligned(frame)}, i64 {full}, i64 0")
+        past = _Tile(frame, spec.high, columns, masks, stream=True)
+        each(fn, "0", start, str(spec.high), past.emit)
+    each(fn, start, full, str(spec.high), tall.emit)
     each(fn, full, rows, "1", flat.emit)
 
 
-class _Tile:
-    """Some rows, with all their lanes."""
+def _aligned(frame: Frame) -> str:
+    """Whether the output begins with a cache line; then all tiles do."""
+    place = frame.fn.let(f"ptrtoint ptr {frame.bases[frame.n_inputs]} to i64")
+    return frame.fn.let(f"icmp eq i64 {frame.fn.let(f'and i64 {place}, {STREAM_ALIGN - 1}')}, 0")
 
-    def __init__(self, frame: Frame, high: int, columns: list[str], masks: list[Val | None]) -> None:
+
+class _Tile:
+    """Some rows, with all their lanes; stored past the caches, they meet in memory first, to make whole cache lines."""
+
+    def __init__(
+        self, frame: Frame, high: int, columns: list[str], masks: list[Val | None], *, stream: bool = False
+    ) -> None:
         self.frame, self.high, self.columns, self.masks = frame, high, columns, masks
+        self.room: str | None = None  # where rows meet
+        if stream:
+            kind = memory_type(frame.dtypes[frame.n_inputs])
+            self.room = frame.fn.hoist(f"alloca {kind}, i64 {high * len(columns) * frame.lanes}, align {STREAM_ALIGN}")
         inner = frame.kernel.inner
         assert inner is not None
         self.inner = inner
@@ -69,13 +86,36 @@ class _Tile:
 
         def step(s: str, state: State) -> State:
             for pointer, size in fetched:
-                fetch(fn, fn.let(f"getelementptr i8, ptr {pointer}, i64 {fn.let(f'mul i64 {s}, {self.high * size}')}"))
+                offset = fn.let(f"mul i64 {s}, {self.high * size}")
+                fetch(fn, fn.let(f"getelementptr i8, ptr {pointer}, i64 {offset}"), L2)
             point = Point(frame, rows, s, self.masks)
             return [self._added(point, i, v, acc) for (i, v), acc in zip(cells, state, strict=True)]
 
         sums = dict(zip(cells, loop(fn, "0", frame.sizes[STEP], "1", step, [zero] * len(cells)), strict=True))
         for i, at in enumerate(rows):
-            self._row(at, [sums[i, v] for v in range(vectors)])
+            self._row(self._placed(at, i), [sums[i, v] for v in range(vectors)])
+        if self.room is not None:
+            self._stored_past(self.room, rows[0][frame.n_inputs])
+
+    def _placed(self, at: list[str], row: int) -> list[str]:
+        """Pointers of a row, with that of the output where rows meet."""
+        if self.room is None:
+            return at
+        fn, k = self.frame.fn, self.frame.n_inputs
+        offset = fn.hoist(f"mul i64 {self.frame.strides[k][ROW]}, {row}")
+        return [*at[:k], fn.let(f"getelementptr i8, ptr {self.room}, i64 {offset}"), *at[k + 1 :]]
+
+    def _stored_past(self, room: str, target: str) -> None:
+        """Copy the rows of the tile to the output, past the caches."""
+        frame, fn, k = self.frame, self.frame.fn, self.frame.n_inputs
+        dtype = frame.dtypes[k]
+        lanes = STREAM_ALIGN // np.dtype(dtype).itemsize
+
+        def line(at: str) -> None:
+            value = load(fn, fn.let(f"getelementptr i8, ptr {room}, i64 {at}"), dtype, lanes)
+            frame.write(k, fn.let(f"getelementptr i8, ptr {target}, i64 {at}"), value, None, stream=True)
+
+        each(fn, "0", fn.hoist(f"mul i64 {frame.strides[k][ROW]}, {self.high}"), str(STREAM_ALIGN), line)
 
     def _fetched(self, row: list[str]) -> list[tuple[str, int]]:
         """Where a later tile begins, and the bytes of an element, for inputs of which each tile has its own rows.

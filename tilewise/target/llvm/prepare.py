@@ -259,6 +259,8 @@ class Preparer:
 
     def _streams(self, nest: Nest, out_bytes: int) -> bool:
         """Whether outputs of so many bytes are stored past the caches."""
+        if nest.form == "nested":
+            return out_bytes >= STREAM_AT_BYTES and self._streamable and self._full_tiles(nest)
         return (
             (nest.form == "map" or (nest.form == "scan" and self._full_lines))
             and out_bytes >= STREAM_AT_BYTES
@@ -266,6 +268,13 @@ class Preparer:
             and all(c == UNIT for c in self._classes(nest)[len(self.kernel.inputs) :])
             and nest.dims[-1].size >= STREAM_ROW
         )
+
+    def _full_tiles(self, nest: Nest) -> bool:
+        """Whether the one output of a nested kernel is stored, without gaps, and rows of a tile fill cache lines."""
+        n, (rows, _, across) = len(self.kernel.inputs), nest.dims
+        row_bytes = across.size * self._itemsizes[n]
+        plain = len(self.kernel.outputs) == 1 and self.kernel.outputs[0].stored and self._full_lines
+        return plain and rows.strides[n] == row_bytes and nest.tile[1] * row_bytes % STREAM_ALIGN == 0
 
     def _dims(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides]) -> list[geometry.Dim]:
         arrays = len(self.kernel.inputs) + len(self.kernel.outputs)

@@ -75,6 +75,7 @@ class Scratch:
         raw = np.empty(size + ALIGN, np.uint8)
         start = -raw.ctypes.data % ALIGN
         self.memory = raw[start : start + size]
+        self.address = self.memory.ctypes.data
         self.used = 0
 
     def array(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None) -> Array | None:
@@ -228,8 +229,6 @@ class Table:
         self._template = np.array(words, np.int64)
         self._links_at, linked = _columns(self._links)
         self._linked = 8 * linked
-        self._slots_at, _ = _columns(self.slots)
-        self._places_at, self._placed = _columns(self._places)
 
     def _operands(self, call: Call, words: list[int], base: int) -> None:
         """The block of a call's operands; for scratch, a word that stands where an ndarray keeps its data pointer."""
@@ -248,16 +247,22 @@ class Table:
                 words[at + k] = -DATA_OFFSET
         self.params += [(where, p, kind) for where, (p, kind) in zip(numbers, call.params, strict=False)]
 
-    def words(self, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> Array:
-        """The words for one thread of a run."""
+    def blank(self) -> Array:
+        """Words of their own, linked to each other; `fill` adds what a run gives."""
         words = self._template.copy()
         words[self._links_at] += words.ctypes.data + self._linked
-        words[self._slots_at] = [id(arrays[slot]) for _, slot in self.slots]
-        words[self._places_at] = memory.memory.ctypes.data + self._placed
+        return words
+
+    def fill(self, words: Array, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> None:
+        """The words for one thread of a run."""
+        view, base = words.data, memory.address
+        for at, slot in self.slots:
+            view[at] = id(arrays[slot])
+        for at, offset in self._places:
+            view[at] = base + offset
         for at, pos, kind in self.params:
             found = bits(params(pos), kind)
             words[at : at + len(found)] = found
-        return words
 
 
 def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
@@ -284,7 +289,8 @@ class Walk:
         self._stretches = [(s.first, s.stop, bool(s.further)) for s in stretches]
         self._tables = [Table(calls, layout) for s in stretches for calls in (s.calls, s.further)]
         self._calls = [list(self._of(c)) for c in range(chunks)]
-        self._needed = {table for calls in self._calls for table, _ in calls}
+        self._needed = sorted({table for calls in self._calls for table, _ in calls})
+        self._idle: list[list[Array]] = []  # words of the needed tables, of threads that are not at work
         self._parts: Parts | None = None  # once a run has been short: Python does not see every chunk of it
 
     def _of(self, chunk: int) -> Iterator[tuple[int, bytes]]:
@@ -300,13 +306,18 @@ class Walk:
     def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
         """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
         used: list[tuple[Scratch, list[Array]]] = []
+        needed = [(self._tables[k], arrays[k]) for k in self._needed]
 
         def tables() -> list[int]:
             """The addresses of the tables of a thread."""
             memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
-            found = {k: self._tables[k].words(arrays[k], params, memory) for k in self._needed}
-            used.append((memory, list(found.values())))
-            return [found[k].ctypes.data if k in found else 0 for k in range(len(self._tables))]
+            own = self._idle.pop() if self._idle else [table.blank() for table, _ in needed]
+            used.append((memory, own))
+            places = [0] * len(self._tables)
+            for k, words, (table, given) in zip(self._needed, own, needed, strict=True):
+                table.fill(words, given, params, memory)
+                places[k] = words.ctypes.data
+            return places
 
         began, parts = time.perf_counter(), self._parts
         try:
@@ -316,6 +327,7 @@ class Walk:
                 parts.run(tables)
         finally:
             _spaces.extend(memory for memory, _ in used)
+            self._idle.extend(own for _, own in used)
         if time.perf_counter() - began >= BRIEF_S:
             self._parts = None
         elif parts is None:
