@@ -34,7 +34,6 @@ class Outside(list[Any]):
     __slots__ = ("holder", "homes")
 
     def __init__(self, holder: Cell | None = None) -> None:
-        super().__init__()
         self.homes: dict[int, list[Any]] = {}  # id of a cluster -> the copies there
         self.holder = None if holder is None else weakref.ref(holder)  # a cell whose buffer a leaf of others is, too
 

@@ -25,7 +25,7 @@ def export(x: Array) -> ND:
         if x._cell.node is not None:  # a copy of what workers hold
             nd.flags.writeable = False
             return nd
-        if nd.dtype.hasobject or nd.dtype.kind in "VUSMm" or nd.size == 0:
+        if nd.dtype.kind in "OVUSMm" or nd.size == 0:
             out = nd.copy()
             out.flags.writeable = False
             return out

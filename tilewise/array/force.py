@@ -46,32 +46,31 @@ class ValueAsked(BaseException):
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        outputs = list(dict.fromkeys([c for c in cells if waiting(c)]))
+        outputs = [c for c in cells if waiting(c)]
         if not outputs:
             return
+        if len(outputs) > 1:
+            outputs = list(dict.fromkeys(outputs))
         if tracing.get():
             raise ValueAsked
         settings = current()
-        at = numbered([c.node for c in outputs])  # type: ignore[misc]
-        structure = compiler.structure_of(at)
+        at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
         replaced: list[tuple[Cell, Node]] = []
         if structure.rewritable and settings.engine != "numpy" and not settings.compare:
             replaced = _rewrite(outputs, structure, settings)
-            at = numbered([c.node for c in outputs])  # type: ignore[misc]
-            structure = compiler.structure_of(at)
+            at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
             replaced = _still_read(replaced)
-        nodes = list(at)
         if len(PENDING) > len(outputs):
             _add_living(outputs, at)
         if settings.progress and not events.activity.began:
             watch()
             events.activity.began = time.perf_counter()
             try:
-                _evaluate(nodes, at, outputs, settings, structure)
+                _evaluate(at, values, structure, outputs, settings)
             finally:
                 events.activity.began = 0.0
         else:
-            _evaluate(nodes, at, outputs, settings, structure)
+            _evaluate(at, values, structure, outputs, settings)
         for cell, old in replaced:
             if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
                 if cell.exports is None:
@@ -83,15 +82,20 @@ def evaluate(cells: Iterable[Cell]) -> None:
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
     """Add the pending cells that have a handle and whose values are on the way (what another session has stays its)."""
-    here, there = session_here(), set(outputs)
+    others = []
     for key, ref in PENDING.copy().items():
         c = ref()
-        node = None if c is None else c.node
-        if c is None or node is None:
+        if c is None or c.node is None:
             if PENDING.get(key) is ref:  # else another cell is there by now
                 del PENDING[key]
-        elif node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
-            outputs.append(c)
+        elif c is not outputs[0]:
+            others.append(c)
+    if others:
+        here, there = session_here(), set(outputs)
+        for c in others:
+            node = c.node
+            if node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
+                outputs.append(c)
 
 
 def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Settings) -> list[tuple[Cell, Node]]:
@@ -121,14 +125,15 @@ def _still_read(replaced: list[tuple[Cell, Node]]) -> list[tuple[Cell, Node]]:
 
 
 def _evaluate(
-    nodes: list[Node], at: dict[Node, int], outputs: list[Cell], settings: Settings, structure: compiler.Structure
+    at: dict[Node, int], values: list[Any], structure: compiler.Structure, outputs: list[Cell], settings: Settings
 ) -> None:
-    """Run nodes on the engine of the session, and give outputs their values."""
+    """Run a graph on the engine of the session, and give outputs their values."""
     cluster, stays = cluster_here(settings.blocks)
+    nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
-        values, noted, shared = _run(nodes, at, outputs, settings, structure)
+        values, noted, shared = _run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
             _commit(outputs, at, values)
             return
@@ -141,20 +146,17 @@ def _evaluate(
 def _run(
     nodes: list[Node],
     at: dict[Node, int],
+    values: list[Any],
+    structure: compiler.Structure,
     outputs: Sequence[Cell],
     settings: Settings,
-    structure: compiler.Structure,
 ) -> tuple[list[Any], set[Node], list[int]]:
     """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
-    wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
-    values = [
-        (n.op.value if type(n.op) is Const else None)
-        if (v := n.value) is None
-        else v
-        if type(v) is np.ndarray
-        else gathered(v)
-        for n in nodes
-    ]
+    wanted = [at[c.node] for c in outputs]  # type: ignore[index]
+    if len(wanted) > 1:
+        wanted = sorted({*wanted})
+    if structure.away:
+        values = [gathered(v) if type(v) is Remote else v for v in values]
     if settings.engine == "numpy":
         return reference(nodes, values), set(), []
     plan = compiler.prepare(at, wanted, settings, structure)
@@ -304,17 +306,19 @@ _OWN_REFERENCES = 4
 
 
 def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
+    """Cells take their values, and so do nodes that other pending work refers to."""
     taken: set[int] = set()
     left = set(shared)
-    asked = {at[c.node] for c in outputs}  # type: ignore[index]
-    if any(isinstance(getattr(values[i], "base", None), np.ndarray) for i in asked):
-        # What a view shows may become its own, if nobody else has it.
-        values[:] = [v if i in asked or i in left else None for i, v in enumerate(values)]
+    kept: set[int] | None = None
     for c in outputs:
         node = c.node
         assert node is not None
         i = at[node]
         value = values[i]
+        if kept is None and type(value) is np.ndarray and value.base is not None:
+            # What a view shows may become its own, if nobody else has it.
+            kept = {*shared, *[at[o.node] for o in outputs if o.node is not None]}
+            values[:] = [v if j in kept else None for j, v in enumerate(values)]
         nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
         if i in left:
             left.remove(i)
@@ -334,7 +338,7 @@ def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], sha
 
 def conform(value: Any, node: Node, private: bool) -> ND:
     """The value as a buffer of its own, laid out as the node says."""
-    nd = np.asarray(value)
+    nd = value if type(value) is np.ndarray else np.asarray(value)
     if private and node.order is None and nd.base is None and nd.flags.carray:
         return nd
     want = strides_of(nd.shape, nd.dtype.itemsize, node.order)

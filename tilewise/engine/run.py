@@ -69,8 +69,7 @@ class Runner:
     """A list of steps bound to the kernels that run its passes."""
 
     def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
-        self.steps = [(s, bound(s, kernels)) for s in steps]
-        self.bases = [overwritten(s) for s in steps]  # what each may overwrite
+        self.steps = [(s, bound(s, kernels), overwritten(s)) for s in steps]  # with what each may overwrite
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -79,13 +78,14 @@ class Runner:
         be evaluated from there. Gives the nodes with notes; the caller takes these back when it has the results.
         """
         noted: set[Node] = set()
-        events.activity.total = len(self.steps)
+        activity, listeners = events.activity, events.listeners
+        activity.total = len(self.steps)
+        activity.done = done = 0
         keeping = False
-        for k, (step, kernel) in enumerate(self.steps):
-            events.activity.done = k
-            began = time.perf_counter() if events.listeners else 0.0
+        for step, kernel, bases in self.steps:
+            began = time.perf_counter() if listeners else 0.0
             try:
-                if (bases := self.bases[k]) and (keeping or _loose(bases, nodes)):
+                if bases and (keeping or _loose(bases, nodes)):
                     with to_the_end():
                         run_step(step, kernel, nodes, values, noted)
                         _keep_progress(step, nodes, values, noted, keeping)
@@ -97,18 +97,21 @@ class Runner:
             except Exception as error:
                 note_site(error, nodes, step)
                 raise
-            if events.listeners:
+            if listeners:
                 report(step, nodes, values, began)
-            for x in step.frees if free else ():
-                values[x] = None
+            if free:
+                for x in step.frees:
+                    values[x] = None
+            activity.done = done = done + 1
         return noted
 
 
 def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:
     """One step, by its kind."""
+    if type(step) is Pass:  # most are
+        run_pass(step, kernel, nodes, values, noted)
+        return
     match step:
-        case Pass():
-            run_pass(step, kernel, nodes, values, noted)
         case Tiled():
             run_tiled(step, kernel, nodes, values, noted, run_step)
         case View():
@@ -242,37 +245,49 @@ def _ranges(n: int) -> list[tuple[int, int]]:
 
 def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
     """Allocate what the pass makes, then run its kernel."""
-    if step.blas or (step.letters is not None and single(step, nodes)):
-        values[step.outs[0]] = call(nodes[step.outs[0]], [values[x] for x in step.inputs])
-        return
-    outs: list[Any] = []
-    targets: list[tuple[int, Any]] = []
     inputs = [values[x] for x in step.inputs]
-    for k, pos in enumerate(step.outs):
-        node = nodes[pos]
-        base = step.writes[k]
-        if base is None:
-            out = fresh(node)
-            targets.append((pos, out))
-            outs.append(kept_axes(out, node, step, k))
-        else:
-            op = node.op
-            assert isinstance(op, Update)
-            ours = step.last_uses[k] and owned(values[base], nodes[base], noted)
-            buffer = _target(values[base], node, ours, op.window, inputs)
-            targets.append((pos, buffer))
-            outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
-    if step.turns is not None:
-        params = _by_turn(step.turns, step.kernel, params)
-    dims = space_of(step, nodes)
-    if step.letters is not None:
-        inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
+    made = []
+    if step.plain:
+        for pos in step.outs:
+            made.append(fresh(nodes[pos]))
+        outs = made
+        dims = nodes[step.space].dims
+    else:
+        if step.blas or (step.letters is not None and single(step, nodes)):
+            values[step.outs[0]] = call(nodes[step.outs[0]], inputs)
+            return
+        made = [_made(step, k, nodes, values, inputs, noted) for k in range(len(step.outs))]
+        outs = [_seen(out, step, k, nodes[pos]) for k, (pos, out) in enumerate(zip(step.outs, made, strict=True))]
+        if step.turns is not None:
+            params = _by_turn(step.turns, step.kernel, params)
+        dims = space_of(step, nodes)
+        if step.letters is not None:
+            inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
     if 0 in dims:
         _check_empty(step.kernel, dims)
     kernel(dims, inputs, params, outs)
-    for pos, out in targets:
-        values[pos] = out
+    for k, pos in enumerate(step.outs):
+        values[pos] = made[k]
+
+
+def _made(step: Pass, k: int, nodes: Sequence[Node], values: Values, inputs: list[Any], noted: set[Node]) -> Any:
+    """The array that output k becomes: a new one, or that of the base it is written into."""
+    base, node = step.writes[k], nodes[step.outs[k]]
+    if base is None:
+        return fresh(node)
+    op = node.op
+    assert isinstance(op, Update)
+    ours = step.last_uses[k] and owned(values[base], nodes[base], noted)
+    return _target(values[base], node, ours, op.window, inputs)
+
+
+def _seen(out: np.ndarray[Any, Any], step: Pass, k: int, node: Node) -> np.ndarray[Any, Any]:
+    """The part of it that the kernel fills."""
+    if step.writes[k] is None:
+        return kept_axes(out, node, step, k)
+    assert isinstance(node.op, Update)
+    return node.op.window.on(out)
 
 
 def _by_turn(turns: Turns, kernel: Kernel, given: list[Any]) -> list[Any]:

@@ -59,7 +59,7 @@ class Lines:
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
-        steps = [pair for step, kernel in self._runner.steps for pair in _flat(step, kernel)]
+        steps = [pair for step, kernel, _ in self._runner.steps for pair in _flat(step, kernel)]
         for step, kernel in steps:
             run_step(step, kernel, self._nodes, values, set())
         with suppress(Unfit):

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ Array = np.ndarray[Any, Any]
 TILE_ELEMENTS = 32_768  # of a tile that NumPy runs: some temporaries of float64 in the L2 cache
 GEOMETRIES = 256  # remembered per kernel
 
+# The class and dtype too: code that reads another object's memory does not raise, it crashes.
+_lies = attrgetter("__class__", "dtype", "shape", "strides")
 _causes: set[str] = set()  # of failures that were told of
 
 
@@ -54,8 +57,7 @@ class Compiled:
     ) -> None:
         """Run over the space `shape`; stores fill outs of that shape, reductions outs of the kept dims' shape."""
         operands = (*inputs, *outs)
-        # The class and dtype too: code that reads another object's memory does not raise, it crashes.
-        key = (shape, threads.get_threads(), *[(a.__class__, a.dtype, a.shape, a.strides) for a in operands])
+        key = (shape, threads.get_threads(), *map(_lies, operands))
         launch = self._launches.get(key)
         if launch is None:
             if 0 in shape:
