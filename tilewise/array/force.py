@@ -135,7 +135,7 @@ def _evaluate(
     else:
         values, noted, shared = _run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
-            _commit(outputs, at, values)
+            _commit_one(outputs[0], at, values)
             return
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
@@ -152,9 +152,10 @@ def _run(
     settings: Settings,
 ) -> tuple[list[Any], set[Node], list[int]]:
     """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
-    wanted = [at[c.node] for c in outputs]  # type: ignore[index]
-    if len(wanted) > 1:
-        wanted = sorted({*wanted})
+    if len(outputs) == 1:
+        wanted = [at[outputs[0].node]]  # type: ignore[index]
+    else:
+        wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
     if structure.away:
         values = [gathered(v) if type(v) is Remote else v for v in values]
     if settings.engine == "numpy":
@@ -168,7 +169,7 @@ def _run(
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
         return compare(nodes, values, settings), set(), []
-    session = current_session()
+    session = session_here()
     if session is not None and session.memory is not None:
         within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
     if plan.bases:
@@ -305,6 +306,17 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
 _OWN_REFERENCES = 4
 
 
+def _commit_one(c: Cell, at: dict[Node, int], values: list[Any]) -> None:
+    """The only cell takes its value."""
+    node = c.node
+    assert node is not None
+    value = values[at[node]]
+    if type(value) is np.ndarray and value.base is not None:
+        values.clear()  # what a view shows may become its own, if nobody else has it
+    c.take(conform(value, node, node.value is None and type(node.op) is not Const))
+    PENDING.pop(id(c), None)
+
+
 def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
     """Cells take their values, and so do nodes that other pending work refers to."""
     taken: set[int] = set()
@@ -322,11 +334,12 @@ def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], sha
         nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
         if i in left:
             left.remove(i)
-            outside = Outside(c)
+            outside = Outside()
+            outside.holder = weakref.ref(c)
             become_leaf(node, nd, outside)
-            c.become(nd, node, outside)
+            c.take(nd, node, outside)
         else:
-            c.become(nd)
+            c.take(nd)
         taken.add(id(value))
         PENDING.pop(id(c), None)
     if left:

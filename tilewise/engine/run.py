@@ -35,6 +35,7 @@ from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.liveness import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, Tiled, Turns, View, Write, makes, members, passes, reads
 from tilewise.plan.ways import drops_axes, single, space_of
+from tilewise.store import pool
 from tilewise.target import threads
 
 Values = list[Any]
@@ -247,12 +248,12 @@ def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], val
     """Allocate what the pass makes, then run its kernel."""
     inputs = [values[x] for x in step.inputs]
     params = [values[x] for x in step.params]
-    made = []
+    made = outs = []
     if step.plain:
-        for pos in step.outs:
-            made.append(fresh(nodes[pos]))
-        outs = made
         dims = nodes[step.space].dims
+        for pos in step.outs:
+            node = nodes[pos]
+            made.append(pool.empty(dims, node.dtype, node.order) if type(node) is Node else fresh(node))
     else:
         if step.blas or (step.letters is not None and single(step, nodes)):
             values[step.outs[0]] = call(nodes[step.outs[0]], inputs)

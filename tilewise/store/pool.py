@@ -11,7 +11,6 @@ import mmap
 import os
 import threading
 from collections import deque
-from math import prod
 from sys import getrefcount
 from typing import Any
 
@@ -82,9 +81,9 @@ class Pool:
         self._idle = self._in_use = self._peak = 0
         self.high_water = 0  # the most in use since someone last asked to start over
 
-    def empty(self, shape: tuple[int, ...], kind: np.dtype[Any], nbytes: int, strides: Strides) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, strides: Strides) -> Array:
         """An ndarray with these strides (None: C order)."""
-        return np.asarray(_Owner(self, self._take(_rung(nbytes), nbytes), shape, kind.str, strides))
+        return np.asarray(_Owner(self, self._take(_rung(nbytes), nbytes), shape, dtype.str, strides))
 
     def trim(self, idle_bytes: int = 0) -> None:
         """Give idle memory back to the system until at most `idle_bytes` are left."""
@@ -176,10 +175,12 @@ if hasattr(os, "register_at_fork"):
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] | None = None) -> Array:
     """An uninitialised ndarray; `order_perm` names the axes from the outermost in memory to the innermost."""
-    kind = np.dtype(dtype)
-    nbytes = prod(shape) * kind.itemsize
+    kind = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)
+    nbytes = kind.itemsize
+    for n in shape:
+        nbytes *= n
     if order_perm is None and 0 < nbytes < POOLED_AT_BYTES:
-        return np.empty(shape, kind)  # which is the quickest, but gives text of no length one
+        return np.empty(shape, kind)  # the quickest, but it makes text of no length longer
     strides = None if order_perm is None else strides_of(shape, kind.itemsize, order_perm)
     if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
         return np.ndarray(shape, kind, strides=strides)

@@ -76,15 +76,10 @@ class Compiled:
             if len(self._launches) >= GEOMETRIES:
                 self._launches.clear()
             self._launches[key] = launch
-        if launch.packs or launch.scratch or self.beside:
-            self._run_whole(launch, operands, params)
-            return
-        objs = self._pack(*map(id, operands), *params)
-        parts, code = launch.parts, launch.code
-        if len(parts) == 1:
-            code(objs, parts[0])
+        if launch.single is not None and not self.beside:
+            launch.code(self._pack(*map(id, operands), *params), launch.single)
         else:
-            threads.run(lambda i: code(objs, parts[i]), len(parts))
+            self._run_whole(launch, operands, params)
 
     def alone(
         self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0, fetched: Sequence[int] = ()
@@ -137,7 +132,7 @@ class Compiled:
         threads.parallel_for(tile, [(i, min(i + rows, shape[0])) for i in range(0, shape[0], rows)])
 
     def _run_whole(self, launch: Launch, operands: Sequence[Array], params: Sequence[Any]) -> None:
-        """A launch with packed inputs, partial results or arrays beside the outputs."""
+        """A launch of several parts, with packed inputs, partial results or arrays beside the outputs."""
         if launch.totals is not None:
             scanning.run(launch, launch.totals, self._pack, operands, params)
             return
