@@ -21,7 +21,7 @@ from tilewise.ops.join import copy as copy_node
 def export(x: Array) -> ND:
     """A read-only ndarray on x's memory; later writes to x go elsewhere."""
     with LOCK:
-        nd = forcing.fetch(x)
+        nd = forcing.fetched(x)
         if x._cell.node is not None:  # a copy of what workers hold
             nd.flags.writeable = False
             return nd

@@ -46,38 +46,43 @@ class ValueAsked(BaseException):
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        outputs = [c for c in cells if waiting(c)]
-        if not outputs:
-            return
-        if len(outputs) > 1:
-            outputs = list(dict.fromkeys(outputs))
-        if tracing.get():
-            raise ValueAsked
-        settings = current()
+        _make_known(cells)
+
+
+def _make_known(cells: Iterable[Cell]) -> None:
+    """The same for who holds the lock."""
+    outputs = [c for c in cells if waiting(c)]
+    if not outputs:
+        return
+    if len(outputs) > 1:
+        outputs = list(dict.fromkeys(outputs))
+    if tracing.get():
+        raise ValueAsked
+    settings = current()
+    at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+    replaced: list[tuple[Cell, Node]] = []
+    if structure.rewritable and settings.engine != "numpy" and not settings.compare:
+        replaced = _rewrite(outputs, structure, settings)
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-        replaced: list[tuple[Cell, Node]] = []
-        if structure.rewritable and settings.engine != "numpy" and not settings.compare:
-            replaced = _rewrite(outputs, structure, settings)
-            at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
-            replaced = _still_read(replaced)
-        if len(PENDING) > len(outputs):
-            _add_living(outputs, at)
-        if settings.progress and not events.activity.began:
-            watch()
-            events.activity.began = time.perf_counter()
-            try:
-                _evaluate(at, values, structure, outputs, settings)
-            finally:
-                events.activity.began = 0.0
-        else:
+        replaced = _still_read(replaced)
+    if len(PENDING) > len(outputs):
+        _add_living(outputs, at)
+    if settings.progress and not events.activity.began:
+        watch()
+        events.activity.began = time.perf_counter()
+        try:
             _evaluate(at, values, structure, outputs, settings)
-        for cell, old in replaced:
-            if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
-                if cell.exports is None:
-                    cell.exports = Outside()
-                cell.exports.holder = weakref.ref(cell)
-                cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
-                become_leaf(old, cell.buf, cell.exports)
+        finally:
+            events.activity.began = 0.0
+    else:
+        _evaluate(at, values, structure, outputs, settings)
+    for cell, old in replaced:
+        if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
+            if cell.exports is None:
+                cell.exports = Outside()
+            cell.exports.holder = weakref.ref(cell)
+            cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
+            become_leaf(old, cell.buf, cell.exports)
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
@@ -373,7 +378,7 @@ def force(x: Array) -> ND:
     cell = x._cell
     if cell.node is not None:
         with LOCK:
-            evaluate([cell])
+            _make_known([cell])
             if cell.node is not None:
                 cell.become(fetch_cell(cell))
     return meta(x)
@@ -381,18 +386,23 @@ def force(x: Array) -> ND:
 
 def fetch(x: Array) -> ND:
     """x's elements, to read; what lies on workers stays there."""
-    cell = x._cell
-    if cell.node is None:
+    if x._cell.node is None:
         return meta(x)
     with LOCK:
-        evaluate([cell])
-        if cell.node is None:
-            return meta(x)
-        whole = x._nd is None or node_of(x) is cell.node
-        if whole:
-            return fetch_cell(cell)
-        node = node_of(x)
-        return conform(fetch_node(node), node, private=True)  # in the memory order that NumPy's view has
+        return fetched(x)
+
+
+def fetched(x: Array) -> ND:
+    """The same for who holds the lock."""
+    cell = x._cell
+    if cell.node is not None:
+        _make_known([cell])
+        if cell.node is not None:
+            if x._nd is None or node_of(x) is cell.node:
+                return fetch_cell(cell)
+            node = node_of(x)
+            return conform(fetch_node(node), node, private=True)  # in the memory order that NumPy's view has
+    return meta(x)
 
 
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error
