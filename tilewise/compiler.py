@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tilewise.config import Settings
 from tilewise.cost.model import Machine
 from tilewise.cost.stored import machine_for
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, Op, numbered
 from tilewise.layout import Layout, Mesh
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
@@ -70,28 +72,100 @@ def overwritten(step: Step) -> list[int]:
 class Structure:
     """What graphs share that are equal but for sizes, offsets and values: their plans, by what is wanted and how.
 
-    `rewritable` says that rules may fire on them; whether they do is up to each graph.
+    `rewritable` says that rules may fire on them; whether they do is up to each graph. `away` says that some of their
+    leaves are not arrays here.
     """
 
-    __slots__ = ("plans", "rewritable")
+    __slots__ = ("away", "plans", "rewritable")
 
-    def __init__(self, rewritable: bool) -> None:
+    def __init__(self, rewritable: bool, away: bool) -> None:
         self.plans: dict[Any, LocalPlan] = {}
         self.rewritable = rewritable
+        self.away = away
 
+
+# A graph as one evaluation sees it: its nodes, inputs first, with their positions; the values of leaves and constants
+# (None for all others); its structure.
+Graph = tuple[dict[Node, int], list[Any], Structure]
 
 _structures: dict[Any, Structure] = {}
 _mesh_plans: dict[Any, MeshPlan] = {}
 
 
-def structure_of(at: dict[Node, int]) -> Structure:
-    """The structure of a graph (its nodes in order, with their positions)."""
-    key = _key(at)
+def graph_of(roots: Sequence[Node]) -> Graph:
+    """What must be known to compute some nodes, as `numbered` has it, from one walk: evaluations begin with it."""
+    at: dict[Node, int] = {}
+    values: list[Any] = []
+    parts: list[Any] = []
+    try:
+        for root in roots:
+            if root not in at:
+                _add(root, at, values, parts)
+    except RecursionError:  # a deep graph: inputs first, so that none looks for others
+        at, values, parts = {}, [], []
+        for n in numbered(roots):
+            _add(n, at, values, parts)
+    key = tuple(parts)
     found = _structures.get(key)
     if found is None:
-        found = Structure(may_fire(at))
+        found = Structure(may_fire(at), any(getattr(value, "away", False) for value in values))
         _remember(_structures, key, found)
-    return found
+    return at, values, found
+
+
+def _add(node: Node, at: dict[Node, int], values: list[Any], parts: list[Any]) -> None:
+    """Add what a node hangs on, then the node.
+
+    `parts` is the structure as a stack machine would build the graph: a node's inputs, then what it is. A number is a
+    node that is there already; None says that an operand has another shape than the result.
+    """
+    value = node.value
+    if value is None:
+        op = node.op
+        if type(op) is Map:  # as many inputs as the function has, and the rank of the largest
+            shape = node.shape
+            for x in node.inputs:
+                if x in at:
+                    parts.append(at[x])
+                else:
+                    _add(x, at, values, parts)
+                if x.shape is not shape and x.shape != shape:
+                    parts.append(None)
+            parts.append(op)
+        elif type(op) is Const:
+            parts.append(op.signature)
+            value = op.value
+        else:
+            for x in node.inputs:
+                if x in at:
+                    parts.append(at[x])
+                else:
+                    _add(x, at, values, parts)
+            parts += _signature(node, op)
+    else:
+        rank = len(node.shape)
+        if type(value) is not np.ndarray and getattr(value, "away", False):
+            parts.append("away")
+        parts += (node.dtype, rank)
+        if rank > 1:
+            sizes = value.shape  # a length in the node's shape may be named by a mask
+            parts.append(sizes.index(max(sizes)))  # tiles are cut along the longest axis
+    at[node] = len(at)
+    values.append(value)
+
+
+def _signature(node: Node, op: Op) -> tuple[Any, ...]:
+    """What of a node decides a plan, beside its inputs."""
+    if type(op) is Update:
+        new = node.inputs[1]
+        fits = new.shape == op.window.shape and new.dtype == node.dtype
+        return Update, fits, len(op.window.shape)
+    if type(op) is Contract:
+        return op.signature, node.dtype, tall(node)
+    if type(op) is Bucket:
+        keys, weights = node.inputs[:2]
+        return op.signature, len(node.inputs), len(node.shape), node.dtype, keys.shape == weights.shape
+    return op.signature, len(node.inputs), len(node.shape), node.dtype
 
 
 def rewritten(roots: Sequence[Node], structure: Structure, settings: Settings) -> dict[Node, Node] | None:
@@ -100,40 +174,6 @@ def rewritten(roots: Sequence[Node], structure: Structure, settings: Settings) -
         return None
     new = rewrite(roots, settings.exact)
     return None if all(n is m for n, m in new.items()) else new
-
-
-def _key(at: dict[Node, int]) -> tuple[Any, ...]:
-    """The structure of a graph, flat: it is hashed at every evaluation."""
-    parts: list[Any] = []
-    add = parts.append
-    for n in at:
-        shape = n.shape
-        if n.value is not None:
-            add(n.dtype)
-            add(len(shape))
-            if len(shape) > 1:
-                sizes = n.value.shape  # a length in `shape` may be named by a mask
-                add(sizes.index(max(sizes)))  # tiles are cut along the longest axis
-            continue
-        op = n.op
-        if type(op) is Map:  # as many inputs as the function has
-            add(op)
-            for x in n.inputs:
-                add(at[x] if x.shape == shape else ~at[x])
-            add(len(shape))
-        elif type(op) is Const:
-            add(op.signature)
-        elif type(op) is Update:
-            base, value = n.inputs
-            fits = value.shape == op.window.shape and value.dtype == n.dtype
-            parts += (Update, at[base], at[value], fits, len(op.window.shape))
-        elif type(op) is Contract:
-            parts += (op.signature, *[at[x] for x in n.inputs], n.dtype, tall(n))
-        else:
-            parts += (op.signature, len(n.inputs), *[at[x] for x in n.inputs], len(shape), n.dtype)
-            if type(op) is Bucket:
-                add(n.inputs[0].shape == n.inputs[1].shape)
-    return tuple(parts)
 
 
 def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> LocalPlan:

@@ -11,7 +11,6 @@ import tilewise as tw
 from tilewise import compiler
 from tilewise.config import current
 from tilewise.engine import geometry
-from tilewise.ir.node import numbered
 from tilewise.plan.steps import Tiled, passes
 from tilewise.plan.ways import replaces
 
@@ -153,8 +152,9 @@ def test_run_one_by_one_they_update_in_place() -> None:
         v[1:-1] -= 0.5 * u[1:-1]
         v[2:-2] *= 3.0
         w = v + u
-        at = numbered([v._cell.node, w._cell.node])
-        plan = compiler.prepare(at, [at[w._cell.node]], current(), compiler.structure_of(at))
+        node = w._cell.node
+        at, _, structure = compiler.graph_of([node])
+        plan = compiler.prepare(at, [at[node]], current(), structure)
     updates = [p for s in plan.steps for p in passes(s) if replaces(p)]
     assert len(updates) == 2 and all(all(p.last_uses) for p in updates)
     assert any(isinstance(s, Tiled) and any(map(replaces, passes(s))) for s in plan.steps)

@@ -31,12 +31,9 @@ if hasattr(os, "register_at_fork"):
 class Outside(list[Any]):
     """What there is of a buffer outside its cell: weak references to exports, copies that workers hold (`homes`)."""
 
-    __slots__ = ("holder", "homes")
-
-    def __init__(self, holder: Cell | None = None) -> None:
-        super().__init__()
-        self.homes: dict[int, list[Any]] = {}  # id of a cluster -> the copies there
-        self.holder = None if holder is None else weakref.ref(holder)  # a cell whose buffer a leaf of others is, too
+    # No __init__: one is made for every array that is handed out, and few of them have either.
+    homes: dict[int, list[Any]] | None = None  # id of a cluster -> the copies there
+    holder: weakref.ref[Cell] | None = None  # a cell whose buffer a leaf of others is, too
 
     def held(self, buffer: ND) -> bool:
         """Whether the holder still has the buffer."""
@@ -115,12 +112,16 @@ class Cell:
         `reader` is a leaf that has the buffer as its value: while it lives, nobody writes here. It has `exports`, too.
         """
         with LOCK:
-            self.gen += 1
-            self.ghost = None
-            self.leaf = None if reader is None else weakref.ref(reader)
-            self.exports = exports
-            self.buf = buf
-            self.node = None
+            self.take(buf, reader, exports)
+
+    def take(self, buf: ND, reader: Node | None = None, exports: Outside | None = None) -> None:
+        """The same for who holds the lock."""
+        self.gen += 1
+        self.ghost = None
+        self.leaf = None if reader is None else weakref.ref(reader)
+        self.exports = exports
+        self.buf = buf
+        self.node = None
 
     def place(self, node: Node) -> None:
         """Take a leaf whose value an engine holds: known, but not here."""

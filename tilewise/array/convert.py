@@ -21,11 +21,11 @@ from tilewise.ops.join import copy as copy_node
 def export(x: Array) -> ND:
     """A read-only ndarray on x's memory; later writes to x go elsewhere."""
     with LOCK:
-        nd = forcing.fetch(x)
+        nd = forcing.fetched(x)
         if x._cell.node is not None:  # a copy of what workers hold
             nd.flags.writeable = False
             return nd
-        if nd.dtype.hasobject or nd.dtype.kind in "VUSMm" or nd.size == 0:
+        if nd.dtype.kind in "OVUSMm" or nd.size == 0:
             out = nd.copy()
             out.flags.writeable = False
             return out

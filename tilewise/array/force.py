@@ -47,39 +47,43 @@ class ValueAsked(BaseException):
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
-        outputs = list(dict.fromkeys([c for c in cells if waiting(c)]))
-        if not outputs:
-            return
-        if tracing.get():
-            raise ValueAsked
-        settings = current()
-        at = numbered([c.node for c in outputs])  # type: ignore[misc]
-        structure = compiler.structure_of(at)
-        replaced: list[tuple[Cell, Node]] = []
-        if structure.rewritable and settings.engine != "numpy" and not settings.compare:
-            replaced = _rewrite(outputs, structure, settings)
-            at = numbered([c.node for c in outputs])  # type: ignore[misc]
-            structure = compiler.structure_of(at)
-            replaced = _still_read(replaced)
-        nodes = list(at)
-        if len(PENDING) > len(outputs):
-            _add_living(outputs, at)
-        if settings.progress and not events.activity.began:
-            watch()
-            events.activity.began = time.perf_counter()
-            try:
-                _evaluate(nodes, at, outputs, settings, structure)
-            finally:
-                events.activity.began = 0.0
-        else:
-            _evaluate(nodes, at, outputs, settings, structure)
-        for cell, old in replaced:
-            if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
-                if cell.exports is None:
-                    cell.exports = Outside()
-                cell.exports.holder = weakref.ref(cell)
-                cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
-                become_leaf(old, cell.buf, cell.exports)
+        _make_known(cells)
+
+
+def _make_known(cells: Iterable[Cell]) -> None:
+    """The same for who holds the lock."""
+    outputs = [c for c in cells if waiting(c)]
+    if not outputs:
+        return
+    if len(outputs) > 1:
+        outputs = list(dict.fromkeys(outputs))
+    if tracing.get():
+        raise ValueAsked
+    settings = current()
+    at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+    replaced: list[tuple[Cell, Node]] = []
+    if structure.rewritable and settings.engine != "numpy" and not settings.compare:
+        replaced = _rewrite(outputs, structure, settings)
+        at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+        replaced = _still_read(replaced)
+    if len(PENDING) > len(outputs):
+        _add_living(outputs, at)
+    if settings.progress and not events.activity.began:
+        watch()
+        events.activity.began = time.perf_counter()
+        try:
+            _evaluate(at, values, structure, outputs, settings)
+        finally:
+            events.activity.began = 0.0
+    else:
+        _evaluate(at, values, structure, outputs, settings)
+    for cell, old in replaced:
+        if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
+            if cell.exports is None:
+                cell.exports = Outside()
+            cell.exports.holder = weakref.ref(cell)
+            cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
+            become_leaf(old, cell.buf, cell.exports)
 
 
 @contextmanager
@@ -98,15 +102,20 @@ def showing(settings: Settings) -> Iterator[None]:
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
     """Add the pending cells that have a handle and whose values are on the way (what another session has stays its)."""
-    here, there = session_here(), set(outputs)
+    others = []
     for key, ref in PENDING.copy().items():
         c = ref()
-        node = None if c is None else c.node
-        if c is None or node is None:
+        if c is None or c.node is None:
             if PENDING.get(key) is ref:  # else another cell is there by now
                 del PENDING[key]
-        elif node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
-            outputs.append(c)
+        elif c is not outputs[0]:
+            others.append(c)
+    if others:
+        here, there = session_here(), set(outputs)
+        for c in others:
+            node = c.node
+            if node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
+                outputs.append(c)
 
 
 def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Settings) -> list[tuple[Cell, Node]]:
@@ -136,16 +145,17 @@ def _still_read(replaced: list[tuple[Cell, Node]]) -> list[tuple[Cell, Node]]:
 
 
 def _evaluate(
-    nodes: list[Node], at: dict[Node, int], outputs: list[Cell], settings: Settings, structure: compiler.Structure
+    at: dict[Node, int], values: list[Any], structure: compiler.Structure, outputs: list[Cell], settings: Settings
 ) -> None:
-    """Run nodes on the engine of the session, and give outputs their values."""
+    """Run a graph on the engine of the session, and give outputs their values."""
     cluster, stays = cluster_here(settings.blocks)
+    nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     else:
-        values, noted, shared = _run(nodes, at, outputs, settings, structure)
+        values, noted, shared = _run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
-            _commit(outputs, at, values)
+            _commit_one(outputs[0], at, values)
             return
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
@@ -156,20 +166,18 @@ def _evaluate(
 def _run(
     nodes: list[Node],
     at: dict[Node, int],
+    values: list[Any],
+    structure: compiler.Structure,
     outputs: Sequence[Cell],
     settings: Settings,
-    structure: compiler.Structure,
 ) -> tuple[list[Any], set[Node], list[int]]:
     """The values of all nodes, the nodes on which they are noted, and the positions that other pending work needs."""
-    wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
-    values = [
-        (n.op.value if type(n.op) is Const else None)
-        if (v := n.value) is None
-        else v
-        if type(v) is np.ndarray
-        else gathered(v)
-        for n in nodes
-    ]
+    if len(outputs) == 1:
+        wanted = [at[outputs[0].node]]  # type: ignore[index]
+    else:
+        wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
+    if structure.away:
+        values = [gathered(v) if type(v) is Remote else v for v in values]
     if settings.engine == "numpy":
         return reference(nodes, values), set(), []
     plan = compiler.prepare(at, wanted, settings, structure)
@@ -181,7 +189,7 @@ def _run(
         plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
     if settings.compare:
         return compare(nodes, values, settings), set(), []
-    session = current_session()
+    session = session_here()
     if session is not None and session.memory is not None:
         within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
     if plan.bases:
@@ -319,26 +327,40 @@ def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[No
 _OWN_REFERENCES = 4
 
 
+def _commit_one(c: Cell, at: dict[Node, int], values: list[Any]) -> None:
+    """The only cell takes its value."""
+    node = c.node
+    assert node is not None
+    value = values[at[node]]
+    if type(value) is np.ndarray and value.base is not None:
+        values.clear()  # what a view shows may become its own, if nobody else has it
+    c.take(conform(value, node, node.value is None and type(node.op) is not Const))
+    PENDING.pop(id(c), None)
+
+
 def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], shared: Sequence[int] = ()) -> None:
+    """Cells take their values, and so do nodes that other pending work refers to."""
     taken: set[int] = set()
     left = set(shared)
-    asked = {at[c.node] for c in outputs}  # type: ignore[index]
-    if any(isinstance(getattr(values[i], "base", None), np.ndarray) for i in asked):
-        # What a view shows may become its own, if nobody else has it.
-        values[:] = [v if i in asked or i in left else None for i, v in enumerate(values)]
+    kept: set[int] | None = None
     for c in outputs:
         node = c.node
         assert node is not None
         i = at[node]
         value = values[i]
+        if kept is None and type(value) is np.ndarray and value.base is not None:
+            # What a view shows may become its own, if nobody else has it.
+            kept = {*shared, *[at[o.node] for o in outputs if o.node is not None]}
+            values[:] = [v if j in kept else None for j, v in enumerate(values)]
         nd = conform(value, node, node.value is None and id(value) not in taken and type(node.op) is not Const)
         if i in left:
             left.remove(i)
-            outside = Outside(c)
+            outside = Outside()
+            outside.holder = weakref.ref(c)
             become_leaf(node, nd, outside)
-            c.become(nd, node, outside)
+            c.take(nd, node, outside)
         else:
-            c.become(nd)
+            c.take(nd)
         taken.add(id(value))
         PENDING.pop(id(c), None)
     if left:
@@ -350,7 +372,7 @@ def _commit(outputs: Sequence[Cell], at: dict[Node, int], values: list[Any], sha
 
 def conform(value: Any, node: Node, private: bool) -> ND:
     """The value as a buffer of its own, laid out as the node says."""
-    nd = np.asarray(value)
+    nd = value if type(value) is np.ndarray else np.asarray(value)
     if private and node.order is None and nd.base is None and nd.flags.carray:
         return nd
     want = strides_of(nd.shape, nd.dtype.itemsize, node.order)
@@ -372,7 +394,7 @@ def force(x: Array) -> ND:
     cell = x._cell
     if cell.node is not None:
         with LOCK:
-            evaluate([cell])
+            _make_known([cell])
             if cell.node is not None:
                 cell.become(fetch_cell(cell))
     return meta(x)
@@ -380,18 +402,23 @@ def force(x: Array) -> ND:
 
 def fetch(x: Array) -> ND:
     """x's elements, to read; what lies on workers stays there."""
-    cell = x._cell
-    if cell.node is None:
+    if x._cell.node is None:
         return meta(x)
     with LOCK:
-        evaluate([cell])
-        if cell.node is None:
-            return meta(x)
-        whole = x._nd is None or node_of(x) is cell.node
-        if whole:
-            return fetch_cell(cell)
-        node = node_of(x)
-        return conform(fetch_node(node), node, private=True)  # in the memory order that NumPy's view has
+        return fetched(x)
+
+
+def fetched(x: Array) -> ND:
+    """The same for who holds the lock."""
+    cell = x._cell
+    if cell.node is not None:
+        _make_known([cell])
+        if cell.node is not None:
+            if x._nd is None or node_of(x) is cell.node:
+                return fetch_cell(cell)
+            node = node_of(x)
+            return conform(fetch_node(node), node, private=True)  # in the memory order that NumPy's view has
+    return meta(x)
 
 
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error

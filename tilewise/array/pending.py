@@ -37,4 +37,5 @@ def pending_cells() -> list[Cell]:
 
 def waiting(c: Cell) -> bool:
     """Whether a cell must be evaluated (a node may have the value that a failed evaluation got to)."""
-    return c.node is not None and not isinstance(c.node.value, Remote)
+    node = c.node
+    return node is not None and type(node.value) is not Remote

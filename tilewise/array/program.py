@@ -18,7 +18,7 @@ from tilewise.array.workers import nearest
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Machine
 from tilewise.engine.cluster import Remote
-from tilewise.ir.node import Length, Node, freeze, numbered, thaw_all, walk
+from tilewise.ir.node import Length, Node, freeze, thaw_all, walk
 from tilewise.layout import Layout, Mesh, OnDriver
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
@@ -49,11 +49,11 @@ class Program:
         self, mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
     ) -> tuple[Any, list[Node], list[int]]:
         """The plan on a mesh (None: here), its nodes and the wanted positions; lengths must be known or expected."""
-        at = numbered(self.roots)
+        at, _, structure = compiler.graph_of(self.roots)
         nodes = list(at)
         if mesh is None or not nodes:
             wanted = sorted(at[r] for r in self.roots)
-            return compiler.prepare(at, wanted, self.settings, compiler.structure_of(at)), nodes, wanted
+            return compiler.prepare(at, wanted, self.settings, structure), nodes, wanted
         where = {
             n: tuple(self.copies.get(n, ())) or _layouts(n, mesh, self.settings) for n in nodes if n.value is not None
         }
@@ -114,7 +114,7 @@ def program_of(arrays: Sequence[Array]) -> Program:
         settings = current()
         away = [x for x in arrays if x._cell is not NUMBER and not isinstance(x._cell.read().value, np.ndarray)]
         recorded = [*(x._cell.read() for x in away), *(node_of(x) for x in away)]
-        new = compiler.rewritten(recorded, compiler.structure_of(numbered(recorded)), settings) or {}
+        new = compiler.rewritten(recorded, compiler.graph_of(recorded)[2], settings) or {}
         asked = [new.get(n, n) for n in recorded]
         at = set(walk(asked))
         kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None]

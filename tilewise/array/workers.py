@@ -47,6 +47,8 @@ def _keep_copy(n: Node, remote: Remote) -> None:
     if not isinstance(n.value, Remote):
         outside = getattr(n.op, "exports", None)
         if outside is not None:
+            if outside.homes is None:
+                outside.homes = {}
             kept = outside.homes.setdefault(id(remote.cluster), [])  # as long as the cell keeps this buffer
             kept.append(remote.as_copy())
     elif n.value.cluster is remote.cluster:
@@ -114,7 +116,7 @@ def nearest(n: Node, cluster: Cluster) -> list[Any]:
             return [gathered(n.value)]
         return [n.value, *(x for x in n.value.copies if not x.dropped)]
     outside = getattr(n.op, "exports", None)
-    homes = [] if outside is None else outside.homes.get(id(cluster), [])
+    homes = [] if outside is None or outside.homes is None else outside.homes.get(id(cluster), [])
     return [x for x in homes if x.cluster is cluster and not x.dropped] or [n.value]
 
 

@@ -45,6 +45,8 @@ class Counters:
 class Remote:
     """A value that workers hold. Dropping the last reference frees it there."""
 
+    away = True
+
     def __init__(
         self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout
     ) -> None:

@@ -36,6 +36,7 @@ from tilewise.ops.views import Window, explain, same_strides
 from tilewise.plan.liveness import ALIASES
 from tilewise.plan.steps import Call, Pass, Step, Tiled, Turns, View, Write, makes, members, passes, reads
 from tilewise.plan.ways import drops_axes, single, space_of
+from tilewise.store import pool
 from tilewise.target import threads
 
 Values = list[Any]
@@ -70,8 +71,7 @@ class Runner:
     """A list of steps bound to the kernels that run its passes."""
 
     def __init__(self, steps: Sequence[Step], kernels: Kernels) -> None:
-        self.steps = [(s, bound(s, kernels)) for s in steps]
-        self.bases = [overwritten(s) for s in steps]  # what each may overwrite
+        self.steps = [(s, bound(s, kernels), overwritten(s)) for s in steps]  # with what each may overwrite
 
     def run(self, nodes: Sequence[Any], values: Values, free: bool = True) -> set[Node]:
         """Fill `values` (and let go of those that die, unless a caller keeps count itself).
@@ -80,26 +80,32 @@ class Runner:
         be evaluated from there. Gives the nodes with notes; the caller takes these back when it has the results.
         """
         noted: set[Node] = set()
-        events.activity.total = len(self.steps)
-        guard = _Guard(nodes, values, noted)
-        for k, (step, kernel) in enumerate(self.steps):
-            events.activity.done = k
-            began = time.perf_counter() if events.listeners else 0.0
+        activity, listeners = events.activity, events.listeners
+        activity.total = len(self.steps)
+        activity.done = done = 0
+        guard: _Guard | None = None  # once a leaf is overwritten
+        for step, kernel, bases in self.steps:
+            began = time.perf_counter() if listeners else 0.0
             try:
-                if (bases := self.bases[k]) and (guard.keeping or _loose(bases, nodes)):
-                    with to_the_end():
-                        guard.run(step, kernel, nodes, values, noted)
-                else:
+                if guard is None and not (bases and _loose(bases, nodes)):
                     run_step(step, kernel, nodes, values, noted)
-                    if guard.keeping:
+                else:
+                    guard = guard or _Guard(nodes, values, noted)
+                    if bases:
+                        with to_the_end():
+                            guard.run(step, kernel, nodes, values, noted)
+                    else:
+                        run_step(step, kernel, nodes, values, noted)
                         guard.keep(step)
             except Exception as error:
                 note_site(error, nodes, step)
                 raise
-            if events.listeners:
+            if listeners:
                 report(step, nodes, values, began)
-            for x in step.frees if free else ():
-                values[x] = None
+            if free:
+                for x in step.frees:
+                    values[x] = None
+            activity.done = done = done + 1
         return noted
 
 
@@ -126,9 +132,10 @@ class _Guard:
 
 def run_step(step: Step, kernel: Any, nodes: Sequence[Any], values: Values, noted: set[Node]) -> None:
     """One step, by its kind."""
+    if type(step) is Pass:  # most are
+        run_pass(step, kernel, nodes, values, noted)
+        return
     match step:
-        case Pass():
-            run_pass(step, kernel, nodes, values, noted)
         case Tiled():
             run_tiled(step, kernel, nodes, values, noted, run_step)
         case View():
@@ -262,37 +269,49 @@ def _ranges(n: int) -> list[tuple[int, int]]:
 
 def run_pass(step: Pass, kernel: Callable[..., None], nodes: Sequence[Node], values: Values, noted: set[Node]) -> None:
     """Allocate what the pass makes, then run its kernel."""
-    if step.blas or (step.letters is not None and single(step, nodes)):
-        values[step.outs[0]] = call(nodes[step.outs[0]], [values[x] for x in step.inputs])
-        return
-    outs: list[Any] = []
-    targets: list[tuple[int, Any]] = []
     inputs = [values[x] for x in step.inputs]
-    for k, pos in enumerate(step.outs):
-        node = nodes[pos]
-        base = step.writes[k]
-        if base is None:
-            out = fresh(node)
-            targets.append((pos, out))
-            outs.append(kept_axes(out, node, step, k))
-        else:
-            op = node.op
-            assert isinstance(op, Update)
-            ours = step.last_uses[k] and owned(values[base], nodes[base], noted)
-            buffer = _target(values[base], node, ours, op.window, inputs)
-            targets.append((pos, buffer))
-            outs.append(op.window.on(buffer))
     params = [values[x] for x in step.params]
-    if step.turns is not None:
-        params = _by_turn(step.turns, step.kernel, params)
-    dims = space_of(step, nodes)
-    if step.letters is not None:
-        inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
+    made = outs = []
+    if step.plain:
+        dims = nodes[step.space].dims
+        for pos in step.outs:
+            node = nodes[pos]
+            made.append(pool.empty(dims, node.dtype, node.order) if type(node) is Node else fresh(node))
+    else:
+        if step.blas or (step.letters is not None and single(step, nodes)):
+            values[step.outs[0]] = call(nodes[step.outs[0]], inputs)
+            return
+        made = [_made(step, k, nodes, values, inputs, noted) for k in range(len(step.outs))]
+        outs = [_seen(out, step, k, nodes[pos]) for k, (pos, out) in enumerate(zip(step.outs, made, strict=True))]
+        if step.turns is not None:
+            params = _by_turn(step.turns, step.kernel, params)
+        dims = space_of(step, nodes)
+        if step.letters is not None:
+            inputs = [walked(x, along, len(dims)) for x, along in zip(inputs, step.letters, strict=True)]
     if 0 in dims:
         _check_empty(step.kernel, dims)
     kernel(dims, inputs, params, outs)
-    for pos, out in targets:
-        values[pos] = out
+    for k, pos in enumerate(step.outs):
+        values[pos] = made[k]
+
+
+def _made(step: Pass, k: int, nodes: Sequence[Node], values: Values, inputs: list[Any], noted: set[Node]) -> Any:
+    """The array that output k becomes: a new one, or that of the base it is written into."""
+    base, node = step.writes[k], nodes[step.outs[k]]
+    if base is None:
+        return fresh(node)
+    op = node.op
+    assert isinstance(op, Update)
+    ours = step.last_uses[k] and owned(values[base], nodes[base], noted)
+    return _target(values[base], node, ours, op.window, inputs)
+
+
+def _seen(out: np.ndarray[Any, Any], step: Pass, k: int, node: Node) -> np.ndarray[Any, Any]:
+    """The part of it that the kernel fills."""
+    if step.writes[k] is None:
+        return kept_axes(out, node, step, k)
+    assert isinstance(node.op, Update)
+    return node.op.window.on(out)
 
 
 def _by_turn(turns: Turns, kernel: Kernel, given: list[Any]) -> list[Any]:

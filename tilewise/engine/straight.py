@@ -33,7 +33,7 @@ class Lines:
         self._runner, self._nodes, self._given, self._wanted = runner, nodes, tuple(given), wanted
         self._kept: dict[Any, Line | None] = {}  # None: there is none
         self._met: set[Any] = set()
-        made = {x for s, _ in runner.steps if not isinstance(s, View) for x in makes(s)}
+        made = {x for s, *_ in runner.steps if not isinstance(s, View) for x in makes(s)}
         # Whether it matters little that lines let go of values at the end only.
         self.lean = sum(nodes[x].nbytes for x in made.difference(wanted)) <= MOST_BYTES
 
@@ -63,7 +63,7 @@ class Lines:
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
-        steps, groups = _flat(self._runner.steps)
+        steps, groups = _flat([(step, kernel) for step, kernel, _ in self._runner.steps])
         for step, kernel in steps:
             run_step(step, kernel, self._nodes, values, set())
         with suppress(Unfit):

@@ -15,14 +15,19 @@ AFTER_SECONDS = 1.0
 EVERY_SECONDS = 0.5
 
 _watcher: threading.Thread | None = None
+_no_terminal: object = None  # a standard error that was looked at: asking the system costs a microsecond
 
 
 def watch() -> None:
     """Start watching, once."""
-    global _watcher
-    if (_watcher is None or not _watcher.is_alive()) and sys.stderr is not None and sys.stderr.isatty():
-        _watcher = threading.Thread(target=_look, name="tilewise progress", daemon=True)
-        _watcher.start()
+    global _watcher, _no_terminal
+    if sys.stderr is _no_terminal or (_watcher is not None and _watcher.is_alive()):
+        return
+    if not sys.stderr.isatty():
+        _no_terminal = sys.stderr
+        return
+    _watcher = threading.Thread(target=_look, name="tilewise progress", daemon=True)
+    _watcher.start()
 
 
 def line(now: float) -> str | None:

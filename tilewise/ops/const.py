@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class Const(Op):
         self.bits = (value.dtype, value.tobytes())
         self._hash = hash(self.bits)
         sharp = value.dtype.kind in "fiub" and value in _SHARP and not (value == 0 and np.signbit(float(value)))
-        self.signature = ("const", self.bits) if sharp else ("const", value.dtype)
+        self.signature = ("const", self.bits) if sharp else _blunt(value.dtype)
 
     @property
     def sharp(self) -> bool:
@@ -45,6 +46,12 @@ class Const(Op):
 
     def label(self) -> str:
         return str(self.value)
+
+
+@cache
+def _blunt(dtype: np.dtype[Any]) -> tuple[str, np.dtype[Any]]:
+    """One object for all constants of a dtype: keys that have it compare at once."""
+    return ("const", dtype)
 
 
 def const(value: np.generic) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewise.kernel.loops import Kernel
 
@@ -79,6 +80,12 @@ class Pass:
     blas: bool = False  # a product of matrices: BLAS does it, tile by tile or as a whole
     turns: Turns | None = None  # of a kernel that runs a loop of the user's
     centre: Centre | None = None  # of a sum of squared deviations that tiles may take each about its own mean
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether all that it makes is new and has the shape of the space, and its operands are as they are."""
+        new = all(w is None for w in self.writes) and all(o.stored for o in self.kernel.outputs)
+        return new and self.letters is None and self.turns is None and not self.blas
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import mmap
 import os
 import threading
 from collections import deque
-from math import prod
 from sys import getrefcount
 from typing import Any
 
@@ -82,13 +81,9 @@ class Pool:
         self._idle = self._in_use = self._peak = 0
         self.high_water = 0  # the most in use since someone last asked to start over
 
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike, strides: Strides) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, strides: Strides) -> Array:
         """An ndarray with these strides (None: C order)."""
-        kind = np.dtype(dtype)
-        nbytes = prod(shape) * kind.itemsize
-        if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
-            return np.ndarray(shape, kind, strides=strides)
-        return np.asarray(_Owner(self, self._take(_rung(nbytes), nbytes), shape, kind.str, strides))
+        return np.asarray(_Owner(self, self._take(_rung(nbytes), nbytes), shape, dtype.str, strides))
 
     def trim(self, idle_bytes: int = 0) -> None:
         """Give idle memory back to the system until at most `idle_bytes` are left."""
@@ -180,9 +175,16 @@ if hasattr(os, "register_at_fork"):
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] | None = None) -> Array:
     """An uninitialised ndarray; `order_perm` names the axes from the outermost in memory to the innermost."""
-    if order_perm is None:
-        return _pool.empty(shape, dtype, None)
-    return _pool.empty(shape, dtype, strides_of(shape, np.dtype(dtype).itemsize, order_perm))
+    kind = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)
+    nbytes = kind.itemsize
+    for n in shape:
+        nbytes *= n
+    if order_perm is None and 0 < nbytes < POOLED_AT_BYTES:
+        return np.empty(shape, kind)  # the quickest, but it makes text of no length longer
+    strides = None if order_perm is None else strides_of(shape, kind.itemsize, order_perm)
+    if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
+        return np.ndarray(shape, kind, strides=strides)
+    return _pool.empty(shape, kind, nbytes, strides)
 
 
 def taken_over(view: Array) -> Array | None:

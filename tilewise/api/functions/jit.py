@@ -33,7 +33,7 @@ from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.straight import Line, Lines
-from tilewise.ir.node import Node, numbered
+from tilewise.ir.node import Node
 from tilewise.ops.const import Const, const
 
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
@@ -235,7 +235,7 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
 
 def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
     """What rules make of a trace, once instead of at each call."""
-    return compiler.rewritten(roots, compiler.structure_of(numbered(roots)), settings) or {}
+    return compiler.rewritten(roots, compiler.graph_of(roots)[2], settings) or {}
 
 
 class Plan:
@@ -359,8 +359,9 @@ class Plan:
         way = _way(settings)
         if self.bound is None or self.bound[0] != way:
             wanted = sorted({self.at[r] for r in self.roots})
-            at = dict(self.at)
-            plan = compiler.prepare(at, wanted, settings, compiler.structure_of(at))
+            at, _, structure = compiler.graph_of(self.roots)
+            assert list(at) == list(self.at), "a template is numbered as a graph is"
+            plan = compiler.prepare(at, wanted, settings, structure)
             if plan.bound is None:
                 plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
             given = [*(at for at in self.places if at is not None), *(self.at[n] for n in self.used if n in self.at)]

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ Array = np.ndarray[Any, Any]
 TILE_ELEMENTS = 32_768  # of a tile that NumPy runs: some temporaries of float64 in the L2 cache
 GEOMETRIES = 256  # remembered per kernel
 
+# The class and dtype too: code that reads another object's memory does not raise, it crashes.
+_lies = attrgetter("__class__", "dtype", "shape", "strides")
 _causes: set[str] = set()  # of failures that were told of
 
 
@@ -54,8 +57,7 @@ class Compiled:
     ) -> None:
         """Run over the space `shape`; stores fill outs of that shape, reductions outs of the kept dims' shape."""
         operands = (*inputs, *outs)
-        # The class and dtype too: code that reads another object's memory does not raise, it crashes.
-        key = (shape, threads.get_threads(), *[(a.__class__, a.dtype, a.shape, a.strides) for a in operands])
+        key = (shape, threads.get_threads(), *map(_lies, operands))
         launch = self._launches.get(key)
         if launch is None:
             if 0 in shape:
@@ -74,15 +76,10 @@ class Compiled:
             if len(self._launches) >= GEOMETRIES:
                 self._launches.clear()
             self._launches[key] = launch
-        if launch.packs or launch.scratch or self.beside:
-            self._run_whole(launch, operands, params)
-            return
-        objs = self._pack(*map(id, operands), *params)
-        parts, code = launch.parts, launch.code
-        if len(parts) == 1:
-            code(objs, parts[0])
+        if launch.single is not None and not self.beside:
+            launch.code(self._pack(*map(id, operands), *params), launch.single)
         else:
-            threads.run(lambda i: code(objs, parts[i]), len(parts))
+            self._run_whole(launch, operands, params)
 
     def alone(
         self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0, fetched: Sequence[int] = ()
@@ -135,7 +132,7 @@ class Compiled:
         threads.parallel_for(tile, [(i, min(i + rows, shape[0])) for i in range(0, shape[0], rows)])
 
     def _run_whole(self, launch: Launch, operands: Sequence[Array], params: Sequence[Any]) -> None:
-        """A launch with packed inputs, partial results or arrays beside the outputs."""
+        """A launch of several parts, with packed inputs, partial results or arrays beside the outputs."""
         if launch.totals is not None:
             scanning.run(launch, launch.totals, self._pack, operands, params)
             return

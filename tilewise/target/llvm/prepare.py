@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -84,6 +85,11 @@ class Launch:
     totals: Totals | None = None  # what long scans need to know first
     tree: Tree | None = None  # of a kernel that reduces
     streams: bool = False  # outputs are stored past the caches
+
+    @cached_property
+    def single(self) -> bytes | None:
+        """The words of a launch that is one call of its code, and nothing else."""
+        return self.parts[0] if len(self.parts) == 1 and not self.packs and not self.scratch else None
 
 
 @dataclass(frozen=True)
