@@ -6,17 +6,15 @@ their nodes: whatever happens, every array keeps its value.
 
 from __future__ import annotations
 
-import time
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from tilewise import compiler, events
+from tilewise import compiler
 from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
@@ -30,7 +28,7 @@ from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Mesh
-from tilewise.observe.progress import watch
+from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
 from tilewise.plan.memory import peak_bytes
@@ -68,15 +66,12 @@ def _make_known(cells: Iterable[Cell]) -> None:
         replaced = _still_read(replaced)
     if len(PENDING) > len(outputs):
         _add_living(outputs, at)
-    if settings.progress and not events.activity.began:
-        watch()
-        events.activity.began = time.perf_counter()
-        try:
-            _evaluate(at, values, structure, outputs, settings)
-        finally:
-            events.activity.began = 0.0
-    else:
+    begun = settings.progress and progress.begin()
+    try:
         _evaluate(at, values, structure, outputs, settings)
+    finally:
+        if begun:
+            progress.end()
     for cell, old in replaced:
         if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
             if cell.exports is None:
@@ -84,20 +79,6 @@ def _make_known(cells: Iterable[Cell]) -> None:
             cell.exports.holder = weakref.ref(cell)
             cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
             become_leaf(old, cell.buf, cell.exports)
-
-
-@contextmanager
-def showing(settings: Settings) -> Iterator[None]:
-    """Inside, work that takes long shows how far it is."""
-    if not settings.progress or events.activity.began:
-        yield
-        return
-    watch()
-    events.activity.began = time.perf_counter()
-    try:
-        yield
-    finally:
-        events.activity.began = 0.0
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tilewise import events
 
@@ -28,6 +30,31 @@ def watch() -> None:
         return
     _watcher = threading.Thread(target=_look, name="tilewise progress", daemon=True)
     _watcher.start()
+
+
+def begin() -> bool:
+    """Work begins that is shown if it takes long; False if it is part of such work."""
+    if events.activity.began:
+        return False
+    watch()
+    events.activity.began = time.perf_counter()
+    return True
+
+
+def end() -> None:
+    """Work has ended."""
+    events.activity.began = 0.0
+
+
+@contextmanager
+def showing(wanted: bool) -> Iterator[None]:
+    """Inside, work is shown if it takes long."""
+    begun = wanted and begin()
+    try:
+        yield
+    finally:
+        if begun:
+            end()
 
 
 def line(now: float) -> str | None:

@@ -26,7 +26,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK, address, root
-from tilewise.array.force import conform, showing
+from tilewise.array.force import conform
 from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.array.session import cluster_here
 from tilewise.array.writing import store
@@ -34,6 +34,7 @@ from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.straight import Line, Lines
 from tilewise.ir.node import Node
+from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
 
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
@@ -280,7 +281,7 @@ class Plan:
                 if self.small(inputs):
                     return self.fill(self._now(inputs, numbers, settings), arrays)
                 if self._asked_alone(inputs, settings):
-                    with showing(settings):
+                    with showing(settings.progress):
                         made = self._now(inputs, numbers, settings)
                     self.habit.made(made[0]._cell)
                     return self.fill(made, arrays)

@@ -17,12 +17,12 @@ from tilewise.api.functions.reach import Untraceable
 from tilewise.api.functions.watch import Watch
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK
-from tilewise.array.force import showing
 from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.engine.laying import Unfit
 from tilewise.engine.straight import Line
+from tilewise.observe.progress import showing
 
 MISSED = object()
 _ARRAYS = (Array, np.ndarray)
@@ -94,7 +94,7 @@ class Repeat:
                 if habit is None:
                     self._line.run(values)
                 else:
-                    with showing(settings):
+                    with showing(settings.progress):
                         self._line.run(values)
                 made = plan.made(values)
                 if habit is not None:
