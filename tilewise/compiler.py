@@ -30,6 +30,7 @@ from tilewise.plan.memory import peak_bytes
 from tilewise.plan.mesh import MeshPlan, build
 from tilewise.plan.steps import Step, Write, passes
 from tilewise.plan.tile import tall
+from tilewise.plan.tiling import slice_class
 from tilewise.rewrite import may_fire, rewrite
 from tilewise.solver.choose import choose
 from tilewise.solver.place import Choice
@@ -159,7 +160,7 @@ def _signature(node: Node, op: Op) -> tuple[Any, ...]:
     if type(op) is Update:
         new = node.inputs[1]
         fits = new.shape == op.window.shape and new.dtype == node.dtype
-        return Update, fits, len(op.window.shape)
+        return Update, fits, len(op.window.shape), slice_class(node)
     if type(op) is Contract:
         return op.signature, node.dtype, tall(node)
     if type(op) is Bucket:

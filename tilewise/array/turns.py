@@ -21,6 +21,7 @@ from tilewise.config import current
 from tilewise.ir.node import Node, numbered
 from tilewise.ir.order import strides_of
 from tilewise.ops.create import Arange, Full
+from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window
 from tilewise.plan.roll import repeats
@@ -127,6 +128,8 @@ def kind(node: Node, trail: int) -> int:
     op = node.op
     if type(op) in FREE and not trail & ~SEEN:
         return 0
+    if type(op) is Update:  # of a box: passes share tiles with it, too
+        return 0 if shifted(op.window.strides, op.window.dtype, node.inputs[0]) else OTHER
     return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import log2, prod
 from typing import Any
 
 from tilewise.machine import machine
@@ -27,6 +27,9 @@ CHUNK_BYTES = 256 << 10  # of all values in a chunk, at least, where results do 
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
 HALO_BYTES = 1472 << 10  # of scratch of a tile that has a halo, at most: of an L2 cache of 2 MiB, or of the next one
+CLASSES = (
+    4  # of bytes per slice, from one power of two to the next, that have plans of their own where parts are updated
+)
 HALO_TILES = 2  # tiles are at least so many times as long as their halo: what is kept is moved
 HALO_SHARE = 8  # chunks have at least so many times the slices that the first tile of each makes again
 
@@ -152,12 +155,25 @@ def _sliced(group: Tiled, way: Way) -> dict[int, int]:
 
 
 def fits(group: Tiled, way: Way, nodes: Sequence[Any]) -> bool:
-    """Whether a tile with its halos fits into the caches, and no sum counts a slice twice."""
+    """Whether a tile with its halos fits into the caches, and no sum counts a slice twice.
+
+    Where parts are updated, plans are made for slices of up to the most bytes of their class: groups that just fit
+    would not with a little more.
+    """
     halos = halos_of(group, way)
-    return HALO_TILES * max(halos.values()) <= _most(group, way, nodes, halos) and not counts_twice(group, way, halos)
+    spare = 2 ** (1 / CLASSES) if way.updates else 1.0
+    most = _most(group, way, nodes, halos, int(HALO_BYTES / spare))
+    return HALO_TILES * max(halos.values()) <= most and not counts_twice(group, way, halos)
 
 
-def _most(group: Tiled, way: Way, nodes: Sequence[Any], halos: dict[int, int]) -> int:
+def slice_class(node: Any) -> int:
+    """Of updates: how long slices are, for plans that hang on it."""
+    if not node.known or not node.size:
+        return 0
+    return int(log2(node.nbytes / max(node.dims)) * CLASSES)
+
+
+def _most(group: Tiled, way: Way, nodes: Sequence[Any], halos: dict[int, int], room: int = HALO_BYTES) -> int:
     """The slices of a tile whose scratch fits into the caches: all that is not stored as it is made."""
     each = more = 0
     for step in passes(group):
@@ -167,7 +183,7 @@ def _most(group: Tiled, way: Way, nodes: Sequence[Any], halos: dict[int, int]) -
             if isinstance(axis, int) and (halo or x not in group.outs):
                 each += _slice_bytes(nodes[x], axis)
                 more += _slice_bytes(nodes[x], axis) * halo
-    return (HALO_BYTES - more) // max(1, each)
+    return (room - more) // max(1, each)
 
 
 def overlap_bytes(group: Tiled, cut: Tiling, nodes: Sequence[Any]) -> int:
