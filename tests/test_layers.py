@@ -39,7 +39,7 @@ LEVELS = {
 # Doors that open when first used: LLVM and Ray are large, and Ray is optional.
 LAZY = {
     ("tilewise.engine.run", "tilewise.target.llvm"),
-    ("tilewise.engine.geometry", "tilewise.target.llvm"),
+    ("tilewise.engine.operands", "tilewise.target.llvm"),
     ("tilewise.engine.tiled", "tilewise.target.blas"),
     ("tilewise.plan.tuned", "tilewise.target.llvm"),
     ("tilewise.target.llvm.product", "tilewise.target.blas"),

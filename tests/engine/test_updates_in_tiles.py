@@ -194,3 +194,17 @@ def test_sums_of_what_is_updated() -> None:
     for tile in (7, None):
         with tw.config(eager_bytes=0, tile=tile, flush=False):
             same(program(tw.asarray(a)), program(a))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (1, 1), (5, 1)])
+def test_small_and_empty_bases(shape: tuple[int, ...]) -> None:
+    def program(a: Any) -> Any:
+        u = a * 2.0
+        u[...] = a + 1.0
+        u[...] += u
+        return u
+
+    a = numbers(*shape)
+    for tile in TILES:
+        with tw.config(eager_bytes=0, tile=tile, flush=False):
+            same(program(tw.asarray(a)), program(np.asarray(a)))

@@ -128,8 +128,9 @@ def kind(node: Node, trail: int) -> int:
     op = node.op
     if type(op) in FREE and not trail & ~SEEN:
         return 0
-    if type(op) is Update:  # of a box: passes share tiles with it, too
-        return 0 if shifted(op.window.strides, op.window.dtype, node.inputs[0]) else OTHER
+    if type(op) is Update:  # of a part: passes share tiles with it, but for those of a mesh
+        here = cluster_here(current().blocks)[0] is None
+        return 0 if here and shifted(op.window.strides, op.window.dtype, node.inputs[0]) else OTHER
     return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
 
 

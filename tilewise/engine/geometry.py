@@ -6,7 +6,6 @@ product of matrices that only one pass reads is made inside of that pass, where 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,21 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.boxes import See, around, box, boxed, chained, dropping, padded, slices, taken, walking
+from tilewise.engine.boxes import around, boxed, dropping, padded, slices, taken
 from tilewise.engine.buffers import fresh
 from tilewise.engine.merging import about_own_mean
+from tilewise.engine.operands import Given, Operands, llvm
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
-from tilewise.ops.views import Arrange
 from tilewise.plan.inline import Formed
-from tilewise.plan.reach import Part, Range, parts_of, renewed
+from tilewise.plan.reach import Part, Range, parts_of
 from tilewise.plan.steps import Call, Pass, View, makes, reads
 from tilewise.plan.symmetric import is_gram
 from tilewise.plan.tiling import Tiling
-from tilewise.plan.ways import MEAN, axis_of, centred, drops_axes, replaces, space_of, target, view_axes
+from tilewise.plan.ways import MEAN, centred, drops_axes, replaces, space_of, target
 
 Array = np.ndarray[Any, Any]
-Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
 
 
 @dataclass(frozen=True)
@@ -52,24 +50,14 @@ class Plan:
         return self.trees == other.trees and len(dict(self.trees)) == len(self.trees)
 
 
-def llvm() -> Any:
-    """The compiler, loaded when it is first needed."""
-    return importlib.import_module("tilewise.target.llvm")
-
-
-class Layout:
+class Layout(Operands):
     """Lays out one geometry: which arrays a run needs, what is scratch, the native calls."""
 
     def __init__(self, form: Formed, kernels: Sequence[Any], values: Sequence[Any], cut: Tiling) -> None:
+        super().__init__(form, values, cut)
         step = form.group
-        self.step, self.kernels, self.nodes = step, kernels, form.nodes
-        self.shown = {len(values) + k: (x, box(op, None)) for k, (x, op) in enumerate(form.shown)}
-        self.values = [*values, *(see(values[x]) for x, see in self.shown.values())]
-        self.way, self.tile, self.tiles, self.chunks = cut.way, cut.tile, cut.tiles, cut.chunks
-        self.llvm = llvm()
+        self.kernels, self.tiles, self.chunks = kernels, cut.tiles, cut.chunks
         self.scratch = self.llvm.Scratch(self.llvm.SCRATCH_BYTES)
-        self.arrays: list[tuple[int, See | None]] = []
-        self.refs: dict[int, tuple[Any, int, int]] = {}  # what is made by tiles: operand, axis, its first slice
         self.rooms: dict[int, Array] = {}  # scratch of what is made by tiles and not stored right away
         self.read = {x for s in step.steps for x in reads(s)}
         self.sums: dict[int, tuple[str, tuple[int, ...]]] = {}
@@ -79,7 +67,6 @@ class Layout:
         self.mirrored: set[int] = set()
         self.totals = {s.outs[0]: s.centre.total for s in centred(step, cut.way) if s.centre is not None}
         self.own: dict[int, Array] = {}  # what each tile has of its own: a sample
-        self.means: dict[int, Any] = {}
         self.counts: dict[int, Array] = {}  # of elements that are summed, by tile
 
     def plan(self) -> Plan | None:
@@ -105,9 +92,7 @@ class Layout:
     def _calls(self, part: Part, further: bool) -> list[Any] | None:
         """The calls for one of the tiles of a part (further: which has what the one before it left)."""
         self.scratch.used = 0
-        self.arrays, self.refs, self.means, self.part = [], {}, {}, part
-        self.met: set[int] = set()
-        self.ranges = part.whole if part.new is None or not further else part.new
+        self.begin(part, part.whole if part.new is None or not further else part.new)
         out = self._rooms(further)
         if out is None:
             return None
@@ -253,37 +238,6 @@ class Layout:
         self.own[key] = sample
         return self._given(key, None, sample, sample.nbytes)
 
-    def _see(self, step: View) -> None:
-        """A view of what is made by tiles: all of their slices, a box of each."""
-        op, node = self.nodes[step.pos].op, self.nodes[step.pos]
-        ref, axis, first = self.refs[step.input]
-        axes, start = view_axes(op, node.ndim), self.way.behind(step.pos)[1] - self.way.behind(step.input)[1]
-        see = op.numpy if isinstance(op, Arrange) else box(op, axis)
-        self.refs[step.pos] = (self._again(ref, see), axes.index(axis), first - start)
-
-    def _given(self, pos: int, see: See | None, sample: Array, step: int, chunk_step: int = 0) -> Any:
-        """An operand among the arrays that a run is given."""
-        if pos in self.shown:
-            pos, part = self.shown[pos]
-            see = part if see is None else chained(part, see)
-        self.arrays.append((pos, see))
-        return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
-
-    def _given_slices(self, pos: int, see: See | None, array: Array, axis: int, made: Range) -> Any:
-        """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
-        stride = array.strides[axis]
-        ref = self._given(pos, see, slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
-        return ref.on(ref.array, (made[0] - self.part.first * self.tile) * stride)
-
-    def _pinned(self, ref: Any, see: See) -> Any:
-        """A copy of an array that is the same for all tiles, made once per run."""
-        pos, before = self.arrays[ref.slot]
-        return self._given(pos, chained(before, see), see(ref.array), 0, ref.chunk_step)
-
-    def _rows(self, step: Pass) -> Range:
-        """The slices of its space that a pass goes over on a tile."""
-        return renewed(self.way, step.outs[0], self.ranges[step.outs[0]])
-
     def _shape(self, step: Pass) -> tuple[int, ...]:
         """The space of a pass on a tile."""
         space, dim = space_of(step, self.nodes), self.way.dims[step.outs[0]]
@@ -320,14 +274,6 @@ class Layout:
             calls += some
         return [*calls, *after]
 
-    def _slices_of(self, pos: int, axis: int, made: Range) -> Any:
-        """Some slices of what a step reads along its cut."""
-        if pos in self.refs:
-            ref, along, first = self.refs[pos]
-            return taken(ref, along, made[0] - first, made[1] - first)
-        ref = self._given_slices(pos, None, self.values[pos], axis, made)
-        return ref if self._seen_before(pos) else replace(ref, far=self.values[pos].nbytes)
-
     def _pass(self, step: Pass, kernel: Any) -> list[Any] | None:
         shape = self._shape(step)
         after: list[Any] = []
@@ -349,41 +295,6 @@ class Layout:
             return None
         self.trees |= {(step.outs[0], call.tree) for call in calls if call.tree is not None}
         return [*calls, *after]
-
-    def _operands(self, step: Pass, but: int | None = None) -> list[Any]:
-        """What a pass reads on a tile (but for one input)."""
-        nodes, made, dim = self.nodes, self._rows(step), self.way.dims[step.outs[0]]
-        rank = len(space_of(step, nodes))
-        refs: list[Any] = []
-        for k, x in enumerate(step.inputs):
-            if k == but:
-                continue
-            along = None if step.letters is None else step.letters[k]
-            see = None if along is None else walking(along, rank)
-            if x in self.means:
-                refs.append(self.means[x])
-                continue
-            if x in self.refs:
-                ref, axis, first = self.refs[x]
-                some = taken(ref, axis, made[0] - first, made[1] - first)
-                refs.append(some if see is None else self._again(some, see))
-                continue
-            cut = axis_of(step, k, dim, nodes)
-            array = self.values[x] if see is None else see(self.values[x])
-            if cut is None:
-                refs.append(self._given(x, see, array, 0))
-            else:
-                ref = self._given_slices(x, see, array, cut if along is None else dim, made)
-                refs.append(ref if self._seen_before(x) else replace(ref, far=array.nbytes))
-        return refs
-
-    def _seen_before(self, x: int) -> bool:
-        """Whether a call on this tile reads the memory of an input already; it does from now on."""
-        x = self.shown[x][0] if x in self.shown else x
-        base = dict(zip(self.step.inputs, self.step.sources, strict=False)).get(x, x)
-        seen = base in self.met
-        self.met.add(base)
-        return seen
 
     def _results(self, step: Pass, after: list[Any]) -> list[Any] | None:
         """What a pass makes on a tile; None if there is too little scratch."""
@@ -416,14 +327,6 @@ class Layout:
         self.sums[pos] = ("add", total.shape)
         self.mirrored.add(pos)
         return [call]
-
-    def _again(self, ref: Any, see: See) -> Any:
-        """Another view of what a run is given, or of scratch."""
-        if ref.slot is None:
-            return ref.of(see(ref.array))
-        pos, before = self.arrays[ref.slot]
-        self.arrays.append((pos, chained(before, see)))
-        return replace(ref, array=see(ref.array), slot=len(self.arrays) - 1)
 
     def _out(self, step: Pass, k: int, pos: int, after: list[Any]) -> Any:
         node, where, made = self.nodes[pos], self.way.at[pos], self.ranges[step.outs[0]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.buffers import walked
-from tilewise.engine.geometry import llvm
+from tilewise.engine.operands import llvm
 from tilewise.engine.run import box_around, kept_axes, run_step
 from tilewise.engine.sharing import Seen, parts, way_of
 from tilewise.kernel.loops import Instr, Kernel, Output

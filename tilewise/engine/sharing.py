@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.boxes import slices
-from tilewise.engine.geometry import llvm
+from tilewise.engine.operands import llvm
 from tilewise.plan.reach import halos_of, placed
 from tilewise.plan.steps import Pass, Tiled
 from tilewise.plan.ways import Way, axis_of, best_way, space_of

@@ -18,8 +18,9 @@ import numpy as np
 from tilewise.config import Settings, current
 from tilewise.engine import tuning
 from tilewise.engine.buffers import fresh
-from tilewise.engine.geometry import Layout, Plan, llvm
+from tilewise.engine.geometry import Layout, Plan
 from tilewise.engine.merging import added, merged, mirrored
+from tilewise.engine.operands import llvm
 from tilewise.engine.tuning import Trials
 from tilewise.plan.inline import Formed, formed
 from tilewise.plan.steps import Pass, Tiled, View, makes, reads

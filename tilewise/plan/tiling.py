@@ -170,7 +170,7 @@ def slice_class(node: Any) -> int:
     """Of updates: how long slices are, for plans that hang on it."""
     if not node.known or not node.size:
         return 0
-    return int(log2(node.nbytes / max(node.dims)) * CLASSES)
+    return int(log2(node.nbytes / max(node.dims, default=1)) * CLASSES)
 
 
 def _most(group: Tiled, way: Way, nodes: Sequence[Any], halos: dict[int, int], room: int = HALO_BYTES) -> int:

@@ -1,0 +1,133 @@
+"""What the calls on a tile read. In: a `Tiled`, arrays, a part of the tiles. Out: operands, and the arrays of a run.
+
+An operand is an array that a run is given (all of it, or the slices of a tile), or what a call before has made.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.engine.boxes import See, box, chained, slices, taken, walking
+from tilewise.ops.views import Arrange
+from tilewise.plan.inline import Formed
+from tilewise.plan.reach import Part, Range, Ranges, renewed
+from tilewise.plan.steps import Pass, View
+from tilewise.plan.tiling import Tiling
+from tilewise.plan.ways import axis_of, space_of, view_axes
+
+Array = np.ndarray[Any, Any]
+Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
+
+
+def llvm() -> Any:
+    """The compiler, loaded when it is first needed."""
+    return importlib.import_module("tilewise.target.llvm")
+
+
+class Operands:
+    """The operands of a group of passes, one tile of a part after the other."""
+
+    part: Part
+    ranges: Ranges  # the slices that each pass makes on this tile
+
+    def __init__(self, form: Formed, values: Sequence[Any], cut: Tiling) -> None:
+        self.step, self.nodes, self.way, self.tile = form.group, form.nodes, cut.way, cut.tile
+        self.shown = {len(values) + k: (x, box(op, None)) for k, (x, op) in enumerate(form.shown)}
+        self.values = [*values, *(see(values[x]) for x, see in self.shown.values())]
+        self.llvm = llvm()
+        self.arrays: list[tuple[int, See | None]] = []
+        self.refs: dict[int, tuple[Any, int, int]] = {}  # what is made by tiles: operand, axis, its first slice
+        self.means: dict[int, Any] = {}
+        self.met: set[int] = set()
+
+    def begin(self, part: Part, ranges: Ranges) -> None:
+        """Start over with a tile of a part, on which passes make some slices."""
+        self.part, self.ranges = part, ranges
+        self.arrays, self.refs, self.means, self.met = [], {}, {}, set()
+
+    def _given(self, pos: int, see: See | None, sample: Array, step: int, chunk_step: int = 0) -> Any:
+        """An operand among the arrays that a run is given."""
+        if pos in self.shown:
+            pos, part = self.shown[pos]
+            see = part if see is None else chained(part, see)
+        self.arrays.append((pos, see))
+        return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
+
+    def _given_slices(self, pos: int, see: See | None, array: Array, axis: int, made: Range) -> Any:
+        """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
+        stride = array.strides[axis]
+        ref = self._given(pos, see, slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
+        return ref.on(ref.array, (made[0] - self.part.first * self.tile) * stride)
+
+    def _slices_of(self, pos: int, axis: int, made: Range) -> Any:
+        """Some slices of what a step reads along its cut."""
+        if pos in self.refs:
+            ref, along, first = self.refs[pos]
+            return taken(ref, along, made[0] - first, made[1] - first)
+        ref = self._given_slices(pos, None, self.values[pos], axis, made)
+        return ref if self._seen_before(pos) else replace(ref, far=self.values[pos].nbytes)
+
+    def _pinned(self, ref: Any, see: See) -> Any:
+        """A copy of an array that is the same for all tiles, made once per run."""
+        pos, before = self.arrays[ref.slot]
+        return self._given(pos, chained(before, see), see(ref.array), 0, ref.chunk_step)
+
+    def _again(self, ref: Any, see: See) -> Any:
+        """Another view of what a run is given, or of scratch."""
+        if ref.slot is None:
+            return ref.of(see(ref.array))
+        pos, before = self.arrays[ref.slot]
+        self.arrays.append((pos, chained(before, see)))
+        return replace(ref, array=see(ref.array), slot=len(self.arrays) - 1)
+
+    def _see(self, step: View) -> None:
+        """A view of what is made by tiles: all of their slices, a box of each."""
+        op, node = self.nodes[step.pos].op, self.nodes[step.pos]
+        ref, axis, first = self.refs[step.input]
+        axes, start = view_axes(op, node.ndim), self.way.behind(step.pos)[1] - self.way.behind(step.input)[1]
+        see = op.numpy if isinstance(op, Arrange) else box(op, axis)
+        self.refs[step.pos] = (self._again(ref, see), axes.index(axis), first - start)
+
+    def _rows(self, step: Pass) -> Range:
+        """The slices of its space that a pass goes over on a tile."""
+        return renewed(self.way, step.outs[0], self.ranges[step.outs[0]])
+
+    def _operands(self, step: Pass, but: int | None = None) -> list[Any]:
+        """What a pass reads on a tile (but for one input)."""
+        nodes, made, dim = self.nodes, self._rows(step), self.way.dims[step.outs[0]]
+        rank = len(space_of(step, nodes))
+        refs: list[Any] = []
+        for k, x in enumerate(step.inputs):
+            if k == but:
+                continue
+            along = None if step.letters is None else step.letters[k]
+            see = None if along is None else walking(along, rank)
+            if x in self.means:
+                refs.append(self.means[x])
+                continue
+            if x in self.refs:
+                ref, axis, first = self.refs[x]
+                some = taken(ref, axis, made[0] - first, made[1] - first)
+                refs.append(some if see is None else self._again(some, see))
+                continue
+            cut = axis_of(step, k, dim, nodes)
+            array = self.values[x] if see is None else see(self.values[x])
+            if cut is None:
+                refs.append(self._given(x, see, array, 0))
+            else:
+                ref = self._given_slices(x, see, array, cut if along is None else dim, made)
+                refs.append(ref if self._seen_before(x) else replace(ref, far=array.nbytes))
+        return refs
+
+    def _seen_before(self, x: int) -> bool:
+        """Whether a call on this tile reads the memory of an input already; it does from now on."""
+        x = self.shown[x][0] if x in self.shown else x
+        base = dict(zip(self.step.inputs, self.step.sources, strict=False)).get(x, x)
+        seen = base in self.met
+        self.met.add(base)
+        return seen
