@@ -199,7 +199,7 @@ def test_sums_of_what_is_updated() -> None:
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (1, 1), (5, 1)])
 def test_small_and_empty_bases(shape: tuple[int, ...]) -> None:
     def program(a: Any) -> Any:
-        u = a * 2.0
+        u = a.copy()
         u[...] = a + 1.0
         u[...] += u
         return u
