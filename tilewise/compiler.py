@@ -164,8 +164,8 @@ def _signature(node: Node, op: Op) -> tuple[Any, ...]:
     if type(op) is Contract:
         return op.signature, node.dtype, tall(node)
     if type(op) is Bucket:
-        keys, weights = node.inputs[:2]
-        return op.signature, len(node.inputs), len(node.shape), node.dtype, keys.shape == weights.shape
+        values, keys = node.inputs[:2]
+        return op.signature, len(node.inputs), len(node.shape), node.dtype, values.shape == keys.shape
     return op.signature, len(node.inputs), len(node.shape), node.dtype
 
 

@@ -141,3 +141,30 @@ def test_errors_leave_arguments_as_they_are() -> None:
         np.asarray(f(x, bad))
     np.testing.assert_array_equal(np.asarray(x), np.linspace(-1, 1, N))
     np.testing.assert_array_equal(np.asarray(f(x, good)), 2.0 * np.asarray(x))
+
+
+def test_a_write_recorded_by_another_thread_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at the arguments and the run, an argument may become pending."""
+    f = tw.jit(lambda x: x * 2.0)
+    x = tw.asarray(np.ones(N))
+    for _ in range(4):
+        tw.evaluate(f(x))
+    plan = f._previous
+    assert plan is not None
+    look = type(plan)._asked_alone
+
+    def late(self: Any, inputs: Any, settings: Any) -> bool:
+        found = look(self, inputs, settings)
+        x.__iadd__(1.0)
+        return found
+
+    monkeypatch.setattr(type(plan), "_asked_alone", late)
+    f._latest = None
+    np.testing.assert_array_equal(np.asarray(f(x)), np.full(N, 4.0))
+
+
+def test_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tw.config(eager_bytes=0):
+        np.asarray(tw.ones(5) + 1)
+        monkeypatch.setattr("sys.stderr", None)
+        np.testing.assert_array_equal(np.asarray(tw.ones(5) + 1), np.full(5, 2.0))

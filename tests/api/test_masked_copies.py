@@ -32,3 +32,19 @@ def test_order_of_copies(how: str, view: str, order: str) -> None:
                 got = np.asarray(COPIES[how](tw, VIEWS[view](tw.asarray(data)[tw.asarray(mask)]), order))
             np.testing.assert_array_equal(got, want)
             assert got.strides == want.strides
+
+
+@pytest.mark.parametrize("order", ["f", "c", "a", "k", None, "Z", 3])
+def test_orders_as_numpy_reads_them(order: Any) -> None:
+    data = np.arange(12.0).reshape(4, 3)
+    mask = np.arange(4) != 1
+    with tw.config(eager_bytes=0):
+        for pick in (lambda x, m: x, lambda x, m: x[m]):
+            try:
+                want = pick(data, mask).copy(order=order)
+            except (TypeError, ValueError) as error:
+                with pytest.raises(type(error)):
+                    pick(tw.asarray(data), tw.asarray(mask)).copy(order=order)
+            else:
+                got = np.asarray(pick(tw.asarray(data), tw.asarray(mask)).copy(order=order))
+                assert got.strides == want.strides and np.array_equal(got, want)

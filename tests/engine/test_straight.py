@@ -330,3 +330,22 @@ def test_sums_over_all_rows_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> N
         for _ in range(4):
             f(tw.asarray(rng.normal(size=(60, 70)))).compute()
     assert shared_parts(f) == [1]
+
+
+def twice_over(np: Any, x: Any) -> Any:
+    """What every part of the rows reads whole is gone before the last pass needs as much memory."""
+    v = np.cumsum(x[0])
+    a = x * v
+    b = np.exp(-abs(a - a.max(axis=1, keepdims=True)) * 1e-3)
+    c = np.exp(-abs(b - b.max(axis=1, keepdims=True)))
+    return c - c.max(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_memory_is_not_used_again_while_another_part_reads_it(count: int) -> None:
+    f = tw.jit(lambda x: twice_over(tw, x))
+    with tw.config(threads=count):
+        for k in range(60):
+            x = np.random.default_rng(k).random((120, 120))
+            np.testing.assert_allclose(np.asarray(f(tw.asarray(x))), twice_over(np, x), rtol=1e-9, atol=1e-12)
+    assert max(shared_parts(f)) == count

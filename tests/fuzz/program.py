@@ -169,8 +169,17 @@ def model(program: Program) -> Trace:
             except NameError as error:
                 raise Invalid(str(error)) from None
             except Exception as error:
-                raised.append(type(error))
+                raised.append(Unindexable if _of_python(error) else type(error))
     return Trace(raised, {k: v for k, v in names.items() if k not in fixed}, kept)
+
+
+class Unindexable(TypeError, IndexError):
+    """A number that is indexed: 1j * np.float64(2) is Python's (TypeError), 1j * np.float32(2) NumPy's (IndexError)."""
+
+
+def _of_python(error: Exception) -> bool:
+    """Whether it is Python's complaint about an index of a number of its own."""
+    return isinstance(error, TypeError) and str(error) == "'complex' object is not subscriptable"
 
 
 @contextmanager
@@ -256,6 +265,8 @@ def _step(
 
 def _family(expected: type[BaseException]) -> tuple[type[BaseException], ...]:
     """NumPy's own subclasses count as what they derive from."""
+    if expected is Unindexable:
+        return (TypeError, IndexError)
     if expected.__module__.startswith("numpy"):
         return (expected, *[b for b in expected.__mro__ if b in (ValueError, TypeError, IndexError)])
     if expected in (ValueError, IndexError, OverflowError):

@@ -186,6 +186,9 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A copy with memory of its own."""
     if type(a) is not Array:
         return NotImplemented
+    if order not in ("C", "F", "A", "K"):
+        np.empty(0).copy(order=order)  # type: ignore[arg-type]  # raises as NumPy does
+        order = order.upper() if isinstance(order, str) else order
     node = node_of(a)
     if not node.known:  # a mask decides how long it is: its order says how it will lie
         last = fortran(node.ndim)

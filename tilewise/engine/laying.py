@@ -154,7 +154,7 @@ class Layer:
         self.laid_ns = 0.0  # how long they take
         ends = {now + len(group.steps) - 1: (group, now) for group, now in groups}
         begins = {now for _, now in groups}
-        mark = 0  # calls before this group
+        self.mark = 0  # calls before this group
         for now, (step, kernel) in enumerate(steps):
             for pos in reads(step):
                 if pos not in self.looks and isinstance(values[pos], np.ndarray):
@@ -162,10 +162,10 @@ class Layer:
                 if pos in self.looks:
                     self.memories[self.looks[pos].slot].last = now
             if now in begins:
-                self.laid, self.laid_ns, mark = [], 0.0, len(self.calls)
+                self.laid, self.laid_ns, self.mark = [], 0.0, len(self.calls)
             self._step(step, kernel, now)
             if now in ends and len(self.laid) == len(ends[now][0].steps):
-                self._share(ends[now][0], mark)
+                self._share(ends[now][0], now)
         self._close()
         for pos in wanted:
             memory = self.memories[self.looks[pos].slot] if pos in self.looks else None
@@ -174,7 +174,7 @@ class Layer:
             memory.result, memory.last = True, len(steps)
 
     def settled(self) -> list[Array | None]:
-        """The memory that stays, by slot (None: other arrays each time); used again where that is possible."""
+        """The memory that stays, by slot (None: other arrays each time); used again after its last reader."""
         out: list[Array | None] = []
         idle: dict[int, list[tuple[int, Array]]] = {}  # by bytes: last use, and memory
         for m in self.memories:
@@ -344,16 +344,18 @@ class Layer:
         self.laid_ns += work_ns
         return before + list(found)
 
-    def _share(self, group: Tiled, mark: int) -> None:
+    def _share(self, group: Tiled, now: int) -> None:
         """Put the calls of a group together by themselves, in parts for threads, if it is worth that."""
-        count, whole = threads.get_threads(), self.calls[mark:]
+        count, whole = threads.get_threads(), self.calls[self.mark :]
         way = way_of(group, self.nodes) if count > 1 and self.laid_ns > SHARE_NS else None
         if way is None or way.length < count:
             return
         shared = parts(self.laid, way, self.nodes, self.ref, count, _scratch)
         if shared is None or any(_trees(calls) != _trees(whole) for calls in shared):
             return  # a sum in another order has other bits
-        numbers, self.calls = self.numbers, self.calls[:mark]
+        for pos in {pos for _, _, seen in self.laid for pos, _ in seen}:
+            self.memories[self.looks[pos].slot].last = now  # a part may be at the last pass while another begins
+        numbers, self.calls = self.numbers, self.calls[: self.mark]
         self._close()
         self.items.append(Native(shared, numbers))
 
@@ -382,7 +384,7 @@ class Layer:
         """Put the calls together that wait."""
         if self.calls:
             self.items.append(Native([self.calls], self.numbers))
-        self.calls, self.numbers, self.laid = [], {}, []
+        self.calls, self.numbers, self.laid, self.mark = [], {}, [], 0
         self.waiting.clear()
 
 

@@ -1,7 +1,8 @@
 """A group of passes of a line, shared out. In: a `Tiled` that has no tiles, whole arrays. Out: calls of each part.
 
 What is too little for tiles may still be worth a second thread. All passes are cut along rows that no pass sums over,
-so that a part needs nothing of another, and threads meet once: after the last pass.
+so that a part needs nothing that another makes, and threads meet once: after the last pass. Until then, parts are at
+different passes: memory that one of them reads is not used again by another.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ Nothing else of that part is known after it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and")
 INNER = "inner:"
@@ -122,7 +123,7 @@ class Kernel:
             return None
         return range(first, max(k for k, i in enumerate(self.body) if i.fn == CARRY) + 1)
 
-    @property
+    @cached_property
     def dtypes(self) -> tuple[str, ...]:
         """The dtype of every value, by value number."""
         return self.inputs + self.params + tuple(i.dtype for i in self.body)

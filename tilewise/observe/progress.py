@@ -25,7 +25,7 @@ def watch() -> None:
     global _watcher, _no_terminal
     if sys.stderr is _no_terminal or (_watcher is not None and _watcher.is_alive()):
         return
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         _no_terminal = sys.stderr
         return
     _watcher = threading.Thread(target=_look, name="tilewise progress", daemon=True)

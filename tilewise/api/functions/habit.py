@@ -29,7 +29,7 @@ class Habit:
 
     def __init__(self) -> None:
         self._alone = 0
-        self._runs = 0  # of the function's own plan, at the last call
+        self._runs = 0  # evaluations of graphs like the function's, at the last call
         self._made: Any = None  # weak reference to a result that was computed at once
 
     @property
@@ -39,7 +39,10 @@ class Habit:
         return self._made is not None and (cell is None or cell.leaf is None)
 
     def at_once(self, runs: int) -> bool:
-        """Whether to compute the results of a call now; `runs` is how often the function's own plan was evaluated."""
+        """Whether to compute the results of a call now; `runs` is how often graphs like the function's were evaluated.
+
+        Another function's may be among them: then it is computed at once a little early.
+        """
         if self.goes_on:
             return True
         alone = self._made is None and runs > self._runs  # else recorded work has read a result

@@ -278,12 +278,15 @@ class Plan:
         else:
             settings = current()
             if not settings.compare and cluster_here(settings.blocks)[0] is None:
+                made: list[Array] | None = None
                 if self.small(inputs):
-                    return self.fill(self._now(inputs, numbers, settings), arrays)
-                if self._asked_alone(inputs, settings):
+                    made = self._now(inputs, numbers, settings)
+                elif self._asked_alone(inputs, settings):
                     with showing(settings.progress):
                         made = self._now(inputs, numbers, settings)
-                    self.habit.made(made[0]._cell)
+                    if made is not None:
+                        self.habit.made(made[0]._cell)
+                if made is not None:
                     return self.fill(made, arrays)
         return self.fill(self._later(inputs, numbers), arrays)
 
@@ -319,10 +322,12 @@ class Plan:
             return False
         return self.habit.at_once(self._planned(settings)[0].runs)
 
-    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array]:
-        """Run the plan at once: all is known."""
+    def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array] | None:
+        """Run the plan at once: all is known (None: another thread has recorded a write meanwhile)."""
         values = self.blank.copy()
         with LOCK:
+            if any(type(x) is Array and x._cell.node is not None for x in inputs):
+                return None
             plan, lines = self._planned(settings)
             for at, x in zip(self.places, inputs, strict=True):
                 if at is not None:
