@@ -35,6 +35,7 @@ FREE = (Window, Full, Arange, Copy)  # of known values, these do not end an elem
 
 LONGEST = 64  # instructions of a loop's kernel: beyond, registers spill and compiling takes long (collatz, julia)
 ROLLED = 2048  # instructions of a loop whose turns are all alike: its kernel has one turn (plan/roll.py)
+UPDATE_WEIGHT = 4  # of a pass that updates a part, in instructions: loops that only copy come to an end, too
 HELD_BYTES = 32 << 20  # what a loop may keep alive that would be gone if each turn were evaluated
 WALK_BYTES = HELD_BYTES // LONGEST  # arrays below cannot become so much
 WALK_BYTES_ROLLED = HELD_BYTES // ROLLED
@@ -122,16 +123,26 @@ def behind(node: Node) -> int:
 
 def kind(node: Node, trail: int) -> int:
     """Count an instruction; OTHER if a node is none. `trail` is that of its inputs."""
-    if node.op.weight:
-        pending.recorded += node.op.weight
-        return 0
     op = node.op
+    if op.weight:
+        pending.recorded += op.weight
+        return 0
     if type(op) in FREE and not trail & ~SEEN:
         return 0
-    if type(op) is Update:  # of a part: passes share tiles with it, but for those of a mesh
-        here = cluster_here(current().blocks)[0] is None
-        return 0 if here and shifted(op.window.strides, op.window.dtype, node.inputs[0]) else OTHER
+    if type(op) is Update and _swept(op, node.inputs[0]):
+        pending.recorded += UPDATE_WEIGHT
+        return 0
     return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
+
+
+def _swept(op: Update, base: Node) -> bool:
+    """Whether an update is one of a sweep over and over again: passes share tiles with it, but for those of a mesh.
+
+    Loops whose bounds change from turn to turn are evaluated each turn: all turns have one plan then.
+    """
+    if cluster_here(current().blocks)[0] is not None or not shifted(op.window.strides, op.window.dtype, base):
+        return False
+    return type(base.op) is not Update or base.value is not None or base.op.window == op.window
 
 
 def shifted(strides: Sequence[int], dtype: np.dtype[Any], base: Node) -> bool:
@@ -188,7 +199,7 @@ def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
     if head.odd or head.longest >= ROLLED:
         return False
     at = numbered(nodes)
-    weight = sum(n.op.weight for n in at if n.value is None)
+    weight = sum(UPDATE_WEIGHT if type(n.op) is Update else n.op.weight for n in at if n.value is None)
     if weight < (pending.recorded - pending.began) // 2:  # most of what was recorded is not on the way
         pending.began = pending.recorded - weight
         return True
