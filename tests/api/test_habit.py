@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.engine.test_halos import thrice
+from tilewise.engine.tiled import Group
 
 N = 400_000  # more than eager_bytes
 
@@ -168,3 +170,19 @@ def test_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
         np.asarray(tw.ones(5) + 1)
         monkeypatch.setattr("sys.stderr", None)
         np.testing.assert_array_equal(np.asarray(tw.ones(5) + 1), np.full(5, 2.0))
+
+
+def test_tiles_are_laid_out_again_while_calls_repeat() -> None:
+    """A call like the last one may be the first to try tiles of another length."""
+
+    x = np.random.default_rng(0).random((700, 800))
+    f, given = tw.jit(lambda x: thrice(np, x)), tw.asarray(x)
+    for _ in range(6):
+        tw.evaluate(f(given))
+    assert f._latest is not None and f._previous is not None
+    groups = [kernel for _, kernel, _ in f._previous.bound[1].bound.steps if isinstance(kernel, Group)]  # type: ignore[index]
+    assert any(group.plans for group in groups)
+    for group in groups:
+        group.plans.clear()
+    np.testing.assert_allclose(np.asarray(f(given)), thrice(np, x), rtol=1e-9, atol=1e-12)
+    assert all(any(group.plans.values()) for group in groups)

@@ -37,8 +37,9 @@ class Operands:
 
     def __init__(self, form: Formed, values: Sequence[Any], cut: Tiling) -> None:
         self.step, self.nodes, self.way, self.tile = form.group, form.nodes, cut.way, cut.tile
-        self.shown = {len(values) + k: (x, box(op, None)) for k, (x, op) in enumerate(form.shown)}
-        self.values = [*values, *(see(values[x]) for x, see in self.shown.values())]
+        n = len(form.nodes) - len(form.shown)  # of the graph; a caller may have values beyond
+        self.shown = {n + k: (x, box(op, None)) for k, (x, op) in enumerate(form.shown)}
+        self.values = [*values[:n], *(see(values[x]) for x, see in self.shown.values())]
         self.llvm = llvm()
         self.arrays: list[tuple[int, See | None]] = []
         self.refs: dict[int, tuple[Any, int, int]] = {}  # what is made by tiles: operand, axis, its first slice
