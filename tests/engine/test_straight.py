@@ -342,7 +342,8 @@ def twice_over(np: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("count", [2, 5])
-def test_memory_is_not_used_again_while_another_part_reads_it(count: int) -> None:
+def test_memory_is_not_used_again_while_another_part_reads_it(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laying, "SHARE_NS", 0.0)
     f = tw.jit(lambda x: twice_over(tw, x))
     with tw.config(threads=count):
         for k in range(60):
