@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tilewise import compiler
 from tilewise.config import config
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
@@ -23,3 +24,9 @@ def same_settings_after_each_test() -> Iterator[None]:
     before = config()
     yield
     config(**asdict(before))
+
+
+@pytest.fixture
+def no_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are kept for graphs of all sizes: those that other tests have made may not be the best for a test's."""
+    monkeypatch.setattr(compiler, "_structures", {})

@@ -13,6 +13,7 @@ import tilewise as tw
 from tests.engine.test_halos import thrice
 from tilewise.engine.tiled import Group
 
+pytestmark = pytest.mark.usefixtures("no_plans")
 N = 400_000  # more than eager_bytes
 
 

@@ -8,6 +8,8 @@ from tilewise.array.program import program_of
 from tilewise.plan.inline import formed
 from tilewise.plan.steps import Pass, Tiled, View, passes
 
+pytestmark = pytest.mark.usefixtures("no_plans")
+
 
 def blur(np, x):
     h, w = x.shape

@@ -14,6 +14,7 @@ from tilewise.engine import geometry
 from tilewise.plan.steps import Tiled, passes
 from tilewise.plan.ways import replaces
 
+pytestmark = pytest.mark.usefixtures("no_plans")
 TILES = (1, 3, 7, None)
 
 
