@@ -161,8 +161,8 @@ def test_run_one_by_one_they_update_in_place() -> None:
     assert any(isinstance(s, Tiled) and any(map(replaces, passes(s))) for s in plan.steps)
 
 
-@pytest.mark.parametrize("tile", [3, None])
-def test_a_base_that_is_read_later_keeps_its_value(tile: int | None) -> None:
+@pytest.mark.parametrize(("rows", "tile"), [(50, 3), (50, None), (90_000, None)])  # in tiles, one by one, in tiles
+def test_a_base_that_is_read_later_keeps_its_value(rows: int, tile: int | None) -> None:
     def program(a: Any) -> Any:
         u = a * 2.0
         before = u[2:] + 0.0
@@ -171,11 +171,28 @@ def test_a_base_that_is_read_later_keeps_its_value(tile: int | None) -> None:
         u[1:-1] = v[:-2] - v[2:]
         return u, v, before, v[1:] * u[:-1]
 
-    a = numbers(50, 4) if tile else numbers(90_000, 4)
+    a = numbers(rows, 4)
     with tw.config(eager_bytes=0, tile=tile, flush=False):
         x = tw.asarray(a)
-        same(program(x), program(a))
+        same(tw.evaluate(*program(x)), program(a))
         same(x, a)
+
+
+def test_versions_in_one_group_that_are_all_wanted() -> None:
+    def program(a: Any) -> Any:
+        u = a * 2.0
+        v = u.copy()
+        v[1:-1] = u[:-2] + u[2:]
+        w = v.copy()
+        w[1:-1] = v[:-2] - v[2:]
+        old = v[3:] * 1.0
+        v[2:-2] = w[:-4] * w[4:]
+        return u + v, old + w[3:], v[1:] - u[:-1]
+
+    for rows in (40, 200_000):
+        a = numbers(rows)
+        with tw.config(eager_bytes=0, flush=False):
+            same(tw.evaluate(*program(tw.asarray(a))), program(a))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -209,3 +226,18 @@ def test_small_and_empty_bases(shape: tuple[int, ...]) -> None:
     for tile in TILES:
         with tw.config(eager_bytes=0, tile=tile, flush=False):
             same(program(tw.asarray(a)), program(np.asarray(a)))
+
+
+@pytest.mark.parametrize("rows", [40, 200_000])
+def test_a_base_that_a_later_pass_reads(rows: int) -> None:
+    """An expression of the old value, recorded before the update and computed after it."""
+
+    def program(a: Any) -> Any:
+        u = a.cumsum()
+        old = u * 3.0
+        u[1:-1] *= 2.0  # could be in place, if nobody read the old value any more
+        return old * u - u
+
+    a = np.random.default_rng(0).integers(-9, 9, rows).astype(float)
+    with tw.config(eager_bytes=0, flush=False):
+        same(program(tw.asarray(a)), program(a))

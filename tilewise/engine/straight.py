@@ -67,24 +67,18 @@ class Lines:
         for step, kernel in steps:
             run_step(step, kernel, self._nodes, values, set())
         with suppress(Unfit):
-            self._kept[key] = Line(steps, groups, self._nodes, values, self._given, self._wanted)
+            self._kept[key] = Line(
+                Layer(steps, groups, self._nodes, values, set(self._given), self._wanted), self._wanted
+            )
 
 
 class Line:
     """Repeats a run on other arrays of the same geometry."""
 
-    def __init__(
-        self,
-        steps: Steps,
-        groups: Sequence[tuple[Tiled, int]],
-        nodes: Sequence[Any],
-        values: list[Any],
-        given: Iterable[int],
-        wanted: Sequence[int],
-    ) -> None:
-        """From a run that has kept all its values; those at `given` are others each time. Raises Unfit."""
+    def __init__(self, layer: Layer, wanted: Sequence[int]) -> None:
+        """From a run that has kept all its values, laid out. Raises Unfit."""
+        nodes, values = layer.nodes, layer.values
         self._nodes = nodes
-        layer = Layer(steps, groups, nodes, values, set(given), wanted)
         self._items = layer.items
         self._arrays: list[Any] = layer.settled()
         for item in self._items:
