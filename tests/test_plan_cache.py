@@ -3,6 +3,7 @@
 (The scalars 0, 1, -1 and 2 are: the compiler simplifies with them. These loops avoid them.)
 """
 
+import gc
 import weakref
 from collections.abc import Callable
 from itertools import pairwise
@@ -13,14 +14,26 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler
+from tilewise.array import record as recording
 from tilewise.array import turns as loops
+from tilewise.array.pending import PENDING
 from tilewise.array.record import record
 from tilewise.ir.node import numbered
 from tilewise.ops.const import const
 from tilewise.target import llvm
 
+pytestmark = pytest.mark.usefixtures("no_plans")
 TURNS = 12
 Loop = Callable[[Any, int, Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def nothing_before() -> None:
+    """What other tests have left pending would be evaluated with a loop, and shift where its chunks begin."""
+    gc.collect()
+    PENDING.clear()
+    recording._spots.clear()
+    loops.forget_places()
 
 
 def scale(np: Any, k: int, x: Any) -> Any:
