@@ -1,9 +1,11 @@
 """What all tests share: how many examples properties are tried on, and settings that do not leak."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,6 +26,17 @@ def same_settings_after_each_test() -> Iterator[None]:
     before = config()
     yield
     config(**asdict(before))
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_for_each_test(request: pytest.FixtureRequest) -> None:
+    """A test draws the same numbers from its module's generator whichever tests ran before it in its process."""
+    for value in vars(request.module).values():
+        if isinstance(value, np.random.Generator):
+            value.bit_generator.state = _first_states.setdefault(id(value), value.bit_generator.state)
+
+
+_first_states: dict[int, Mapping[str, Any]] = {}
 
 
 @pytest.fixture
