@@ -153,6 +153,33 @@ void dilation(int64_t h, int64_t w, int64_t k, const double *x, double *out) {
     }
 }
 
+/* Every plane of the first axis goes through the other three in two buffers; rows are walked as one where they may be. */
+void local_maxima(int64_t a, int64_t b, int64_t c, int64_t d, const double *x, uint8_t *out) {
+    int64_t row = c * d, plane = b * row;
+#pragma omp parallel if (a * plane > 16384)
+    {
+        int64_t lo, hi;
+        double *s = malloc(2 * plane * sizeof *s), *t = s + plane;
+        range(a - 2, &lo, &hi);
+        for (int64_t i = lo; i < hi; i++) {
+            const double *p = x + i * plane, *mid = p + plane;
+            for (int64_t j = 0; j < plane; j++) s[j] = fmax(fmax(p[j], p[j + plane]), p[j + 2 * plane]);
+            for (int64_t j = 0; j < plane - 2 * row; j++) t[j] = fmax(fmax(s[j], s[j + row]), s[j + 2 * row]);
+            for (int64_t k = 0; k < b - 2; k++) {
+                const double *q = t + k * row, *m = mid + (k + 1) * row + d + 1;
+                uint8_t *o = out + (i * (b - 2) + k) * (c - 2) * (d - 2);
+                for (int64_t j = 0; j < row - 2 * d; j++) s[j] = fmax(fmax(q[j], q[j + d]), q[j + 2 * d]);
+                for (int64_t l = 0; l < c - 2; l++)
+                    for (int64_t j = 0; j < d - 2; j++) {
+                        const double *r = s + l * d + j;
+                        o[l * (d - 2) + j] = m[l * d + j] == fmax(fmax(r[0], r[1]), r[2]);
+                    }
+            }
+        }
+        free(s);
+    }
+}
+
 void growcut(int64_t h, int64_t w, int64_t r, const double *image, const double *label, const double *strength,
              double *labels, double *best) {
     int64_t n = w - 2 * r;
