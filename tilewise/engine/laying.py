@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
-SHARE_NS = 100_000  # of the passes of a group, for threads to share them in a line: waking one takes up to 50 us
+SHARE_NS = 50_000  # of the passes of a group, for threads to share them in a line
 MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
 # What has the same bits by NumPy and by native code.
 EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())
@@ -82,6 +82,7 @@ class Native:
         self._tables = [llvm().Table(calls, _scratch(k)) for k, calls in enumerate(parts)]
         self._numbers = numbers
         self._go = llvm().drive()
+        self._parts = llvm().Parts(llvm().driver(), [[(k, WHOLE)] for k in range(len(parts))])  # of several
 
     def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
         """Fill in what stays: memory of the line's own (the others are None), numbers."""
@@ -108,7 +109,7 @@ class Native:
         if len(addresses) == 1:
             go(addresses[0], WHOLE)
         else:
-            threads.run(lambda k: go(addresses[k], WHOLE), len(addresses))
+            self._parts.run(lambda: addresses)
 
 
 @dataclass(frozen=True)

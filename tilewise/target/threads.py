@@ -1,7 +1,8 @@
 """All cores for one launch. In: a function of a part number, and how many parts. Out: when all parts are done.
 
 The caller works too; helper threads sleep on locks between launches (main plus one helper by locks costs 17 us, a
-thread pool 38). Parts are handed out one by one. While one launch has the helpers, another runs on its caller alone.
+thread pool 38; 90 if it has slept for a while). Parts are handed out one by one. While one launch has the helpers,
+another runs on its caller alone. What needs no Python goes to helpers that wait in native code (llvm/calling.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ import numpy as np
 from tilewise.config import current
 
 COPY_PART_BYTES = 1 << 20  # below this a copy is not worth a second thread
+
+# Words of a helper: its state, whether it shall stop waiting for native work; the rest is calling.py's.
+STATE, LEAVE, WORDS = 0, 1, 8
+AWAY = 0  # the state of a helper that does not wait for native work
+LINE_WORDS = 8  # of a cache line
 
 Work = Callable[[int], object]
 
@@ -59,6 +65,9 @@ class _Job:
                 gate.acquire(timeout=1.0)
 
 
+Native = Callable[[Sequence["Helper"]], None]
+
+
 def _open(lock: threading.Lock) -> None:
     """Release a lock, whether or not it is held."""
     with contextlib.suppress(RuntimeError):
@@ -69,8 +78,8 @@ def _nothing(part: int) -> None:
     """The work of a job that is over."""
 
 
-class _Helper:
-    """A thread that sleeps until it is woken for a job.
+class Helper:
+    """A thread that sleeps until it is woken for a job, or called to wait for native work.
 
     Waking twice is harmless (a job without parts, or with an error, is over at once), so that a launch which was
     interrupted while it woke its helpers can simply wake them again.
@@ -81,36 +90,70 @@ class _Helper:
         self._gate = threading.Lock()
         self._gate.acquire()
         self._job: _Job | None = None
+        self._ends = False
+        raw = np.zeros(WORDS + LINE_WORDS, np.int64)
+        start = -(raw.ctypes.data // raw.itemsize) % LINE_WORDS  # no other thread writes into this line
+        self._words = raw[start : start + WORDS]
+        self.view, self.place = self._words.data, self._words.ctypes.data
         threading.Thread(target=self._loop, name=f"tilewise-helper-{number}", daemon=True).start()
 
-    def wake(self, job: _Job | None) -> None:
-        """Start a job, or end the thread."""
+    def wake(self, job: _Job) -> None:
+        """Start a job."""
         self._job = job
+        self._open()
+
+    def call(self) -> None:
+        """Have it wait for native work, if it does not."""
+        if self.view[STATE] == AWAY:
+            self._job = None
+            _open(self._gate)
+
+    def end(self) -> None:
+        """End the thread."""
+        self._ends = True
+        self._open()
+
+    def _open(self) -> None:
+        self.view[LEAVE] = 1
         _open(self._gate)
 
     def _loop(self) -> None:
         while True:
             self._gate.acquire()
+            self.view[LEAVE] = 0
             job = self._job
-            if job is None:
+            if self._ends:
                 return
-            job.help(self._number)
+            if job is not None:
+                job.help(self._number)
+            if _linger is not None and self._number < CORES - 1:
+                _linger(self.place)
+
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+_linger: Callable[[int], None] | None = None  # how a helper waits for native work, once there is some
+
+
+def set_linger(wait: Callable[[int], None]) -> None:
+    """Have helpers wait so after their work; what waits is given the place of its words."""
+    global _linger
+    _linger = wait
 
 
 class _Team:
     """The helpers of this process, for one launch at a time."""
 
     def __init__(self) -> None:
-        self.count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.count = CORES
         self.forget()
 
     def forget(self) -> None:
         """Start without threads (also after a fork, where they are gone)."""
-        self.helpers: list[_Helper] = []
+        self.helpers: list[Helper] = []
         self.job: _Job | None = None  # the latest that has the helpers
         self.owner: dict[str, tuple[int, object]] = {}  # who has the helpers; a dict, because setdefault is atomic
 
-    def run(self, work: Work, parts: int) -> None:
+    def run(self, work: Work, parts: int, native: Native | None) -> None:
         together = min(parts, get_threads())
         if together < 2 or not self._claim():
             for part in range(parts):
@@ -118,6 +161,12 @@ class _Team:
             return
         try:
             self._have(together - 1)
+            if native is not None:
+                helpers = self.helpers[: together - 1]
+                for helper in helpers:
+                    helper.call()
+                native(helpers)
+                return
             job = self.job = _Job(work, parts, together - 1)
             try:
                 self._run_together(job)
@@ -141,9 +190,9 @@ class _Team:
     def _have(self, helpers: int) -> None:
         """Have so many helpers, and no more than the threads there usually are."""
         while len(self.helpers) < helpers:
-            self.helpers.append(_Helper(len(self.helpers)))
+            self.helpers.append(Helper(len(self.helpers)))
         while len(self.helpers) > max(helpers, self.count - 1):
-            self.helpers.pop().wake(None)
+            self.helpers.pop().end()
 
     def _run_together(self, job: _Job) -> None:
         """Run a job and see all helpers through it, whatever happens: they write into live memory."""
@@ -185,9 +234,12 @@ def get_threads() -> int:
     return _team.count if asked is None else asked
 
 
-def run(work: Work, parts: int) -> None:
-    """work(0) … work(parts - 1), on all threads; the first exception is raised here, after all have stopped."""
-    _team.run(work, parts)
+def run(work: Work, parts: int, native: Native | None = None) -> None:
+    """work(0) … work(parts - 1), on all threads; the first exception is raised here, after all have stopped.
+
+    `native` does the same with helpers that wait for native work, as far as they are there.
+    """
+    _team.run(work, parts, native)
 
 
 def run_in_turn(before: Work, turn: Work, after: Work, parts: int) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.target.llvm.build import compiled_count
-from tilewise.target.llvm.drive import drive
+from tilewise.target.llvm.drive import drive, driver
 from tilewise.target.llvm.gram import gram
+from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.notes import keep, recall
@@ -21,6 +22,7 @@ __all__ = [
     "SCRATCH_BYTES",
     "Compiled",
     "Listing",
+    "Parts",
     "Ref",
     "Scratch",
     "Stretch",
@@ -32,6 +34,7 @@ __all__ = [
     "compiled_count",
     "copied",
     "drive",
+    "driver",
     "gram",
     "identity",
     "keep",

@@ -9,8 +9,8 @@ from itertools import pairwise
 from tilewise.target import threads
 from tilewise.target.llvm.geometry import Cut, Nest
 
-SPLIT_AT_NS = 100_000  # work below this is done by one thread (benchmarks/kernels)
-PART_NS = 100_000  # the least work of a part
+SPLIT_AT_NS = 50_000  # work below this is done by one thread (benchmarks/kernels)
+PART_NS = 12_500  # the least work of a part
 PARTS_PER_THREAD = 16  # dynamic hand-out: a slow core takes fewer
 
 

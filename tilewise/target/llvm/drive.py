@@ -63,19 +63,19 @@ def driver() -> Native:
 
 
 @cache
-def drive() -> Callable[[int, bytes], None]:
+def drive() -> Callable[[int, int | bytes], None]:
     """The function as one of the address of a table, and a range."""
     return by_address(driver())
 
 
-def by_address(code: Native) -> Callable[[int, bytes], None]:
-    """A function whose first argument is given as an address."""
-    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)(address(code))
+def by_address(code: Native) -> Callable[[int, int | bytes], None]:
+    """A function whose arguments may be given as addresses."""
+    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address(code))
     function.code = code  # its memory lives as long as it does
     return function  # type: ignore[no-any-return]
 
 
-def address(code: Native) -> int:
+def address(code: Callable[..., None]) -> int:
     """Where the code of a function begins."""
     found = ctypes.cast(code, ctypes.c_void_p).value  # type: ignore[arg-type]
     assert found is not None

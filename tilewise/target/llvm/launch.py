@@ -25,6 +25,7 @@ from tilewise.target.llvm import panels, scanning
 from tilewise.target.llvm.build import CompileError, Native
 from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.frame import Machine, beside, vector_lanes
+from tilewise.target.llvm.handing import place_of
 from tilewise.target.llvm.packing import address_words, objs_packer, packed
 from tilewise.target.llvm.prepare import Combine, Launch, Preparer
 from tilewise.target.llvm.scalar import identity
@@ -145,6 +146,9 @@ class Compiled:
         parts, code = launch.parts, launch.code
         if len(parts) == 1:
             code(objs, parts[0])
+        elif launch.handed is not None:
+            place = [place_of(objs)]
+            launch.handed.run(lambda: place)
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
         n = len(self.kernel.inputs)

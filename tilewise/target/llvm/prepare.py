@@ -33,6 +33,7 @@ from tilewise.target.llvm.frame import (
     vector_lanes,
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
+from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.sums import STEPS
 
@@ -42,6 +43,7 @@ Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are e
 BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough costs of one thread; they only decide how many parts there are
 NEAR_BYTES, NEAR_BYTE_NS = 1 << 20, 0.03  # what lies in a core's L2 cache
 SOME_TURNS = 16  # that a part of the body is taken to run for
+BRIEF_NS = 50e6  # a launch that need not be interrupted
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
@@ -85,6 +87,12 @@ class Launch:
     totals: Totals | None = None  # what long scans need to know first
     tree: Tree | None = None  # of a kernel that reduces
     streams: bool = False  # outputs are stored past the caches
+    brief: bool = False  # it need not be interrupted
+
+    @cached_property
+    def handed(self) -> Parts | None:
+        """The parts as native code hands them out; None where Python does, which looks for interrupts in between."""
+        return Parts(self.code, [[(0, words)] for words in self.parts]) if self.brief else None
 
     @cached_property
     def single(self) -> bytes | None:
@@ -148,7 +156,7 @@ class Preparer:
         code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched))
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams)
+        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams, brief=total_ns < BRIEF_NS)
         return self._with_combines(launch, nest, operands)
 
     def work_ns(self, shape: tuple[int, ...], operands: Sequence[Array]) -> float:

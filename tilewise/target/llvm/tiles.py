@@ -255,14 +255,27 @@ class Table:
 
     def fill(self, words: Array, arrays: Sequence[Array], params: Callable[[int], Any], memory: Scratch) -> None:
         """The words for one thread of a run."""
-        view, base = words.data, memory.address
+        view = words.data
+        self.place(view, arrays)
+        self.lay(view, memory)
+        self.number(view, [bits(params(pos), kind).tolist() for _, pos, kind in self.params])
+
+    def place(self, view: memoryview[int], arrays: Sequence[Array]) -> None:
+        """Where the arrays of a run are."""
         for at, slot in self.slots:
             view[at] = id(arrays[slot])
+
+    def lay(self, view: memoryview[int], memory: Scratch) -> None:
+        """Where scratch is."""
+        base = memory.address
         for at, offset in self._places:
             view[at] = base + offset
-        for at, pos, kind in self.params:
-            found = bits(params(pos), kind)
-            words[at : at + len(found)] = found
+
+    def number(self, view: memoryview[int], numbers: Sequence[Sequence[int]]) -> None:
+        """The words of every param."""
+        for (at, _, _), found in zip(self.params, numbers, strict=True):
+            for k, word in enumerate(found):
+                view[at + k] = word
 
 
 def _columns(pairs: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
@@ -281,6 +294,39 @@ class Stretch:
     further: Sequence[Call]
 
 
+Words = list[list[list[int]]]  # of tables, of params
+
+
+class _Room:
+    """What one thread has for a walk: words of the tables it needs, most of them as its last run left them."""
+
+    def __init__(self, tables: Sequence[Table], needed: Sequence[int]) -> None:
+        self._tables = [tables[k] for k in needed]
+        self._words = [table.blank() for table in self._tables]
+        self._views = [words.data for words in self._words]
+        self._memory = self._laid = Scratch(0)
+        self._numbers: object = None
+        self.places = [0] * len(tables)  # addresses of the words of all tables
+        for k, words in zip(needed, self._words, strict=True):
+            self.places[k] = words.ctypes.data
+
+    def fill(self, arrays: Sequence[Sequence[Array]], numbers: Words) -> None:
+        """What is not as it was; scratch is taken from what is idle."""
+        memory = self._memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
+        laid, numbered = memory is self._laid, numbers is self._numbers
+        for k, (table, view) in enumerate(zip(self._tables, self._views, strict=True)):
+            table.place(view, arrays[k])
+            if not laid:
+                table.lay(view, memory)
+            if not numbered:
+                table.number(view, numbers[k])
+        self._laid, self._numbers = memory, numbers
+
+    def leave(self) -> None:
+        """Give scratch back."""
+        _spaces.append(self._memory)
+
+
 class Walk:
     """Calls for all tiles, and how these are handed out."""
 
@@ -290,7 +336,8 @@ class Walk:
         self._tables = [Table(calls, layout) for s in stretches for calls in (s.calls, s.further)]
         self._calls = [list(self._of(c)) for c in range(chunks)]
         self._needed = sorted({table for calls in self._calls for table, _ in calls})
-        self._idle: list[list[Array]] = []  # words of the needed tables, of threads that are not at work
+        self._idle: list[_Room] = []  # of threads that are not at work
+        self._numbers: tuple[list[Any], Words] = [], [[] for _ in self._needed]  # of the last run, and their words
         self._parts: Parts | None = None  # once a run has been short: Python does not see every chunk of it
 
     def _of(self, chunk: int) -> Iterator[tuple[int, bytes]]:
@@ -305,19 +352,16 @@ class Walk:
 
     def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
         """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
-        used: list[tuple[Scratch, list[Array]]] = []
-        needed = [(self._tables[k], arrays[k]) for k in self._needed]
+        used: list[_Room] = []
+        given = [arrays[k] for k in self._needed]
+        numbers = self._as_words(params)
 
         def tables() -> list[int]:
             """The addresses of the tables of a thread."""
-            memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
-            own = self._idle.pop() if self._idle else [table.blank() for table, _ in needed]
-            used.append((memory, own))
-            places = [0] * len(self._tables)
-            for k, words, (table, given) in zip(self._needed, own, needed, strict=True):
-                table.fill(words, given, params, memory)
-                places[k] = words.ctypes.data
-            return places
+            room = self._idle.pop() if self._idle else _Room(self._tables, self._needed)
+            used.append(room)
+            room.fill(given, numbers)
+            return room.places
 
         began, parts = time.perf_counter(), self._parts
         try:
@@ -326,12 +370,23 @@ class Walk:
             else:
                 parts.run(tables)
         finally:
-            _spaces.extend(memory for memory, _ in used)
-            self._idle.extend(own for _, own in used)
+            for room in reversed(used):  # a thread gets the same the next time: its core's caches hold it
+                room.leave()
+                self._idle.append(room)
         if time.perf_counter() - began >= BRIEF_S:
             self._parts = None
         elif parts is None:
             self._parts = Parts(driver(), self._calls)
+
+    def _as_words(self, params: Callable[[int], Any]) -> Words:
+        """The words of every param of the needed tables; those of the last run, if the numbers are the same objects."""
+        tables = [self._tables[k] for k in self._needed]
+        values = [params(pos) for table in tables for _, pos, _ in table.params]
+        before, words = self._numbers
+        if len(before) != len(values) or any(map(_may_differ, values, before)):
+            words = [[bits(params(pos), kind).tolist() for _, pos, kind in table.params] for table in tables]
+            self._numbers = values, words
+        return words
 
     def _run_by_chunk(self, tables: Callable[[], list[int]]) -> None:
         """Chunks handed out by Python, which may be interrupted after each."""
@@ -344,6 +399,11 @@ class Walk:
             ready.append(own)
 
         threads.run(chunk, self.chunks)
+
+
+def _may_differ(a: Any, b: Any) -> bool:
+    """Whether two numbers may differ: an array may have been written to."""
+    return a is not b or isinstance(a, np.ndarray)
 
 
 def bits(value: Any, dtype: str) -> Array:
