@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
-SHARE_NS = 50_000  # of the passes of a group, for threads to share them in a line
+SHARE_NS = 100_000  # of the passes of a group, for threads to share them in a line: waking one takes up to 50 us
 MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
 # What has the same bits by NumPy and by native code.
 EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())

@@ -26,6 +26,7 @@ COPY_PART_BYTES = 1 << 20  # below this a copy is not worth a second thread
 STATE, LEAVE, WORDS = 0, 1, 8
 AWAY = 0  # the state of a helper that does not wait for native work
 LINE_WORDS = 8  # of a cache line
+SOON_S = 1e-3  # native work that comes so soon after other work goes on coming, as a rule
 
 Work = Callable[[int], object]
 
@@ -151,9 +152,10 @@ class _Team:
         """Start without threads (also after a fork, where they are gone)."""
         self.helpers: list[Helper] = []
         self.job: _Job | None = None  # the latest that has the helpers
+        self.latest = 0.0  # when native work last ended
         self.owner: dict[str, tuple[int, object]] = {}  # who has the helpers; a dict, because setdefault is atomic
 
-    def run(self, work: Work, parts: int, native: Native | None) -> None:
+    def run(self, work: Work, parts: int, native: Native | None, short: bool) -> None:
         together = min(parts, get_threads())
         if together < 2 or not self._claim():
             for part in range(parts):
@@ -163,9 +165,11 @@ class _Team:
             self._have(together - 1)
             if native is not None:
                 helpers = self.helpers[: together - 1]
-                for helper in helpers:
-                    helper.call()
+                if not short or time.perf_counter() - self.latest < SOON_S:
+                    for helper in helpers:
+                        helper.call()
                 native(helpers)
+                self.latest = time.perf_counter()
                 return
             job = self.job = _Job(work, parts, together - 1)
             try:
@@ -234,12 +238,13 @@ def get_threads() -> int:
     return _team.count if asked is None else asked
 
 
-def run(work: Work, parts: int, native: Native | None = None) -> None:
+def run(work: Work, parts: int, native: Native | None = None, short: bool = False) -> None:
     """work(0) … work(parts - 1), on all threads; the first exception is raised here, after all have stopped.
 
-    `native` does the same with helpers that wait for native work, as far as they are there.
+    `native` does the same with helpers that wait for native work, as far as they are there. If it is `short`, none is
+    woken for it, unless more of the kind may come: the one before was just now.
     """
-    _team.run(work, parts, native)
+    _team.run(work, parts, native, short)
 
 
 def run_in_turn(before: Work, turn: Work, after: Work, parts: int) -> None:

@@ -41,8 +41,8 @@ class Parts:
         self._words = [len(parts), address(code), *starts, *calls]
         self._idle: dict[int, list[_Block]] = {}  # by threads
 
-    def run(self, operands: Callable[[], Sequence[int]]) -> None:
-        """All parts; `operands` gives a thread the addresses of its own.
+    def run(self, operands: Callable[[], Sequence[int]], short: bool = False) -> None:
+        """All parts; `operands` gives a thread the addresses of its own. `short`: not worth waking a thread.
 
         They are made before any thread begins: a helper would wait for the GIL to make them.
         """
@@ -51,7 +51,7 @@ class Parts:
         idle = self._idle.setdefault(count, [])
         block = idle.pop() if idle else _Block(self._words, self._count, count, len(given[0]))
         at, own = block.ready(given)
-        threads.run(lambda k: go(at, own[k]), count, lambda helpers: together(helpers, _takes(), at, own))
+        threads.run(lambda k: go(at, own[k]), count, lambda helpers: together(helpers, _takes(), at, own), short)
         idle.append(block)
 
 

@@ -148,7 +148,7 @@ class Compiled:
             code(objs, parts[0])
         elif launch.handed is not None:
             place = [place_of(objs)]
-            launch.handed.run(lambda: place)
+            launch.handed.run(lambda: place, launch.short)
         else:
             threads.run(lambda i: code(objs, parts[i]), len(parts))
         n = len(self.kernel.inputs)

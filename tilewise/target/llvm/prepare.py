@@ -40,9 +40,16 @@ from tilewise.target.llvm.sums import STEPS
 Array = np.ndarray[Any, Any]
 Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
 
-BYTE_NS, OP_NS, HEAVY_NS = 0.08, 0.1, 2.0  # rough costs of one thread; they only decide how many parts there are
+BYTE_NS, OP_NS, SLOW_NS, HEAVY_NS = (
+    0.08,
+    0.1,
+    0.8,
+    2.0,
+)  # rough costs of one thread; they only decide how many parts there are
+SLOW = frozenset(("divide", "sqrt", "reciprocal"))  # whose units a core has one of
 NEAR_BYTES, NEAR_BYTE_NS = 1 << 20, 0.03  # what lies in a core's L2 cache
 SOME_TURNS = 16  # that a part of the body is taken to run for
+SHORT_NS = 100e3  # of a launch that is not worth waking a thread: that takes up to half of it
 BRIEF_NS = 50e6  # a launch that need not be interrupted
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
@@ -88,6 +95,7 @@ class Launch:
     tree: Tree | None = None  # of a kernel that reduces
     streams: bool = False  # outputs are stored past the caches
     brief: bool = False  # it need not be interrupted
+    short: bool = False  # it is not worth waking a thread
 
     @cached_property
     def handed(self) -> Parts | None:
@@ -119,7 +127,8 @@ class Preparer:
         arrays = kernel.inputs + kernel.out_dtypes
         self._itemsizes = tuple(np.dtype(t).itemsize for t in arrays + beside(kernel))
         turns = 1 if kernel.turning is None else SOME_TURNS
-        self._point_ns = turns * sum(HEAVY_NS if i.fn in HEAVY else OP_NS for i in kernel.body)
+        costs = (HEAVY_NS if i.fn in HEAVY else SLOW_NS if i.fn in SLOW else OP_NS for i in kernel.body)
+        self._point_ns = turns * sum(costs)
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)
         self._long = heavy >= 2 and machine.masked
@@ -156,7 +165,15 @@ class Preparer:
         code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched))
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
-        launch = Launch(code, parts, nest.packs, tree=self._tree(nest), streams=streams, brief=total_ns < BRIEF_NS)
+        launch = Launch(
+            code,
+            parts,
+            nest.packs,
+            tree=self._tree(nest),
+            streams=streams,
+            brief=total_ns < BRIEF_NS,
+            short=total_ns < SHORT_NS,
+        )
         return self._with_combines(launch, nest, operands)
 
     def work_ns(self, shape: tuple[int, ...], operands: Sequence[Array]) -> float:
