@@ -11,7 +11,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.engine import laying
-from tilewise.engine.laying import Native
+from tilewise.engine.items import Native
 from tilewise.engine.straight import Line
 
 rng = np.random.default_rng(5)

@@ -45,6 +45,11 @@ class Plan:
     mirrored: frozenset[int]  # symmetric sums of which only the part below the diagonal is made
     trees: frozenset[tuple[int, Any]]  # of every pass that reduces, by its first output: in which order
 
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing but native calls that fill the results."""
+        return not (self.sums or self.blas or self.own or self.merges or self.late or self.after)
+
     def agrees(self, other: Plan) -> bool:
         """Whether both give the same bits: all their tiles, the last ones too, reduce in one order."""
         return self.trees == other.trees and len(dict(self.trees)) == len(self.trees)

@@ -5,7 +5,6 @@ What lies where in memory says which buffer each kernel reads and writes and whi
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.buffers import walked
+from tilewise.engine.items import Look, Native, Other, Tiles, Unfit, address_of, scratch_of
 from tilewise.engine.operands import llvm
-from tilewise.engine.run import box_around, kept_axes, run_step
+from tilewise.engine.run import box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.create import Arange, Empty
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
-from tilewise.ops.views import Window, strided
+from tilewise.ops.views import Window
 from tilewise.ops.views import memory as strided_memory
 from tilewise.plan.kernels import code_name
 from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
@@ -36,11 +36,6 @@ SHARE_NS = 100_000  # of the passes of a group, for threads to share them in a l
 MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
 # What has the same bits by NumPy and by native code.
 EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())
-WHOLE = struct.pack("<3q", 0, 1, 0)  # the one tile of the one chunk
-
-
-class Unfit(Exception):
-    """A run that no line can repeat, or did not."""
 
 
 @dataclass
@@ -54,81 +49,6 @@ class Memory:
     position: int  # whose value it was made for
     given: bool  # by the caller, or by a step that runs as ever: another array each time
     result: bool = False
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a value lies in memory."""
-
-    slot: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
-    whole: bool
-
-    def at(self, arrays: Sequence[Array]) -> Array:
-        base = arrays[self.slot]
-        if self.whole and base.dtype == self.dtype:
-            return base
-        return strided(base, self.offset, self.shape, self.strides, self.dtype)
-
-
-class Native:
-    """Native calls in a row; of several parts, threads share them. Numbers may be other ones each time."""
-
-    def __init__(self, parts: Sequence[Sequence[Any]], numbers: dict[int, Look | None]) -> None:
-        # Code lives as long as the tables.
-        self._tables = [llvm().Table(calls, _scratch(k)) for k, calls in enumerate(parts)]
-        self._numbers = numbers
-        self._go = llvm().drive()
-        self._parts = llvm().Parts(llvm().driver(), [[(k, WHOLE)] for k in range(len(parts))])  # of several
-
-    def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
-        """Fill in what stays: memory of the line's own (the others are None), numbers."""
-        sample = [_NOTHING if a is None else a for a in arrays]
-        self._addresses: list[int] = []
-        self._open: list[tuple[Any, list[tuple[int, int]], list[Any]]] = []  # words, and what to fill in
-        for k, table in enumerate(self._tables):
-            words = table.blank()
-            table.fill(words, sample, values.__getitem__, _scratch(k))
-            slots = [(at, slot) for at, slot in table.slots if arrays[slot] is None]
-            self._addresses.append(words.ctypes.data)
-            self._open.append((words.data, slots, [p for p in table.params if p[1] in self._numbers]))
-
-    def run(self, arrays: Sequence[Array], values: list[Any]) -> None:
-        for view, slots, params in self._open:
-            for at, slot in slots:
-                view[at] = id(arrays[slot])
-            for at, pos, kind in params:
-                look = self._numbers[pos]
-                number = values[pos] if look is None else look.at(arrays)
-                for k, word in enumerate(llvm().bits(number, kind).tolist()):
-                    view[at + k] = word
-        go, addresses = self._go, self._addresses
-        if len(addresses) == 1:
-            go(addresses[0], WHOLE)
-        else:
-            self._parts.run(lambda: addresses)
-
-
-@dataclass(frozen=True)
-class Other:
-    """A step that runs as ever: what it needs to see, and what it makes."""
-
-    step: Step
-    kernel: Any
-    needs: tuple[tuple[int, Look], ...]
-    made: tuple[tuple[int, Look], ...]
-
-    def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
-        for pos, look in self.needs:
-            values[pos] = look.at(arrays)
-        run_step(self.step, self.kernel, nodes, values, set())
-        for pos, look in self.made:
-            if values[pos].strides != look.strides:
-                raise Unfit(f"{type(self.step).__name__} gives another order")
-            arrays[look.slot] = values[pos]
 
 
 class Layer:
@@ -208,7 +128,7 @@ class Layer:
         elif now < 0 and (memory.given or pos in self.given):
             raise Unfit("arguments that share memory")
         memory.last = max(memory.last, now)
-        offset = _address(array) - _address(memory.array)
+        offset = address_of(array) - address_of(memory.array)
         whole = array.shape == memory.array.shape and array.strides == memory.array.strides and not offset
         self.looks[pos] = Look(memory.slot, offset, array.shape, array.strides, array.dtype, whole)
         return self.looks[pos]
@@ -216,7 +136,7 @@ class Layer:
     def ref(self, pos: int, seen: Array) -> Any:
         """The operand of a call: a value, or a view of it."""
         look = self.looks[pos]
-        return llvm().Ref(seen, slot=look.slot, offset=look.offset + _address(seen) - _address(self.values[pos]))
+        return llvm().Ref(seen, slot=look.slot, offset=look.offset + address_of(seen) - address_of(self.values[pos]))
 
     # -- steps ------------------------------------------------------------------------------------------------------
 
@@ -266,7 +186,7 @@ class Layer:
         n = len(refs)
         body = (Instr(code_name(op), tuple(range(n)), made.dtype.name),)
         kernel = llvm().compile(Kernel(kinds, (), body, (Output(n),), (False,)))
-        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), _scratch(), None)  # type: ignore[no-any-return]
+        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), scratch_of(), None)  # type: ignore[no-any-return]
 
     def _constant(self, number: Any) -> Any:
         """The operand of a call that is the same number in all runs."""
@@ -294,7 +214,7 @@ class Layer:
         if not self._alike(base, pos):
             return None
         old, new = self.values[base], self.values[pos]
-        in_place = _address(old) == _address(new)
+        in_place = address_of(old) == address_of(new)
         self._see(pos, now)
         if in_place:
             memory = self.memories[self.looks[base].slot]
@@ -335,7 +255,7 @@ class Layer:
         if work_ns > MOST_NS:
             return None
         refs = [self.ref(x, a) for x, a in seen]
-        found = llvm().calls_of(kernel, dims, refs, step.params, _scratch(), None)
+        found = llvm().calls_of(kernel, dims, refs, step.params, scratch_of(), None)
         if found is None:
             return None
         if not self.waiting.isdisjoint(step.params):
@@ -351,7 +271,7 @@ class Layer:
         way = way_of(group, self.nodes) if count > 1 and self.laid_ns > SHARE_NS else None
         if way is None or way.length < count:
             return
-        shared = parts(self.laid, way, self.nodes, self.ref, count, _scratch)
+        shared = parts(self.laid, way, self.nodes, self.ref, count, scratch_of)
         if shared is None or any(_trees(calls) != _trees(whole) for calls in shared):
             return  # a sum in another order has other bits
         for pos in {pos for _, _, seen in self.laid for pos, _ in seen}:
@@ -361,7 +281,7 @@ class Layer:
         self.items.append(Native(shared, numbers))
 
     def _copied(self, source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
-        return llvm().copied(self.ref(source, seen), self.ref(target, place), _scratch(), None)  # type: ignore[no-any-return]
+        return llvm().copied(self.ref(source, seen), self.ref(target, place), scratch_of(), None)  # type: ignore[no-any-return]
 
     def _alike(self, a: int, b: int) -> bool:
         x, y = self.values[a], self.values[b]
@@ -379,7 +299,8 @@ class Layer:
                 raise Unfit("a step that writes in place, or gives a view")
             memory.given = True
             made.append((pos, look))
-        self.items.append(Other(step, kernel, needs, tuple(made)))
+        other = Other(step, kernel, needs, tuple(made))
+        self.items.append(Tiles(other, self.nodes, self.values) if isinstance(step, Tiled) else other)
 
     def _close(self) -> None:
         """Put the calls together that wait."""
@@ -387,22 +308,6 @@ class Layer:
             self.items.append(Native([self.calls], self.numbers))
         self.calls, self.numbers, self.laid, self.mark = [], {}, [], 0
         self.waiting.clear()
-
-
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-_NOTHING = np.empty(0)
-_memory: list[Any] = []
-
-
-def _scratch(part: int = 0) -> Any:
-    """Memory for what the calls of a part need beside their operands; lines run one at a time."""
-    while len(_memory) <= part:
-        _memory.append(llvm().Scratch(llvm().SCRATCH_BYTES))
-    _memory[part].used = 0
-    return _memory[part]
 
 
 def _trees(calls: Sequence[Any]) -> list[Any]:

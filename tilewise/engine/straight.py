@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.buffers import fresh
-from tilewise.engine.laying import MOST_BYTES, Layer, Native, Steps, Unfit
+from tilewise.engine.items import Native, Unfit
+from tilewise.engine.laying import MOST_BYTES, Layer, Steps
 from tilewise.engine.run import Runner, run_step
 from tilewise.plan.steps import Tiled, View, makes
 from tilewise.store.pool import POOLED_AT_BYTES

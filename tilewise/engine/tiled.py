@@ -43,7 +43,7 @@ class Group:
     kernels: list[Any]
 
     def __post_init__(self) -> None:
-        self.plans: dict[Any, _Choice | None] = {}
+        self.plans: dict[Any, Choice | None] = {}
         steps = self.step.steps
         last = {x: k for k, s in enumerate(steps) for x in (*makes(s), *reads(s))}
         inner = {x for s in steps for x in makes(s)}.difference(self.step.outs)
@@ -51,12 +51,18 @@ class Group:
 
 
 @dataclass
-class _Choice:
+class Choice:
     """One geometry: the plan it has as a rule, and those for other lengths of tiles (None: not to be had)."""
 
     usual: Plan
     trials: Trials | None = None  # None: one length only
     others: dict[float, Plan | None] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> Plan | None:
+        """The plan that all further runs take; None while lengths are tried."""
+        factor = USUAL if self.trials is None else self.trials.over
+        return self.usual if factor == USUAL else None if factor is None else self.others.get(factor)
 
 
 def run_tiled(
@@ -64,21 +70,7 @@ def run_tiled(
 ) -> None:
     """Tile by tile, or, where that does not pay, pass by pass."""
     settings = current()
-    key = (
-        settings.tile,
-        settings.tune,
-        get_threads(),
-        *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
-        *[nodes[s.pos].op if isinstance(s, View) else nodes[makes(s)[0]].dims for s in step.steps],
-        *[nodes[s.outs[0]].op for s in step.steps if isinstance(s, Pass) and replaces(s)],
-        *[nodes[s.centre.count].op.value for s in step.steps if isinstance(s, Pass) and s.centre is not None],
-    )
-    try:
-        choice = group.plans[key]
-    except KeyError:
-        if len(group.plans) >= GEOMETRIES:
-            group.plans.clear()
-        choice = group.plans[key] = _choice(step, group, nodes, values, settings)
+    choice = choice_of(step, group, nodes, values, settings)
     if choice is None:
         for inner, kernel, dead in zip(step.steps, group.kernels, group.dead, strict=True):
             each(inner, kernel, nodes, values, noted)
@@ -93,8 +85,28 @@ def run_tiled(
         each(step.steps[k], group.kernels[k], nodes, values, noted)
 
 
+def choice_of(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Choice | None:
+    """What a group does with arrays that lie like these; None if its passes run one by one."""
+    key = (
+        settings.tile,
+        settings.tune,
+        get_threads(),
+        *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
+        *[nodes[s.pos].op if isinstance(s, View) else nodes[makes(s)[0]].dims for s in step.steps],
+        *[nodes[s.outs[0]].op for s in step.steps if isinstance(s, Pass) and replaces(s)],
+        *[nodes[s.centre.count].op.value for s in step.steps if isinstance(s, Pass) and s.centre is not None],
+    )
+    try:
+        return group.plans[key]
+    except KeyError:
+        if len(group.plans) >= GEOMETRIES:
+            group.plans.clear()
+        made = group.plans[key] = _choice(step, group, nodes, values, settings)
+        return made
+
+
 def _run_tuned(
-    choice: _Choice, trials: Trials, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any]
+    choice: Choice, trials: Trials, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any]
 ) -> None:
     """A run that may try another length of tiles."""
     turn, seconds, build_s = trials.begin(), None, 0.0
@@ -149,7 +161,7 @@ def _one_thread_each() -> Any:
     return importlib.import_module("tilewise.target.blas").one_thread()
 
 
-def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> _Choice | None:
+def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Choice | None:
     """What a geometry needs; None if its passes are better run one by one."""
     if any(not hasattr(k, "alone") for s, k in zip(step.steps, group.kernels, strict=True) if isinstance(s, Pass)):
         return None
@@ -160,19 +172,19 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
     began, codes = tuning.clock(), llvm().compiled_count()
     plan = Layout(form, kernels, values, cut).plan()
     if plan is None or not cut.loose:
-        return None if plan is None else _Choice(plan)
+        return None if plan is None else Choice(plan)
     fit = fitted(cut)
     if fit.tile != cut.tile:  # what all machines agree in is what the length for all of them gives
         better = Layout(form, kernels, values, fit).plan()
         if better is None or not better.agrees(plan):
-            return _Choice(plan)
+            return Choice(plan)
         plan = better
     if not settings.tune:
-        return _Choice(plan)
+        return Choice(plan)
     offered = [f for f in FACTORS if fitted(cut, f).tile != fit.tile]
     record = record_of(class_of(settings.cache_dir, form.group, cut))
     build_s = tuning.clock() - began if llvm().compiled_count() == codes else tuning.BUILD_S
-    return _Choice(plan, Trials(record, offered, build_s))
+    return Choice(plan, Trials(record, offered, build_s))
 
 
 def _kernels(form: Formed, group: Group) -> list[Any]:

@@ -61,6 +61,13 @@ class Trials:
     built: set[float] = field(default_factory=lambda: {USUAL})  # lengths that some run took
     seen: dict[float, _Seen] = field(default_factory=lambda: {f: _Seen() for f in (USUAL, *FACTORS)})
 
+    @property
+    def over(self) -> float | None:
+        """The length that all further runs take; None while there is something to find out."""
+        usual = self.seen[USUAL]
+        short = usual.count >= FIRST and usual.best < LEAST_S
+        return USUAL if short and self.record.factor is None else self.record.factor
+
     def begin(self) -> Turn:
         """The length that the next run takes; `end` must follow."""
         global _running, _begun

@@ -20,7 +20,7 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
-from tilewise.engine.laying import Unfit
+from tilewise.engine.items import Unfit
 from tilewise.engine.straight import Line
 from tilewise.observe.progress import showing
 

@@ -7,6 +7,7 @@ tiles is added up per chunk, in a place of its own, so that results do not depen
 
 from __future__ import annotations
 
+import copy
 import os
 import struct
 import time
@@ -20,7 +21,7 @@ import numpy as np
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native
-from tilewise.target.llvm.drive import CALL_WORDS, address, drive, driver
+from tilewise.target.llvm.drive import CALL_WORDS, OPERAND_WORDS, address, drive, driver
 from tilewise.target.llvm.fetching import FETCH_AT_BYTES
 from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
@@ -211,6 +212,7 @@ class Table:
     def __init__(self, calls: Sequence[Call], layout: Scratch) -> None:
         self._links: list[tuple[int, int]] = []  # words that hold the address of another word
         self.slots: list[tuple[int, int]] = []  # words that hold the address of an ndarray
+        self._offsets: list[int] = []  # words that hold where the operands in these begin
         self._places: list[tuple[int, int]] = []  # words that hold an address in scratch
         self.params: list[tuple[int, int, str]] = []  # words that hold a number: its position and dtype
         self._codes = [call.code for call in calls]  # their memory lives as long as they do
@@ -225,6 +227,7 @@ class Table:
             self._links.append((row + 2, len(words)))
             words += geometry
             self._links.append((row + 4, len(words)))
+            self._offsets += [len(words) + OPERAND_WORDS * k for k, r in enumerate(call.refs) if r.slot is not None]
             words += [w for k, r in enumerate(call.refs) for w in (geometry[k] + r.offset, r.step, r.chunk_step)]
         self._template = np.array(words, np.int64)
         self._links_at, linked = _columns(self._links)
@@ -246,6 +249,16 @@ class Table:
                 words.append(0)
                 words[at + k] = -DATA_OFFSET
         self.params += [(where, p, kind) for where, (p, kind) in zip(numbers, call.params, strict=False)]
+
+    def moved(self, where: Callable[[int], tuple[int, int]]) -> Table:
+        """The same calls on other arrays: `where` a slot is now, and how many bytes on."""
+        new = copy.copy(self)
+        new._template, new.slots = self._template.copy(), []
+        for (at, slot), offset in zip(self.slots, self._offsets, strict=True):
+            there, bytes = where(slot)
+            new.slots.append((at, there))
+            new._template[offset] += bytes
+        return new
 
     def blank(self) -> Array:
         """Words of their own, linked to each other; `fill` adds what a run gives."""
@@ -333,12 +346,21 @@ class Walk:
     def __init__(self, tiles: int, chunks: int, stretches: Sequence[Stretch], layout: Scratch) -> None:
         self.tiles, self.chunks = tiles, chunks
         self._stretches = [(s.first, s.stop, bool(s.further)) for s in stretches]
-        self._tables = [Table(calls, layout) for s in stretches for calls in (s.calls, s.further)]
         self._calls = [list(self._of(c)) for c in range(chunks)]
         self._needed = sorted({table for calls in self._calls for table, _ in calls})
+        self._begin([Table(calls, layout) for s in stretches for calls in (s.calls, s.further)])
+
+    def _begin(self, tables: list[Table]) -> None:
+        self._tables = tables
         self._idle: list[_Room] = []  # of threads that are not at work
         self._numbers: tuple[list[Any], Words] = [], [[] for _ in self._needed]  # of the last run, and their words
         self._parts: Parts | None = None  # once a run has been short: Python does not see every chunk of it
+
+    def moved(self, where: Sequence[Callable[[int], tuple[int, int]]]) -> Walk:
+        """The same walk over other arrays, all tables over the same ones: where the slots of each are now."""
+        new = copy.copy(self)
+        new._begin([table.moved(own) for table, own in zip(self._tables, where, strict=True)])
+        return new
 
     def _of(self, chunk: int) -> Iterator[tuple[int, bytes]]:
         """The calls for a chunk of tiles: of which table, over which range."""

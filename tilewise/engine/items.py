@@ -1,0 +1,175 @@
+"""What a line is made of. In: how its values lie, native calls, other steps. Out: items that run on a line's arrays."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.config import current
+from tilewise.engine.buffers import fresh
+from tilewise.engine.geometry import Plan
+from tilewise.engine.operands import Given, llvm
+from tilewise.engine.run import run_step
+from tilewise.engine.tiled import choice_of
+from tilewise.ops.views import strided
+from tilewise.plan.steps import Step, Tiled, passes
+
+Array = np.ndarray[Any, Any]
+
+WHOLE = struct.pack("<3q", 0, 1, 0)  # the one tile of the one chunk
+
+
+class Unfit(Exception):
+    """A run that no line can repeat, or did not."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a value lies in memory."""
+
+    slot: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    whole: bool
+
+    def at(self, arrays: Sequence[Array]) -> Array:
+        base = arrays[self.slot]
+        if self.whole and base.dtype == self.dtype:
+            return base
+        return strided(base, self.offset, self.shape, self.strides, self.dtype)
+
+
+class Native:
+    """Native calls in a row; of several parts, threads share them. Numbers may be other ones each time."""
+
+    def __init__(self, parts: Sequence[Sequence[Any]], numbers: dict[int, Look | None]) -> None:
+        # Code lives as long as the tables.
+        self._tables = [llvm().Table(calls, scratch_of(k)) for k, calls in enumerate(parts)]
+        self._numbers = numbers
+        self._go = llvm().drive()
+        self._parts = llvm().Parts(llvm().driver(), [[(k, WHOLE)] for k in range(len(parts))])  # of several
+
+    def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
+        """Fill in what stays: memory of the line's own (the others are None), numbers."""
+        sample = [_NOTHING if a is None else a for a in arrays]
+        self._addresses: list[int] = []
+        self._open: list[tuple[Any, list[tuple[int, int]], list[Any]]] = []  # words, and what to fill in
+        for k, table in enumerate(self._tables):
+            words = table.blank()
+            table.fill(words, sample, values.__getitem__, scratch_of(k))
+            slots = [(at, slot) for at, slot in table.slots if arrays[slot] is None]
+            self._addresses.append(words.ctypes.data)
+            self._open.append((words.data, slots, [p for p in table.params if p[1] in self._numbers]))
+
+    def run(self, arrays: Sequence[Array], values: list[Any]) -> None:
+        for view, slots, params in self._open:
+            for at, slot in slots:
+                view[at] = id(arrays[slot])
+            for at, pos, kind in params:
+                look = self._numbers[pos]
+                number = values[pos] if look is None else look.at(arrays)
+                for k, word in enumerate(llvm().bits(number, kind).tolist()):
+                    view[at + k] = word
+        go, addresses = self._go, self._addresses
+        if len(addresses) == 1:
+            go(addresses[0], WHOLE)
+        else:
+            self._parts.run(lambda: addresses)
+
+
+@dataclass(frozen=True)
+class Other:
+    """A step that runs as ever: what it needs to see, and what it makes."""
+
+    step: Step
+    kernel: Any
+    needs: tuple[tuple[int, Look], ...]
+    made: tuple[tuple[int, Look], ...]
+
+    def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
+        for pos, look in self.needs:
+            values[pos] = look.at(arrays)
+        run_step(self.step, self.kernel, nodes, values, set())
+        for pos, look in self.made:
+            if values[pos].strides != look.strides:
+                raise Unfit(f"{type(self.step).__name__} gives another order")
+            arrays[look.slot] = values[pos]
+
+
+class Tiles:
+    """Passes that share tiles. Once the length of tiles is settled, addresses of the line's arrays are filled in."""
+
+    def __init__(self, other: Other, nodes: Sequence[Any], values: list[Any]) -> None:
+        """From a run that has kept its values."""
+        assert isinstance(other.step, Tiled)
+        self._other, self._settings = other, current()
+        self._choice = choice_of(other.step, other.kernel, nodes, values, self._settings)
+        params = {x for step in passes(other.step) for x in step.params}
+        self._numbers = [(x, look) for x, look in other.needs if x in params]
+        self._fresh = [(look.slot, nodes[pos]) for pos, look in other.made]
+        self._looks = dict((*other.needs, *other.made))
+        self._walks: dict[int, Any] = {}  # by the id of a plan, which the choice holds; None: other arrays are needed
+
+    def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
+        plan = None if self._choice is None or current() is not self._settings else self._choice.settled
+        if plan is None or not plan.plain or self._walks.get(id(plan), plan) is None:
+            self._other.run(arrays, values, nodes)
+            return
+        for slot, node in self._fresh:
+            arrays[slot] = fresh(node)
+        walk = self._walks.get(id(plan))
+        if walk is None:
+            walk = self._walks[id(plan)] = self._moved(plan, arrays)
+        if walk is None:
+            self._other.run(arrays, values, nodes)
+            return
+        for pos, look in self._numbers:
+            values[pos] = look.at(arrays)
+        walk.run([arrays] * len(plan.arrays), values.__getitem__)
+
+    def _moved(self, plan: Plan, arrays: Sequence[Array]) -> Any:
+        """The walk of a plan over the arrays of the line; None if it has others: copies that each run makes."""
+        places: list[Callable[[int], tuple[int, int]]] = []
+        for given in plan.arrays:
+            found = self._places(given, arrays)
+            if found is None:
+                return None
+            places.append(found.__getitem__)
+        return plan.walk.moved(places)
+
+    def _places(self, given: Given, arrays: Sequence[Array]) -> list[tuple[int, int]] | None:
+        """In which array of the line each array of a plan begins, and where."""
+        out = []
+        for pos, see in given:
+            look = self._looks.get(pos)
+            if look is None:
+                return None
+            whole = look.at(arrays)
+            part = whole if see is None else see(whole)
+            if not np.may_share_memory(part, whole):
+                return None
+            out.append((look.slot, address_of(part) - address_of(arrays[look.slot])))
+        return out
+
+
+def address_of(array: Array) -> int:
+    """Where the first element of an array is."""
+    return int(array.__array_interface__["data"][0])
+
+
+_NOTHING = np.empty(0)
+_memory: list[Any] = []
+
+
+def scratch_of(part: int = 0) -> Any:
+    """Memory for what the calls of a part need beside their operands; lines run one at a time."""
+    while len(_memory) <= part:
+        _memory.append(llvm().Scratch(llvm().SCRATCH_BYTES))
+    _memory[part].used = 0
+    return _memory[part]
