@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from tilewise.ops.views import Arrange, Window, axes_of, explain
@@ -165,17 +166,20 @@ def _start(op: Any, axis: int) -> int | None:
     return 0 if isinstance(op, Arrange) else None
 
 
-def _long_dims(step: Pass, nodes: Sequence[Any]) -> list[tuple[int, int]]:
-    """Dims to cut, and their lengths: across a short dim, one slice fills the caches."""
-    space = space_of(step, nodes)
-    return [(dim, length) for dim, length in enumerate(space) if 2 * length >= max(space)]
+def _fits(step: Pass, dim: int, space: tuple[int, ...], nodes: Sequence[Any]) -> bool:
+    """Whether to cut along a dim: one slice across a dim that is short beside others often fills the caches."""
+    if 2 * space[dim] >= max(space):
+        return True
+    plain = step.letters is None and not step.kernel.reduced[dim]
+    return plain and prod(space) // max(1, space[dim]) * nodes[step.outs[0]].dtype.itemsize <= NEAR_BYTES
 
 
 def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
-    """Every way to cut a step."""
-    out = []
-    for dim, length in _long_dims(step, nodes):
-        if length > 1:
+    """Every way to cut a step: along long dims, and along short ones if slices are small and lie together."""
+    out, space, made = [], space_of(step, nodes), nodes[step.outs[0]]
+    outer = made.order[0] if made.order and made.ndim == len(space) else 0
+    for dim, length in enumerate(space):
+        if length > 1 and (2 * length >= max(space) or (dim == outer and _fits(step, dim, space, nodes))):
             way = _joined(Way(length, {}, frozenset(), {}), step, dim, nodes, views, free=True)
             if way is not None:
                 out.append(way)
@@ -184,8 +188,10 @@ def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
 
 def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
     """Every way in which a step can go along with steps that are cut so."""
-    out = []
-    for dim, length in _long_dims(step, nodes):
+    out, space = [], space_of(step, nodes)
+    for dim, length in enumerate(space):
+        if not _fits(step, dim, space, nodes):
+            continue
         length = nodes[step.outs[0]].dims[dim] if replaces(step) else length
         if abs(length - way.length) * SIMILAR <= way.length:
             found = _joined(way, step, dim, nodes, views, free=False)

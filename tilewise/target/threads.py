@@ -26,7 +26,7 @@ COPY_PART_BYTES = 1 << 20  # below this a copy is not worth a second thread
 STATE, LEAVE, WORDS = 0, 1, 8
 AWAY = 0  # the state of a helper that does not wait for native work
 LINE_WORDS = 8  # of a cache line
-SOON_S = 1e-3  # native work that comes so soon after other work goes on coming, as a rule
+SOON_S = 300e-6  # native work that comes so soon after other work goes on coming, as a rule: helpers wait for it
 
 Work = Callable[[int], object]
 
@@ -80,7 +80,7 @@ def _nothing(part: int) -> None:
 
 
 class Helper:
-    """A thread that sleeps until it is woken for a job, or called to wait for native work.
+    """A thread that sleeps until it is woken for a job, or called for native work.
 
     Waking twice is harmless (a job without parts, or with an error, is over at once), so that a launch which was
     interrupted while it woke its helpers can simply wake them again.
@@ -91,7 +91,7 @@ class Helper:
         self._gate = threading.Lock()
         self._gate.acquire()
         self._job: _Job | None = None
-        self._ends = False
+        self._ends = self._more = False
         raw = np.zeros(WORDS + LINE_WORDS, np.int64)
         start = -(raw.ctypes.data // raw.itemsize) % LINE_WORDS  # no other thread writes into this line
         self._words = raw[start : start + WORDS]
@@ -103,8 +103,9 @@ class Helper:
         self._job = job
         self._open()
 
-    def call(self) -> None:
-        """Have it wait for native work, if it does not."""
+    def call(self, more: bool) -> None:
+        """Have it do native work that is about to be posted, and wait for `more`."""
+        self._more = more and self._number < CORES - 1
         if self.view[STATE] == AWAY:
             self._job = None
             _open(self._gate)
@@ -127,18 +128,18 @@ class Helper:
                 return
             if job is not None:
                 job.help(self._number)
-            if _linger is not None and self._number < CORES - 1:
-                _linger(self.place)
+            elif _serve is not None:
+                _serve(self.place, self._more)
 
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_linger: Callable[[int], None] | None = None  # how a helper waits for native work, once there is some
+_serve: Callable[[int, bool], None] | None = None  # how a helper does native work, once there is some
 
 
-def set_linger(wait: Callable[[int], None]) -> None:
-    """Have helpers wait so after their work; what waits is given the place of its words."""
-    global _linger
-    _linger = wait
+def set_serve(serve: Callable[[int, bool], None]) -> None:
+    """Have helpers do native work so: given the place of their words, and whether to wait for more."""
+    global _serve
+    _serve = serve
 
 
 class _Team:
@@ -165,9 +166,10 @@ class _Team:
             self._have(together - 1)
             if native is not None:
                 helpers = self.helpers[: together - 1]
-                if not short or time.perf_counter() - self.latest < SOON_S:
+                soon = time.perf_counter() - self.latest < SOON_S
+                if soon or not short:
                     for helper in helpers:
-                        helper.call()
+                        helper.call(soon)
                 native(helpers)
                 self.latest = time.perf_counter()
                 return

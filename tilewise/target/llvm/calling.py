@@ -1,8 +1,8 @@
 """Helpers that wait in native code. In: memory of each helper's own. Out: parts they take, microseconds after a call.
 
-Waking a thread that sleeps takes 30 to 90 us, and then it needs the GIL. A helper that has just worked waits for a
-while without either: it looks at a word until that says there is work. Whoever has work posts it to all helpers, asleep
-or not, works itself, and takes back what nobody has begun: so it never waits for a thread to wake.
+Waking a thread that sleeps takes 30 to 90 us, and then it needs the GIL. Where work follows work, a helper waits for it
+without either: it looks at a word until that says there is some. Whoever has work posts it to all helpers, asleep or
+not, works itself, and takes back what nobody has begun: so it never waits for a thread to wake.
 
 The states of a helper, in its first word: AWAY (not looking), WAITING, CALLED (work is posted), BUSY (with that work).
 A helper changes AWAY to WAITING and back, CALLED to BUSY, BUSY to WAITING; the caller changes AWAY or WAITING to
@@ -25,11 +25,11 @@ from tilewise.target.llvm.build import native
 from tilewise.target.llvm.control import each
 from tilewise.target.llvm.drive import by_address
 from tilewise.target.llvm.text import Function
-from tilewise.target.threads import AWAY, LEAVE, STATE
+from tilewise.target.threads import AWAY, LEAVE, SOON_S, STATE
 
 WAITING, CALLED, BUSY = 1, 2, 3
 CODE, OBJS, GEOM = 2, 3, 4  # words of what is posted
-WAIT_S = 300e-6  # a helper looks for work so long before it sleeps
+NO_TURNS = struct.pack("<q", 0)
 SAMPLE = 1000  # turns of waiting, whose time says how many these are
 
 PAUSES = {  # what tells the core that a thread waits
@@ -153,7 +153,7 @@ def _waiting() -> tuple[Callable[[int, int | bytes], None], bytes]:
         began = time.perf_counter()
         wait(place.data, struct.pack("<q", SAMPLE))
         taken.append(time.perf_counter() - began)
-    return wait, struct.pack("<q", int(SAMPLE * WAIT_S / min(taken)))
+    return wait, struct.pack("<q", int(SAMPLE * SOON_S / min(taken)))
 
 
 @cache
@@ -162,10 +162,10 @@ def _calling() -> Callable[[int, int | bytes], None]:
     return by_address(native("call helpers", build_call))
 
 
-def linger(place: int) -> None:
-    """Wait for work, as the helper whose words are there."""
+def serve(place: int, more: bool) -> None:
+    """Do what is posted, as the helper whose words are there; wait for more for a while."""
     wait, turns = _waiting()
-    wait(place, turns)
+    wait(place, turns if more else NO_TURNS)
 
 
 def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: Sequence[int]) -> None:
@@ -176,4 +176,4 @@ def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: S
     _calling()(words.ctypes.data, b"")
 
 
-threads.set_linger(linger)
+threads.set_serve(serve)

@@ -1,0 +1,205 @@
+"""Helpers that wait in native code: every part once, whoever comes in time; they sleep again, and hear Python."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from tilewise.target import threads
+from tilewise.target.llvm.build import native
+from tilewise.target.llvm.calling import WAITING
+from tilewise.target.llvm.handing import Parts
+from tilewise.target.llvm.text import Function
+from tilewise.target.threads import AWAY, STATE
+
+Counted = tuple[Parts, np.ndarray]
+
+
+@pytest.fixture(autouse=True)
+def two_threads_on_two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine with as many cores as threads: helpers wait in native code."""
+    monkeypatch.setattr(threads, "CORES", 8)
+    before = threads.get_threads()
+    threads.set_threads(2)
+    yield
+    threads.set_threads(before)
+
+
+def counting(turns: int) -> Callable[[str], Function]:
+    """A function that adds one to a word (geom says which), after some turns of doing nothing."""
+
+    def build(name: str) -> Function:
+        fn = Function(name, "ptr %objs, ptr %geom")
+        place = fn.let("load i64, ptr %geom, align 8")
+        left = fn.hoist("alloca i64, align 8")
+        fn.do(f"store volatile i64 {turns}, ptr {left}, align 8")
+        fn.do("br label %again")
+        fn.label("again")
+        now = fn.let(f"load volatile i64, ptr {left}, align 8")
+        less = fn.let(f"sub i64 {now}, 1")
+        fn.do(f"store volatile i64 {less}, ptr {left}, align 8")
+        fn.do(f"br i1 {fn.let(f'icmp sgt i64 {less}, 0')}, label %again, label %count")
+        fn.label("count")
+        word = fn.let(f"getelementptr i64, ptr %objs, i64 {place}")
+        fn.let(f"atomicrmw add ptr {word}, i64 1 monotonic, align 8")
+        return fn
+
+    return build
+
+
+def counted(parts: int, turns: int = 100) -> Counted:
+    """Parts that each count in a word of their own."""
+    code = native(("test calling", turns), counting(turns))
+    return Parts(code, [[(0, struct.pack("<q", k))] for k in range(parts)]), np.zeros(parts, np.int64)
+
+
+def go(work: Counted, **more: bool) -> None:
+    parts, found = work
+    parts.run(lambda: [found.ctypes.data], **more)
+
+
+def first_helper() -> threads.Helper:
+    return threads._team.helpers[0]
+
+
+def asleep() -> None:
+    """Wait until no helper waits for native work."""
+    for _ in range(2000):
+        if all(h.view[STATE] == AWAY for h in threads._team.helpers):
+            return
+        time.sleep(0.001)
+    raise AssertionError("a helper does not go to sleep")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_every_part_once(count: int, parts: int) -> None:
+    threads.set_threads(count)
+    work = counted(parts)
+    for turn in range(200):
+        go(work)
+        if turn % 50 == 49:
+            time.sleep(0.002)  # helpers fall asleep
+    assert set(work[1]) == {200}
+
+
+def test_a_helper_takes_parts_and_sleeps_again() -> None:
+    work = counted(8, turns=200_000)  # long enough to wake up for
+    go(work)
+    states = set()
+    for _ in range(100):
+        go(work)
+        states.add(first_helper().view[STATE])
+    assert WAITING in states
+    asleep()
+    assert set(work[1]) == {101}
+
+
+def test_short_work_wakes_nobody() -> None:
+    work = counted(4)
+    go(work)
+    asleep()
+    time.sleep(2 * threads.SOON_S)
+    go(work, short=True)
+    assert first_helper().view[STATE] == AWAY
+    time.sleep(0.01)
+    assert first_helper().view[STATE] == AWAY
+    assert set(work[1]) == {2}
+
+
+def test_python_work_right_after_native_work() -> None:
+    work = counted(4)
+    for _ in range(50):
+        go(work)
+        seen: list[int] = []
+        both = threading.Barrier(2, timeout=5)  # two threads must be there
+
+        def part(i: int, seen: list[int] = seen, both: threading.Barrier = both) -> None:
+            both.wait()
+            seen.append(i)
+
+        threads.run(part, 2)
+        assert sorted(seen) == [0, 1]
+    assert set(work[1]) == {50}
+
+
+def test_work_from_several_threads() -> None:
+    works = [counted(6, turns=2000) for _ in range(4)]
+
+    def launch(work: Counted) -> None:
+        for _ in range(200):
+            go(work)
+
+    users = [threading.Thread(target=launch, args=(w,)) for w in works]
+    for u in users:
+        u.start()
+    for u in users:
+        u.join()
+    assert all(set(found) == {200} for _, found in works)
+
+
+def test_the_same_parts_from_several_threads() -> None:
+    work = counted(6, turns=2000)
+    users = [threading.Thread(target=lambda: [go(work) for _ in range(200)]) for _ in range(4)]
+    for u in users:
+        u.start()
+    for u in users:
+        u.join()
+    assert set(work[1]) == {800}
+
+
+def test_interrupts_lose_no_part() -> None:
+    work, done, hits = counted(6, turns=2000), 0, 0
+
+    def hit(*_: object) -> None:
+        nonlocal hits
+        hits += 1
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, hit)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        end = time.perf_counter() + 0.5
+        while time.perf_counter() < end:
+            try:
+                go(work)
+                done += 1
+            except KeyboardInterrupt:
+                pass
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    counts = set(work[1])
+    assert hits and len(counts) == 1  # a run that was interrupted has run or not, as a whole
+    go(work)
+    assert {n + 1 for n in counts} == set(work[1])
+
+
+def _in_child(queue: multiprocessing.Queue[list[int]]) -> None:
+    work = counted(6)
+    for _ in range(20):
+        go(work)
+    queue.put(work[1].tolist())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_child_has_helpers_of_its_own() -> None:
+    go(counted(6))  # the helper of the parent waits now
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=20) == [20] * 6
+    child.join(timeout=20)
+    assert child.exitcode == 0
