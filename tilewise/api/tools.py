@@ -36,6 +36,8 @@ def evaluate(*arrays: Array) -> Any:
     >>> x
     Array([1, 2, 3])
     """
+    if len(arrays) == 1 and type(arrays[0]) is Array and arrays[0]._cell.node is None:
+        return arrays[0]
     pending = [x._cell for x in arrays if isinstance(x, Array) and x._cell.node is not None]
     if pending:
         forcing.evaluate(pending)
