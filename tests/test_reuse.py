@@ -37,6 +37,46 @@ def test_a_temporary_is_asked_about_and_a_name_is_not(reused: list[bool]) -> Non
     assert len(reused) == 2
 
 
+def test_either_side_where_the_order_does_not_matter(reused: list[bool]) -> None:
+    x, y = tw.arange(1.0, 7.0), tw.arange(1.0, 7.0)
+    named = x + y
+    x - (x + y), x / (x + y), x + named, x * named, x**2, named**2, (x + y) ** 3, (x + y) ** 0.5
+    assert not reused
+    x + (x + y), x * (x + y), (x + y) ** 2, (x + y) ** 2.0
+    assert len(reused) == 4
+
+
+def test_values_of_either_side() -> None:
+    x = tw.arange(1.0, 7.0)
+    a = np.arange(1.0, 7.0)
+    assert (x + x * 2).compute().tolist() == (a + a * 2).tolist()
+    assert (x * (x - 3)).compute().tolist() == (a * (a - 3)).tolist()
+    assert ((x + 1) * (x - 3) + x * (x + 2)).compute().tolist() == ((a + 1) * (a - 3) + a * (a + 2)).tolist()
+    assert ((x - 4) ** 2 + (x - 2) ** 2.0).compute().tolist() == ((a - 4) ** 2 + (a - 2) ** 2).tolist()
+    row, square = tw.arange(3.0), tw.ones((3, 3))
+    assert (square + row * 2).compute().tolist() == (np.ones((3, 3)) + np.arange(3.0) * 2).tolist()
+    assert (row + square * 2).compute().tolist() == (np.arange(3.0) + np.ones((3, 3)) * 2).tolist()
+    assert (x.astype("f4") + x * 2).compute().dtype == np.float64
+    assert (x + (x.astype("f4") * 2)).compute().tolist() == (a + a * 2).tolist()
+    assert x.compute().tolist() == a.tolist()
+
+
+def test_the_right_operand_with_a_name_stays() -> None:
+    x = tw.arange(6.0)
+    want = (np.arange(6.0) * 2).tolist()
+    t = x * 2
+    kept = [x * 2]
+    x + t, x * kept[0], x + (walrus := x * 2)
+    view = (x * 2)[1:]
+    x[1:] + view
+    shown = np.asarray(t)
+    x + t
+    operator.add(x, x * 2), functools.reduce(operator.add, [x, t])
+    for known in (t, kept[0], walrus):
+        assert known.compute().tolist() == want
+    assert view.compute().tolist() == want[1:] and shown.tolist() == want
+
+
 def test_the_buffer_is_the_same() -> None:
     x = tw.arange(6.0)
     assert ((x + 1) * 2 - x).compute().tolist() == ((np.arange(6.0) + 1) * 2 - np.arange(6.0)).tolist()

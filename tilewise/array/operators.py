@@ -36,21 +36,24 @@ from tilewise.config import LEAST, current
 
 
 class _Probe:
-    """Measures how many references an operator sees to an operand that only the expression has."""
+    """Measures how many references an operator sees to its operands, if only the expression has them."""
 
     __slots__ = ()
 
-    def __add__(self, other: object) -> int:
-        return sys.getrefcount(self)
+    def __add__(self, other: object) -> tuple[int, int]:
+        return sys.getrefcount(self), sys.getrefcount(other)
 
 
-_named = _Probe()
-# Where an operand with a name counts the same (interpreters that borrow references), none is known to be temporary.
-_TEMPORARY = _Probe() + 0 if _Probe() + 0 < _named + 0 else 0
+_left, _right = _Probe(), _Probe()
+# Where operands with names count the same (interpreters that borrow references), none is known to be temporary.
+_TEMPORARY, _TEMPORARY_RIGHT = (
+    alone if alone < named else 0 for alone, named in zip(_Probe() + _Probe(), _left + _right, strict=True)
+)
 _CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
 MOST_BYTES = 32  # of a number
 REUSE_BYTES = 256 * 1024  # as NumPy: below, a new result costs less than finding out
 _REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
+_EITHER = frozenset((np.add, np.multiply))  # NumPy reuses the right operand of these only
 _BINARY_OP = opcode.opmap.get("BINARY_OP", -1)
 _operator_at: dict[tuple[int, int], tuple[Any, bool]] = {}  # place -> its code, whether an operator stands there
 
@@ -113,9 +116,14 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     return NotImplemented if _foreign(other) else binary(ufunc, self, other)
                 if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
                     return pair(ufunc, self, other)
-                if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
-                    ufunc(a, b, out=a)
-                    return self
+                if size >= REUSE_BYTES:
+                    if sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
+                        ufunc(a, b, out=a)
+                        return self
+                    right = t is Array and ufunc in _EITHER and sys.getrefcount(other) <= _TEMPORARY_RIGHT
+                    if right and type(b) is ND and reusable(ufunc, c, b, a):
+                        ufunc(a, b, out=b)
+                        return other
                 r = op(a[()] if self._fixed else a, b)
                 return from_buffer(r) if type(r) is ND else rec.wrap(r)
             if current().engine is None and (t is Array or t in NUMBERS):
@@ -226,6 +234,10 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
     if type(other) in NUMBERS:
         nd = at_hand(self, Array)
         if nd is not None and nd.nbytes < rec.eager_limit():
+            square = nd.nbytes >= REUSE_BYTES and type(other) in (int, float) and other == 2
+            if square and sys.getrefcount(self) <= _TEMPORARY and reusable(np.multiply, self._cell, nd, other):
+                np.square(nd, out=nd)
+                return self
             return rec.wrap(nd**other)
     if type(other) in (int, float) and other in POWERS and not self._fixed:  # numbers: (-inf) ** 0.5 is inf
         kind = self.dtype.kind
