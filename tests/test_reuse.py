@@ -61,6 +61,51 @@ def test_values_of_either_side() -> None:
     assert x.compute().tolist() == a.tolist()
 
 
+def test_sums_of_arrays(reused: list[bool]) -> None:
+    x = tw.arange(1.0, 7.0)
+    parts = [x * k for k in range(3)]
+    sum(parts)
+    total = len(reused)
+    assert total == 2  # the total, once it is no part
+    sum(x * k for k in range(3))
+    assert len(reused) > total
+
+
+def test_values_of_sums() -> None:
+    x, a = tw.arange(1.0, 7.0), np.arange(1.0, 7.0)
+    parts, plain = [x * k for k in range(4)], [a * k for k in range(4)]
+    for _ in range(3):
+        assert sum(parts).compute().tolist() == sum(plain).tolist()
+        assert sum(parts, x).compute().tolist() == sum(plain, a).tolist()
+        assert sum(parts, x * 2).compute().tolist() == sum(plain, a * 2).tolist()
+        assert sum((p * 2 for p in parts), 1.0).compute().tolist() == sum((p * 2 for p in plain), 1.0).tolist()
+    kept = []
+    assert sum(kept.append(p * 3) or kept[-1] for p in parts).compute().tolist() == sum(p * 3 for p in plain).tolist()
+    assert [k.compute().tolist() for k in kept] == [(p * 3).tolist() for p in plain]
+    assert [p.compute().tolist() for p in parts] == [p.tolist() for p in plain]
+    objects = np.array([*[x * 1 for _ in range(3)], None], dtype=object)[:3]
+    assert sum(objects[k] for k in range(3)).compute().tolist() == (a * 3).tolist()
+    assert np.add.reduce(objects).compute().tolist() == (a * 3).tolist()
+    assert all(o.compute().tolist() == a.tolist() for o in objects)
+
+
+def test_another_sum_is_not_pythons(monkeypatch: pytest.MonkeyPatch, reused: list[bool]) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(operators, "REUSE_BYTES", 0)
+    x = tw.arange(1.0, 7.0)
+    want = [(np.arange(1.0, 7.0) * k).tolist() for k in range(3)]
+    code = "def f(parts):\n    return sum(parts)\n"
+    names: dict[str, object] = {}
+    exec(code, names)
+    for found in (None, lambda parts: list(itertools.accumulate(parts)), None):
+        names.pop("sum", None)
+        if found is not None:
+            names["sum"] = found
+        parts = [x * k for k in range(3)]
+        names["f"](parts)  # type: ignore[operator]
+        assert [p.compute().tolist() for p in parts] == want
+
+
 def test_the_right_operand_with_a_name_stays() -> None:
     x = tw.arange(6.0)
     want = (np.arange(6.0) * 2).tolist()

@@ -5,7 +5,6 @@ The first lines of each operator are the fast path: known operands that touch fe
 
 from __future__ import annotations
 
-import opcode
 import operator
 import sys
 from collections.abc import Callable
@@ -30,56 +29,13 @@ from tilewise.array.arithmetic import (
     unary,
 )
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
+from tilewise.array.reuse import EITHER, TEMPORARY, TEMPORARY_RIGHT, reusable
 from tilewise.array.streak import LEAST_BYTES, streak
 from tilewise.array.writing import inplace
 from tilewise.config import LEAST, current
 
-
-class _Probe:
-    """Measures how many references an operator sees to its operands, if only the expression has them."""
-
-    __slots__ = ()
-
-    def __add__(self, other: object) -> tuple[int, int]:
-        return sys.getrefcount(self), sys.getrefcount(other)
-
-
-_left, _right = _Probe(), _Probe()
-# Where operands with names count the same (interpreters that borrow references), none is known to be temporary.
-_TEMPORARY, _TEMPORARY_RIGHT = (
-    alone if alone < named else 0 for alone, named in zip(_Probe() + _Probe(), _left + _right, strict=True)
-)
-_CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
 MOST_BYTES = 32  # of a number
 REUSE_BYTES = 256 * 1024  # as NumPy: below, a new result costs less than finding out
-_REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
-_EITHER = frozenset((np.add, np.multiply))  # NumPy reuses the right operand of these only
-_BINARY_OP = opcode.opmap.get("BINARY_OP", -1)
-_operator_at: dict[tuple[int, int], tuple[Any, bool]] = {}  # place -> its code, whether an operator stands there
-
-
-def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any) -> bool:
-    """Whether an operand is the intermediate result of an expression that nobody can see: NumPy reuses those, too.
-
-    The caller must be Python code at an operator: C code may hold its only reference and still need the operand.
-    """
-    if ufunc not in _REUSING or a is not cell.buf or a.dtype.kind != "f" or not a.flags.writeable:
-        return False
-    if cell.leaf is not None or cell.exports is not None or sys.getrefcount(cell) > _CELL_ALONE:
-        return False
-    if type(b) is ND and (b.dtype != a.dtype or b.shape != a.shape):
-        return False
-    if type(b) is not ND and type(b) is not float and type(b) is not int:
-        return False
-    frame = sys._getframe(2)
-    place = (id(frame.f_code), frame.f_lasti)
-    found = _operator_at.get(place)
-    if found is None:
-        if len(_operator_at) > 4096:
-            _operator_at.clear()
-        found = (frame.f_code, frame.f_code.co_code[frame.f_lasti] == _BINARY_OP)
-        _operator_at[place] = found
-    return found[1]
 
 
 def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
@@ -117,10 +73,10 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                 if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
                     return pair(ufunc, self, other)
                 if size >= REUSE_BYTES:
-                    if sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, b):
+                    if sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, b):
                         ufunc(a, b, out=a)
                         return self
-                    right = t is Array and ufunc in _EITHER and sys.getrefcount(other) <= _TEMPORARY_RIGHT
+                    right = t is Array and ufunc in EITHER and sys.getrefcount(other) <= TEMPORARY_RIGHT
                     if right and type(b) is ND and reusable(ufunc, c, b, a):
                         ufunc(a, b, out=b)
                         return other
@@ -173,7 +129,7 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                 if size < LEAST.eager_bytes or size < current().eager_bytes:
                     if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
                         return pair(ufunc, other, self)
-                    if size >= REUSE_BYTES and sys.getrefcount(self) <= _TEMPORARY and reusable(ufunc, cell, a, other):
+                    if size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, other):
                         ufunc(other, a, out=a)
                         return self
                     r = op(other, a[()] if self._fixed else a)
@@ -235,7 +191,7 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         nd = at_hand(self, Array)
         if nd is not None and nd.nbytes < rec.eager_limit():
             square = nd.nbytes >= REUSE_BYTES and type(other) in (int, float) and other == 2
-            if square and sys.getrefcount(self) <= _TEMPORARY and reusable(np.multiply, self._cell, nd, other):
+            if square and sys.getrefcount(self) <= TEMPORARY and reusable(np.multiply, self._cell, nd, other):
                 np.square(nd, out=nd)
                 return self
             return rec.wrap(nd**other)

@@ -1,0 +1,90 @@
+"""Which operands nobody can see. In: an operand of an operator, its references. Out: whether its memory may be reused.
+
+NumPy writes the result of `a + b + c` over the intermediate result of `a + b`. Our handles hide from it that nobody
+else has that: this does the same for them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import opcode
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.arithmetic import ND
+
+
+class _Probe:
+    """Measures how many references an operator sees to its operands, if only the expression has them."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> tuple[int, int]:
+        return sys.getrefcount(self), sys.getrefcount(other)
+
+
+_left, _right = _Probe(), _Probe()
+# Where operands with names count the same (interpreters that borrow references), none is known to be temporary.
+TEMPORARY, TEMPORARY_RIGHT = (
+    alone if alone < named else 0 for alone, named in zip(_Probe() + _Probe(), _left + _right, strict=True)
+)
+EITHER = frozenset((np.add, np.multiply))  # NumPy reuses the right operand of these only
+
+_CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
+_REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
+_BINARY_OP, _CALL = opcode.opmap.get("BINARY_OP", -1), opcode.opmap.get("CALL", -1)
+_OPERATOR, _SUM, _OTHER = range(3)  # what stands at a place: Python's own `sum` keeps no operand but the total
+_places: dict[tuple[int, int], tuple[CodeType, int]] = {}  # with the code, which keeps its id its own
+
+
+def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any) -> bool:
+    """Whether an operand is the intermediate result of an expression that nobody can see.
+
+    The caller must be Python code at an operator, or at `sum(...)`: other C code may hold the only reference to an
+    operand and still need it.
+    """
+    if ufunc not in _REUSING or a is not cell.buf or a.dtype.kind != "f" or not a.flags.writeable:
+        return False
+    if cell.leaf is not None or cell.exports is not None or sys.getrefcount(cell) > _CELL_ALONE:
+        return False
+    if type(b) is ND and (b.dtype != a.dtype or b.shape != a.shape):
+        return False
+    if type(b) is not ND and type(b) is not float and type(b) is not int:
+        return False
+    frame = sys._getframe(2)
+    place = (id(frame.f_code), frame.f_lasti)
+    found = _places.get(place)
+    if found is None:
+        if len(_places) > 4096:
+            _places.clear()
+        found = _places[place] = (frame.f_code, _what(frame.f_code, frame.f_lasti))
+    return found[1] == _OPERATOR or (found[1] == _SUM and _is_python(frame))
+
+
+def _what(code: CodeType, at: int) -> int:
+    """What stands at a place in code: an operator, a call of something named `sum`, or something else."""
+    op = code.co_code[at]
+    if op == _BINARY_OP:
+        return _OPERATOR
+    if op != _CALL:
+        return _OTHER
+    positions = list(code.co_positions())
+    line, _, column, _ = positions[at // 2]
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "LOAD_GLOBAL" and instruction.argval == "sum":
+            first, last, start, end = positions[instruction.offset // 2]
+            if line is not None and (first, last, start, end) == (line, line, column, (column or 0) + len("sum")):
+                return _SUM  # a call begins where the name of what is called does
+    return _OTHER
+
+
+def _is_python(frame: FrameType) -> bool:
+    """Whether `sum` is Python's."""
+    return frame.f_globals.get("sum", builtins.sum) is _sum and builtins.sum is _sum
+
+
+_sum = sum
