@@ -9,7 +9,7 @@ import pytest
 
 import tilewise as tw
 from tests.fuzz.__main__ import check
-from tilewise.array import operators
+from tilewise.array import operators, reuse
 
 
 @pytest.fixture(autouse=True)
@@ -61,14 +61,13 @@ def test_values_of_either_side() -> None:
     assert x.compute().tolist() == a.tolist()
 
 
-def test_sums_of_arrays(reused: list[bool]) -> None:
+def test_sums_of_arrays(reused: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     x = tw.arange(1.0, 7.0)
-    parts = [x * k for k in range(3)]
-    sum(parts)
-    total = len(reused)
-    assert total == 2  # the total, once it is no part
-    sum(x * k for k in range(3))
-    assert len(reused) > total
+    places = [place for place, (_, what) in reuse._places.items() if what == reuse._SUM]
+    monkeypatch.setattr(operators, "reusable", reuse.reusable)
+    sum(x * k for k in range(3)), sum(map(operator.mul, [x], [2.0])), sum([x * k for k in range(3)], x)
+    new = [place for place, (_, what) in reuse._places.items() if what == reuse._SUM and place not in places]
+    assert len(new) == 1
 
 
 def test_values_of_sums() -> None:
@@ -86,6 +85,7 @@ def test_values_of_sums() -> None:
     objects = np.array([*[x * 1 for _ in range(3)], None], dtype=object)[:3]
     assert sum(objects[k] for k in range(3)).compute().tolist() == (a * 3).tolist()
     assert np.add.reduce(objects).compute().tolist() == (a * 3).tolist()
+    assert sum(map(np.add, [objects], [objects]))[0].compute().tolist() == (a * 2).tolist()
     assert all(o.compute().tolist() == a.tolist() for o in objects)
 
 
@@ -94,7 +94,7 @@ def test_another_sum_is_not_pythons(monkeypatch: pytest.MonkeyPatch, reused: lis
     monkeypatch.setattr(operators, "REUSE_BYTES", 0)
     x = tw.arange(1.0, 7.0)
     want = [(np.arange(1.0, 7.0) * k).tolist() for k in range(3)]
-    code = "def f(parts):\n    return sum(parts)\n"
+    code = "def f(parts):\n    return sum(p for p in parts)\n"
     names: dict[str, object] = {}
     exec(code, names)
     for found in (None, lambda parts: list(itertools.accumulate(parts)), None):

@@ -37,15 +37,15 @@ EITHER = frozenset((np.add, np.multiply))  # NumPy reuses the right operand of t
 _CELL_ALONE = 4  # the handle, two local names, getrefcount's argument
 _REUSING = frozenset((np.add, np.subtract, np.multiply, np.divide))
 _BINARY_OP, _CALL = opcode.opmap.get("BINARY_OP", -1), opcode.opmap.get("CALL", -1)
-_OPERATOR, _SUM, _OTHER = range(3)  # what stands at a place: Python's own `sum` keeps no operand but the total
+_OPERATOR, _SUM, _OTHER = range(3)  # what stands at a place
 _places: dict[tuple[int, int], tuple[CodeType, int]] = {}  # with the code, which keeps its id its own
 
 
 def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any) -> bool:
     """Whether an operand is the intermediate result of an expression that nobody can see.
 
-    The caller must be Python code at an operator, or at `sum(...)`: other C code may hold the only reference to an
-    operand and still need it.
+    The caller must be Python code at an operator, or at `sum(... for ...)`: other C code may hold the only reference to
+    an operand and still need it.
     """
     if ufunc not in _REUSING or a is not cell.buf or a.dtype.kind != "f" or not a.flags.writeable:
         return False
@@ -66,20 +66,21 @@ def reusable(ufunc: np.ufunc, cell: Any, a: Any, b: Any) -> bool:
 
 
 def _what(code: CodeType, at: int) -> int:
-    """What stands at a place in code: an operator, a call of something named `sum`, or something else."""
+    """What stands at a place in code: an operator, a `sum` of a generator expression, or something else."""
     op = code.co_code[at]
     if op == _BINARY_OP:
         return _OPERATOR
     if op != _CALL:
         return _OTHER
+    before = [i for i in dis.get_instructions(code) if i.offset <= at and i.opname not in ("PRECALL", "CACHE")]
+    names = [i.opname for i in before[-3:]]
+    if names != ["GET_ITER", "CALL", "CALL"] or [i.argval for i in before[-2:]] != [0, 1]:
+        return _OTHER  # what runs inside of `sum` may be C code that holds its operands: `map`, say
     positions = list(code.co_positions())
     line, _, column, _ = positions[at // 2]
-    for instruction in dis.get_instructions(code):
-        if instruction.opname == "LOAD_GLOBAL" and instruction.argval == "sum":
-            first, last, start, end = positions[instruction.offset // 2]
-            if line is not None and (first, last, start, end) == (line, line, column, (column or 0) + len("sum")):
-                return _SUM  # a call begins where the name of what is called does
-    return _OTHER
+    called = [i for i in before if i.opname == "LOAD_GLOBAL" and i.argval == "sum"]
+    starts = [positions[i.offset // 2] for i in called]
+    return _SUM if line is not None and any((s[0], s[2]) == (line, column) for s in starts) else _OTHER
 
 
 def _is_python(frame: FrameType) -> bool:
