@@ -350,3 +350,18 @@ def test_memory_is_not_used_again_while_another_part_reads_it(count: int, monkey
             x = np.random.default_rng(k).random((120, 120))
             np.testing.assert_allclose(np.asarray(f(tw.asarray(x))), twice_over(np, x), rtol=1e-9, atol=1e-12)
     assert max(shared_parts(f)) == count
+
+
+def test_bytes_in_memory_of_the_line() -> None:
+    """Which is bytes itself, without a shape."""
+
+    def joined(np: Any, x: Any) -> Any:
+        y = x.copy()
+        y[1:-1] = 3
+        return np.concatenate([y, y * 2], axis=1)
+
+    f = tw.jit(lambda x: joined(tw, x))
+    for k in range(4):
+        x = np.arange(24, dtype=np.uint8).reshape(4, 6) + np.uint8(k)
+        np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), joined(np, x))
+    assert lines_of(f)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,16 @@ from tilewise.array.program import program_of
 from tilewise.engine.items import Tiles
 from tilewise.plan.steps import Tiled
 from tilewise.plan.tiling import tiling
+from tilewise.target.llvm import tiles
 from tilewise.target.llvm.tiles import Walk
 
 pytestmark = pytest.mark.usefixtures("no_plans")
+
+
+@pytest.fixture(autouse=True)
+def no_trials() -> None:
+    """The length of tiles is settled from the first run on, however busy the machine is."""
+    tw.config(tune=False)
 
 
 def maxima(np: Any, x: Any) -> Any:
@@ -105,19 +113,77 @@ def test_other_numbers() -> None:
         np.testing.assert_allclose(found, (w * x[:-2] + x[2:])[:, 1:] * w, rtol=1e-13)
 
 
+def test_numbers_that_are_shown_of_arguments() -> None:
+    """They are read in each run, and the memory they are in is let go of after it."""
+    rng = np.random.default_rng(3)
+    f = tw.jit(lambda x: (x[0, 0] * x[:-2] + x[2:])[:, 1:] * x[0, 0])
+    for _ in range(8):
+        x = rng.random((700, 400))
+        given = tw.asarray(x)
+        found = np.asarray(tw.evaluate(f(given)))
+        np.testing.assert_allclose(found, (x[0, 0] * x[:-2] + x[2:])[:, 1:] * x[0, 0], rtol=1e-13)
+    memory = weakref.ref(given._nd)
+    del given
+    assert moved(f) and memory() is None
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupt_leaves_no_scratch_to_two_threads(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).random((70, 40))
+    f = tw.jit(lambda x: blurred(np, x))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with tw.config(threads=count, tile=7):
+        for _ in range(6):
+            f(tw.asarray(x))
+        assert moved(f)
+        for _ in range(2):
+            with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+                m.setattr(tiles._Room, "fill", interrupted)
+                f(tw.asarray(x))
+        idle = [id(space) for space in tiles._spaces]
+        assert len(set(idle)) == len(idle)
+        np.testing.assert_allclose(np.asarray(f(tw.asarray(x))), blurred(np, x), rtol=1e-13)
+
+
+def test_words_are_laid_out_again_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).random((70, 40))
+    f = tw.jit(lambda x: blurred(np, x))
+    laid: list[object] = []
+    lay = tiles.Table.lay
+
+    def half(self: tiles.Table, view: memoryview[int], memory: tiles.Scratch) -> None:
+        lay(self, view, memory)
+        raise KeyboardInterrupt
+
+    with tw.config(threads=1, tile=7):
+        for _ in range(6):
+            f(tw.asarray(x))
+        mine = tiles._spaces.pop()  # somebody else has it
+        with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+            m.setattr(tiles.Table, "lay", half)
+            f(tw.asarray(x))
+        tiles._spaces.append(mine)
+        monkeypatch.setattr(tiles.Table, "lay", lambda *given: (laid.append(given[2]), lay(*given)))
+        np.testing.assert_allclose(np.asarray(f(tw.asarray(x))), blurred(np, x), rtol=1e-13)
+    assert mine in laid
+
+
 def test_other_settings_take_tiles_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(3).random((700, 400))
     f = tw.jit(lambda x: blurred(np, x))
     for _ in range(6):
         tw.evaluate(f(tw.asarray(x)))
     assert moved(f)
-    tiles: list[int] = []
+    counts: list[int] = []
     real = Walk.run
-    monkeypatch.setattr(Walk, "run", lambda self, *given: (tiles.append(self.tiles), real(self, *given))[1])
+    monkeypatch.setattr(Walk, "run", lambda self, *given: (counts.append(self.tiles), real(self, *given))[1])
     with tw.config(tile=7):
         found = np.asarray(tw.evaluate(f(tw.asarray(x))))
     np.testing.assert_allclose(found, blurred(np, x), rtol=1e-13)
-    assert tiles == [100]
+    assert counts == [100]
 
 
 @pytest.mark.parametrize(("shape", "length"), [((29, 29, 264), 27), ((264, 29, 29), 262), ((20, 300, 300), 300)])

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from tilewise.target import threads
+from tilewise.target.llvm import calling, handing
 from tilewise.target.llvm.build import native
-from tilewise.target.llvm.calling import WAITING
+from tilewise.target.llvm.calling import WAITING, together
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.text import Function
 from tilewise.target.threads import AWAY, STATE
@@ -183,6 +184,44 @@ def test_interrupts_lose_no_part() -> None:
     assert hits and len(counts) == 1  # a run that was interrupted has run or not, as a whole
     go(work)
     assert {n + 1 for n in counts} == set(work[1])
+
+
+def test_a_launch_in_a_signal_handler_leaves_the_helpers_to_the_one_it_came_upon() -> None:
+    """Else another thread could post its work to helpers that are at work."""
+    inner, kept = counted(6), []
+
+    def native_work(helpers: object) -> None:
+        go(inner)  # as a signal handler may, at any moment of a launch
+        kept.append("team" in threads._team.owner)
+
+    threads.run(lambda _: None, 2, native_work)
+    assert kept == [True]
+    assert not threads._team.owner
+    assert set(inner[1]) == {1}
+
+
+def test_fewer_threads_while_a_launch_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads.set_threads(5)
+    work = counted(6)
+    with monkeypatch.context() as m:  # somebody sets two threads after the launch has counted on five
+        m.setattr(handing, "together", lambda helpers, *more: together(helpers[:1], *more))
+        go(work)
+    assert set(work[1]) == {1}
+
+
+def test_helpers_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that failed to would be gone, and launches would wait for it."""
+    makers = []
+    monkeypatch.setattr(
+        calling, "native", lambda *given: (makers.append(threading.current_thread()), native(*given))[1]
+    )
+    for cached in (calling._waiting, calling._calling, handing._taking):
+        cached.cache_clear()
+    work = counted(4, turns=200_000)
+    for _ in range(20):
+        go(work)
+    asleep()
+    assert set(makers) == {threading.current_thread()}
 
 
 def _in_child(queue: multiprocessing.Queue[list[int]]) -> None:

@@ -40,7 +40,7 @@ class Look:
 
     def at(self, arrays: Sequence[Array]) -> Array:
         base = arrays[self.slot]
-        if self.whole and base.dtype == self.dtype:
+        if self.whole and base.dtype == self.dtype and base.shape == self.shape:  # memory of a line's own is bytes
             return base
         return strided(base, self.offset, self.shape, self.strides, self.dtype)
 

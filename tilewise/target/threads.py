@@ -216,11 +216,13 @@ class _Team:
 
 
 def _inside_a_launch() -> bool:
-    """Whether this thread is in the work of a launch of its own."""
-    frame = sys._getframe()
-    while frame is not None and frame.f_code is not _Team._run_together.__code__:
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
+    """Whether this thread is in a launch of its own besides the one that asks: in its work, or in a signal handler."""
+    frame = sys._getframe().f_back
+    launches = 0
+    while frame is not None and launches < 2:
+        launches += frame.f_code is _Team.run.__code__
+        frame = frame.f_back
+    return launches == 2
 
 
 _team = _Team()

@@ -162,6 +162,11 @@ def _calling() -> Callable[[int, int | bytes], None]:
     return by_address(native("call helpers", build_call))
 
 
+def prepare() -> None:
+    """Make the code here and now: a helper that could not would be gone, and who waits for it would wait for ever."""
+    _waiting(), _calling()
+
+
 def serve(place: int, more: bool) -> None:
     """Do what is posted, as the helper whose words are there; wait for more for a while."""
     wait, turns = _waiting()
@@ -169,9 +174,12 @@ def serve(place: int, more: bool) -> None:
 
 
 def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: Sequence[int]) -> None:
-    """Call code of (operands, own[0]) here, and of (operands, own[1]), … on those helpers that come in time."""
+    """Call code of (operands, own[0]) here, and of (operands, own[1]), … on those helpers that come in time.
+
+    There may be fewer than were counted on: somebody has just set another number of threads.
+    """
     words = np.array([len(helpers), code, operands, own[0], *[h.place for h in helpers]], np.int64)
-    for helper, geometry in zip(helpers, own[1:], strict=True):
+    for helper, geometry in zip(helpers, own[1:], strict=False):
         helper.view[CODE], helper.view[OBJS], helper.view[GEOM] = code, operands, geometry
     _calling()(words.ctypes.data, b"")
 

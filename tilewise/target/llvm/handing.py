@@ -19,7 +19,7 @@ import numpy as np
 
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native, native
-from tilewise.target.llvm.calling import together
+from tilewise.target.llvm.calling import prepare, together
 from tilewise.target.llvm.control import each
 from tilewise.target.llvm.drive import address, by_address
 from tilewise.target.llvm.text import Function
@@ -132,7 +132,8 @@ def build(name: str) -> Function:
 
 @cache
 def _taking() -> Callable[[int, int | bytes], None]:
-    """The function, compiled."""
+    """The function, compiled, and what helpers need to be called."""
+    prepare()
     return by_address(native("parts", build))
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -317,27 +318,31 @@ class _Room:
         self._tables = [tables[k] for k in needed]
         self._words = [table.blank() for table in self._tables]
         self._views = [words.data for words in self._words]
-        self._memory = self._laid = Scratch(0)
-        self._numbers: object = None
+        self._memory: Scratch | None = None  # while a run has it
+        self._laid: Scratch | None = None  # as the words say, and the numbers; None: an interrupt may have come between
+        self._numbers: Words | None = None
         self.places = [0] * len(tables)  # addresses of the words of all tables
         for k, words in zip(needed, self._words, strict=True):
             self.places[k] = words.ctypes.data
 
     def fill(self, arrays: Sequence[Sequence[Array]], numbers: Words) -> None:
         """What is not as it was; scratch is taken from what is idle."""
-        memory = self._memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
+        memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
         laid, numbered = memory is self._laid, numbers is self._numbers
+        self._laid = self._numbers = None
         for k, (table, view) in enumerate(zip(self._tables, self._views, strict=True)):
             table.place(view, arrays[k])
             if not laid:
                 table.lay(view, memory)
             if not numbered:
                 table.number(view, numbers[k])
-        self._laid, self._numbers = memory, numbers
+        self._memory, self._laid, self._numbers = memory, memory, numbers
 
     def leave(self) -> None:
-        """Give scratch back."""
-        _spaces.append(self._memory)
+        """Give scratch back, once (an interrupt may have come before there was any)."""
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            _spaces.append(memory)
 
 
 class Walk:
@@ -405,9 +410,10 @@ class Walk:
         tables = [self._tables[k] for k in self._needed]
         values = [params(pos) for table in tables for _, pos, _ in table.params]
         before, words = self._numbers
-        if len(before) != len(values) or any(map(_may_differ, values, before)):
+        if len(before) != len(values) or any(map(is_not, values, before)):
             words = [[bits(params(pos), kind).tolist() for _, pos, kind in table.params] for table in tables]
-            self._numbers = values, words
+            # An array may be written to before the next run, and may show a part of memory that is to be let go of.
+            self._numbers = [None if isinstance(v, np.ndarray) else v for v in values], words
         return words
 
     def _run_by_chunk(self, tables: Callable[[], list[int]]) -> None:
@@ -421,11 +427,6 @@ class Walk:
             ready.append(own)
 
         threads.run(chunk, self.chunks)
-
-
-def _may_differ(a: Any, b: Any) -> bool:
-    """Whether two numbers may differ: an array may have been written to."""
-    return a is not b or isinstance(a, np.ndarray)
 
 
 def bits(value: Any, dtype: str) -> Array:
