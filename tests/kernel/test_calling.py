@@ -92,16 +92,18 @@ def test_every_part_once(count: int, parts: int) -> None:
     assert set(work[1]) == {200}
 
 
-def test_a_helper_takes_parts_and_sleeps_again() -> None:
-    work = counted(8, turns=200_000)  # long enough to wake up for
-    go(work)
-    states = set()
-    for _ in range(100):
+def test_a_helper_waits_for_more_until_it_is_told_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait, _ = calling._waiting()
+    monkeypatch.setattr(calling, "_waiting", lambda: (wait, struct.pack("<q", 1 << 60)))
+    work, runs = counted(8, turns=100_000), 0
+    while (not runs or first_helper().view[STATE] != WAITING) and runs < 20_000:
         go(work)
-        states.add(first_helper().view[STATE])
-    assert WAITING in states
+        runs += 1
+    assert first_helper().view[STATE] == WAITING
+    go(work)
+    assert set(work[1]) == {runs + 1}
+    threads.run(lambda _: None, 2)
     asleep()
-    assert set(work[1]) == {101}
 
 
 def test_short_work_wakes_nobody() -> None:
@@ -209,19 +211,18 @@ def test_fewer_threads_while_a_launch_begins(monkeypatch: pytest.MonkeyPatch) ->
     assert set(work[1]) == {1}
 
 
-def test_helpers_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that failed to would be gone, and launches would wait for it."""
-    makers = []
-    monkeypatch.setattr(
-        calling, "native", lambda *given: (makers.append(threading.current_thread()), native(*given))[1]
-    )
+def test_code_is_there_before_helpers_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that failed to make it would be gone, and launches would wait for it."""
+    made: list[int] = []
+
+    def launched(*_: object) -> None:
+        made.extend(cached.cache_info().currsize for cached in (calling._waiting, calling._calling))
+
     for cached in (calling._waiting, calling._calling, handing._taking):
         cached.cache_clear()
-    work = counted(4, turns=200_000)
-    for _ in range(20):
-        go(work)
-    asleep()
-    assert set(makers) == {threading.current_thread()}
+    monkeypatch.setattr(threads, "run", launched)
+    go(counted(4))
+    assert made == [1, 1]
 
 
 def _in_child(queue: multiprocessing.Queue[list[int]]) -> None:

@@ -12,6 +12,7 @@ posted.
 
 from __future__ import annotations
 
+import os
 import platform
 import struct
 import time
@@ -31,6 +32,7 @@ WAITING, CALLED, BUSY = 1, 2, 3
 CODE, OBJS, GEOM = 2, 3, 4  # words of what is posted
 NO_TURNS = struct.pack("<q", 0)
 SAMPLE = 1000  # turns of waiting, whose time says how many these are
+_let_others_go_on: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 PAUSES = {  # what tells the core that a thread waits
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -170,6 +172,8 @@ def prepare() -> None:
 def serve(place: int, more: bool) -> None:
     """Do what is posted, as the helper whose words are there; wait for more for a while."""
     wait, turns = _waiting()
+    # Where other programs have the cores, it wakes on that of the caller, who is about to post the work.
+    _let_others_go_on()
     wait(place, turns if more else NO_TURNS)
 
 
