@@ -13,7 +13,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND
-from tilewise.array.handle import NUMBER, Array, meta, node_of, on_cell, window_of
+from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
     BASIC_TYPES,
     bad,
@@ -183,6 +183,8 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
             mask = is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
             if type(k) is Array and not mask:
                 forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
+                if k._cell is x._cell:  # of places that are named twice, the last in C order counts: NumPy copies it
+                    k = from_buffer(np.array(meta(k), order="C"))
             node = rec.as_node(k) if mask else index_node(k)
             if node is None or (mask and node.shape == ()):
                 _put_now(x, key, value)
