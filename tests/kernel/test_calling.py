@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -217,8 +218,8 @@ def test_code_is_there_before_helpers_are_called(monkeypatch: pytest.MonkeyPatch
     def launched(*_: object) -> None:
         made.extend(cached.cache_info().currsize for cached in (calling._waiting, calling._calling))
 
-    for cached in (calling._waiting, calling._calling, handing._taking):
-        cached.cache_clear()
+    for module, name in ((calling, "_waiting"), (calling, "_calling"), (handing, "_taking")):
+        monkeypatch.setattr(module, name, functools.cache(getattr(module, name).__wrapped__))
     monkeypatch.setattr(threads, "run", launched)
     go(counted(4))
     assert made == [1, 1]

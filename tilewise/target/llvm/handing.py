@@ -46,12 +46,12 @@ class Parts:
 
         They are made before any thread begins: a helper would wait for the GIL to make them.
         """
-        count, go = min(self._count, threads.get_threads()), _taking()
+        count, (go, code) = min(self._count, threads.get_threads()), _taking()
         given = [operands() for _ in range(count)]
         idle = self._idle.setdefault(count, [])
         block = idle.pop() if idle else _Block(self._words, self._count, count, len(given[0]))
         at, own = block.ready(given)
-        threads.run(lambda k: go(at, own[k]), count, lambda helpers: together(helpers, _takes(), at, own), short)
+        threads.run(lambda k: go(at, own[k]), count, lambda helpers: together(helpers, code, at, own), short)
         idle.append(block)
 
 
@@ -131,13 +131,8 @@ def build(name: str) -> Function:
 
 
 @cache
-def _taking() -> Callable[[int, int | bytes], None]:
-    """The function, compiled, and what helpers need to be called."""
+def _taking() -> tuple[Callable[[int, int | bytes], None], int]:
+    """The function, compiled, and where it is; what helpers need to be called is there, too."""
     prepare()
-    return by_address(native("parts", build))
-
-
-@cache
-def _takes() -> int:
-    """Where the function is."""
-    return address(_taking())
+    go = by_address(native("parts", build))
+    return go, address(go)
