@@ -3,6 +3,7 @@
 import functools
 import itertools
 import operator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,14 +96,14 @@ def test_another_sum_is_not_pythons(monkeypatch: pytest.MonkeyPatch, reused: lis
     x = tw.arange(1.0, 7.0)
     want = [(np.arange(1.0, 7.0) * k).tolist() for k in range(3)]
     code = "def f(parts):\n    return sum(p for p in parts)\n"
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(code, names)
     for found in (None, lambda parts: list(itertools.accumulate(parts)), None):
         names.pop("sum", None)
         if found is not None:
             names["sum"] = found
         parts = [x * k for k in range(3)]
-        names["f"](parts)  # type: ignore[operator]
+        names["f"](parts)
         assert [p.compute().tolist() for p in parts] == want
 
 

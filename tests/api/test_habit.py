@@ -180,8 +180,8 @@ def test_tiles_are_laid_out_again_while_calls_repeat() -> None:
     f, given = tw.jit(lambda x: thrice(np, x)), tw.asarray(x)
     for _ in range(6):
         tw.evaluate(f(given))
-    assert f._latest is not None and f._previous is not None
-    groups = [kernel for _, kernel, _ in f._previous.bound[1].bound.steps if isinstance(kernel, Group)]  # type: ignore[index]
+    assert f._latest is not None and f._previous is not None and f._previous.bound is not None
+    groups = [kernel for _, kernel, _ in f._previous.bound[1].bound.steps if isinstance(kernel, Group)]
     assert any(group.plans for group in groups)
     for group in groups:
         group.plans.clear()

@@ -53,7 +53,8 @@ class Native:
         self._tables = [llvm().Table(calls, scratch_of(k)) for k, calls in enumerate(parts)]
         self._numbers = numbers
         self._go = llvm().drive()
-        self._parts = llvm().Parts(llvm().driver(), [[(k, WHOLE)] for k in range(len(parts))])  # of several
+        several = [[(k, WHOLE)] for k in range(len(parts))]
+        self._parts = llvm().Parts(llvm().driver(), several) if len(parts) > 1 else None
 
     def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
         """Fill in what stays: memory of the line's own (the others are None), numbers."""
@@ -76,11 +77,10 @@ class Native:
                 number = values[pos] if look is None else look.at(arrays)
                 for k, word in enumerate(llvm().bits(number, kind).tolist()):
                     view[at + k] = word
-        go, addresses = self._go, self._addresses
-        if len(addresses) == 1:
-            go(addresses[0], WHOLE)
+        if self._parts is None:
+            self._go(self._addresses[0], WHOLE)
         else:
-            self._parts.run(lambda: addresses)
+            self._parts.run(lambda: self._addresses)
 
 
 @dataclass(frozen=True)

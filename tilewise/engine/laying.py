@@ -186,7 +186,9 @@ class Layer:
         n = len(refs)
         body = (Instr(code_name(op), tuple(range(n)), made.dtype.name),)
         kernel = llvm().compile(Kernel(kinds, (), body, (Output(n),), (False,)))
-        return llvm().calls_of(kernel, (1,), [*refs, self.ref(step.pos, made.reshape(1))], (), scratch_of(), None)  # type: ignore[no-any-return]
+        refs.append(self.ref(step.pos, made.reshape(1)))
+        calls: list[Any] | None = llvm().calls_of(kernel, (1,), refs, (), scratch_of(), None)
+        return calls
 
     def _constant(self, number: Any) -> Any:
         """The operand of a call that is the same number in all runs."""
@@ -281,7 +283,8 @@ class Layer:
         self.items.append(Native(shared, numbers))
 
     def _copied(self, source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
-        return llvm().copied(self.ref(source, seen), self.ref(target, place), scratch_of(), None)  # type: ignore[no-any-return]
+        calls: list[Any] | None = llvm().copied(self.ref(source, seen), self.ref(target, place), scratch_of(), None)
+        return calls
 
     def _alike(self, a: int, b: int) -> bool:
         x, y = self.values[a], self.values[b]

@@ -66,7 +66,7 @@ class _Job:
                 gate.acquire(timeout=1.0)
 
 
-Native = Callable[[Sequence["Helper"]], None]
+Posting = Callable[[Sequence["Helper"]], None]
 
 
 def _open(lock: threading.Lock) -> None:
@@ -156,7 +156,7 @@ class _Team:
         self.latest = 0.0  # when native work last ended
         self.owner: dict[str, tuple[int, object]] = {}  # who has the helpers; a dict, because setdefault is atomic
 
-    def run(self, work: Work, parts: int, native: Native | None, short: bool) -> None:
+    def run(self, work: Work, parts: int, native: Posting | None, short: bool) -> None:
         together = min(parts, get_threads())
         if together < 2 or not self._claim():
             for part in range(parts):
@@ -242,7 +242,7 @@ def get_threads() -> int:
     return _team.count if asked is None else asked
 
 
-def run(work: Work, parts: int, native: Native | None = None, short: bool = False) -> None:
+def run(work: Work, parts: int, native: Posting | None = None, short: bool = False) -> None:
     """work(0) … work(parts - 1), on all threads; the first exception is raised here, after all have stopped.
 
     `native` does the same with helpers that wait for native work, as far as they are there. If it is `short`, none is

@@ -13,7 +13,6 @@ posted.
 from __future__ import annotations
 
 import os
-import platform
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +22,8 @@ import numpy as np
 
 from tilewise.target import threads
 from tilewise.target.llvm.build import native
-from tilewise.target.llvm.control import each
+from tilewise.target.llvm.control import each, word, word_at
+from tilewise.target.llvm.cpu import X86
 from tilewise.target.llvm.drive import by_address
 from tilewise.target.llvm.text import Function
 from tilewise.target.threads import AWAY, LEAVE, SOON_S, STATE
@@ -34,21 +34,6 @@ NO_TURNS = struct.pack("<q", 0)
 SAMPLE = 1000  # turns of waiting, whose time says how many these are
 _let_others_go_on: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
-PAUSES = {  # what tells the core that a thread waits
-    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "AMD64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
-    "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
-}
-
-
-def _word(fn: Function, base: str, index: int | str, ty: str = "i64") -> str:
-    return fn.let(f"load {ty}, ptr {_at(fn, base, index)}, align 8")
-
-
-def _at(fn: Function, base: str, index: int | str) -> str:
-    return fn.let(f"getelementptr i64, ptr {base}, i64 {index}")
-
 
 def _changed(fn: Function, at: str, old: int, new: int) -> str:
     """Whether a word was one value and is another now."""
@@ -57,10 +42,10 @@ def _changed(fn: Function, at: str, old: int, new: int) -> str:
 
 
 def _pause(fn: Function) -> None:
-    declare, call = PAUSES.get(platform.machine(), ("", ""))
-    if call:
-        fn.declares.add(declare)
-        fn.do(call)
+    """Tell the core that a thread waits."""
+    if X86:
+        fn.declares.add("declare void @llvm.x86.sse2.pause()")
+        fn.do("call void @llvm.x86.sse2.pause()")
 
 
 def _branch(fn: Function, condition: str, yes: str, no: str) -> None:
@@ -70,8 +55,8 @@ def _branch(fn: Function, condition: str, yes: str, no: str) -> None:
 def build_wait(name: str) -> Function:
     """For a helper: work, as long as there is some within so many turns (the word at geom) of waiting for it."""
     fn = Function(name, "ptr %objs, ptr %geom")
-    turns, left = _word(fn, "%geom", 0), fn.hoist("alloca i64, align 8")
-    state, leave = _at(fn, "%objs", STATE), _at(fn, "%objs", LEAVE)
+    turns, left = word(fn, "%geom", 0), fn.hoist("alloca i64, align 8")
+    state, leave = word_at(fn, "%objs", STATE), word_at(fn, "%objs", LEAVE)
     names = "anew look called work idle back turn ends missed over".split()
     anew, look, called, work, idle, back, turn, ends, missed, over = map(fn.fresh, names)
     fn.do(f"br label %{anew}")
@@ -88,7 +73,7 @@ def build_wait(name: str) -> Function:
     _branch(fn, _changed(fn, state, CALLED, BUSY), work, look)
 
     fn.label(work)
-    code, operands, geometry = (_word(fn, "%objs", k, "ptr") for k in (CODE, OBJS, GEOM))
+    code, operands, geometry = (word(fn, "%objs", k, "ptr") for k in (CODE, OBJS, GEOM))
     fn.do(f"call void {code}(ptr {operands}, ptr {geometry})")
     fn.do(f"store atomic i64 {WAITING}, ptr {state} release, align 8")
     fn.do(f"br label %{anew}")
@@ -101,7 +86,7 @@ def build_wait(name: str) -> Function:
     fn.do(f"br label %{turn}")
 
     fn.label(turn)
-    now = fn.let(f"sub i64 {_word(fn, left, 0)}, 1")
+    now = fn.let(f"sub i64 {word(fn, left, 0)}, 1")
     fn.do(f"store i64 {now}, ptr {left}, align 8")
     _pause(fn)
     asked = fn.let(f"load atomic i64, ptr {leave} monotonic, align 8")
@@ -123,15 +108,15 @@ def build_call(name: str) -> Function:
     """For the caller: post work to helpers, work, see them through. Words: their number, code, operands, geometry,
     then where each helper's words are."""
     fn = Function(name, "ptr %objs, ptr %geom")
-    count, code = _word(fn, "%objs", 0), _word(fn, "%objs", 1, "ptr")
-    operands, geometry = (_word(fn, "%objs", k, "ptr") for k in (2, 3))
-    helpers = _at(fn, "%objs", 4)
+    count, code = word(fn, "%objs", 0), word(fn, "%objs", 1, "ptr")
+    operands, geometry = (word(fn, "%objs", k, "ptr") for k in (2, 3))
+    helpers = word_at(fn, "%objs", 4)
 
     def post(k: str) -> None:
-        fn.let(f"atomicrmw xchg ptr {_word(fn, helpers, k, 'ptr')}, i64 {CALLED} acq_rel, align 8")
+        fn.let(f"atomicrmw xchg ptr {word(fn, helpers, k, 'ptr')}, i64 {CALLED} acq_rel, align 8")
 
     def end(k: str) -> None:
-        state = _word(fn, helpers, k, "ptr")
+        state = word(fn, helpers, k, "ptr")
         wait, after = fn.fresh("wait"), fn.fresh("after")
         _branch(fn, _changed(fn, state, CALLED, AWAY), after, wait)
         fn.label(wait)

@@ -51,6 +51,16 @@ def each(fn: Function, start: str, stop: str, step: str, body: Callable[[str], N
     loop(fn, start, stop, step, turn)
 
 
+def word_at(fn: Function, base: str, index: int | str) -> str:
+    """Where a word after some place is."""
+    return fn.let(f"getelementptr i64, ptr {base}, i64 {index}")
+
+
+def word(fn: Function, base: str, index: int | str, ty: str = "i64") -> str:
+    """A word after some place."""
+    return fn.let(f"load {ty}, ptr {word_at(fn, base, index)}, align 8")
+
+
 def tail_mask(fn: Function, index: str, stop: str, lanes: int) -> Val:
     """The lanes of index … index + lanes that are before stop (at least one is)."""
     rest = fn.let(f"sub i64 {stop}, {index}")

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from tilewise.target.llvm.build import Native, native
-from tilewise.target.llvm.control import each
+from tilewise.target.llvm.control import each, word
 from tilewise.target.llvm.text import Function
 
 CALL_WORDS = 5
@@ -25,25 +25,21 @@ def build(name: str) -> Function:
     """The function."""
     fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
 
-    def word(base: str, index: str | int, ty: str = "i64") -> str:
-        at = fn.let(f"getelementptr i64, ptr {base}, i64 {index}")
-        return fn.let(f"load {ty}, ptr {at}, align 8")
-
-    first, stop, chunk = (word("%geom", i) for i in range(3))
-    count = word("%objs", 0)
+    first, stop, chunk = (word(fn, "%geom", i) for i in range(3))
+    count = word(fn, "%objs", 0)
     calls = fn.let("getelementptr i64, ptr %objs, i64 1")
 
     def tile(t: str) -> None:
         def call(c: str) -> None:
             row = fn.let(f"getelementptr i64, ptr {calls}, i64 {fn.let(f'mul i64 {c}, {CALL_WORDS}')}")
-            code, operands, geometry = (word(row, i, "ptr") for i in range(3))
-            number, steps = word(row, 3), word(row, 4, "ptr")
+            code, operands, geometry = (word(fn, row, i, "ptr") for i in range(3))
+            number, steps = word(fn, row, 3), word(fn, row, 4, "ptr")
 
             def offset(k: str) -> None:
                 own = fn.let(f"getelementptr i64, ptr {steps}, i64 {fn.let(f'mul i64 {k}, {OPERAND_WORDS}')}")
-                along = fn.let(f"mul i64 {t}, {word(own, 1)}")
-                down = fn.let(f"mul i64 {chunk}, {word(own, 2)}")
-                moved = fn.let(f"add i64 {fn.let(f'add i64 {along}, {down}')}, {word(own, 0)}")
+                along = fn.let(f"mul i64 {t}, {word(fn, own, 1)}")
+                down = fn.let(f"mul i64 {chunk}, {word(fn, own, 2)}")
+                moved = fn.let(f"add i64 {fn.let(f'add i64 {along}, {down}')}, {word(fn, own, 0)}")
                 at = fn.let(f"getelementptr i64, ptr {geometry}, i64 {k}")
                 fn.do(f"store i64 {moved}, ptr {at}, align 8")
 

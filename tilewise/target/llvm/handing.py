@@ -20,7 +20,7 @@ import numpy as np
 from tilewise.target import threads
 from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.calling import prepare, together
-from tilewise.target.llvm.control import each
+from tilewise.target.llvm.control import each, word, word_at
 from tilewise.target.llvm.drive import address, by_address
 from tilewise.target.llvm.text import Function
 
@@ -79,8 +79,8 @@ class _Block:
         for at, low, high in self._ranges:
             view[at], view[at + 1] = low, high
         for row, operands in zip(self._rows, given, strict=True):
-            for k, word in enumerate(operands, row + 2):
-                view[k] = word
+            for k, operand in enumerate(operands, row + 2):
+                view[k] = operand
         return self._place, self._own
 
 
@@ -95,25 +95,21 @@ def build(name: str) -> Function:
     """The function that a thread calls: of the words, and the addresses of its operands."""
     fn = Function(name, "ptr %objs, ptr %geom")
 
-    def word(index: str, ty: str = "i64", base: str = "%objs") -> str:
-        at = fn.let(f"getelementptr i64, ptr {base}, i64 {index}")
-        return fn.let(f"load {ty}, ptr {at}, align 8")
-
-    count, parts, code = word("0"), word("1"), word("2", "ptr")
-    me, lines, mine = word("0", base="%geom"), word("1", "ptr", "%geom"), fn.let("getelementptr i64, ptr %geom, i64 2")
+    count, parts, code = word(fn, "%objs", 0), word(fn, "%objs", 1), word(fn, "%objs", 2, "ptr")
+    me, lines, mine = word(fn, "%geom", 0), word(fn, "%geom", 1, "ptr"), word_at(fn, "%geom", 2)
     calls = fn.let(f"add i64 {parts}, {FIRST + 1}")
 
     def call(c: str) -> None:
         at = fn.let(f"add i64 {calls}, {fn.let(f'shl i64 {c}, 1')}")
-        operands = word(word(at), "ptr", mine)
-        geometry = word(fn.let(f"add i64 {at}, 1"), "ptr")
+        operands = word(fn, mine, word(fn, "%objs", at), "ptr")
+        geometry = word(fn, "%objs", fn.let(f"add i64 {at}, 1"), "ptr")
         fn.do(f"call void {code}(ptr {operands}, ptr {geometry})")
 
     def whole_range(turn: str) -> None:
         """All parts that are left of the range of a thread: of this one, then of the next."""
         thread = fn.let(f"urem i64 {fn.let(f'add i64 {me}, {turn}')}, {count}")
         line = fn.let(f"getelementptr i64, ptr {lines}, i64 {fn.let(f'mul i64 {thread}, {LINE}')}")
-        stop = word("1", base=line)
+        stop = word(fn, line, 1)
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         fn.do(f"br label %{head}")
         fn.label(head)
@@ -122,7 +118,7 @@ def build(name: str) -> Function:
         fn.do(f"br i1 {there}, label %{body}, label %{after}")
         fn.label(body)
         first = fn.let(f"add i64 {part}, {FIRST}")
-        each(fn, word(first), word(fn.let(f"add i64 {first}, 1")), "1", call)
+        each(fn, word(fn, "%objs", first), word(fn, "%objs", fn.let(f"add i64 {first}, 1")), "1", call)
         fn.do(f"br label %{head}")
         fn.label(after)
 
