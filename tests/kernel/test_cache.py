@@ -19,6 +19,7 @@ import pytest
 from tests.kernel.support import call
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
+from tilewise.kernel.family import X86
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target.llvm import build, compiler, cpu, disk, key, launch, linker
 
@@ -97,6 +98,7 @@ print("llvmlite.binding" in sys.modules)
     assert [run.stdout.strip() for run in told] == ["True", "False"]
 
 
+@pytest.mark.skipif(not X86, reason="levels are x86's")
 def test_a_lesser_cpu_has_code_of_its_own(tmp_path: Path, compiles: list[str]) -> None:
     with config(cache_dir=tmp_path):
         again()

@@ -119,6 +119,8 @@ def test_halves_round_once_from_double() -> None:
 def test_every_half() -> None:
     h = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     (wide,) = call(one_op("cast", ("float16",), "float32"), h.shape, [h])
-    assert same_bits(wide, h.astype(np.float32))
+    with np.errstate(invalid="ignore"):  # of signalling NaNs, on some CPUs
+        want = h.astype(np.float32)
+    assert same_bits(wide, want)
     (back,) = call(one_op("cast", ("float32",), "float16"), h.shape, [wide])
     assert same_bits(back, h)

@@ -14,7 +14,8 @@ N = 120  # N ** 3 operations are more than the least that is looked at
 
 def matrices(dtype: Any = float) -> Any:
     rng = np.random.default_rng(5)
-    return [(rng.standard_normal(s) * 9).astype(dtype) for s in ((N, N), (N, N), N, (N, 2), (2, N))]
+    numbers = [rng.standard_normal(s) * 9 for s in ((N, N), (N, N), N, (N, 2), (2, N))]
+    return [(np.abs(x) if dtype is np.uint8 else x).astype(dtype) for x in numbers]
 
 
 def vector(np: Any, a: Any, b: Any, v: Any, w: Any, u: Any) -> Any:

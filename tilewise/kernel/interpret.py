@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.scalar import scalar
+from tilewise.kernel.family import ARM
 from tilewise.kernel.loops import CARRIED, CARRY, INNER, TABLE, TURNS, Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
+LANES = 64  # NumPy converts no more at once
 
 
 def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
@@ -23,13 +25,20 @@ def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any,
     if instr.fn.startswith("const:"):
         return np.asarray(const_value(instr.fn), dtype)
     if instr.fn == "cast":
-        return np.asarray(args[0]).astype(dtype)
+        return _cast(np.asarray(args[0]), dtype)
     if instr.fn == "where":
         return np.where(*args).astype(dtype, copy=False)
     name, _, which = instr.fn.partition(":")
     if which:  # one of the results of modf
         return np.asarray(scalar(name).call(*args)[int(which)]).astype(dtype, copy=False)
     return np.asarray(scalar(instr.fn).call(*args)).astype(dtype, copy=False)
+
+
+def _cast(a: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """astype; on ARM, NumPy's vectors and what it does at the end of an array convert differently what does not fit."""
+    if not ARM or a.dtype.kind != "f" or dtype.kind not in "iu":
+        return a.astype(dtype)
+    return np.append(a, np.zeros(LANES, a.dtype)).astype(dtype)[: a.size].reshape(a.shape)
 
 
 def run(

@@ -5,7 +5,7 @@ Pure data, so that a planner can ask without loading LLVM. `target/llvm/` implem
 
 from __future__ import annotations
 
-import platform
+from tilewise.kernel.family import ARM, X86
 
 HALF = ("float16",)
 WIDE = ("float32", "float64")  # floats whose bits we take apart
@@ -57,8 +57,8 @@ _ROWS: tuple[tuple[str, int, tuple[str, ...], str], ...] = (
     ("float_power", 2, ("float64",), "same"),
 )
 
-# A float that does not fit converts as the CPU pleases; ours are x86's answers.
-_X86 = platform.machine().lower() in ("x86_64", "amd64")
+# A float that does not fit converts as the CPU pleases: we know the answers of these.
+_CONVERTS = X86 or ARM
 
 
 def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
@@ -67,9 +67,9 @@ def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
     rows |= {("absolute", ("complex64",), "float32"), ("absolute", ("complex128",), "float64")}
     rows |= {(f, (t,), p) for f in ("real", "imag") for t, p in zip(COMPLEX, WIDE, strict=True)}
     rows |= {("cast", (a,), b) for a in (*INTS, "bool") for b in DTYPES}
-    rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *COMPLEX, *(INTS if _X86 else ()))}
+    rows |= {("cast", (a,), b) for a in FLOATS for b in (*FLOATS, "bool", *COMPLEX, *(INTS if _CONVERTS else ()))}
     rows |= {("cast", (a,), b) for a in COMPLEX for b in (*COMPLEX, "bool")}
-    rows |= {("reciprocal", (t,), t) for t in (INTS if _X86 else ())}
+    rows |= {("reciprocal", (t,), t) for t in (INTS if _CONVERTS else ())}
     rows |= {(f, pair, "bool") for f in _COMPARISONS for pair in (("int64", "uint64"), ("uint64", "int64"))}
     rows |= {("ldexp", (t, n), t) for t in WIDE for n in ("int32", "int64")}
     return frozenset(rows)

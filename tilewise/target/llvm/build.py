@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewise.config import current
 from tilewise.target.llvm import disk, key, linker
+from tilewise.target.llvm.relocation import Unknown
 from tilewise.target.llvm.text import Function
 
 Native = Callable[[bytes, bytes], None]
@@ -84,7 +85,7 @@ def _loaded(code: bytes) -> Any:
     """A function whose memory lives as long as itself."""
     try:
         address, owner = linker.linked(code, ENTRY)
-    except linker.Unknown:
+    except Unknown:
         address, owner = _compiler().linked(code, ENTRY)
     function: Any = _SIGNATURE(address)
     function.owner = owner

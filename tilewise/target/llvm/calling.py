@@ -20,10 +20,10 @@ from functools import cache
 
 import numpy as np
 
+from tilewise.kernel.family import X86
 from tilewise.target import threads
 from tilewise.target.llvm.build import native
 from tilewise.target.llvm.control import each, word, word_at
-from tilewise.target.llvm.cpu import X86
 from tilewise.target.llvm.drive import by_address
 from tilewise.target.llvm.text import Function
 from tilewise.target.threads import AWAY, LEAVE, SOON_S, STATE

@@ -11,9 +11,9 @@ import platform
 from functools import cache
 from pathlib import Path
 
+from tilewise.kernel.family import X86
 from tilewise.target.llvm.frame import Machine
 
-X86 = platform.machine().lower() in ("x86_64", "amd64")
 CPUINFO = Path("/proc/cpuinfo")
 AVX512 = frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
 # The level of x86 that has vectors of so many bytes and nothing more. Scalar code has no wider level to tell apart.

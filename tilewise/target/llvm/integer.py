@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.target.llvm.text import BITS, Val, anywhere, vtype
+from tilewise.kernel.family import X86
+from tilewise.target.llvm.text import BITS, SUFFIX, Val, anywhere, vtype
 
 
 def divmod_(signed: bool, a: Val, b: Val) -> tuple[Val, Val]:
@@ -125,8 +126,27 @@ def _while_any(turn: Callable[..., list[Val]], state: list[Val]) -> list[Val]:
     return turning
 
 
-def from_float(ty: str, signed: bool, a: Val) -> Val:
-    """Truncation as x86 does it; what does not fit gives the least i32 or i64, or wraps."""
+def from_float(ty: str, signed: bool, a: Val, half: bool) -> Val:
+    """Truncation. What does not fit gives what it gives in NumPy's loops on this CPU, in vectors if those differ."""
+    return _from_float_x86(ty, signed, a) if X86 else _from_float_arm(ty, signed, a, half)
+
+
+def _from_float_arm(ty: str, signed: bool, a: Val, half: bool) -> Val:
+    """The nearest i32 or i64, or u32 or u64, cut to the type; 0 for a NaN."""
+    bits = BITS[ty]
+    wide = "i64" if bits == 64 or a.ty == "double" else "i32"
+    unsigned = not signed and (bits == 64 or (wide == "i32" and (half or bits == 32)))
+    name = f"llvm.fpto{'u' if unsigned else 's'}i.sat"
+    inner, outer = vtype(a.ty, a.lanes), vtype(wide, a.lanes)
+    of = [("" if a.lanes == 1 else f"v{a.lanes}") + SUFFIX.get(t, t) for t in (wide, a.ty)]
+    full = ".".join([name, *of])
+    a.fn.declares.add(f"declare {outer} @{full}({inner})")
+    nearest = Val(a.fn, a.fn.let(f"call {outer} @{full}({a.text})"), wide, a.lanes)
+    return nearest if wide == ty else nearest.convert("trunc", ty)
+
+
+def _from_float_x86(ty: str, signed: bool, a: Val) -> Val:
+    """What does not fit gives the least i32 or i64, or wraps."""
     bits = BITS[ty]
     if signed and bits == 64:
         return _signed_from_float("i64", a)

@@ -1,4 +1,4 @@
-"""Object code to a place in memory where it runs. In: an ELF file for x86-64. Out: an address and its owner.
+"""Object code to a place in memory where it runs. In: an ELF file for this CPU. Out: an address and its owner.
 
 Our own, because it takes a tenth of the time of LLVM's and needs no LLVM in the process; the memory goes back when its
 owner is let go. Knows what generated code has: text, constants, calls of the C library. For anything else `Unknown` is
@@ -12,31 +12,26 @@ import mmap
 import struct
 from functools import cache
 
+from tilewise.target.llvm.relocation import RULES, Rules, Unknown
+
 _HEADER = struct.Struct("<4sBB10xHH20xQ10xHHH")  # magic, class, order, type, machine, section table, its shape
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QIIq")
-_INT = struct.Struct("<i")
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
-_RELOCATABLE, _X86_64, _UNDEFINED = 1, 62, 0
-_ABS64, _RELATIVE, _SLOTS = 1, (2, 4), (9, 41, 42)  # types of relocations: an address, PC32 and PLT32, by the GOT
-_JUMP = b"\xff\x25\x02\x00\x00\x00\x90\x90"  # jmp *[the 8 bytes after these 8]
-
-
-class Unknown(Exception):
-    """An object file with something that this linker does not know."""
+_RELOCATABLE, _UNDEFINED = 1, 0
 
 
 class _Elf:
     """The tables of an object file."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, machine: int) -> None:
         self.code = code
         try:
             magic, wide, order, kind, cpu, at, size, count, _ = _HEADER.unpack_from(code)
-            if (magic, wide, order, kind, cpu, size) != (b"\x7fELF", 2, 1, _RELOCATABLE, _X86_64, _SECTION.size):
-                raise Unknown("not an object file for x86-64")
+            if (magic, wide, order, kind, cpu, size) != (b"\x7fELF", 2, 1, _RELOCATABLE, machine, _SECTION.size):
+                raise Unknown("not an object file for this CPU")
             self.sections = [_SECTION.unpack_from(code, at + i * size) for i in range(count)]
             tables = [s for s in self.sections if s[1] == _SYMBOLS]
             if len(tables) != 1:
@@ -56,8 +51,9 @@ class _Elf:
 class _Image:
     """Sections laid out one after the other, and a table of the outer functions that they use behind them."""
 
-    def __init__(self, elf: _Elf) -> None:
+    def __init__(self, elf: _Elf, rules: Rules) -> None:
         self.elf = elf
+        self._rules = rules
         self.bytes = bytearray()
         self.places: dict[int, int] = {}
         self._outer: dict[str, int] = {}
@@ -89,31 +85,32 @@ class _Image:
         if name not in self._outer:
             self._align(8)
             self._outer[name] = len(self.bytes)
-            self.bytes += _JUMP + struct.pack("<Q", address_of(name))
+            self.bytes += self._rules.jump + struct.pack("<Q", address_of(name))
         return self._outer[name]
 
     def relocate(self) -> None:
         """Fill in what the code needs to know of where things are."""
         for _, kind, _, _, start, size, _, section, *_ in self.elf.sections:
             if kind == _RELOCATIONS and section in self.places:
-                base, symbols, fill = self.places[section], self.symbols, _INT.pack_into
+                base = self.places[section]
                 for offset, how, symbol, addend in _RELOCATION.iter_unpack(self.elf.code[start : start + size]):
-                    there, at = symbols[symbol], base + offset
-                    if there is not None and how in _RELATIVE:  # nearly all
-                        fill(self.bytes, at, there + addend - at)
-                    else:
-                        self._one(at, how, symbol, addend)
+                    self._one(base + offset, how, symbol, addend)
 
     def _one(self, at: int, how: int, symbol: int, addend: int) -> None:
-        outside = self.elf.symbols[symbol][3] == _UNDEFINED
-        if how in _RELATIVE and outside:
-            _INT.pack_into(self.bytes, at, self.outer(self.elf.name(symbol)) + addend - at)
-        elif how in _SLOTS and outside:
-            _INT.pack_into(self.bytes, at, self.outer(self.elf.name(symbol)) + 8 + addend - at)
-        elif how == _ABS64 and not outside:
+        rules, there = self._rules, self.symbols[symbol]
+        if how == rules.address:
             self.absolute.append((at, self.symbol(symbol) + addend))
+        elif how in rules.slots:
+            rules.fill(self.bytes, at, how, self._elsewhere(symbol) + 8 + addend)
         else:
-            raise Unknown(f"a relocation of type {how}")
+            rules.fill(self.bytes, at, how, (self._elsewhere(symbol) if there is None else there) + addend)
+
+    def _elsewhere(self, symbol: int) -> int:
+        """Where the jump to a function that is not in the file is."""
+        section = self.elf.symbols[symbol][3]
+        if section != _UNDEFINED:
+            raise Unknown(f"a symbol in section {section}")
+        return self.outer(self.elf.name(symbol))
 
 
 @cache
@@ -148,8 +145,10 @@ def _executable(image: _Image) -> tuple[int, object]:
 
 def linked(code: bytes, name: str) -> tuple[int, object]:
     """The address of a function in an object file, and what keeps it in memory."""
-    elf = _Elf(code)
-    image = _Image(elf)
+    if RULES is None:
+        raise Unknown("this CPU")
+    elf = _Elf(code, RULES.machine)
+    image = _Image(elf, RULES)
     image.relocate()
     entries = [i for i, s in enumerate(elf.symbols) if s[3] != _UNDEFINED and elf.name(i) == name]
     if len(entries) != 1:

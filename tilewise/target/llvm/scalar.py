@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tilewise.kernel.family import ARM
 from tilewise.target.llvm import (
     complexes,
     elementary,
@@ -90,7 +91,12 @@ def _compare_signs(fn: str, dtypes: tuple[str, ...], args: list[Val]) -> Val:
 
 
 def extreme(dtype: str, a: Val, b: Val, *, less: bool, skip_nan: bool) -> Val:
-    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do (its loop for halves: the first)."""
+    """minimum and maximum; of equal zeros the second, as NumPy's vector loops do (its loop for halves: the first).
+
+    ARM has instructions for these, which NumPy uses too: they order zeros.
+    """
+    if ARM and dtype in ("float32", "float64"):
+        return a.intrinsic(("min" if less else "max") + ("num" if skip_nan else "imum"), b)
     word = ("less" if less else "greater") + ("_equal" if dtype == "float16" else "")
     first = compare(word, dtype, a, b).select(a, b)
     if not is_float(dtype):
@@ -246,7 +252,7 @@ def cast(source: str, target: str, a: Val) -> Val:
     if is_float(source):
         if is_float(target):
             return a if a.ty == ty else a.convert("fpext" if target == "float64" else "fptrunc", ty)
-        return integer.from_float(ty, is_signed(target), a)
+        return integer.from_float(ty, is_signed(target), a, half=source == "float16")
     if is_float(target):
         return a.convert("sitofp" if is_signed(source) else "uitofp", ty)
     if BITS[ty] < BITS[a.ty]:
