@@ -1,6 +1,7 @@
 """The C limits. In: names of functions and their arguments. Out: calls without arguments.
 
-All of c/ becomes one shared object in a temporary folder when first asked for, with vector math (libmvec) and OpenMP.
+All of c/ becomes one shared object in a temporary folder when first asked for, with OpenMP and, on x86, vector
+math (libmvec).
 """
 
 from __future__ import annotations
@@ -17,9 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.kernel.family import X86
+
 SOURCES = Path(__file__).parent / "c"
 LINE = 64  # bytes
-FLAGS = "-O3 -march=native -ffast-math -fopenmp -mprefer-vector-width=512 -shared -fPIC".split()
+FLAGS = "-O3 -march=native -ffast-math -fopenmp -shared -fPIC".split()
+LIBRARIES = ["-lm"]
+if X86:
+    FLAGS.append("-mprefer-vector-width=512")
+    LIBRARIES.insert(0, "-lmvec")
 
 
 class Library:
@@ -29,7 +36,7 @@ class Library:
         self._folder = tempfile.TemporaryDirectory(prefix="kernels-")
         target = Path(self._folder.name) / "limits.so"
         sources = sorted(map(str, SOURCES.glob("*.c")))
-        subprocess.run(["gcc", *FLAGS, "-o", str(target), *sources, "-lmvec", "-lm"], check=True)
+        subprocess.run(["gcc", *FLAGS, "-o", str(target), *sources, *LIBRARIES], check=True)
         self._lib = ctypes.CDLL(str(target))
 
     def empty(self, shape: Any) -> Any:

@@ -177,6 +177,8 @@ class Generator(Chooser):
     def unary(self) -> None:
         if name := self.pick():
             f, a = self.rng.choice(ONE), self.view(name)
+            if f == "reciprocal" and np.asarray(self.value(a)).dtype.kind in "iu":
+                a = f"({a} | 1)"  # of zero it is no integer, and hangs on how the numbers lie, in NumPy itself
             self.emit(f"np.{f}({a})", self.fresh(rough=f == "absolute" and np.iscomplexobj(self.value(a))))
 
     def ufunc(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,12 +11,13 @@ import tilewise as tw
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE, Array, empty_outs
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm import fetching, tiles
+from tilewise.target.llvm import fetching, launch, tiles
 from tilewise.target.llvm.build import listing
 from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.launch import Compiled
 from tilewise.target.llvm.prepare import Preparer
 
+FORGETFUL = replace(host_machine(), follows=False)
 MANY = fetching.FETCH_AT_BYTES // 8 + 1000  # float64
 
 
@@ -25,7 +28,7 @@ def product(reduced: tuple[bool, ...] = (False, True), fn: str = "multiply") -> 
 
 def fetches(kernel: Kernel, shape: tuple[int, ...], inputs: list[Array]) -> int:
     """How many prefetches the code has."""
-    made = Preparer(kernel, host_machine()).prepare(shape, [*inputs, *empty_outs(kernel, shape)])
+    made = Preparer(kernel, FORGETFUL).prepare(shape, [*inputs, *empty_outs(kernel, shape)])
     return listing(made.code)[0].count("call void @llvm.prefetch")
 
 
@@ -52,7 +55,7 @@ def test_the_same_bits_up_to_the_last_page(
     matrix[...] = np.random.default_rng(5).normal(size=shape)
     vector = guarded((1, shape[1]), "float64", (0, 8), "right")
     vector[...] = np.random.default_rng(6).normal(size=(1, shape[1]))
-    machine = host_machine() if width is None else level(width)
+    machine = FORGETFUL if width is None else replace(level(width), follows=False)
     for kernel in (product(), product((True, True))):
         found = []
         for least in (fetching.FETCH_AT_BYTES, 0):
@@ -73,6 +76,8 @@ def test_on_tiles_what_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
         init(self, n, chunks, stretches, layout)
 
     monkeypatch.setattr(tiles.Walk, "__init__", noted)
+    monkeypatch.setattr(launch, "host_machine", lambda: FORGETFUL)
+    launch.compile.cache_clear()
     a, v = tw.asarray(np.ones((MANY // 500, 1000))), tw.asarray(np.ones(1000))
     with tw.config(eager_bytes=0):
         (a.T @ (a @ v)).compute()

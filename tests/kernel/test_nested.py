@@ -45,7 +45,8 @@ def whole(dtype: str, outputs: str) -> Kernel:
 
 def fits(kernel: Kernel, shape: tuple[int, int, int], width: int | None) -> bool:
     machine = host_machine() if width is None else level(width)
-    return panels.nested_tile(kernel, shape[2], shape[1], machine, vector_lanes(kernel, machine)) is not None
+    lanes = vector_lanes(kernel, machine.vector_bytes)
+    return panels.nested_tile(kernel, shape[2], shape[1], machine, lanes) is not None
 
 
 def operands(dtype: str, shape: tuple[int, int, int], side: str) -> list[Array]:

@@ -80,7 +80,7 @@ def reduce_node(
             return None
         fill = first if f.identity is None else const(np.asarray(f.identity).astype(acc)[()])  # type: ignore[arg-type]
         assert fill is not None
-        node = apply("where", (mask, cast(node, acc), fill), (BOOL, acc, acc, acc))
+        node = apply("where", (mask, node, fill), (BOOL, acc, acc, acc))
     if first is not None and f.identity is None and axes:
         if not node.known:
             return None  # perhaps of nothing

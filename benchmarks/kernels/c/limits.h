@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 #endif
 
 #define BLOCK 512 /* elements computed in the first cache before they are streamed out */

@@ -55,10 +55,13 @@ def host_machine() -> Machine:
     """The widest vectors of this CPU."""
     features = host()[1] if X86 else frozenset()
     if features >= AVX512:
-        return Machine(64, masked=True)
-    return Machine(32 if "avx2" in features else 16, masked=False)
+        return level(64, "")
+    return level(32 if "avx2" in features else 16, "")
 
 
-def level(vector_bytes: int) -> Machine:
-    """Vectors of this width and, on x86, only the instructions that came with them."""
-    return Machine(vector_bytes, masked=vector_bytes == 64, cpu=LEVELS[vector_bytes] if X86 else "")
+def level(vector_bytes: int, cpu: str | None = None) -> Machine:
+    """Vectors of this width and, on x86, only the instructions that came with them (or those of another CPU)."""
+    if cpu is None:
+        cpu = LEVELS[vector_bytes] if X86 else ""
+    wide = vector_bytes == 64
+    return Machine(vector_bytes, masked=wide, registers=32 if wide or not X86 else 16, follows=not X86, cpu=cpu)

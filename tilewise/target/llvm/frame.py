@@ -47,10 +47,12 @@ DATA_OFFSET = _data_offset()
 
 @dataclass(frozen=True)
 class Machine:
-    """The vectors to emit: their width in bytes (0: scalar code) and whether loads and stores can be masked."""
+    """The vectors to emit: their bytes (0: scalar code), whether loads and stores can be masked, registers for them."""
 
     vector_bytes: int
     masked: bool
+    registers: int
+    follows: bool  # whether it fetches what is read in order soon enough by itself
     cpu: str = ""  # LLVM's name of the CPU whose instructions may be used; "": this one
 
 
@@ -155,7 +157,7 @@ class Frame:
         """Lanes of one machine vector of the widest dtype."""
         if _widest(self.kernel) < 4 and STRIDED in self.spec.classes and self.spec.form != "contract":
             return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
-        lanes = vector_lanes(self.kernel, self.spec.machine)
+        lanes = vector_lanes(self.kernel, self.spec.machine.vector_bytes)
         return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)
 
     @property
@@ -360,9 +362,9 @@ def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
     return len(body) <= LIGHT_BODY and STRIDED not in classes and not any(i.fn in HEAVY for i in body)
 
 
-def vector_lanes(kernel: Kernel, machine: Machine) -> int:
+def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
     """Lanes of the widest dtype in one vector."""
-    return min(MAX_LANES, max(1, machine.vector_bytes // _widest(kernel)))
+    return min(MAX_LANES, max(1, vector_bytes // _widest(kernel)))
 
 
 def beside(kernel: Kernel) -> tuple[str, ...]:

@@ -215,7 +215,7 @@ def nests(kernel: Kernel, shape: tuple[int, ...]) -> bool:
     """Whether there is code for a kernel with a reduction inside on a space of rows, lanes and steps."""
     machine = host_machine()
     _, across, steps = shape
-    tile = panels.nested_tile(kernel, steps, across, machine, vector_lanes(kernel, machine))
+    tile = panels.nested_tile(kernel, steps, across, machine, vector_lanes(kernel, machine.vector_bytes))
     return tile is not None and is_native(kernel)
 
 

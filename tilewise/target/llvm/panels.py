@@ -14,12 +14,11 @@ from tilewise.kernel.loops import REDUCTIONS, Kernel
 from tilewise.target.llvm.frame import HEAVY, LIGHT_BODY, Machine
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack, reach, with_partials
 
-ACCUMULATORS = {64: 16, 32: 8, 16: 8, 0: 4}  # registers for them, by the bytes of a vector
+SCALAR_ACCUMULATORS = 4
 MAX_HIGH = 8
 MIN_LANES = 4  # a shorter dim leaves most lanes empty
 TURN_AT, TURN_USES = 32, 4  # elements of a reduced dim that takes the lanes; uses of each element copied for that
 PACK_AT = 16  # points that use a packed operand, at least
-NESTED_ACCUMULATORS = {64: 24, 32: 12, 16: 12}  # the same for what goes on with its sums: few other values are alive
 MOST_STEPS = 512  # of sums one after the other
 BLOCK_BYTES = 256 << 10  # of the operands of the unrolled dim, kept in the L2 cache over all panels
 
@@ -39,7 +38,8 @@ def contraction(
     n = len(kernel.inputs)
     outer = [d for d in dims if not any(d is t for t in chosen)]
     outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
-    registers = ACCUMULATORS[machine.vector_bytes] // len(kernel.outputs)
+    held = machine.registers // 2 if machine.vector_bytes else SCALAR_ACCUMULATORS
+    registers = held // len(kernel.outputs)
     vectors = _panel_vectors(-(-across.size // lanes), registers) if lanes > 1 else 1  # one lane has no mask
     high = max(1, min(MAX_HIGH, unrolled.size, registers // vectors))
     width = vectors * lanes
@@ -106,7 +106,8 @@ def _turned(dim: Dim, packed: dict[int, Pack], others: Sequence[Dim], along: Dim
 
 def nested_tile(kernel: Kernel, steps: int, across: int, machine: Machine, lanes: int) -> tuple[int, int] | None:
     """Vectors and rows of a tile of a kernel with a reduction inside; None where its lanes do not fit."""
-    registers = NESTED_ACCUMULATORS.get(machine.vector_bytes, 0)
+    # What goes on with its sums leaves more registers to them: few other values are alive.
+    registers = 3 * machine.registers // 4 if machine.vector_bytes else 0
     vectors = -(-across // lanes)
     heavy = len(kernel.body) > LIGHT_BODY or any(i.fn in HEAVY for i in kernel.body)
     ragged = across % lanes and not machine.masked

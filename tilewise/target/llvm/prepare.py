@@ -131,9 +131,9 @@ class Preparer:
         self._point_ns = turns * sum(costs)
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)
-        self._long = heavy >= 2 and machine.masked
+        self._long = heavy >= 2 and machine.registers == 32
         # A vector of a scan has the lanes of the widest dtype; stored past the caches, it must fill a cache line.
-        lanes = vector_lanes(kernel, Machine(STREAM_ALIGN, masked=True))
+        lanes = vector_lanes(kernel, STREAM_ALIGN)
         self._full_lines = all(w * lanes == STREAM_ALIGN for w in self._itemsizes[len(kernel.inputs) :])
         self._streamable = not heavy and machine.masked and len(set(self._itemsizes[len(kernel.inputs) :])) == 1
 
@@ -256,6 +256,7 @@ class Preparer:
         """The code of a nest."""
         kernel, n = self.kernel, len(self.kernel.inputs)
         classes = self._classes(nest)
+        lanes = vector_lanes(kernel, self.machine.vector_bytes)
         spec = Spec(
             nest.form,
             len(nest.dims),
@@ -269,7 +270,7 @@ class Preparer:
             high=nest.tile[1],
             varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form in ("contract", "nested") else (),
             shallow=nest.form == "contract" and nest.dims[-2].size <= STEPS,
-            even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * vector_lanes(kernel, self.machine),
+            even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * lanes,
             packed=tuple(p.operand for p in nest.packs),
             chunked=nest.chunked,
             long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
@@ -320,7 +321,7 @@ class Preparer:
                 Dim(n, r, tuple(s[d] for s in strides))
                 for d, (n, r) in enumerate(zip(shape, kernel.reduced, strict=True))
             )
-            lanes = vector_lanes(kernel, self.machine)
+            lanes = vector_lanes(kernel, self.machine.vector_bytes)
             tile = panels.nested_tile(kernel, steps.size, across.size, self.machine, lanes)
             assert tile is not None, "whoever nests kernels sees that the lanes fit"
             return panels.nested(kernel, (rows, across, steps), sizes, tile, lanes)
@@ -331,7 +332,7 @@ class Preparer:
             return geometry.scan_nest(kernel, dims, sizes, None)
         if buckets:
             return bucketing.bucket_nest(kernel, dims, sizes, buckets)
-        lanes = vector_lanes(kernel, self.machine)
+        lanes = vector_lanes(kernel, self.machine.vector_bytes)
         found = panels.contraction(kernel, dims, sizes, self.machine, lanes)
         if found is not None:
             return found
@@ -420,7 +421,7 @@ def _panel_vectors(kernel: Kernel, spec: Spec, columns: int) -> int:
     if not is_light(kernel, spec.classes):
         return 1
     registers = PANEL_VECTORS // len([o for o in kernel.outputs if o.reduce]) // (2 if beside(kernel) else 1)
-    return max(1, min(registers, -(-columns // vector_lanes(kernel, spec.machine))))
+    return max(1, min(registers, -(-columns // vector_lanes(kernel, spec.machine.vector_bytes))))
 
 
 def _combiner(reducer: Reducer, machine: Machine) -> Native:

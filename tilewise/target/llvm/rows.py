@@ -14,7 +14,7 @@ from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators, State
 from tilewise.target.llvm.sums import BLOCKS, Stack, pairwise
-from tilewise.target.llvm.text import Val
+from tilewise.target.llvm.text import Val, joined
 from tilewise.target.llvm.walk import nest, row, store_plain
 
 LEVELS = BLOCKS.bit_length()
@@ -125,15 +125,7 @@ class _InMemory:
         if frame.light:
             length = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-full}")
             middle = fn.let(f"add i64 {start}, {length}")
-
-            def turn(column: str, state: State) -> State:
-                fetch_ahead(frame, at, column, full)
-                values = frame.values(at, column, fixed, full, None)
-                store_plain(frame, values, at, column, None)
-                return self.accs.add(state, values, at, column, None)
-
-            state = loop(fn, start, middle, str(full), turn, state)
-        self.slot.store("0", state)
+            state = self._whole(state, at, start, middle, fixed)
 
         def point(column: str, lanes: int, mask: Val | None) -> None:
             values = frame.values(at, column, fixed, lanes, mask)
@@ -148,8 +140,51 @@ class _InMemory:
             for place, part, value in zip(places, self.accs.parts, after, strict=True):
                 store(fn, place, value, part.dtype)
 
-        row(frame, middle, stop, point, wide=0)
-        return self.slot.load("0")
+        def rest(column: str, state: State) -> State:
+            self.slot.store("0", state)
+            row(frame, column, stop, point, wide=0)
+            return self.slot.load("0")
+
+        return loop(fn, middle, stop, fn.let(f"sub i64 {stop}, {middle}"), rest, state)  # one turn or none
+
+    def _whole(self, state: State, at: list[str], start: str, stop: str, fixed: dict[int, Val]) -> State:
+        """The state after columns that are whole accumulators: as many lanes in a loop as registers can hold."""
+        frame, fn, full = self.frame, self.frame.fn, self.frame.tree_lanes
+        few, many = _steps(frame, state)
+
+        def lanes_from(first: int) -> list[State]:
+            """Their states, after all columns; those of a few lanes at a time follow each other."""
+            firsts = range(first, first + many, few)
+
+            def turn(column: str, flat: State) -> State:
+                after: State = []
+                if many < full or not frame.spec.machine.follows:  # nothing follows steps of a few lines
+                    fetch_ahead(frame, at, fn.let(f"add i64 {column}, {first}"), many)
+                for k, lane in enumerate(firsts):
+                    here = fn.let(f"add i64 {column}, {lane}")
+                    values = frame.values(at, here, fixed, few, None)
+                    store_plain(frame, values, at, here, None)
+                    after += self.accs.add(flat[k * len(state) : (k + 1) * len(state)], values, at, here, None)
+                return after
+
+            flat = loop(fn, start, stop, str(full), turn, [v.shuffle(lane, few) for lane in firsts for v in state])
+            return [flat[k : k + len(state)] for k in range(0, len(flat), len(state))]
+
+        if few == full:
+            return lanes_from(0)[0]
+        pieces = [piece for first in range(0, full, many) for piece in lanes_from(first)]
+        return [joined(list(of_part)) for of_part in zip(*pieces, strict=True)]
+
+
+def _steps(frame: Frame, state: State) -> tuple[int, int]:
+    """The lanes of an accumulator that are added at once, and those that stay in registers during a loop."""
+    machine, many = frame.spec.machine, frame.tree_lanes
+    if not machine.vector_bytes:
+        return many, many
+    room = 8 * machine.vector_bytes * machine.registers // 2  # bits; the other half is for what is added
+    while many * sum(v.lane_bits for v in state) > room and many > frame.lanes:
+        many //= 2
+    return min(many, 2 * frame.lanes), many
 
 
 def fold(accs: Accumulators, lanes: State) -> State:

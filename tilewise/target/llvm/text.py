@@ -116,6 +116,11 @@ class Val:
     def is_float(self) -> bool:
         return self.ty in SUFFIX
 
+    @property
+    def lane_bits(self) -> int:
+        """Of one lane in a register."""
+        return 2 * BITS[COMPLEX[self.ty]] if self.ty in COMPLEX else BITS[self.ty]
+
     def const(self, value: Number, ty: str | None = None) -> Val:
         """A constant with this value's lanes."""
         ty = ty or self.ty
@@ -290,6 +295,8 @@ def apart(both: Val) -> tuple[Val, Val]:
 
 def joined(parts: list[Val]) -> Val:
     """The lanes of several vectors in one."""
+    if parts[0].ty in COMPLEX:
+        return pair(*(joined(list(each)) for each in zip(*(p.parts for p in parts), strict=True)))
     while len(parts) > 1:
         n, order = parts[0].lanes, ", ".join(f"i32 {i}" for i in range(2 * parts[0].lanes))
         parts = [
