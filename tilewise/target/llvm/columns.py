@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from functools import partial
 
+from tilewise.target.llvm import strips
 from tilewise.target.llvm.control import ceil_div, each, loop, minimum, within
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.reducers import Accumulators, State
-from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, Stack, pairwise
+from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, pairwise
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import nest, store_plain
-
-LEVELS = 8  # of the tree in a chunk: up to 128 blocks
 
 
 def emit(frame: Frame) -> None:
     """for outer: for chunk: for panel: for block: for row."""
-    fn = frame.fn
-    panels = [_Panel(frame, frame.lanes, frame.spec.vectors, masked=frame.masked)]
-    if not frame.masked and panels[0].width > 1:
-        panels.append(_Panel(frame, 1, 1, masked=False))  # what is left at the end of a row
+    if not frame.masked:
+        strips.emit(frame)
+        return
+    fn, panel = frame.fn, _Panel(frame, frame.lanes, frame.spec.vectors)
     chunk_rows = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
     rows, columns = frame.sizes[-2], frame.sizes[-1]
 
@@ -30,13 +29,7 @@ def emit(frame: Frame) -> None:
         def chunk(c: str) -> None:
             top = fn.let(f"mul i64 {c}, {chunk_rows}")
             bottom = minimum(fn, fn.let(f"add i64 {top}, {chunk_rows}"), rows)
-            start = "0"
-            for panel in panels:
-                stop = columns
-                if not panel.masked and panel.width > 1:
-                    stop = fn.let(f"sub i64 {columns}, {fn.let(f'urem i64 {columns}, {panel.width}')}")
-                each(fn, start, stop, str(panel.width), partial(panel.emit, pointers, c, top, bottom))
-                start = stop
+            each(fn, "0", columns, str(panel.width), partial(panel.emit, pointers, c, top, bottom))
 
         each(fn, frame.extra(1), frame.extra(2), "1", chunk)
 
@@ -46,8 +39,8 @@ def emit(frame: Frame) -> None:
 class _Panel:
     """A few vectors of columns, accumulated down the rows of a chunk."""
 
-    def __init__(self, frame: Frame, lanes: int, vectors: int, *, masked: bool) -> None:
-        self.frame, self.lanes, self.vectors, self.masked = frame, lanes, vectors, masked
+    def __init__(self, frame: Frame, lanes: int, vectors: int) -> None:
+        self.frame, self.lanes, self.vectors = frame, lanes, vectors
         self.accs = Accumulators(frame)
         self.width = lanes * vectors
         dtypes = [part.dtype for part in self.accs.parts]
@@ -58,7 +51,7 @@ class _Panel:
         """Code for the panel that starts at column `left`."""
         fn, lanes = self.frame.fn, self.lanes
         columns = [fn.let(f"add i64 {left}, {v * lanes}") for v in range(self.vectors)]
-        masks = [within(fn, c, self.frame.sizes[-1], lanes) if self.masked else None for c in columns]
+        masks = [within(fn, c, self.frame.sizes[-1], lanes) for c in columns]
         blocks = ceil_div(fn, fn.let(f"sub i64 {bottom}, {top}"), str(CHUNK_ROWS))
 
         def block(b: str) -> State:
@@ -81,7 +74,7 @@ class _Panel:
     def _merge(self, a: State, b: State) -> State:
         return [x for v in range(self.vectors) for x in self.accs.merge(self._of(a, v), self._of(b, v))]
 
-    def _block(self, pointers: list[str], first: str, last: str, columns: list[str], masks: list[Val | None]) -> State:
+    def _block(self, pointers: list[str], first: str, last: str, columns: list[str], masks: list[Val]) -> State:
         """The rows first … last, added in CHAINS (if the body is light) that are merged pairwise."""
         fn = self.frame.fn
         chains = CHAINS if self.frame.light else 1

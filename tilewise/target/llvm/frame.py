@@ -69,7 +69,7 @@ class Spec:
     partials: bool = False  # reduced outputs are partial results, to be combined
     ordered: bool = True  # every accumulator meets its points in the order of their positions
     vectors: int = 1  # "columns", "contract" and "nested": vectors of a panel
-    high: int = 1  # "contract" and "nested": points of the unrolled dim
+    high: int = 1  # "contract" and "nested": points of the unrolled dim; "columns" without masks: rows at a time
     varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
     shallow: bool = False  # "contract": all steps are one block

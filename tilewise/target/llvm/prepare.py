@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, panels
+from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, panels, strips
 from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.frame import (
     HEAVY,
@@ -278,7 +278,11 @@ class Preparer:
             fetched=fetched,
         )
         if nest.form == "columns":
-            spec = replace(spec, vectors=_panel_vectors(kernel, spec, nest.dims[-1].size))
+            columns = nest.dims[-1].size
+            if self.machine.masked:
+                spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
+            elif is_light(kernel, classes):
+                spec = replace(spec, high=strips.together(kernel, columns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
 
     def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:

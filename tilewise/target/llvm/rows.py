@@ -11,7 +11,7 @@ from __future__ import annotations
 from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.fetching import fetch_ahead
 from tilewise.target.llvm.frame import Frame
-from tilewise.target.llvm.memory import load, memory_type, store
+from tilewise.target.llvm.memory import store
 from tilewise.target.llvm.reducers import Accumulators, State
 from tilewise.target.llvm.sums import BLOCKS, Stack, pairwise
 from tilewise.target.llvm.text import Val, joined
@@ -131,14 +131,8 @@ class _InMemory:
             values = frame.values(at, column, fixed, lanes, mask)
             store_plain(frame, values, at, column, mask)
             lane = fn.let(f"and i64 {fn.let(f'sub i64 {column}, {start}')}, {full - 1}")
-            places = [
-                fn.let(f"getelementptr {memory_type(part.dtype)}, ptr {slot}, i64 {lane}")
-                for part, slot in zip(self.accs.parts, self.slot.addresses("0"), strict=True)
-            ]
-            before = [load(fn, p, part.dtype, lanes) for p, part in zip(places, self.accs.parts, strict=True)]
-            after = self.accs.add(before, values, at, column, mask)
-            for place, part, value in zip(places, self.accs.parts, after, strict=True):
-                store(fn, place, value, part.dtype)
+            slot = self.slot.part(lane, lanes)
+            slot.store("0", self.accs.add(slot.load("0"), values, at, column, mask))
 
         def rest(column: str, state: State) -> State:
             self.slot.store("0", state)

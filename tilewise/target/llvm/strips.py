@@ -1,0 +1,141 @@
+"""The `columns` form without masks. In: a frame. Out: loops that read rows in the order in which they lie in memory.
+
+The panel of columns.py would be narrow where vectors are, and would read a line here and a line there. So a strip of
+columns, as wide as the L1 cache can hold its sums, takes row after row; of rows wider than that some at a time, so that
+sums are loaded and stored less often. Bits are those of columns.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from tilewise.kernel.loops import Kernel
+from tilewise.target.llvm.control import ceil_div, each, minimum
+from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.reducers import Accumulators, State
+from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, push, total
+from tilewise.target.llvm.text import Val
+from tilewise.target.llvm.walk import nest, row, store_plain
+
+STRIP_BYTES = 4096  # of a row of sums
+TOGETHER = 2 * CHAINS  # rows that are added at a time
+
+
+def emit(frame: Frame) -> None:
+    """for outer: for chunk: for strip: for block: for some rows: for column."""
+    fn, strip = frame.fn, _Strip(frame)
+    chunk_rows = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
+    rows, columns = frame.sizes[-2], frame.sizes[-1]
+
+    def inside(pointers: list[str]) -> None:
+        def chunk(c: str) -> None:
+            top = fn.let(f"mul i64 {c}, {chunk_rows}")
+            bottom = minimum(fn, fn.let(f"add i64 {top}, {chunk_rows}"), rows)
+            each(fn, "0", columns, str(strip.width), partial(strip.emit, pointers, c, top, bottom))
+
+        each(fn, frame.extra(1), frame.extra(2), "1", chunk)
+
+    nest(frame, frame.spec.rank - 2, inside)
+
+
+def together(kernel: Kernel, columns: int) -> int:
+    """How many rows of so many columns are added at a time."""
+    sums = sum(np.dtype(t).itemsize for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if not o.stored)
+    return TOGETHER if columns * sums > STRIP_BYTES else 1
+
+
+class _Strip:
+    """Some columns, whose sums lie in memory."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.fn, self.accs = frame, frame.fn, Accumulators(frame)
+        dtypes = [part.dtype for part in self.accs.parts]
+        bits = sum(v.lane_bits for v in self.accs.start(1))
+        self.width = max(1, 8 * STRIP_BYTES // bits // frame.lanes) * frame.lanes
+        self.chains = CHAINS if frame.light else 1
+        self.sums = Stack(frame.fn, dtypes, self.width, self.chains)
+        self.stack = Stack(frame.fn, dtypes, self.width, LEVELS)
+
+    def emit(self, pointers: list[str], chunk: str, top: str, bottom: str, left: str) -> None:
+        """Code for the strip that starts at column `left`."""
+        fn = self.fn
+        right = minimum(fn, fn.let(f"add i64 {left}, {self.width}"), self.frame.sizes[-1])
+        blocks = ceil_div(fn, fn.let(f"sub i64 {bottom}, {top}"), str(CHUNK_ROWS))
+
+        def block(b: str) -> None:
+            first = fn.let(f"add i64 {top}, {fn.let(f'mul i64 {b}, {CHUNK_ROWS}')}")
+            last = minimum(fn, fn.let(f"add i64 {first}, {CHUNK_ROWS}"), bottom)
+            self._block(pointers, first, last, left, right)
+            self._columns(left, right, lambda column, lane, lanes: self._push(b, lane, lanes))
+
+        each(fn, "0", blocks, "1", block)
+        places = self.accs.places(pointers, -2, chunk)
+
+        def finish(column: str, lane: str, lanes: int) -> None:
+            sums = total(self.stack.part(lane, lanes), blocks, self.accs.merge)
+            for part, place, value in zip(self.accs.parts, places, sums, strict=True):
+                if part.operand is not None:
+                    k = part.operand
+                    self.frame.write(k, self.frame.address(k, [place] * (k + 1), column), value, None)
+
+        self._columns(left, right, finish)
+
+    def _columns(self, left: str, right: str, point: Callable[[str, str, int], None]) -> None:
+        """Code for the columns of a strip, by their place in memory."""
+
+        def at(column: str, lanes: int, mask: Val | None) -> None:
+            point(column, self.fn.let(f"sub i64 {column}, {left}"), lanes)
+
+        row(self.frame, left, right, at, wide=2 * self.frame.lanes)
+
+    def _push(self, b: str, lane: str, lanes: int) -> None:
+        """Merge the chains of a block, and them with those of blocks before."""
+        sums = self.sums.part(lane, lanes)
+        states = [sums.load(str(i)) for i in range(self.chains)]
+        while len(states) > 1:
+            states = [self.accs.merge(a, b) for a, b in zip(states[::2], states[1::2], strict=True)]
+        push(self.stack.part(lane, lanes), b, states[0], self.accs.merge)
+
+    def _block(self, pointers: list[str], first: str, last: str, left: str, right: str) -> None:
+        """The rows first … last, added in chains: every fourth row, and the last ones to the first chain."""
+        fn, frame, chains = self.fn, self.frame, self.chains
+
+        def start(column: str, lane: str, lanes: int) -> None:
+            for i in range(chains):
+                self.sums.part(lane, lanes).store(str(i), self.accs.start(lanes))
+
+        self._columns(left, right, start)
+        for step in sorted({frame.spec.high, chains, 1}, reverse=True):
+            length = fn.let(f"and i64 {fn.let(f'sub i64 {last}, {first}')}, {-step}")
+            middle = fn.let(f"add i64 {first}, {length}")
+            each(fn, first, middle, str(step), partial(self._rows, pointers, left, right, step))
+            first = middle
+
+    def _rows(self, pointers: list[str], left: str, right: str, step: int, r: str) -> None:
+        """Rows r … r + step."""
+        frame, fn = self.frame, self.fn
+        ats = [
+            frame.row_pointers(pointers, frame.spec.rank - 2, fn.let(f"add i64 {r}, {i}") if i else r)
+            for i in range(step)
+        ]
+        fixed = [frame.uniform(at) for at in ats]
+
+        def add(chosen: range, column: str, lane: str, lanes: int) -> None:
+            """Add some of the rows to the sums of their chains."""
+            sums = self.sums.part(lane, lanes)
+            for i in range(self.chains):
+                mine = [k for k in chosen if k % self.chains == i]
+                state: State = sums.load(str(i)) if mine else []
+                for k in mine:
+                    values = frame.values(ats[k], column, fixed[k], lanes, None)
+                    store_plain(frame, values, ats[k], column, None)
+                    state = self.accs.add(state, values, ats[k], column, None)
+                if mine:
+                    sums.store(str(i), state)
+
+        at_a_time = min(step, frame.spec.high)
+        for k in range(0, step, at_a_time):
+            self._columns(left, right, partial(add, range(k, k + at_a_time)))
