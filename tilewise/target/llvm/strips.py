@@ -83,13 +83,13 @@ class _Strip:
 
         self._columns(left, right, finish)
 
-    def _columns(self, left: str, right: str, point: Callable[[str, str, int], None]) -> None:
-        """Code for the columns of a strip, by their place in memory."""
+    def _columns(self, left: str, right: str, point: Callable[[str, str, int], None], wide: int = 0) -> None:
+        """Code for the columns of a strip: point(column, its place in the strip, lanes)."""
 
         def at(column: str, lanes: int, mask: Val | None) -> None:
             point(column, self.fn.let(f"sub i64 {column}, {left}"), lanes)
 
-        row(self.frame, left, right, at, wide=2 * self.frame.lanes)
+        row(self.frame, left, right, at, wide=wide)
 
     def _push(self, b: str, lane: str, lanes: int) -> None:
         """Merge the chains of a block, and them with those of blocks before."""
@@ -101,41 +101,45 @@ class _Strip:
 
     def _block(self, pointers: list[str], first: str, last: str, left: str, right: str) -> None:
         """The rows first … last, added in chains: every fourth row, and the last ones to the first chain."""
-        fn, frame, chains = self.fn, self.frame, self.chains
+        fn, chains, together = self.fn, self.chains, self.frame.spec.high
 
         def start(column: str, lane: str, lanes: int) -> None:
             for i in range(chains):
                 self.sums.part(lane, lanes).store(str(i), self.accs.start(lanes))
 
         self._columns(left, right, start)
-        for step in sorted({frame.spec.high, chains, 1}, reverse=True):
-            length = fn.let(f"and i64 {fn.let(f'sub i64 {last}, {first}')}, {-step}")
-            middle = fn.let(f"add i64 {first}, {length}")
-            each(fn, first, middle, str(step), partial(self._rows, pointers, left, right, step))
-            first = middle
+        count = fn.let(f"sub i64 {last}, {first}")
+        if together > 1:
+            middle = fn.let(f"add i64 {first}, {fn.let(f'and i64 {count}, {-together}')}")
+            numbers = [str(i % chains) for i in range(together)]
+            each(fn, first, middle, str(together), lambda r: self._rows(pointers, r, numbers, left, right))
+        else:
+            middle = first
+        whole = fn.let(f"and i64 {count}, {-chains}")
 
-    def _rows(self, pointers: list[str], left: str, right: str, step: int, r: str) -> None:
-        """Rows r … r + step."""
+        def one(r: str) -> None:
+            index = fn.let(f"sub i64 {r}, {first}")
+            inside = fn.let(f"icmp slt i64 {index}, {whole}")
+            chain = fn.let(f"select i1 {inside}, i64 {fn.let(f'and i64 {index}, {chains - 1}')}, i64 0")
+            self._rows(pointers, r, [chain], left, right)
+
+        each(fn, middle, last, "1", one)
+
+    def _rows(self, pointers: list[str], first: str, numbers: list[str], left: str, right: str) -> None:
+        """Rows from the first on, each added to the sums of its chain."""
         frame, fn = self.frame, self.fn
-        ats = [
-            frame.row_pointers(pointers, frame.spec.rank - 2, fn.let(f"add i64 {r}, {i}") if i else r)
-            for i in range(step)
-        ]
+        rows = [fn.let(f"add i64 {first}, {i}") for i in range(len(numbers))]
+        ats = [frame.row_pointers(pointers, frame.spec.rank - 2, r) for r in rows]
         fixed = [frame.uniform(at) for at in ats]
 
-        def add(chosen: range, column: str, lane: str, lanes: int) -> None:
-            """Add some of the rows to the sums of their chains."""
+        def add(column: str, lane: str, lanes: int) -> None:
             sums = self.sums.part(lane, lanes)
-            for i in range(self.chains):
-                mine = [k for k in chosen if k % self.chains == i]
-                state: State = sums.load(str(i)) if mine else []
-                for k in mine:
-                    values = frame.values(ats[k], column, fixed[k], lanes, None)
-                    store_plain(frame, values, ats[k], column, None)
-                    state = self.accs.add(state, values, ats[k], column, None)
-                if mine:
-                    sums.store(str(i), state)
+            for number in dict.fromkeys(numbers):
+                state: State = sums.load(number)
+                for at, known in [(ats[k], fixed[k]) for k, n in enumerate(numbers) if n == number]:
+                    values = frame.values(at, column, known, lanes, None)
+                    store_plain(frame, values, at, column, None)
+                    state = self.accs.add(state, values, at, column, None)
+                sums.store(number, state)
 
-        at_a_time = min(step, frame.spec.high)
-        for k in range(0, step, at_a_time):
-            self._columns(left, right, partial(add, range(k, k + at_a_time)))
+        self._columns(left, right, add, wide=2 * frame.lanes if len(numbers) == 1 else 0)
