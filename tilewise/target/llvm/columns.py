@@ -1,6 +1,7 @@
 """The `columns` form: the innermost dim is kept. geom adds: blocks of a chunk, first chunk, chunk after the last.
 
-A panel of a few vectors of columns goes down the rows of a chunk with its accumulators in registers.
+A panel of a few vectors of columns goes down the rows of a chunk with its accumulators in registers; where vectors are
+narrow and rows are not, strips.py does it.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from functools import partial
 from tilewise.target.llvm import strips
 from tilewise.target.llvm.control import ceil_div, each, loop, minimum, within
 from tilewise.target.llvm.frame import Frame
-from tilewise.target.llvm.reducers import Accumulators, State
-from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, pairwise
+from tilewise.target.llvm.reducers import Accumulators
+from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, pairwise
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import nest, store_plain
 
 
 def emit(frame: Frame) -> None:
     """for outer: for chunk: for panel: for block: for row."""
-    if not frame.masked:
+    if frame.spec.strip:
         strips.emit(frame)
         return
-    fn, panel = frame.fn, _Panel(frame, frame.lanes, frame.spec.vectors)
+    fn = frame.fn
+    panels = [_Panel(frame, frame.lanes, frame.spec.vectors, masked=frame.masked)]
+    if not frame.masked and panels[0].width > 1:
+        panels.append(_Panel(frame, 1, 1, masked=False))  # what is left at the end of a row
     chunk_rows = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
     rows, columns = frame.sizes[-2], frame.sizes[-1]
 
@@ -29,7 +33,13 @@ def emit(frame: Frame) -> None:
         def chunk(c: str) -> None:
             top = fn.let(f"mul i64 {c}, {chunk_rows}")
             bottom = minimum(fn, fn.let(f"add i64 {top}, {chunk_rows}"), rows)
-            each(fn, "0", columns, str(panel.width), partial(panel.emit, pointers, c, top, bottom))
+            start = "0"
+            for panel in panels:
+                stop = columns
+                if not panel.masked and panel.width > 1:
+                    stop = fn.let(f"sub i64 {columns}, {fn.let(f'urem i64 {columns}, {panel.width}')}")
+                each(fn, start, stop, str(panel.width), partial(panel.emit, pointers, c, top, bottom))
+                start = stop
 
         each(fn, frame.extra(1), frame.extra(2), "1", chunk)
 
@@ -39,8 +49,8 @@ def emit(frame: Frame) -> None:
 class _Panel:
     """A few vectors of columns, accumulated down the rows of a chunk."""
 
-    def __init__(self, frame: Frame, lanes: int, vectors: int) -> None:
-        self.frame, self.lanes, self.vectors = frame, lanes, vectors
+    def __init__(self, frame: Frame, lanes: int, vectors: int, *, masked: bool) -> None:
+        self.frame, self.lanes, self.vectors, self.masked = frame, lanes, vectors, masked
         self.accs = Accumulators(frame)
         self.width = lanes * vectors
         dtypes = [part.dtype for part in self.accs.parts]
@@ -51,7 +61,7 @@ class _Panel:
         """Code for the panel that starts at column `left`."""
         fn, lanes = self.frame.fn, self.lanes
         columns = [fn.let(f"add i64 {left}, {v * lanes}") for v in range(self.vectors)]
-        masks = [within(fn, c, self.frame.sizes[-1], lanes) for c in columns]
+        masks = [within(fn, c, self.frame.sizes[-1], lanes) if self.masked else None for c in columns]
         blocks = ceil_div(fn, fn.let(f"sub i64 {bottom}, {top}"), str(CHUNK_ROWS))
 
         def block(b: str) -> State:
@@ -74,7 +84,7 @@ class _Panel:
     def _merge(self, a: State, b: State) -> State:
         return [x for v in range(self.vectors) for x in self.accs.merge(self._of(a, v), self._of(b, v))]
 
-    def _block(self, pointers: list[str], first: str, last: str, columns: list[str], masks: list[Val]) -> State:
+    def _block(self, pointers: list[str], first: str, last: str, columns: list[str], masks: list[Val | None]) -> State:
         """The rows first … last, added in CHAINS (if the body is light) that are merged pairwise."""
         fn = self.frame.fn
         chains = CHAINS if self.frame.light else 1

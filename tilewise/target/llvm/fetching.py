@@ -1,7 +1,8 @@
 """Lines of memory that are fetched before they are read. In: loops, places in a row. Out: inputs worth it; prefetches.
 
 One stream per core does not keep memory busy: the hardware looks a few lines ahead, and stops at the end of a page.
-So lines come into the L2 cache long before they are read, and from there into the L1 cache. Nothing is read where
+So lines come into the L2 cache long before they are read, and from there into the L1 cache (where the hardware looks
+far enough, `Machine.follows`, only for loops that it cannot follow). Nothing is read where
 nothing is (a prefetch does not fault), and no result changes.
 """
 

@@ -69,14 +69,15 @@ class Spec:
     partials: bool = False  # reduced outputs are partial results, to be combined
     ordered: bool = True  # every accumulator meets its points in the order of their positions
     vectors: int = 1  # "columns", "contract" and "nested": vectors of a panel
-    high: int = 1  # "contract" and "nested": points of the unrolled dim; "columns" without masks: rows at a time
+    high: int = 1  # "contract" and "nested": points of the unrolled dim
+    strip: int = 0  # "columns": rows at a time where sums lie in memory (strips.py); 0 where they are in registers
     varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
     shallow: bool = False  # "contract": all steps are one block
     even: bool = False  # "nested": the lanes fill the vectors
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
-    fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead (fetching.py)
+    fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (fetching.py)
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 
@@ -155,7 +156,7 @@ class Frame:
     @cached_property
     def lanes(self) -> int:
         """Lanes of one machine vector of the widest dtype."""
-        if _widest(self.kernel) < 4 and STRIDED in self.spec.classes and self.spec.form != "contract":
+        if widest(self.kernel) < 4 and STRIDED in self.spec.classes and self.spec.form != "contract":
             return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
         lanes = vector_lanes(self.kernel, self.spec.machine.vector_bytes)
         return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)
@@ -173,12 +174,12 @@ class Frame:
     @cached_property
     def scan_lanes(self) -> int:
         """Lanes that are scanned at once, on every machine."""
-        return min(MAX_LANES, 64 // _widest(self.kernel))
+        return min(MAX_LANES, 64 // widest(self.kernel))
 
     @staticmethod
     def lanes_of(kernel: Kernel) -> int:
         """The tree lanes of a kernel."""
-        return min(MAX_LANES, 4 * (64 // _widest(kernel)))
+        return min(MAX_LANES, 4 * (64 // widest(kernel)))
 
     @cached_property
     def light(self) -> bool:
@@ -364,7 +365,7 @@ def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
 
 def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
     """Lanes of the widest dtype in one vector."""
-    return min(MAX_LANES, max(1, vector_bytes // _widest(kernel)))
+    return min(MAX_LANES, max(1, vector_bytes // widest(kernel)))
 
 
 def beside(kernel: Kernel) -> tuple[str, ...]:
@@ -412,5 +413,5 @@ def divisors(kernel: Kernel, uniform: tuple[int, ...]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _widest(kernel: Kernel) -> int:
+def widest(kernel: Kernel) -> int:
     return max((np.dtype(PART.get(t, t)).itemsize for t in kernel.dtypes), default=1)

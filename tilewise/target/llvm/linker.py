@@ -129,7 +129,7 @@ def address_of(name: str) -> int:
 
 
 def _executable(image: _Image) -> tuple[int, object]:
-    """Memory with the image in it, no longer writable."""
+    """Memory with the image in it, no longer writable. On ARM, becoming executable makes the caches agree, too."""
     memory = mmap.mmap(-1, len(image.bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     held = ctypes.c_char.from_buffer(memory)  # while this lives the memory cannot be closed
     start = ctypes.addressof(held)

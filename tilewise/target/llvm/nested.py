@@ -14,9 +14,10 @@ from tilewise.target.llvm.control import each, loop, within
 from tilewise.target.llvm.fetching import L2, fetch
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
 from tilewise.target.llvm.memory import load, memory_type, store
-from tilewise.target.llvm.reducers import Accumulators, State
+from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.rows import fold
 from tilewise.target.llvm.scalar import IR_TYPE
+from tilewise.target.llvm.sums import State
 from tilewise.target.llvm.text import Val, fma
 from tilewise.target.llvm.walk import store_plain
 

@@ -278,11 +278,12 @@ class Preparer:
             fetched=fetched,
         )
         if nest.form == "columns":
-            columns = nest.dims[-1].size
-            if self.machine.masked:
+            rows, columns = nest.dims[-2].size, nest.dims[-1].size
+            strip = strips.rows_at_a_time(kernel, rows, columns) if is_light(kernel, classes) else 0
+            if self.machine.masked or not strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
-            elif is_light(kernel, classes):
-                spec = replace(spec, high=strips.together(kernel, columns))
+            else:
+                spec = replace(spec, strip=strip)
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
 
     def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
@@ -290,8 +291,9 @@ class Preparer:
         if inputs is None:
             sizes = enumerate(self._itemsizes[: len(self.kernel.inputs)])
             inputs = [k for k, w in sizes if fetching.bytes_of(nest, k, w) >= fetching.FETCH_AT_BYTES]
+        needless = self.machine.follows and len([o for o in self.kernel.outputs if o.reduce]) == 1
         light = is_light(self.kernel, self._classes(nest))
-        return fetching.streams(nest, self._itemsizes, inputs) if light else ()
+        return fetching.streams(nest, self._itemsizes, inputs) if light and not needless else ()
 
     def _streams(self, nest: Nest, out_bytes: int) -> bool:
         """Whether outputs of so many bytes are stored past the caches."""

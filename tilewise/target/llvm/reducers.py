@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from tilewise.kernel.loops import ARGS
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.scalar import IR_TYPE, RULES, compare, identity, is_float
+from tilewise.target.llvm.sums import State
 from tilewise.target.llvm.text import Function, Val
-
-State = list[Val]
 
 
 def neutral(op: str, dtype: str) -> float | int:

@@ -12,8 +12,8 @@ from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.fetching import fetch_ahead
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import store
-from tilewise.target.llvm.reducers import Accumulators, State
-from tilewise.target.llvm.sums import BLOCKS, Stack, pairwise
+from tilewise.target.llvm.reducers import Accumulators
+from tilewise.target.llvm.sums import BLOCKS, Stack, State, pairwise
 from tilewise.target.llvm.text import Val, joined
 from tilewise.target.llvm.walk import nest, row, store_plain
 

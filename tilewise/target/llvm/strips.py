@@ -1,27 +1,28 @@
-"""The `columns` form without masks. In: a frame. Out: loops that read rows in the order in which they lie in memory.
+"""The `columns` form for narrow vectors. In: a frame. Out: loops that read rows in the order of their memory.
 
-The panel of columns.py would be narrow where vectors are, and would read a line here and a line there. So a strip of
+The panel of columns.py is narrow where vectors are, and would read a line here and a line there. So a strip of
 columns, as wide as the L1 cache can hold its sums, takes row after row; of rows wider than that some at a time, so that
 sums are loaded and stored less often. Bits are those of columns.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
 
 from tilewise.kernel.loops import Kernel
 from tilewise.target.llvm.control import ceil_div, each, minimum
-from tilewise.target.llvm.frame import Frame
-from tilewise.target.llvm.reducers import Accumulators, State
-from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, push, total
+from tilewise.target.llvm.frame import Frame, beside, widest
+from tilewise.target.llvm.reducers import Accumulators
+from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, push, total
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import nest, row, store_plain
 
 STRIP_BYTES = 4096  # of a row of sums
 TOGETHER = 2 * CHAINS  # rows that are added at a time
+LEAST_ROWS, LEAST_BYTES = CHUNK_ROWS, 160  # what is less high, or has rows of fewer bytes, registers do better
 
 
 def emit(frame: Frame) -> None:
@@ -41,10 +42,17 @@ def emit(frame: Frame) -> None:
     nest(frame, frame.spec.rank - 2, inside)
 
 
-def together(kernel: Kernel, columns: int) -> int:
-    """How many rows of so many columns are added at a time."""
-    sums = sum(np.dtype(t).itemsize for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if not o.stored)
-    return TOGETHER if columns * sums > STRIP_BYTES else 1
+def rows_at_a_time(kernel: Kernel, rows: int, columns: int) -> int:
+    """How many rows are added at a time; 0 where the sums of a panel in registers take less time."""
+    dtypes = [t for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if not o.stored] + list(beside(kernel))
+    if rows < LEAST_ROWS or columns * widest(kernel) < LEAST_BYTES:
+        return 0
+    return TOGETHER if columns * _bytes(dtypes) > STRIP_BYTES else 1
+
+
+def _bytes(dtypes: Iterable[str]) -> int:
+    """Of the sums of a column."""
+    return sum(np.dtype(t).itemsize for t in dtypes)
 
 
 class _Strip:
@@ -53,10 +61,8 @@ class _Strip:
     def __init__(self, frame: Frame) -> None:
         self.frame, self.fn, self.accs = frame, frame.fn, Accumulators(frame)
         dtypes = [part.dtype for part in self.accs.parts]
-        bits = sum(v.lane_bits for v in self.accs.start(1))
-        self.width = max(1, 8 * STRIP_BYTES // bits // frame.lanes) * frame.lanes
-        self.chains = CHAINS if frame.light else 1
-        self.sums = Stack(frame.fn, dtypes, self.width, self.chains)
+        self.width = max(1, STRIP_BYTES // _bytes(dtypes) // frame.lanes) * frame.lanes
+        self.sums = Stack(frame.fn, dtypes, self.width, CHAINS)
         self.stack = Stack(frame.fn, dtypes, self.width, LEVELS)
 
     def emit(self, pointers: list[str], chunk: str, top: str, bottom: str, left: str) -> None:
@@ -94,33 +100,33 @@ class _Strip:
     def _push(self, b: str, lane: str, lanes: int) -> None:
         """Merge the chains of a block, and them with those of blocks before."""
         sums = self.sums.part(lane, lanes)
-        states = [sums.load(str(i)) for i in range(self.chains)]
+        states = [sums.load(str(i)) for i in range(CHAINS)]
         while len(states) > 1:
             states = [self.accs.merge(a, b) for a, b in zip(states[::2], states[1::2], strict=True)]
         push(self.stack.part(lane, lanes), b, states[0], self.accs.merge)
 
     def _block(self, pointers: list[str], first: str, last: str, left: str, right: str) -> None:
         """The rows first … last, added in chains: every fourth row, and the last ones to the first chain."""
-        fn, chains, together = self.fn, self.chains, self.frame.spec.high
+        fn, together = self.fn, self.frame.spec.strip
 
         def start(column: str, lane: str, lanes: int) -> None:
-            for i in range(chains):
+            for i in range(CHAINS):
                 self.sums.part(lane, lanes).store(str(i), self.accs.start(lanes))
 
         self._columns(left, right, start)
         count = fn.let(f"sub i64 {last}, {first}")
         if together > 1:
             middle = fn.let(f"add i64 {first}, {fn.let(f'and i64 {count}, {-together}')}")
-            numbers = [str(i % chains) for i in range(together)]
+            numbers = [str(i % CHAINS) for i in range(together)]
             each(fn, first, middle, str(together), lambda r: self._rows(pointers, r, numbers, left, right))
         else:
             middle = first
-        whole = fn.let(f"and i64 {count}, {-chains}")
+        whole = fn.let(f"and i64 {count}, {-CHAINS}")
 
         def one(r: str) -> None:
             index = fn.let(f"sub i64 {r}, {first}")
             inside = fn.let(f"icmp slt i64 {index}, {whole}")
-            chain = fn.let(f"select i1 {inside}, i64 {fn.let(f'and i64 {index}, {chains - 1}')}, i64 0")
+            chain = fn.let(f"select i1 {inside}, i64 {fn.let(f'and i64 {index}, {CHAINS - 1}')}, i64 0")
             self._rows(pointers, r, [chain], left, right)
 
         each(fn, middle, last, "1", one)

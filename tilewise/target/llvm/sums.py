@@ -24,7 +24,7 @@ Merge = Callable[[State, State], State]
 
 
 class Stack:
-    """Memory for the sums of 1, 2, 4, … blocks that wait for their partner."""
+    """Memory for states: the sums of 1, 2, 4, … blocks that wait for their partner, or of chains."""
 
     def __init__(self, fn: Function, dtypes: list[str], lanes: int, levels: int) -> None:
         self.fn, self.dtypes, self.lanes = fn, dtypes, lanes
