@@ -1,8 +1,7 @@
 """Lines of memory that are fetched before they are read. In: loops, places in a row. Out: inputs worth it; prefetches.
 
 One stream per core does not keep memory busy: the hardware looks a few lines ahead, and stops at the end of a page.
-So lines come into the L2 cache long before they are read, and from there into the L1 cache (where the hardware looks
-far enough, `Machine.follows`, only for loops that it cannot follow). Nothing is read where
+So lines come into the L2 cache long before they are read, and from there into the L1 cache. Nothing is read where
 nothing is (a prefetch does not fault), and no result changes.
 """
 
@@ -21,6 +20,10 @@ L2, L1 = 2, 3  # LLVM's numbers for caches
 # 32 and 2 KiB, 16 and 4 KiB are about the same, 16 and 1 KiB or 8 and 1 KiB less good, one distance takes 1.1 times as
 # long (docs/design/0014-loop-forms.md)
 AHEAD_BYTES = {L2: 16384, L1: 2048}
+# Where the hardware looks far enough by itself (`Machine.follows`) it does so for one or two streams, and from memory
+# for a third one too late.
+HELPED_BYTES = {L2: 3072}
+HELPED_STREAMS, HELPED_AT_BYTES = 3, 64 << 20
 LINE_BYTES = 64
 FORMS = ("rows", "short")
 
@@ -50,10 +53,11 @@ def fetch(fn: Function, at: str, cache: int = L1) -> None:
     fn.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 {cache}, i32 1)")
 
 
-def fetch_ahead(frame: Frame, at: list[str], column: str, lanes: int) -> None:
-    """Fetch what comes AHEAD_BYTES after these lanes, of the inputs that are worth it."""
+def fetch_ahead(frame: Frame, at: list[str], column: str, lanes: int, in_order: bool = True) -> None:
+    """Fetch what comes some bytes after these lanes, of the inputs that are worth it."""
+    distances = HELPED_BYTES if in_order and frame.spec.machine.follows else AHEAD_BYTES
     for k in frame.spec.fetched:
         here = frame.address(k, at, column)
         for line in range(0, lanes * np.dtype(frame.dtypes[k]).itemsize, LINE_BYTES):
-            for cache, ahead in AHEAD_BYTES.items():
+            for cache, ahead in distances.items():
                 fetch(frame.fn, frame.fn.let(f"getelementptr i8, ptr {here}, i64 {ahead + line}"), cache)

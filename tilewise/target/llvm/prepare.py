@@ -291,9 +291,14 @@ class Preparer:
         if inputs is None:
             sizes = enumerate(self._itemsizes[: len(self.kernel.inputs)])
             inputs = [k for k, w in sizes if fetching.bytes_of(nest, k, w) >= fetching.FETCH_AT_BYTES]
-        needless = self.machine.follows and len([o for o in self.kernel.outputs if o.reduce]) == 1
-        light = is_light(self.kernel, self._classes(nest))
-        return fetching.streams(nest, self._itemsizes, inputs) if light and not needless else ()
+        if not is_light(self.kernel, self._classes(nest)):
+            return ()
+        found = fetching.streams(nest, self._itemsizes, inputs)
+        read = sum(fetching.bytes_of(nest, k, self._itemsizes[k]) for k in found)
+        many = len(found) >= fetching.HELPED_STREAMS and read >= fetching.HELPED_AT_BYTES
+        # Several outputs have so many sums that not all lanes are read in order (rows.py).
+        several = len([o for o in self.kernel.outputs if o.reduce]) > 1
+        return found if many or several or not self.machine.follows else ()
 
     def _streams(self, nest: Nest, out_bytes: int) -> bool:
         """Whether outputs of so many bytes are stored past the caches."""

@@ -152,8 +152,7 @@ class _InMemory:
 
             def turn(column: str, flat: State) -> State:
                 after: State = []
-                if many < full or not frame.spec.machine.follows:  # nothing follows steps of a few lines
-                    fetch_ahead(frame, at, fn.let(f"add i64 {column}, {first}"), many)
+                fetch_ahead(frame, at, fn.let(f"add i64 {column}, {first}"), many, in_order=many == full)
                 for k, lane in enumerate(firsts):
                     here = fn.let(f"add i64 {column}, {lane}")
                     values = frame.values(at, here, fixed, few, None)
