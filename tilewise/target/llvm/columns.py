@@ -14,7 +14,7 @@ from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, pairwise
 from tilewise.target.llvm.text import Val
-from tilewise.target.llvm.walk import nest, store_plain
+from tilewise.target.llvm.walk import chunks, store_plain
 
 
 def emit(frame: Frame) -> None:
@@ -26,24 +26,18 @@ def emit(frame: Frame) -> None:
     panels = [_Panel(frame, frame.lanes, frame.spec.vectors, masked=frame.masked)]
     if not frame.masked and panels[0].width > 1:
         panels.append(_Panel(frame, 1, 1, masked=False))  # what is left at the end of a row
-    chunk_rows = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
-    rows, columns = frame.sizes[-2], frame.sizes[-1]
+    columns = frame.sizes[-1]
 
-    def inside(pointers: list[str]) -> None:
-        def chunk(c: str) -> None:
-            top = fn.let(f"mul i64 {c}, {chunk_rows}")
-            bottom = minimum(fn, fn.let(f"add i64 {top}, {chunk_rows}"), rows)
-            start = "0"
-            for panel in panels:
-                stop = columns
-                if not panel.masked and panel.width > 1:
-                    stop = fn.let(f"sub i64 {columns}, {fn.let(f'urem i64 {columns}, {panel.width}')}")
-                each(fn, start, stop, str(panel.width), partial(panel.emit, pointers, c, top, bottom))
-                start = stop
+    def chunk(pointers: list[str], c: str, top: str, bottom: str) -> None:
+        start = "0"
+        for panel in panels:
+            stop = columns
+            if not panel.masked and panel.width > 1:
+                stop = fn.let(f"sub i64 {columns}, {fn.let(f'urem i64 {columns}, {panel.width}')}")
+            each(fn, start, stop, str(panel.width), partial(panel.emit, pointers, c, top, bottom))
+            start = stop
 
-        each(fn, frame.extra(1), frame.extra(2), "1", chunk)
-
-    nest(frame, frame.spec.rank - 2, inside)
+    chunks(frame, chunk)
 
 
 class _Panel:

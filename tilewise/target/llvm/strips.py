@@ -18,7 +18,7 @@ from tilewise.target.llvm.frame import Frame, beside, widest
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, push, total
 from tilewise.target.llvm.text import Val
-from tilewise.target.llvm.walk import nest, row, store_plain
+from tilewise.target.llvm.walk import chunks, row, store_plain
 
 STRIP_BYTES = 4096  # of a row of sums
 TOGETHER = 2 * CHAINS  # rows that are added at a time
@@ -27,19 +27,12 @@ LEAST_ROWS, LEAST_BYTES = CHUNK_ROWS, 160  # what is less high, or has rows of f
 
 def emit(frame: Frame) -> None:
     """for outer: for chunk: for strip: for block: for some rows: for column."""
-    fn, strip = frame.fn, _Strip(frame)
-    chunk_rows = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
-    rows, columns = frame.sizes[-2], frame.sizes[-1]
+    strip = _Strip(frame)
 
-    def inside(pointers: list[str]) -> None:
-        def chunk(c: str) -> None:
-            top = fn.let(f"mul i64 {c}, {chunk_rows}")
-            bottom = minimum(fn, fn.let(f"add i64 {top}, {chunk_rows}"), rows)
-            each(fn, "0", columns, str(strip.width), partial(strip.emit, pointers, c, top, bottom))
+    def chunk(pointers: list[str], c: str, top: str, bottom: str) -> None:
+        each(frame.fn, "0", frame.sizes[-1], str(strip.width), partial(strip.emit, pointers, c, top, bottom))
 
-        each(fn, frame.extra(1), frame.extra(2), "1", chunk)
-
-    nest(frame, frame.spec.rank - 2, inside)
+    chunks(frame, chunk)
 
 
 def rows_at_a_time(kernel: Kernel, rows: int, columns: int) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.target.llvm.control import each, tail_mask
+from tilewise.target.llvm.control import each, minimum, tail_mask
 from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.sums import CHUNK_ROWS
 from tilewise.target.llvm.text import Function, Val
 
 UNROLL = 4  # vectors per turn of a light loop
@@ -23,6 +24,18 @@ def nest(frame: Frame, dims: int, inside: Callable[[list[str]], None]) -> None:
             each(frame.fn, "0", frame.sizes[d], "1", lambda i: level(d + 1, frame.row_pointers(pointers, d, i)))
 
     level(0, frame.bases)
+
+
+def chunks(frame: Frame, chunk: Callable[[list[str], str, str, str], None]) -> None:
+    """Loops over all but the two innermost dims and over chunks of rows; `chunk` gets pointers, its number, its rows."""
+    fn, rows = frame.fn, frame.sizes[-2]
+    high = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
+
+    def one(pointers: list[str], c: str) -> None:
+        top = fn.let(f"mul i64 {c}, {high}")
+        chunk(pointers, c, top, minimum(fn, fn.let(f"add i64 {top}, {high}"), rows))
+
+    nest(frame, frame.spec.rank - 2, lambda p: each(fn, frame.extra(1), frame.extra(2), "1", lambda c: one(p, c)))
 
 
 def row(frame: Frame, start: str, stop: str, point: Point, *, wide: int) -> None:
