@@ -27,7 +27,7 @@ def nest(frame: Frame, dims: int, inside: Callable[[list[str]], None]) -> None:
 
 
 def chunks(frame: Frame, chunk: Callable[[list[str], str, str, str], None]) -> None:
-    """Loops over all but the two innermost dims and over chunks of rows; `chunk` gets pointers, its number, its rows."""
+    """Loops over chunks of rows, inside of those over outer dims; `chunk` gets pointers, number, begin, end."""
     fn, rows = frame.fn, frame.sizes[-2]
     high = fn.hoist(f"mul i64 {frame.extra(0)}, {CHUNK_ROWS}")
 
