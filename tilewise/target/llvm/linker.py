@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
+from collections.abc import Callable
 from functools import cache
 
+from tilewise.kernel.family import ARM
 from tilewise.target.llvm.relocation import RULES, Rules, Unknown
 
 _HEADER = struct.Struct("<4sBB10xHH20xQ10xHHH")  # magic, class, order, type, machine, section table, its shape
@@ -129,7 +131,7 @@ def address_of(name: str) -> int:
 
 
 def _executable(image: _Image) -> tuple[int, object]:
-    """Memory with the image in it, no longer writable. On ARM, becoming executable makes the caches agree, too."""
+    """Memory with the image in it, no longer writable."""
     memory = mmap.mmap(-1, len(image.bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     held = ctypes.c_char.from_buffer(memory)  # while this lives the memory cannot be closed
     start = ctypes.addressof(held)
@@ -140,7 +142,21 @@ def _executable(image: _Image) -> tuple[int, object]:
     protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     if protect(start, -(-len(image.bytes) // mmap.PAGESIZE) * mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
         raise Unknown("memory that may not become executable")
+    if ARM:
+        _agree()(start, start + len(image.bytes))
     return start, held
+
+
+@cache
+def _agree() -> Callable[[int, int], None]:
+    """What makes the cores' instruction caches agree with memory (from, to). The kernel's own care is not enough: some
+    cores run stale instructions of memory that another core has written, unless the program asks for this."""
+    try:
+        found = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
+    except (OSError, AttributeError):
+        raise Unknown("how caches are made to agree") from None
+    found.argtypes, found.restype = [ctypes.c_void_p, ctypes.c_void_p], None
+    return found
 
 
 def linked(code: bytes, name: str) -> tuple[int, object]:
