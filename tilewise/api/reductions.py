@@ -246,9 +246,7 @@ implements(np.all)(_logical(np.logical_and))
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Elements that are not zero."""
-    node = ops.reduce(
-        cast(cast(node_for(a), BOOL), np.dtype(np.intp)), "add", axes_of(axis, a.ndim), keepdims, np.dtype(np.intp)
-    )
+    node = ops.reduce(cast(node_for(a), BOOL), "add", axes_of(axis, a.ndim), keepdims, np.dtype(np.intp))
     return rec.record(node, fixed=node.shape == ())
 
 
