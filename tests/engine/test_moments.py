@@ -229,3 +229,10 @@ def test_what_overflows_is_infinite(scale):
             want, found = view.var(axis), np.asarray(tw.asarray(view).var(axis=axis))
             assert np.array_equal(np.isinf(found), np.isinf(want))
             np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
+def test_no_tiles_of_a_few_columns_of_a_large_matrix():
+    """Each would read a line here and a line there: one pass after the other reads memory in order."""
+    with tw.config(eager_bytes=0):
+        assert "tiles of" not in str(tw.explain(tw.asarray(np.ones((3000, 3000))).std(0)))
+        assert "tiles of" in str(tw.explain(tw.asarray(np.ones((100, 90_000))).std(0)))

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_a_fork_while_another_thread_evaluates() -> None:
     thread.start()
     try:
         for k in range(4):
-            assert in_child(lambda: work(k)), k  # noqa: B023
+            assert in_child(partial(work, k)), k
     finally:
         stop.set()
         thread.join(10)
