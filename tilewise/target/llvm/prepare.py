@@ -279,11 +279,10 @@ class Preparer:
         )
         if nest.form == "columns":
             rows, columns = nest.dims[-2].size, nest.dims[-1].size
-            strip = strips.rows_at_a_time(kernel, rows, columns) if is_light(kernel, classes) else 0
-            if self.machine.masked or not strip:
+            if not self.machine.masked and is_light(kernel, classes):
+                spec = replace(spec, strip=strips.rows_at_a_time(kernel, rows, columns))
+            if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
-            else:
-                spec = replace(spec, strip=strip)
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
 
     def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
