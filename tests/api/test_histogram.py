@@ -26,6 +26,7 @@ DATA = {
     "few digits": 1e16 + 2.0 * RNG.integers(0, 64, N),
     "nan": np.where(RNG.random(N) < 0.1, np.nan, RNG.random(N)),
     "inf": np.where(RNG.random(N) < 0.1, np.inf, RNG.random(N)),
+    "far below": np.where(RNG.random(N) < 0.1, RNG.choice([-np.inf, -1e300, -5e-324], N), RNG.random(N)),
     "columns first": np.asfortranarray(RNG.random((50, 60))),
     "one value": np.full(N, 3.5),
     "denormal": RNG.random(N) * 1e-310,
@@ -47,7 +48,9 @@ WEIGHTS: dict[str, Any] = {
     "complex": lambda n: RNG.integers(-9, 9, n) + 1j,
     "one too many": lambda n: np.ones(np.add(n, 1)),
 }
-RECORDED = [name for name in DATA if name not in ("few digits", "nan", "inf", "denormal", "float16", "empty")]
+RECORDED = [
+    name for name in DATA if name not in ("few digits", "nan", "inf", "far below", "denormal", "float16", "empty")
+]
 
 
 def outcome(f: Any, *args: Any, **options: Any) -> Any:

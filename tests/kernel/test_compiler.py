@@ -98,7 +98,7 @@ def test_where_the_system_is_silent_llvm_is_asked(monkeypatch: pytest.MonkeyPatc
     assert cpu.host.__wrapped__() == compiler.host()
 
 
-NEON = Machine(16, masked=False, registers=32, follows=True)
+NEON = Machine(16, masked=False, registers=32, follows=True, by_lane=True)
 
 
 @pytest.mark.parametrize("form", ["map", "rows", "columns"])

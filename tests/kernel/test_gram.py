@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
+
 import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.kernel.guards import guarded
+from tests.kernel.support import RUNNABLE
 from tilewise.engine.geometry import Layout
-from tilewise.target.llvm import launch
+from tilewise.target.llvm.cpu import host_machine, level
+from tilewise.target.llvm.gram import gram
+from tilewise.target.llvm.tiles import Ref
 
 PROGRAMS = {
     "X.T @ X": lambda np, X: X.T @ X,
@@ -59,7 +66,6 @@ def test_numpys_values_whatever_the_tile_and_the_threads(name, dtype):
                     assert a.dtype == b.dtype and np.array_equal(a, b), (shape, tile, threads)
 
 
-@pytest.mark.skipif(not launch.host_machine().masked, reason="code for masked vectors")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_matrix_takes_half_of_the_work(grams, name):
     X = np.random.default_rng(2).normal(size=(40_000, 20))
@@ -74,6 +80,26 @@ def test_others_do_not(grams, name):
     with tw.config(eager_bytes=0, tile=512):
         tw.compute(*several(OTHERS[name](tw, tw.asarray(X))))
     assert not any(grams)
+
+
+@pytest.mark.parametrize("width", [w for w in RUNNABLE if w != 0])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_only_its_own_memory(dtype, width, side):
+    machine = host_machine() if width is None else level(width)
+    met = 0
+    for rows, columns in itertools.product((1, 5, 130), (1, 3, 7, 8, 9, 11, 14, 16, 17, 23, 31, 50, 65)):
+        size = np.dtype(dtype).itemsize
+        X, sums = (guarded((n, columns), dtype, (columns * size, size), side) for n in (rows, columns))
+        X[...] = np.random.default_rng(columns).integers(-4, 5, X.shape)
+        sums[...] = 1
+        call = gram(Ref(X), Ref(sums), machine)
+        if call is not None:
+            met += 1
+            objects = (ctypes.c_void_p * 2)(id(X), id(sums))
+            call.code(ctypes.cast(objects, ctypes.c_char_p), call.geometry)
+            np.testing.assert_array_equal(np.tril(sums), np.tril(X.T @ X + 1))
+    assert met > 15
 
 
 def test_symmetric_to_the_bit_and_the_same_on_all_threads():

@@ -40,8 +40,11 @@ class Bins:
     step: Any
     compared: np.dtype[Any] | None  # the dtype in which values are compared with them; None: all are inside
 
-    def numbers(self, a: Array) -> tuple[Node, Node | None]:
-        """The bin of every element (a whole float), and which elements are in the range (None: all)."""
+    def numbers(self, a: Array, alone: bool = False) -> tuple[Node, Node | None]:
+        """The bin of every element (a whole float), and which elements are in the range (None: all).
+
+        Alone, numbers below 0 stand for elements below the range, too.
+        """
         kind, wide = self.edges.dtype, self.step.dtype
         scale = self.count / (float(self.last) - float(self.first))
         shift = -float(self.first) * scale - self.error
@@ -52,17 +55,17 @@ class Bins:
 
         x = node_of(a)
         t = cast(x, kind)
-        k = apply("trunc", (to("add", to("multiply", t, scale), shift),), (kind, kind))
+        k = apply("floor", (to("add", to("multiply", t, scale), shift),), (kind, kind))
         above = to("add", k, 1)
         edge = cast(to("add", to("multiply", above, self.step, wide), self.first, wide), kind)
         k = apply("where", (to("greater_equal", t, edge, result=BOOL), above, k), (BOOL, kind, kind, kind))
-        top = const(kind.type(self.count - 1))
-        k = apply("where", (to("less", k, top, result=BOOL), k, top), (BOOL, kind, kind, kind))
+        k = to("minimum", k, self.count - 1)
         if self.compared is None:
             return k, None
-        above_first = to("greater_equal", x, self.first, self.compared, BOOL)
-        below_last = to("less_equal", x, self.last, self.compared, BOOL)
-        return k, to("logical_and", above_first, below_last, BOOL)
+        inside = to("less_equal", x, self.last, self.compared, BOOL)
+        if not alone or self.compared != kind:  # else what is below the first edge was found to be below bin 0
+            inside = to("logical_and", to("greater_equal", x, self.first, self.compared, BOOL), inside, BOOL)
+        return k, inside
 
     @property
     def error(self) -> float:
@@ -185,7 +188,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if spaced is None:
         return NotImplemented
     found, edges = spaced
-    n = _totals(*found.numbers(a), weights, found.count)
+    n = _totals(*found.numbers(a, alone=True), weights, found.count)
     if not density:
         return n, edges
     return n / np.diff(found.edges).astype(float) / n.sum(), edges  # type: ignore[attr-defined]

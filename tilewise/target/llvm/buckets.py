@@ -14,15 +14,16 @@ from functools import cached_property, partial
 import numpy as np
 
 from tilewise.target.llvm.control import each, minimum
-from tilewise.target.llvm.frame import MAX_LANES, UNIT, Frame
+from tilewise.target.llvm.frame import UNIT, Frame
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import UNROLL, row, store_plain, whole
 
 FILL_BYTES = 64  # stored at once
-PLAIN_BODY = 2  # instructions; longer bodies are worth computing in vectors, a block of points at a time
-BLOCK = 256  # points; a load soon after a wider store of the same memory waits for it
+PLAIN_BODY = 2  # instructions; longer bodies are worth computing in vectors, ahead of the points that are added
+AHEAD = 128  # points; a load soon after a wider store of the same memory waits for it
+RING = 2 * AHEAD
 
 
 def emit(frame: Frame) -> None:
@@ -54,14 +55,17 @@ def emit(frame: Frame) -> None:
 
         tables = {t.operand: t.tables(pointers[t.operand]) for t in scattered}
 
-        def point(column: str, lanes: int, mask: Val | None, block: str, turn: int = 0) -> None:
+        wide = _vectors(frame) * frame.lanes
+        step = max(wide, UNROLL)
+
+        def point(column: str, lanes: int, mask: Val | None, slot: str, turn: int = 0) -> None:
             values = frame.values(pointers, column, fixed, lanes, mask)
             store_plain(frame, values, pointers, column, mask)
             for target in targets:
                 if target.by_row:
                     target.add_row(rows[target.operand], values, column, mask)
-                elif block:
-                    target.keep(values, column, fn.let(f"sub i64 {column}, {block}"))
+                elif slot:
+                    target.keep(values, column, slot)
                 else:
                     target.add(tables[target.operand][turn], *target.item(values, column))
 
@@ -69,14 +73,39 @@ def emit(frame: Frame) -> None:
             for i in range(UNROLL):
                 point(fn.let(f"add i64 {column}, {i}"), 1, mask, "", i)
 
-        def block(begin: str) -> None:
-            end = minimum(fn, fn.let(f"add i64 {begin}, {BLOCK}"), stop)
-            row(frame, begin, end, lambda c, lanes, m: point(c, lanes, m, begin), wide=2 * frame.lanes)
-            length = fn.let(f"sub i64 {end}, {begin}")
+        def ring(index: str) -> str:
+            return fn.let(f"and i64 {index}, {RING - 1}")
+
+        def kept(column: str, lanes: int, mask: Val | None) -> None:
+            point(column, lanes, mask, ring(fn.let(f"sub i64 {column}, {start}")))
+
+        def add_four(index: str) -> None:
             for target in scattered:
-                places = tables[target.operand]
-                middle = whole(fn, "0", length, UNROLL, partial(target.add_some, places, fixed))
-                each(fn, middle, length, "1", partial(target.add_kept, places[0], fixed))
+                target.add_some(tables[target.operand], fixed, ring(index))
+
+        def turn(index: str) -> None:
+            """Compute some points while others, which were computed before, are added."""
+            for i in range(0, step, wide):
+                kept(fn.let(f"add i64 {start}, {fn.let(f'add i64 {index}, {i}')}"), wide, None)
+            last = fn.let(f"sub i64 {index}, {AHEAD - step}")
+            each(fn, after(fn.let(f"sub i64 {index}, {AHEAD}")), last, str(UNROLL), add_four)
+
+        def after(index: str) -> str:
+            """Where points begin that are not before the first."""
+            fn.declares.add("declare i64 @llvm.smax.i64(i64, i64)")
+            return fn.let(f"call i64 @llvm.smax.i64(i64 {index}, i64 0)")
+
+        def behind() -> None:
+            count = fn.let(f"sub i64 {stop}, {start}")
+            done, fours = (fn.let(f"and i64 {count}, {-n}") for n in (step, UNROLL))
+            each(fn, "0", done, str(step), turn)
+            row(frame, fn.let(f"add i64 {start}, {done}"), stop, kept, wide=frame.lanes)
+            each(fn, after(fn.let(f"sub i64 {done}, {AHEAD}")), fours, str(UNROLL), add_four)
+            each(fn, fours, count, "1", add_one)
+
+        def add_one(index: str) -> None:
+            for target in scattered:
+                target.add_kept(tables[target.operand][0], fixed, ring(index))
 
         if not scattered:
             row(frame, start, stop, lambda c, lanes, m: point(c, lanes, m, ""), wide=UNROLL * frame.lanes)
@@ -84,9 +113,17 @@ def emit(frame: Frame) -> None:
             middle = whole(fn, start, stop, UNROLL, four)
             each(fn, middle, stop, "1", lambda c: point(c, 1, None, ""))
         else:
-            each(fn, start, stop, str(BLOCK), block)
+            behind()
 
     each(fn, frame.extra(1), frame.extra(2), "1", chunk)
+
+
+def _vectors(frame: Frame) -> int:
+    """The vectors of keys that are computed at once: chains of operations are long, and hidden by others."""
+    if not frame.light:
+        return 1
+    machine = frame.spec.machine
+    return 4 if machine.registers >= 32 and not machine.masked else 2
 
 
 class _Target:
@@ -154,7 +191,7 @@ class _Target:
         return offset, value
 
     def keep(self, values: list[Val], column: str, index: str) -> None:
-        """Remember lanes of a block, to be added later."""
+        """Remember lanes, to be added later."""
         for value, (room, dtype) in zip(self.item(values, column), self._rooms, strict=False):
             at = self.frame.fn.let(f"getelementptr {memory_type(dtype)}, ptr {room}, i64 {index}")
             store(self.frame.fn, at, value, dtype)
@@ -167,7 +204,7 @@ class _Target:
         return found
 
     def add_kept(self, table: str, fixed: dict[int, Val], index: str) -> None:
-        """Add a point of a block."""
+        """Add a point that was remembered."""
         fn, found = self.frame.fn, []
         for room, dtype in self._rooms:
             at = fn.let(f"getelementptr {memory_type(dtype)}, ptr {room}, i64 {index}")
@@ -177,8 +214,8 @@ class _Target:
             found.append(fixed[value] if value in fixed else self.frame.constant(value, 1))
         self.add(table, *found)
 
-    def add_some(self, tables: list[str], fixed: dict[int, Val], first: str, _: int, mask: Val | None) -> None:
-        """Add points of a block that follow each other."""
+    def add_some(self, tables: list[str], fixed: dict[int, Val], first: str) -> None:
+        """Add points that follow each other."""
         for i, table in enumerate(tables):
             self.add_kept(table, fixed, self.frame.fn.let(f"add i64 {first}, {i}"))
 
@@ -191,10 +228,6 @@ class _Target:
 
     @cached_property
     def _rooms(self) -> list[tuple[str, str]]:
-        """Memory for where a block's points go and, where they differ, for what they add; with the dtypes.
-
-        The last vector may reach over its end.
-        """
+        """Memory for where points go and, where they differ, for what they add; with the dtypes."""
         dtypes = ["int64"] if self.same else ["int64", self.dtype]
-        size = BLOCK + MAX_LANES
-        return [(self.frame.fn.hoist(f"alloca {memory_type(t)}, i64 {size}, align 64"), t) for t in dtypes]
+        return [(self.frame.fn.hoist(f"alloca {memory_type(t)}, i64 {RING}, align 64"), t) for t in dtypes]

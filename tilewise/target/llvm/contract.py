@@ -8,11 +8,14 @@ dim goes through all panels, so that its operands stay in the L2 cache.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from tilewise.target.llvm.control import ceil_div, each, loop, minimum, within
 from tilewise.target.llvm.frame import ZERO, Frame
-from tilewise.target.llvm.memory import load
+from tilewise.target.llvm.memory import load, memory_type
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.scalar import is_float
 from tilewise.target.llvm.sums import STEPS, Stack, State, pairwise
@@ -39,7 +42,7 @@ def emit(frame: Frame) -> None:
         middle = fn.let(f"add i64 {low}, {tiles}")
 
         def panel(p: str) -> None:
-            at = _panel_pointers(frame, pointers, p)
+            at = panel_pointers(frame, pointers, p)
             left = fn.let(f"mul i64 {p}, {frame.lanes * spec.vectors}")
             columns = [fn.let(f"add i64 {left}, {v * frame.lanes}") for v in range(spec.vectors)]
             masks = [within(fn, c, frame.sizes[-1], frame.lanes) if frame.lanes > 1 else None for c in columns]
@@ -51,7 +54,7 @@ def emit(frame: Frame) -> None:
     nest(frame, spec.rank - 3, inside)
 
 
-def _panel_pointers(frame: Frame, pointers: list[str], p: str) -> list[str]:
+def panel_pointers(frame: Frame, pointers: list[str], p: str) -> list[str]:
     """Every operand's pointer at a panel's first lane."""
     fn, width, moved = frame.fn, frame.lanes * frame.spec.vectors, []
     for k, pointer in enumerate(pointers):
@@ -95,7 +98,7 @@ class _Tile:
         steps = frame.sizes[STEP]
 
         def along(low: str, high: str) -> State:
-            return loop(fn, low, high, "1", lambda s, state: self._step(rows, s, masks, state), start)
+            return take_steps(frame, rows, masks, (low, high), self._step, start)
 
         def block(b: str) -> State:
             low = fn.let(f"mul i64 {b}, {STEPS}")
@@ -111,9 +114,8 @@ class _Tile:
                 at = frame.address(part.operand, rows[i], str(v * frame.lanes))
                 frame.write(part.operand, at, value, masks[v])
 
-    def _step(self, rows: list[list[str]], step: str, masks: list[Val | None], state: State) -> State:
+    def _step(self, point: Point, state: State) -> State:
         """One step of every cell."""
-        point = Point(self.frame, rows, step, masks)
         result: State = []
         for c, (i, v) in enumerate(self.cells):
             mine = self._of(state, c)
@@ -131,11 +133,61 @@ class _Tile:
         return result
 
 
+def take_steps(
+    frame: Frame,
+    rows: list[list[str]],
+    masks: list[Val | None],
+    bounds: tuple[str, str],
+    step: Callable[[Point, State], State],
+    state: State,
+) -> State:
+    """The state after the steps of some rows; several at a time where vectors along the steps can be read."""
+    fn, (low, high) = frame.fn, bounds
+
+    def turn(count: int, s: str, state: State) -> State:
+        ahead = _Ahead(frame, rows, s) if count > 1 else None
+        for j in range(count):
+            state = step(Point(frame, rows, fn.let(f"add i64 {s}, {j}") if j else s, masks, ahead, j), state)
+        return state
+
+    if frame.spec.along:
+        whole = fn.let(f"and i64 {fn.let(f'sub i64 {high}, {low}')}, {-frame.lanes}")
+        middle = fn.let(f"add i64 {low}, {whole}")
+        state = loop(fn, low, middle, str(frame.lanes), partial(turn, frame.lanes), state)
+        low = middle
+    return loop(fn, low, high, "1", partial(turn, 1), state)
+
+
+class _Ahead:
+    """Values at several steps, read at once."""
+
+    def __init__(self, frame: Frame, rows: list[list[str]], first: str) -> None:
+        self.frame, self.rows, self.first = frame, rows, first
+        self._known: dict[tuple[int, int], Val] = {}
+
+    def get(self, k: int, i: int, j: int) -> Val:
+        """Input k of a row at step j of these."""
+        frame, fn = self.frame, self.frame.fn
+        if (k, i) not in self._known:
+            at = fn.let(f"getelementptr {memory_type(frame.dtypes[k])}, ptr {self.rows[i][k]}, i64 {self.first}")
+            self._known[k, i] = load(fn, at, frame.dtypes[k], frame.lanes)
+        return self._known[k, i].shuffle(j, 1)
+
+
 class Point:
     """The values at one step: each is made once for all cells that share it."""
 
-    def __init__(self, frame: Frame, rows: list[list[str]], step: str, masks: list[Val | None]) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        rows: list[list[str]],
+        step: str,
+        masks: list[Val | None],
+        ahead: _Ahead | None = None,
+        turn: int = 0,
+    ) -> None:
         self.frame, self.rows, self.step, self.masks = frame, rows, step, masks
+        self._ahead, self._turn = ahead, turn
         self._known: dict[tuple[int, int, int, int], Val] = {}
         self._offsets: dict[int, str] = {}
         n = frame.n_inputs
@@ -173,6 +225,8 @@ class Point:
 
     def _read(self, k: int, i: int, vector: int, lanes: int) -> Val:
         frame, fn = self.frame, self.frame.fn
+        if self._ahead is not None and k in frame.spec.along:
+            return self._ahead.get(k, i, self._turn)
         if k not in self._offsets:
             self._offsets[k] = fn.let(f"mul i64 {self.step}, {frame.strides[k][STEP]}")
         pointer = fn.let(f"getelementptr i8, ptr {self.rows[i][k]}, i64 {self._offsets[k]}")

@@ -64,4 +64,5 @@ def level(vector_bytes: int, cpu: str | None = None) -> Machine:
     if cpu is None:
         cpu = LEVELS[vector_bytes] if X86 else ""
     wide = vector_bytes == 64
-    return Machine(vector_bytes, masked=wide, registers=32 if wide or not X86 else 16, follows=not X86, cpu=cpu)
+    registers = 32 if wide or not X86 else 16
+    return Machine(vector_bytes, masked=wide, registers=registers, follows=not X86, by_lane=not X86, cpu=cpu)

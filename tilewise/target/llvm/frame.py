@@ -53,6 +53,7 @@ class Machine:
     masked: bool
     registers: int
     follows: bool  # whether it fetches what is read in order soon enough by itself
+    by_lane: bool  # whether products can take one lane of a vector for all
     cpu: str = ""  # LLVM's name of the CPU whose instructions may be used; "": this one
 
 
@@ -73,8 +74,10 @@ class Spec:
     strip: int = 0  # "columns": rows at a time where sums lie in memory (strips.py); 0 where they are in registers
     varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
     packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
+    along: tuple[int, ...] = ()  # "contract" and "nested": inputs of which several steps are read at once
     shallow: bool = False  # "contract": all steps are one block
     even: bool = False  # "nested": the lanes fill the vectors
+    rest: int = 0  # "nested": vectors of the last panel; 0 where there is one panel
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
     fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (fetching.py)

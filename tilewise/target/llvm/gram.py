@@ -3,14 +3,15 @@
 The result is symmetric: for a panel of columns only the rows from its first column on are computed (whoever adds up the
 sums mirrors the rest). Some rows of the result by a panel stay in registers while a block of rows of X, which stays in
 the L1 cache, goes by; the next block is fetched meanwhile. Within a block products are added one after the other, as
-BLAS does. Words of the geometry: the offsets of both operands, the rows and columns of X, bytes from row to row, rows
-of a block.
+BLAS does. Where nothing can be masked, the last panel begins before its first new column. Words of the geometry: the
+offsets of both operands, the rows and columns of X, bytes from row to row, rows of a block.
 """
 
 from __future__ import annotations
 
 import struct
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -18,43 +19,55 @@ from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.cpu import host_machine
 from tilewise.target.llvm.fetching import L2, LINE_BYTES, fetch
-from tilewise.target.llvm.frame import DATA_OFFSET
+from tilewise.target.llvm.frame import DATA_OFFSET, Machine
 from tilewise.target.llvm.memory import load, store
 from tilewise.target.llvm.scalar import IR_TYPE
 from tilewise.target.llvm.text import Function, Val, fma
 from tilewise.target.llvm.tiles import Call, Ref
 
-VECTORS = 2  # of a panel
-HIGHS = (8, 2, 1)  # rows of the result in a register tile: as many as fit, then what is left
+UNROLLED = 4  # rows of X in a turn, where products take lanes: loads are fewer then, and loops have nothing else
+LEAST_PANEL = 8  # columns, if four vectors have as many; else two vectors
 MOST_COLUMNS = 256  # beyond, BLAS is at its rate
 BLOCK_BYTES = 24 << 10  # of the rows of X that go by
 LEAST_BLOCK, MOST_BLOCK = 16, 128  # rows of it
 
 
-def gram(x: Ref, sums: Ref) -> Call | None:
+def gram(x: Ref, sums: Ref, machine: Machine | None = None) -> Call | None:
     """The call for sums += x.T @ x (but for what mirrors the rest); None if x does not lie by rows, or is wide."""
+    machine = machine or host_machine()
     dtype, (rows, columns) = x.array.dtype.name, x.array.shape
     (pitch, step), size = x.array.strides, x.array.itemsize
-    if not host_machine().masked or dtype not in ("float64", "float32") or columns > MOST_COLUMNS:
+    if dtype not in ("float64", "float32") or columns > MOST_COLUMNS:
+        return None
+    if not machine.masked and columns < (lanes := machine.vector_bytes // size) * panel_vectors(lanes):
         return None
     if (columns > 1 and step != size) or not sums.array.flags.c_contiguous:
         return None
     block = min(max(BLOCK_BYTES // (size * columns), LEAST_BLOCK), MOST_BLOCK)
-    return Call(_code(dtype), (x, sums), (), struct.pack("<6q", 0, 0, rows, columns, pitch, block))
+    return Call(_code(dtype, machine), (x, sums), (), struct.pack("<6q", 0, 0, rows, columns, pitch, block))
+
+
+def panel_vectors(lanes: int) -> int:
+    """The vectors of a panel."""
+    return 4 if 4 * lanes <= LEAST_PANEL else 2
 
 
 @cache
-def _code(dtype: str) -> Native:
-    return native(("gram", dtype), lambda name: _Gram(name, dtype).fn)
+def _code(dtype: str, machine: Machine) -> Native:
+    return native(("gram", dtype, machine), lambda name: _Gram(name, dtype, machine).fn, machine.cpu)
 
 
 class _Gram:
-    """The function of a dtype."""
+    """The function of a dtype and a machine."""
 
-    def __init__(self, name: str, dtype: str) -> None:
+    def __init__(self, name: str, dtype: str, machine: Machine) -> None:
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
         self.dtype, self.size = dtype, np.dtype(dtype).itemsize
-        self.lanes = host_machine().vector_bytes // self.size
+        self.lanes, self.masked, self.by_lane = machine.vector_bytes // self.size, machine.masked, machine.by_lane
+        self.vectors = panel_vectors(self.lanes)
+        self.width, high = self.vectors * self.lanes, machine.registers // 2 // self.vectors
+        # Rows of a register tile: as many as fit, then what is left.
+        self.highs = [h for h in (high, 2, 1) if h <= high]
         self.x, self.sums = (self._operand(k) for k in range(2))
         rows, self.columns, self.pitch, block = (self._word("%geom", 2 + i) for i in range(4))
         each(self.fn, "0", rows, block, lambda low: self._block(low, minimum(self.fn, self._plus(low, block), rows)))
@@ -76,50 +89,121 @@ class _Gram:
 
     def _block(self, low: str, high: str) -> None:
         """Rows low … high of X."""
-        fn = self.fn
+        fn, width = self.fn, self.width
         first, after = self._moved(self.x, low, self.pitch), self._moved(self.x, high, self.pitch)
-        count = fn.let(f"sub i64 {high}, {low}")
+        rows = _Rows(first, after, fn.let(f"sub i64 {high}, {low}"))
 
         def panel(left: str) -> None:
-            masks = [within(fn, self._plus(left, v * self.lanes), self.columns, self.lanes) for v in range(VECTORS)]
+            starts = [self._plus(left, v * self.lanes) for v in range(self.vectors)]
+            masks = [within(fn, c, self.columns, self.lanes) if self.masked else None for c in starts]
+            top, done = left, 0
+            for vectors in range(1, self.vectors + 1):  # of the first rows, all but the first are above the diagonal
+                reached = vectors * self.lanes // self.highs[0] * self.highs[0]
+                if vectors == self.vectors:
+                    top = self._down(rows, _Panel(left, masks), top, self.columns)
+                elif reached > done:
+                    bottom = minimum(fn, self._plus(left, reached), self.columns)
+                    top, done = self._down(rows, _Panel(left, masks[:vectors]), top, bottom), reached
 
-            def tile(rows: int, vectors: int, top: str) -> None:
-                fetched = fn.let(f"mul i64 {fn.let(f'udiv i64 {top}, {HIGHS[0]}')}, {count}")
-                self._tile(first, count, left, masks[:vectors], top, rows, self._moved(after, fetched, LINE_BYTES))
+        if self.masked:
+            each(fn, "0", self.columns, str(width), panel)
+            return
+        whole = fn.let(f"and i64 {self.columns}, {-width}")
+        each(fn, "0", whole, str(width), panel)
+        left = self._plus(self.columns, -width)
+        self._down(rows, _Panel(left, [None] * self.vectors, whole), whole, self.columns)
 
-            top = left
-            for vectors in range(1, VECTORS + 1):  # of its first rows, all but the first vector is above the diagonal
-                bottom = self.columns
-                if vectors < VECTORS:
-                    bottom = minimum(fn, self._plus(left, vectors * self.lanes), bottom)
-                for rows in HIGHS:
-                    rest = fn.let(f"sub i64 {bottom}, {top}")
-                    end = self._plus(top, fn.let(f"and i64 {rest}, {-rows}"))
-                    each(fn, top, end, str(rows), partial(tile, rows, vectors))
-                    top = end
+    def _down(self, rows: _Rows, panel: _Panel, top: str, bottom: str) -> str:
+        """Rows top … bottom of the result, in tiles of some rows; returns bottom."""
+        fn = self.fn
+        for high in self.highs:
+            rest = fn.let(f"sub i64 {bottom}, {top}")
+            end = self._plus(top, fn.let(f"and i64 {rest}, {-high}"))
+            each(fn, top, end, str(high), partial(self._tile, rows, panel, high))
+            top = end
+        return top
 
-        each(fn, "0", self.columns, str(VECTORS * self.lanes), panel)
-
-    def _tile(self, first: str, count: str, left: str, masks: list[Val], top: str, rows: int, fetched: str) -> None:
+    def _tile(self, rows: _Rows, panel: _Panel, high: int, top: str) -> None:
         """Some rows of the result by a panel; each step also fetches a line of what comes next."""
         fn, size, lanes = self.fn, self.size, self.lanes
-        cells = [(i, v) for i in range(rows) for v in range(len(masks))]
-        across, down = self._moved(first, left, size), self._moved(first, top, size)
+        cells = [(i, v) for i in range(high) for v in range(len(panel.masks))]
+        across, down = self._moved(rows.first, panel.left, size), self._moved(rows.first, top, size)
+        lines = fn.let(f"mul i64 {fn.let(f'udiv i64 {top}, {self.highs[0]}')}, {rows.count}")
+        fetched = self._moved(rows.after, lines, LINE_BYTES)
 
         def step(s: str, state: list[Val]) -> list[Val]:
-            fetch(fn, self._moved(fetched, s, LINE_BYTES), L2)
             lane, one = self._moved(across, s, self.pitch), self._moved(down, s, self.pitch)
-            vectors = [load(fn, self._at(lane, v * lanes), self.dtype, lanes, m) for v, m in enumerate(masks)]
-            points = [load(fn, self._at(one, i), self.dtype, 1).splat(lanes) for i in range(rows)]
+            vectors = [load(fn, self._at(lane, v * lanes), self.dtype, lanes, m) for v, m in enumerate(panel.masks)]
+            points = self._points(one, high)
             return [fma(points[i], vectors[v], acc) for (i, v), acc in zip(cells, state, strict=True)]
 
+        def turn(count: int, s: str, state: list[Val]) -> list[Val]:
+            for j in range(count):
+                here = self._plus(s, j) if j else s
+                fetch(fn, self._moved(fetched, here, LINE_BYTES), L2)
+                state = step(here, state)
+            return state
+
         zero = Val(fn, "", IR_TYPE[self.dtype], lanes).const(0.0)
-        found = loop(fn, "0", count, "1", step, [zero] * len(cells))
+        found = [zero] * len(cells)
+        start = "0"
+        if self.by_lane:
+            start = fn.let(f"and i64 {rows.count}, {-UNROLLED}")
+            found = loop(fn, "0", start, str(UNROLLED), partial(turn, UNROLLED), found)
+        found = loop(fn, start, rows.count, "1", partial(turn, 1), found)
         pitch = fn.let(f"mul i64 {self.columns}, {size}")
-        for (i, v), value in zip(cells, found, strict=True):
+        for i in range(high):
+            values = [value for (row, _), value in zip(cells, found, strict=True) if row == i]
             row = self._moved(self.sums, self._plus(top, i), pitch)
-            at = self._at(self._moved(row, left, size), v * lanes)
-            store(fn, at, load(fn, at, self.dtype, lanes, masks[v]) + value, self.dtype, masks[v])
+            self._add(self._moved(row, panel.left, size), values, panel)
+
+    def _points(self, at: str, count: int) -> list[Val]:
+        """Elements of a row, each in all lanes."""
+        fn, lanes = self.fn, self.lanes
+        if not self.by_lane or count % lanes:
+            return [load(fn, self._at(at, i), self.dtype, 1).splat(lanes) for i in range(count)]
+        several = [load(fn, self._at(at, i), self.dtype, lanes) for i in range(0, count, lanes)]
+        return [some.shuffle(i, 1).splat(lanes) for some in several for i in range(lanes)]
+
+    def _add(self, at: str, values: list[Val], panel: _Panel) -> None:
+        """Add to a panel's columns of a row."""
+        fn, kind = self.fn, IR_TYPE[self.dtype]
+        if panel.fresh is None:
+            for v, (value, mask) in enumerate(zip(values, panel.masks, strict=True)):
+                place = self._at(at, v * self.lanes)
+                store(fn, place, load(fn, place, self.dtype, self.lanes, mask) + value, self.dtype, mask)
+            return
+        for v, value in enumerate(values):
+            store(fn, self._at(self._kept, v * self.lanes), value, self.dtype)
+
+        def one(column: str) -> None:
+            place, kept = (fn.let(f"getelementptr {kind}, ptr {base}, i64 {column}") for base in (at, self._kept))
+            store(fn, place, load(fn, place, self.dtype, 1) + load(fn, kept, self.dtype, 1), self.dtype)
+
+        each(fn, fn.let(f"sub i64 {panel.fresh}, {panel.left}"), str(self.width), "1", one)
+
+    @cached_property
+    def _kept(self) -> str:
+        """Room for a row of a panel."""
+        return self.fn.hoist(f"alloca {IR_TYPE[self.dtype]}, i64 {self.width}, align 64")
 
     def _at(self, pointer: str, elements: int) -> str:
         return self.fn.let(f"getelementptr i8, ptr {pointer}, i64 {elements * self.size}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A block of rows of X: where it begins and ends, and how many they are."""
+
+    first: str
+    after: str
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """Columns of the result: the first, a mask per vector, and the first that no panel before had (None: all)."""
+
+    left: str
+    masks: list[Val | None]
+    fresh: str | None = None

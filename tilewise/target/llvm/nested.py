@@ -1,23 +1,26 @@
 """The `nested` form: sums of products in registers, and at once what is made of them. geom adds nothing.
 
-The dims are rows, steps and lanes, as in `contract`. All lanes of a row are in one panel, so that a tile of rows has
-its sums in registers; then the rest of the body is computed from them, vector by vector, stored or reduced along the
-row. Sums are of products one after the other, as BLAS makes them (and of few: see panels.py).
+The dims are rows, steps and lanes, as in `contract`. A tile of rows has its sums of a panel of lanes in registers; then
+the rest of the body is computed from them, vector by vector, stored or reduced along the row. Lanes are one panel if
+registers can hold it, else what rows are reduced to lies in memory from panel to panel. Sums are of products one after
+the other, as BLAS makes them (and of few: see panels.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
-from tilewise.target.llvm.contract import Point
-from tilewise.target.llvm.control import each, loop, within
+from tilewise.target.llvm.contract import Point, panel_pointers, take_steps
+from tilewise.target.llvm.control import each, within
 from tilewise.target.llvm.fetching import L2, fetch
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.rows import fold
 from tilewise.target.llvm.scalar import IR_TYPE
-from tilewise.target.llvm.sums import State
+from tilewise.target.llvm.sums import Stack, State
 from tilewise.target.llvm.text import Val, fma
 from tilewise.target.llvm.walk import store_plain
 
@@ -31,13 +34,11 @@ def emit(frame: Frame) -> None:
     fn, spec = frame.fn, frame.spec
     rows = frame.sizes[ROW]
     full = fn.let(f"sub i64 {rows}, {fn.let(f'urem i64 {rows}, {spec.high}')}")
-    columns = [str(v * frame.lanes) for v in range(spec.vectors)]
-    masks = [None if spec.even else within(fn, c, frame.sizes[-1], frame.lanes) for c in columns]
-    tall, flat = (_Tile(frame, high, columns, masks) for high in (spec.high, 1))
+    tall, flat = (_Tile(frame, high) for high in (spec.high, 1))
     start = "0"
     if spec.stream:
         start = fn.let(f"select i1 {_aligned(frame)}, i64 {full}, i64 0")
-        past = _Tile(frame, spec.high, columns, masks, stream=True)
+        past = _Tile(frame, spec.high, stream=True)
         each(fn, "0", start, str(spec.high), past.emit)
     each(fn, start, full, str(spec.high), tall.emit)
     each(fn, full, rows, "1", flat.emit)
@@ -52,14 +53,14 @@ def _aligned(frame: Frame) -> str:
 class _Tile:
     """Some rows, with all their lanes; stored past the caches, they meet in memory first, to make whole cache lines."""
 
-    def __init__(
-        self, frame: Frame, high: int, columns: list[str], masks: list[Val | None], *, stream: bool = False
-    ) -> None:
-        self.frame, self.high, self.columns, self.masks = frame, high, columns, masks
+    def __init__(self, frame: Frame, high: int, *, stream: bool = False) -> None:
+        self.frame, self.high = frame, high
         self.room: str | None = None  # where rows meet
         if stream:
             kind = memory_type(frame.dtypes[frame.n_inputs])
-            self.room = frame.fn.hoist(f"alloca {kind}, i64 {high * len(columns) * frame.lanes}, align {STREAM_ALIGN}")
+            self.room = frame.fn.hoist(
+                f"alloca {kind}, i64 {high * frame.spec.vectors * frame.lanes}, align {STREAM_ALIGN}"
+            )
         inner = frame.kernel.inner
         assert inner is not None
         self.inner = inner
@@ -76,27 +77,63 @@ class _Tile:
             frame.row_pointers(frame.bases, ROW, fn.let(f"add i64 {first}, {i}") if i else first)
             for i in range(self.high)
         ]
+        if frame.spec.rest:
+            self._panels(rows)
+        else:
+            starts = [self.accs.start(frame.lanes) for _ in rows]
+            places = [self._placed(at, i) for i, at in enumerate(rows)]
+            states = self._panel(rows, places, frame.spec.vectors, starts, last=True)
+            for at, state in zip(places, states, strict=True):
+                self._reduced(at, state)
+        if self.room is not None:
+            self._stored_past(self.room, rows[0][frame.n_inputs])
+
+    def _panels(self, rows: list[list[str]]) -> None:
+        """Panel after panel."""
+        frame, fn, spec = self.frame, self.frame.fn, self.frame.spec
+        states = Stack(fn, [part.dtype for part in self.accs.parts], frame.lanes, self.high)
+        for i in range(self.high):
+            states.store(str(i), self.accs.start(frame.lanes))
+
+        def panel(p: str, vectors: int = spec.vectors, *, last: bool = False) -> None:
+            at = [panel_pointers(frame, row, p) for row in rows]
+            before = (states.load(str(i)) for i in range(self.high))  # each loaded when its row is done
+            for i, state in enumerate(self._panel(at, at, vectors, before, last=last)):
+                states.store(str(i), state)
+
+        whole = fn.hoist(f"sdiv i64 {fn.hoist(f'sub i64 {frame.sizes[-1]}, 1')}, {spec.vectors * frame.lanes}")
+        each(fn, "0", whole, "1", panel)
+        panel(whole, spec.rest, last=True)
+        for i, at in enumerate(rows):
+            self._reduced(at, states.load(str(i)))
+
+    def _panel(
+        self, rows: list[list[str]], places: list[list[str]], vectors: int, states: Iterable[State], *, last: bool
+    ) -> Iterator[State]:
+        """The states of the rows after some vectors, one by one as they are made; what is stored goes to places."""
+        frame, fn = self.frame, self.frame.fn
+        columns = [str(v * frame.lanes) for v in range(vectors)]
+        masks: list[Val | None] = [None] * vectors
+        if not frame.spec.even:  # then this is the only panel: see panels.py
+            masks = [within(fn, c, frame.sizes[-1], frame.lanes) for c in columns]
         zero = Val(fn, "", IR_TYPE[frame.kernel.dtypes[self.inner]], frame.lanes).const(0.0)
         # Of rows and vectors, the more are read once for all of the fewer, right before use: registers are few.
-        vectors = len(self.columns)
         cells = [(i, v) for v in range(vectors) for i in range(self.high)]
         if vectors < self.high:
             cells.sort()
+        fetched = self._fetched(rows[0]) if last and self.high == frame.spec.high else []
 
-        fetched = self._fetched(rows[0]) if self.high == frame.spec.high else []
-
-        def step(s: str, state: State) -> State:
+        def step(point: Point, state: State) -> State:
             for pointer, size in fetched:
-                offset = fn.let(f"mul i64 {s}, {self.high * size}")
+                offset = fn.let(f"mul i64 {point.step}, {self.high * size}")
                 fetch(fn, fn.let(f"getelementptr i8, ptr {pointer}, i64 {offset}"), L2)
-            point = Point(frame, rows, s, self.masks)
             return [self._added(point, i, v, acc) for (i, v), acc in zip(cells, state, strict=True)]
 
-        sums = dict(zip(cells, loop(fn, "0", frame.sizes[STEP], "1", step, [zero] * len(cells)), strict=True))
-        for i, at in enumerate(rows):
-            self._row(self._placed(at, i), [sums[i, v] for v in range(vectors)])
-        if self.room is not None:
-            self._stored_past(self.room, rows[0][frame.n_inputs])
+        found = take_steps(frame, rows, masks, ("0", frame.sizes[STEP]), step, [zero] * len(cells))
+        sums = dict(zip(cells, found, strict=True))
+        lanes = list(zip(columns, masks, strict=True))
+        for i, (at, state) in enumerate(zip(places, states, strict=True)):
+            yield self._row(at, [(*lane, sums[i, v]) for v, lane in enumerate(lanes)], state)
 
     def _placed(self, at: list[str], row: int) -> list[str]:
         """Pointers of a row, with that of the output where rows meet."""
@@ -144,17 +181,20 @@ class _Tile:
         a, b = (point.get(f, i, v, self.frame.lanes) for f in factors)
         return fma(a, b, acc)
 
-    def _row(self, at: list[str], sums: list[Val]) -> None:
-        """What becomes of the sums of one row."""
+    def _row(self, at: list[str], lanes: list[tuple[str, Val | None, Val]], state: State) -> State:
+        """What becomes of the sums of one row: its state after these lanes (their columns, masks and sums)."""
         frame = self.frame
-        state = self.accs.start(frame.lanes)
         fixed = frame.uniform(at)
-        for column, mask, total in zip(self.columns, self.masks, sums, strict=True):
+        for column, mask, total in lanes:
             summed = dict.fromkeys(self.summed, total)
             values = frame.values(at, column, fixed, frame.lanes, mask, summed)
             store_plain(frame, values, at, column, mask)
             if state:
                 state = self.accs.add(state, values, at, column, mask)
+        return state
+
+    def _reduced(self, at: list[str], state: State) -> None:
+        """Store what a row is reduced to."""
         for part, result in zip(self.accs.parts, fold(self.accs, state) if state else [], strict=True):
             if part.operand is not None:
-                store(frame.fn, at[part.operand], result, part.dtype)
+                store(self.frame.fn, at[part.operand], result, part.dtype)

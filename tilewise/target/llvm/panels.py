@@ -18,6 +18,7 @@ SCALAR_ACCUMULATORS = 4
 MAX_HIGH = 8
 MIN_LANES = 4  # a shorter dim leaves most lanes empty
 TURN_AT, TURN_USES = 32, 4  # elements of a reduced dim that takes the lanes; uses of each element copied for that
+MOST_VECTORS = 128  # of a row, where a reduction inside has several panels
 PACK_AT = 16  # points that use a packed operand, at least
 MOST_STEPS = 512  # of sums one after the other
 BLOCK_BYTES = 256 << 10  # of the operands of the unrolled dim, kept in the L2 cache over all panels
@@ -106,14 +107,25 @@ def _turned(dim: Dim, packed: dict[int, Pack], others: Sequence[Dim], along: Dim
 
 def nested_tile(kernel: Kernel, steps: int, across: int, machine: Machine, lanes: int) -> tuple[int, int] | None:
     """Vectors and rows of a tile of a kernel with a reduction inside; None where its lanes do not fit."""
-    # What goes on with its sums leaves more registers to them: few other values are alive.
-    registers = 3 * machine.registers // 4 if machine.vector_bytes else 0
+    # What goes on with its sums leaves more registers to them: few other values are alive, but for steps read at once.
+    registers = (2 if machine.by_lane else 3) * machine.registers // 4 if machine.vector_bytes else 0
     vectors = -(-across // lanes)
     heavy = len(kernel.body) > LIGHT_BODY or any(i.fn in HEAVY for i in kernel.body)
     ragged = across % lanes and not machine.masked
-    if heavy or ragged or vectors > registers // 2 or across < MIN_LANES or not 0 < steps <= MOST_STEPS:
+    if heavy or ragged or not registers or across < MIN_LANES or not 0 < steps <= MOST_STEPS:
         return None
-    return vectors, min(MAX_HIGH, registers // vectors)
+    if vectors <= registers // 2:
+        return vectors, min(MAX_HIGH, registers // vectors)
+    if machine.masked or vectors > MOST_VECTORS:
+        return None
+    high = 4 if machine.by_lane else 6
+    return registers // high, high
+
+
+def last_vectors(nest: Nest, lanes: int) -> int:
+    """The vectors of the last of several panels of a kernel with a reduction inside; 0 where there is one panel."""
+    vectors = -(-nest.dims[-1].size // lanes)
+    return 0 if vectors == nest.tile[0] else (vectors - 1) % nest.tile[0] + 1
 
 
 def nested(
@@ -125,7 +137,7 @@ def nested(
     packs = []
     for k in range(len(kernel.inputs)):
         if across.strides[k] and steps.strides[k] and not rows.strides[k]:
-            packs.append(_pack(k, (), steps, across, (1, width)))
+            packs.append(_pack(k, (), steps, across, (-(-across.size // width), width)))
     packed = {p.operand: p for p in packs}
     chosen = (rows, steps, across)
     loops = tuple(_repacked(d, packed, (), chosen, itemsizes) for d in chosen)

@@ -270,8 +270,10 @@ class Preparer:
             high=nest.tile[1],
             varies=tuple(s != 0 for s in nest.dims[-3].strides[:n]) if nest.form in ("contract", "nested") else (),
             shallow=nest.form == "contract" and nest.dims[-2].size <= STEPS,
-            even=nest.form == "nested" and nest.dims[-1].size == nest.tile[0] * lanes,
+            even=nest.form == "nested" and nest.dims[-1].size % lanes == 0,
+            rest=panels.last_vectors(nest, lanes) if nest.form == "nested" else 0,
             packed=tuple(p.operand for p in nest.packs),
+            along=self._along(nest),
             chunked=nest.chunked,
             long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
             neutral=neutral,
@@ -284,6 +286,15 @@ class Preparer:
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _along(self, nest: Nest) -> tuple[int, ...]:
+        """Inputs of contractions of which products take a lane, and that lie in order along the steps."""
+        if nest.form not in ("contract", "nested") or not self.machine.by_lane or not self.machine.vector_bytes:
+            return ()
+        rows, steps, across = nest.dims[-3:]
+        inputs = enumerate(zip(self.kernel.inputs, self._itemsizes, strict=False))
+        ordered = [k for k, (t, w) in inputs if t in ("float64", "float32") and steps.strides[k] == w]
+        return tuple(k for k in ordered if rows.strides[k] and not across.strides[k])
 
     def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
         """The inputs (of some, or of those with many bytes) that are fetched ahead: light bodies wait for memory."""
