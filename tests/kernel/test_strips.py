@@ -85,10 +85,18 @@ def test_the_same_bits_by_strips_and_panels(reduced: tuple[bool, bool], monkeypa
 def test_where_registers_do_better() -> None:
     """Few columns, few rows; and what is too wide for one strip takes several rows at a time."""
     one, many = (product("float64", OUTPUTS[name], (True, False)) for name in ("sum", "several"))
-    assert [strips.rows_at_a_time(one, *shape) for shape in [(1000, 8), (10, 1000), (1000, 50)]] == [0, 0, 1]
-    assert strips.rows_at_a_time(one, 1000, 513) == strips.TOGETHER and strips.rows_at_a_time(many, 1000, 512) > 1
+    assert [strips.rows_at_a_time(one, *shape, near=False) for shape in [(1000, 8), (10, 1000), (1000, 50)]] == [
+        0,
+        0,
+        1,
+    ]
+    assert [strips.rows_at_a_time(one, rows, 50, near=True) for rows in (1000, 2000)] == [0, 1]
+    assert (
+        strips.rows_at_a_time(one, 1000, 513, near=True) == strips.TOGETHER
+        and strips.rows_at_a_time(many, 1000, 512, near=True) > 1
+    )
     truth = Kernel(("bool",), (), (), (Output(0, "logical_or"),), (True, False))
-    assert [strips.rows_at_a_time(truth, 1000, n) for n in (100, 200, 5000)] == [0, 1, strips.TOGETHER]
+    assert [strips.rows_at_a_time(truth, 1000, n, near=False) for n in (100, 200, 5000)] == [0, 1, strips.TOGETHER]
 
 
 def test_truth_values() -> None:

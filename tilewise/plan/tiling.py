@@ -16,7 +16,7 @@ from tilewise.plan.ways import SIMILAR, Way, best_way, centred, single, space_of
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
 TILE_BYTES = 256 << 10  # of all values of a tile together, where results hang on it: the same on all machines
-SUM_TILES = 32 << 10, 768 << 10  # the same where sums are made over tiles, at least and at most
+SUM_TILES = 32 << 10, 320 << 10  # the same where sums are made over tiles, at least and at most
 SUM_SHARE = 32  # such a tile has so many times the bytes of the sums, which every tile adds to
 L2_SHARE = 8  # else a part of a core's L2 cache: scratch, code's own copies and what is streamed by need room, too
 LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would not fit in a thread's scratch

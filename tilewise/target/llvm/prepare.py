@@ -162,7 +162,7 @@ class Preparer:
         nest = self._nest(shape, strides, buckets)
         total_ns = self.work_ns(shape, operands)
         out_bytes = max(far, sum(a.nbytes for a in operands[n:]))
-        code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched))
+        code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched), near=not fetched)
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
         launch = Launch(
@@ -252,6 +252,7 @@ class Preparer:
         partials: bool = False,
         neutral: bool = False,
         fetched: tuple[int, ...] = (),
+        near: bool = False,
     ) -> Native:
         """The code of a nest."""
         kernel, n = self.kernel, len(self.kernel.inputs)
@@ -282,7 +283,7 @@ class Preparer:
         if nest.form == "columns":
             rows, columns = nest.dims[-2].size, nest.dims[-1].size
             if not self.machine.masked and is_light(kernel, classes):
-                spec = replace(spec, strip=strips.rows_at_a_time(kernel, rows, columns))
+                spec = replace(spec, strip=strips.rows_at_a_time(kernel, rows, columns, near))
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)

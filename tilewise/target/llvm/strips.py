@@ -22,7 +22,8 @@ from tilewise.target.llvm.walk import chunks, row, store_plain
 
 STRIP_BYTES = 4096  # of a row of sums
 TOGETHER = 2 * CHAINS  # rows that are added at a time
-LEAST_ROWS, LEAST_BYTES = CHUNK_ROWS, 160  # what is less high, or has rows of fewer bytes, registers do better
+LEAST_ROWS, LEAST_ROW_BYTES = 24, 160  # what is less high, or has rows of fewer bytes, registers do better
+NEAR_BYTES = 448 << 10  # of what the L2 cache has, at most, to be read a line here and a line there
 
 
 def emit(frame: Frame) -> None:
@@ -35,10 +36,11 @@ def emit(frame: Frame) -> None:
     chunks(frame, chunk)
 
 
-def rows_at_a_time(kernel: Kernel, rows: int, columns: int) -> int:
-    """How many rows are added at a time; 0 where the sums of a panel in registers take less time."""
+def rows_at_a_time(kernel: Kernel, rows: int, columns: int, near: bool) -> int:
+    """How many rows (near: that the caches have) are added at a time; 0 where a panel in registers takes less time."""
     dtypes = [t for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if not o.stored] + list(beside(kernel))
-    if rows < LEAST_ROWS or columns * widest(kernel) < LEAST_BYTES:
+    row_bytes = columns * widest(kernel)
+    if rows < LEAST_ROWS or row_bytes < LEAST_ROW_BYTES or (near and rows * row_bytes < NEAR_BYTES):
         return 0
     return TOGETHER if columns * _bytes(dtypes) > STRIP_BYTES else 1
 
