@@ -81,6 +81,7 @@ class Spec:
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
     fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (fetching.py)
+    tree: int = 0  # "rows" and "short": lanes of an accumulator, if fewer than usual
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
 
 
@@ -171,8 +172,8 @@ class Frame:
 
     @cached_property
     def tree_lanes(self) -> int:
-        """Lanes of a row accumulator: a property of the kernel alone, so that every machine sums in the same order."""
-        return self.lanes_of(self.kernel)
+        """Lanes of a row accumulator: a property of the kernel, so that machines of a kind sum in the same order."""
+        return self.spec.tree or self.lanes_of(self.kernel)
 
     @cached_property
     def scan_lanes(self) -> int:
