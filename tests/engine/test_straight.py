@@ -126,6 +126,25 @@ def test_there_is_a_line(name: str) -> None:
     assert len(lines_of(f)) == 1
 
 
+@pytest.mark.parametrize("sizes", [(400, 2), (2, 400)], ids=["large first", "small first"])
+def test_what_a_line_is_made_of_hangs_on_its_own_sizes(sizes: tuple[int, int], no_plans: None) -> None:
+    """Large arrays share tiles; small ones of the same plan do not, whichever were there before."""
+
+    def softmax(x: Any) -> Any:
+        e = tw.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    native = {}
+    for rows in sizes:
+        f, x = tw.jit(softmax), rng.normal(size=(rows, 500))
+        for _ in range(6):
+            got = np.asarray(f(tw.asarray(x)))
+        np.testing.assert_allclose(got.sum(1), 1)
+        (line,) = lines_of(f)
+        native[rows] = all(type(item) is Native for item in line._items)
+    assert native == {2: True, 400: False}
+
+
 def test_memory_order_of_results() -> None:
     x = rng.normal(size=(17, 33))
     f = tw.jit(lambda x: peaks(tw, x))

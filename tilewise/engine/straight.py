@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.config import current
 from tilewise.engine.buffers import fresh
 from tilewise.engine.items import Native, Unfit
 from tilewise.engine.laying import MOST_BYTES, Layer, Steps
 from tilewise.engine.run import Runner, run_step
+from tilewise.engine.tiled import choice_of
 from tilewise.plan.steps import Tiled, View, makes
 from tilewise.store.pool import POOLED_AT_BYTES
 
@@ -64,13 +66,25 @@ class Lines:
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
-        steps, groups = _flat([(step, kernel) for step, kernel, _ in self._runner.steps])
-        for step, kernel in steps:
-            run_step(step, kernel, self._nodes, values, set())
+        steps, groups = self._run_flat(values)
         with suppress(Unfit):
             self._kept[key] = Line(
                 Layer(steps, groups, self._nodes, values, set(self._given), self._wanted), self._wanted
             )
+
+    def _run_flat(self, values: list[Any]) -> tuple[Steps, list[tuple[Tiled, int]]]:
+        """Run all steps and keep every value; groups without tiles run one by one, and where they begin is told."""
+        run: Steps = []
+        groups: list[tuple[Tiled, int]] = []
+        for step, kernel, _ in self._runner.steps:
+            inner: Steps = [(step, kernel)]
+            if isinstance(step, Tiled) and choice_of(step, kernel, self._nodes, values, current()) is None:
+                groups.append((step, len(run)))
+                inner = list(zip(step.steps, kernel.kernels, strict=True))
+            for one, own in inner:
+                run_step(one, own, self._nodes, values, set())
+            run += inner
+        return run, groups
 
 
 class Line:
@@ -107,16 +121,3 @@ class Line:
                 item.run(arrays, values, self._nodes)
         for pos, look in self._ends:
             values[pos] = look.at(arrays)
-
-
-def _flat(steps: Steps) -> tuple[Steps, list[tuple[Tiled, int]]]:
-    """Steps, with those that could share tiles and do not one by one: there is little to share. Where these begin."""
-    out: Steps = []
-    groups: list[tuple[Tiled, int]] = []
-    for step, kernel in steps:
-        if isinstance(step, Tiled) and not any(kernel.plans.values()):
-            groups.append((step, len(out)))
-            out += zip(step.steps, kernel.kernels, strict=True)
-        else:
-            out.append((step, kernel))
-    return out, groups

@@ -14,6 +14,7 @@ from tilewise.plan.steps import Pass, Step, Tiled, View, passes
 from tilewise.plan.ways import SIMILAR, Way, best_way, centred, single, space_of
 
 LEAST_BYTES = 1 << 20  # data that the caches hold anyway
+SUMMED_BYTES = 3 << 20  # the same where tiles have sums, which someone must add up: 100 to 200 us
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
 TILE_BYTES = 256 << 10  # of all values of a tile together, where results hang on it: the same on all machines
 SUM_TILES = 32 << 10, 320 << 10  # the same where sums are made over tiles, at least and at most
@@ -83,13 +84,13 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     halo = max(halos.values(), default=0)
     if halo * SIMILAR > way.length or ((halo or not even) and own) or counts_twice(group, way, halos):
         return None
-    least = MERGED_BYTES if own else LEAST_BYTES
+    summed = [x for x, at in way.at.items() if isinstance(at, str)]
+    least = MERGED_BYTES if own else SUMMED_BYTES if summed else LEAST_BYTES
     each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
     cut = {x for x, _ in way.cut}
     whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
     if (each * way.length < least or whole > WHOLE_BYTES) and forced is None:
         return None
-    summed = [x for x, at in way.at.items() if isinstance(at, str)]
     sums = bytes_of(nodes, summed)
     blas = any(s.blas for s in passes)
     room = TILE_BYTES
