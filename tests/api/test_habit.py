@@ -189,3 +189,36 @@ def test_tiles_are_laid_out_again_while_calls_repeat() -> None:
         item._choice = None
     np.testing.assert_allclose(np.asarray(f(given)), thrice(np, x), rtol=1e-9, atol=1e-12)
     assert all(any(group.plans.values()) for group in groups)
+
+
+def moments(x: Any) -> Any:
+    return x.sum(), {"squares": (x * x).reshape(400, -1).sum(1), "doubled": x * 2}
+
+
+def test_results_of_a_call_are_computed_together() -> None:
+    f, (x, _) = tw.jit(moments), given()
+    total, rest = f(x)
+    assert recorded(total) and all(map(recorded, rest.values()))
+    assert float(total) == pytest.approx(0, abs=1e-6)
+    assert not recorded(rest["squares"]) and recorded(rest["doubled"])  # which is large
+    total, rest = f(x)
+    np.asarray(rest["doubled"])
+    assert not recorded(total) and not recorded(rest["squares"])
+
+
+def test_results_that_changed_since_the_call_are_left_alone() -> None:
+    f, (x, _) = tw.jit(moments), given()
+    total, rest = f(x)
+    before = float(rest["squares"][1])
+    total, rest = f(x)
+    rest["squares"][0] = 7
+    float(total)
+    assert recorded(rest["squares"]) and rest["squares"][:2].tolist() == [7, before]
+
+
+def test_results_that_nobody_has_are_not_computed() -> None:
+    f, (x, _) = tw.jit(moments), given()
+    total = f(x)[0]
+    with tw.profile() as seen:
+        float(total)
+    assert "multiply" not in str(seen)

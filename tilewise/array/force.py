@@ -38,6 +38,9 @@ from tilewise.target import threads
 tracing: ContextVar[bool] = ContextVar("tilewise tracing", default=False)  # a user's function runs on stand-ins
 
 
+_SIBLINGS: weakref.WeakKeyDictionary[Cell, list[tuple[weakref.ref[Cell], int]]] = weakref.WeakKeyDictionary()
+
+
 class ValueAsked(BaseException):
     """A function being traced asked for a value. (Not an Exception: nothing on the way takes it.)"""
 
@@ -48,11 +51,28 @@ def evaluate(cells: Iterable[Cell]) -> None:
         _make_known(cells)
 
 
+def compute_beside(cell: Cell, others: Sequence[Cell]) -> None:
+    """When this pending cell is asked for, compute these, too: it takes no longer, and they will be asked for next."""
+    with LOCK:
+        _SIBLINGS[cell] = [(weakref.ref(c), id(c.node)) for c in others if c.node is not None]
+
+
+def _add_siblings(outputs: list[Cell]) -> None:
+    """Add the pending cells that are computed beside these, unless they stand for something else by now."""
+    for c in tuple(outputs):
+        for ref, node in _SIBLINGS.pop(c, ()):
+            other = ref()
+            if other is not None and id(other.node) == node and other.owner is c.owner and waiting(other):
+                outputs.append(other)
+
+
 def _make_known(cells: Iterable[Cell]) -> None:
     """The same for who holds the lock."""
     outputs = [c for c in cells if waiting(c)]
     if not outputs:
         return
+    if _SIBLINGS:
+        _add_siblings(outputs)
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
     if tracing.get():

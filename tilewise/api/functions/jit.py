@@ -33,10 +33,11 @@ from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.straight import Line, Lines
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, walk
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
 
+BESIDE_BYTES = 64 << 10  # of a result that costs nothing beside one that reads the same
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
 
@@ -45,7 +46,7 @@ class jit:
 
     Arguments and results may be nested in tuples, lists and dicts. Floats are parameters of the trace, other values
     that are not arrays are part of its key, as are those that the function refers to: it is traced again where
-    they change. In-place updates of arguments are replayed, too.
+    they change. In-place updates of arguments are replayed, too. Methods and `functools.partial` are fine as well.
 
     >>> import tilewise as tw
     >>> @tw.jit
@@ -63,8 +64,14 @@ class jit:
         if not callable(f):
             raise TypeError(f"tw.jit takes a function, got {type(f).__name__}")
         functools.update_wrapper(self, f)
-        self.__wrapped__ = f
-        self._plain = plain(f)
+        self.bound: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # arguments of a partial function or method
+        inner: Any = f
+        if isinstance(inner, functools.partial):
+            inner, self.bound = inner.func, (inner.args, inner.keywords)
+        elif isinstance(inner, MethodType):
+            inner, self.bound = inner.__func__, ((inner.__self__,), {})
+        self.__wrapped__ = inner
+        self._plain = plain(inner)
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
@@ -77,6 +84,8 @@ class jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         f = self.__wrapped__
+        if self.bound is not None:
+            args, kwargs = (*self.bound[0], *args), {**self.bound[1], **kwargs}
         if forcing.tracing.get():
             return f(*args, **kwargs)
         latest = self._latest
@@ -263,6 +272,7 @@ class Plan:
         self.places = [self.at.get(n) for n in template.inputs]
         self.bound: tuple[tuple[bool, ...], compiler.LocalPlan, Lines] | None = None
         self.habit = Habit()
+        self.beside = _beside(self.roots)
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -390,6 +400,9 @@ class Plan:
                 node.trail |= trail if node.inputs else 0
         for i, n in self.template.writes:
             store(inputs[i], made[self.at[n]])
+        for x, others in zip(arrays, self.beside, strict=True):
+            if others:
+                forcing.compute_beside(x._cell, [arrays[k]._cell for k in others])
         return arrays
 
     def fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
@@ -401,6 +414,22 @@ class Plan:
             next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
         ]
         return unflatten(self.structure, iter(flat))
+
+
+def _beside(roots: Sequence[Node]) -> list[list[int]]:
+    """For each of several results, those that are computed with it, should someone ask for them, too: they read nothing
+    else, and are as small."""
+    if len(roots) < 2:
+        return [[] for _ in roots]
+    reads = [{n for n in walk([r]) if not n.inputs and type(n.op) is not Const} for r in roots]
+    return [
+        [
+            k
+            for k, r in enumerate(roots)
+            if k != j and reads[k] <= reads[j] and r.nbytes <= max(own.nbytes, BESIDE_BYTES)
+        ]
+        for j, own in enumerate(roots)
+    ]
 
 
 def _way(settings: Settings) -> tuple[bool, ...]:

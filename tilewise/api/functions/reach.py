@@ -217,5 +217,5 @@ def function_key(
 def plain(f: Any) -> FunctionType | None:
     """The user's Python function that a callable is, or that a `tw.jit` is made of; or None."""
     if type(f).__name__ == "jit" and type(f).__module__.startswith("tilewise."):
-        f = f.__wrapped__
+        f = f.__wrapped__ if f.bound is None else None
     return f if isinstance(f, FunctionType) and not library(f) else None

@@ -1,0 +1,79 @@
+"""tw.jit of what is called like a function: partial functions and methods are traced as the functions they hold."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+X = np.linspace(0.0, 1.0, 1000)
+
+
+@pytest.fixture(autouse=True, params=[0, 1 << 21], ids=["recorded", "default"])
+def no_complaints(request: Any) -> Any:
+    with tw.config(eager_bytes=request.param), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def decay(xp: Any, a: Any, b: Any, k: float = 2.0, *, shift: int = 1) -> Any:
+    return xp.exp(-a) * b**k + shift
+
+
+class Scale:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def of(self, x: Any) -> Any:
+        return x * self.factor
+
+
+def test_partial_functions() -> None:
+    first = tw.jit(functools.partial(decay, np, shift=4))
+    second = tw.jit(functools.partial(functools.partial(decay, np), tw.asarray(X), k=3.0))
+    x, y = tw.asarray(X), tw.full(1000, 2.0)
+    for _ in range(4):
+        np.testing.assert_allclose(first(x, y), np.exp(-X) * 4 + 4)
+        np.testing.assert_allclose(second(y), np.exp(-X) * 8 + 1)
+    assert first.traces == 1 and second.traces <= 2  # with and without its float as a parameter
+    np.testing.assert_allclose(first(x, y, shift=5), np.exp(-X) * 4 + 5)
+    np.testing.assert_allclose(first(x, b=y, k=1.0), np.exp(-X) * 2 + 4)
+    np.testing.assert_allclose(second(y, k=1.0), np.exp(-X) * 2 + 1)
+
+
+def test_an_array_that_a_partial_function_holds_may_change() -> None:
+    held = tw.asarray(X.copy())
+    f = tw.jit(functools.partial(decay, np, held))
+    y = tw.full(1000, 2.0)
+    before = np.asarray(f(y)).copy()
+    held += 1.0
+    np.testing.assert_allclose(f(y), (before - 1) * np.exp(-1.0) + 1)
+
+
+def test_methods_of_objects() -> None:
+    scale = Scale(3.0)
+    f = tw.jit(scale.of)
+    with tw.config(fallback="silent"):  # the object may change in any way
+        np.testing.assert_allclose(f(tw.asarray(X)), 3 * X)
+        scale.factor = 5.0
+        np.testing.assert_allclose(f(tw.asarray(X)), 5 * X)
+
+
+def test_inside_of_another_function() -> None:
+    inner = tw.jit(functools.partial(decay, np, shift=4))
+    outer = tw.jit(lambda a: inner(a, a) - 4)
+    with tw.config(fallback="silent"):  # what the inner one holds may change
+        for _ in range(3):
+            np.testing.assert_allclose(outer(tw.asarray(X)), np.exp(-X) * X**2)
+
+
+def test_what_is_no_function_of_python_is_called_as_it_is() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = tw.jit(functools.partial(np.add, 1.0))
+        np.testing.assert_allclose(f(tw.asarray(X)), X + 1)
