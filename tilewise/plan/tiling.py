@@ -17,7 +17,8 @@ LEAST_BYTES = 1 << 20  # data that the caches hold anyway
 SUMMED_BYTES = 3 << 20  # the same where tiles have sums, which someone must add up: 100 to 200 us
 WHOLE_BYTES = 1 << 20  # that every tile may need whole: they stay in the L2 cache beside the tile
 TILE_BYTES = 256 << 10  # of all values of a tile together, where results hang on it: the same on all machines
-SUM_TILES = 32 << 10, 320 << 10  # the same where sums are made over tiles, at least and at most
+SUM_TILES = 32 << 10, 768 << 10  # the same where sums are made over tiles, at least and at most
+SUM_INPUTS = 352 << 10  # of inputs in such a tile, at most: passes after the first find them in the L2 cache
 SUM_SHARE = 32  # such a tile has so many times the bytes of the sums, which every tile adds to
 L2_SHARE = 8  # else a part of a core's L2 cache: scratch, code's own copies and what is streamed by need room, too
 LEAST_TILE, MOST_TILE = 32 << 10, 512 << 10  # whatever the cache; more would not fit in a thread's scratch
@@ -86,7 +87,8 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
         return None
     summed = [x for x, at in way.at.items() if isinstance(at, str)]
     least = MERGED_BYTES if own else SUMMED_BYTES if summed else LEAST_BYTES
-    each = sum(_slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items())
+    slices = {x: _slice_bytes(nodes[x], axis) for x, axis in _sliced(group, way).items()}
+    each = sum(slices.values())
     cut = {x for x, _ in way.cut}
     whole = bytes_of(nodes, [x for x, base in zip(group.inputs, group.sources, strict=True) if not {x, base} & cut])
     if (each * way.length < least or whole > WHOLE_BYTES) and forced is None:
@@ -97,6 +99,8 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if summed and not own:  # little sums: the L1 cache holds the tile
         room = min(max(SUM_SHARE * sums, TILE_BYTES if blas else SUM_TILES[0]), SUM_TILES[1])
     tile = forced or tile_length(each, room)
+    if summed and not own and forced is None:
+        tile = min(tile, tile_length(sum(slices.get(x, 0) for x in group.inputs), SUM_INPUTS))
     if halo and forced is None:
         tile = max(min(tile, _most(group, way, nodes, halos)), HALO_TILES * halo)
         if tile > _most(group, way, nodes, halos):
