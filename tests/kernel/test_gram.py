@@ -66,6 +66,7 @@ def test_numpys_values_whatever_the_tile_and_the_threads(name, dtype):
                     assert a.dtype == b.dtype and np.array_equal(a, b), (shape, tile, threads)
 
 
+@pytest.mark.skipif(not host_machine().fuses, reason="BLAS is quicker where nothing multiplies and adds at once")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_matrix_takes_half_of_the_work(grams, name):
     X = np.random.default_rng(2).normal(size=(40_000, 20))
@@ -99,7 +100,7 @@ def test_only_its_own_memory(dtype, width, side):
             objects = (ctypes.c_void_p * 2)(id(X), id(sums))
             call.code(ctypes.cast(objects, ctypes.c_char_p), call.geometry)
             np.testing.assert_array_equal(np.tril(sums), np.tril(X.T @ X + 1))
-    assert met > 15
+    assert met > 15 if machine.fuses else not met
 
 
 def test_symmetric_to_the_bit_and_the_same_on_all_threads():

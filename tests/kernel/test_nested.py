@@ -157,7 +157,8 @@ def test_products_that_a_pass_reads_are_made_inside_of_it(shape, dtype, monkeypa
             want = programs(np, X, C)[k]
             assert found.dtype == want.dtype
             np.testing.assert_array_equal(found, want)
-    if shape == (3000, 50, 64) or (shape == (3000, 50, 7) and host_machine().masked):
+    machine = host_machine()
+    if (shape == (3000, 50, 64) and machine.fuses) or (shape == (3000, 50, 7) and machine.masked):
         assert all(made) and made
     if steps > 512 or across < 4:
         assert not any(made)

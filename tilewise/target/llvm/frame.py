@@ -56,6 +56,11 @@ class Machine:
     by_lane: bool  # whether products can take one lane of a vector for all
     cpu: str = ""  # LLVM's name of the CPU whose instructions may be used; "": this one
 
+    @property
+    def fuses(self) -> bool:
+        """Whether it multiplies and adds in one instruction (a CPU with SSE alone does not)."""
+        return self.by_lane or self.vector_bytes >= 32
+
 
 @dataclass(frozen=True)
 class Spec:

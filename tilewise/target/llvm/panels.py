@@ -116,7 +116,7 @@ def nested_tile(kernel: Kernel, steps: int, across: int, machine: Machine, lanes
         return None
     if vectors <= registers // 2:
         return vectors, min(MAX_HIGH, registers // vectors)
-    if machine.masked or vectors > MOST_VECTORS:
+    if machine.masked or not machine.fuses or vectors > MOST_VECTORS:
         return None
     high = 4 if machine.by_lane else 6
     return registers // high, high
