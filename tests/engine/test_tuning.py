@@ -286,6 +286,9 @@ def test_chunks_have_a_least_of_work_unless_sums_hang_on_them(rows):
         plan, nodes, *_ = made.plan(None)
         (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
         cut = tiling.tiling(step, nodes)
+        if rows * 50 * 8 < tiling.SUMMED_BYTES and not loose:
+            assert cut is None  # adding sums up takes longer
+            continue
         assert cut is not None and cut.loose == loose
         if not loose:
             assert cut.chunks == min(cut.tiles, tiling.CHUNKS)
@@ -296,7 +299,8 @@ def test_chunks_have_a_least_of_work_unless_sums_hang_on_them(rows):
             assert found.chunks == tiling.CHUNKS or per_chunk < 2 * max(tiling.CHUNK_BYTES, found.each * found.tile)
 
 
-def test_sums_over_tiles_and_products_keep_their_length(clocked):
+def test_sums_over_tiles_and_products_keep_their_length(clocked, monkeypatch):
+    monkeypatch.setattr(tiling, "SUMMED_BYTES", tiling.LEAST_BYTES)
     clock = clocked(lambda tiles, n: 0.010 + tiles * 1e-4)
     for name in ("there and back", "sums along both axes"):
         settled(clock, name, runs=80)
