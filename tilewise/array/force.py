@@ -64,6 +64,7 @@ def _add_siblings(outputs: list[Cell]) -> None:
             other = ref()
             if other is not None and id(other.node) == node and other.owner is c.owner and waiting(other):
                 outputs.append(other)
+                _SIBLINGS.pop(other, None)
 
 
 def _make_known(cells: Iterable[Cell]) -> None:
