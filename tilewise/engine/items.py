@@ -102,6 +102,21 @@ class Other:
             arrays[look.slot] = values[pos]
 
 
+class Product:
+    """A product that is left to NumPy and BLAS. It is a `Call` without all that has been looked at before."""
+
+    def __init__(self, multiply: Callable[[Array, Array], Any], inputs: tuple[Look, Look], made: Look) -> None:
+        self._multiply, self._inputs, self._made = multiply, inputs, made
+
+    def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
+        a, b = self._inputs
+        with np.errstate(all="ignore"):  # recorded work raises no warnings
+            made = np.asarray(self._multiply(a.at(arrays), b.at(arrays)))
+        if made.strides != self._made.strides:
+            raise Unfit("a product in another order")
+        arrays[self._made.slot] = made
+
+
 class Tiles:
     """Passes that share tiles. Once the length of tiles is settled, addresses of the line's arrays are filled in."""
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.engine.buffers import walked
-from tilewise.engine.items import Look, Native, Other, Tiles, Unfit, address_of, scratch_of
+from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, address_of, scratch_of
 from tilewise.engine.operands import llvm
 from tilewise.engine.run import box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of
 from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Empty
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
@@ -29,6 +30,7 @@ from tilewise.plan.ways import single, space_of
 from tilewise.target import threads
 
 Array = np.ndarray[Any, Any]
+MULTIPLY = {"matmul": np.matmul, "dot": np.dot}
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
@@ -303,7 +305,16 @@ class Layer:
             memory.given = True
             made.append((pos, look))
         other = Other(step, kernel, needs, tuple(made))
-        self.items.append(Tiles(other, self.nodes, self.values) if isinstance(step, Tiled) else other)
+        self.items.append(Tiles(other, self.nodes, self.values) if isinstance(step, Tiled) else self._called(other))
+
+    def _called(self, other: Other) -> Other | Product:
+        """A step as it is, or a product of two matrices as nothing but that."""
+        op = self.nodes[other.made[0][0]].op if isinstance(other.step, Call) else None
+        multiply = MULTIPLY.get(op.how) if isinstance(op, Contract) and not op.part else None
+        looks = [self.looks.get(x) for x in other.step.inputs] if isinstance(other.step, Call) else []
+        if multiply is None or len(looks) != 2 or None in looks:
+            return other
+        return Product(multiply, (looks[0], looks[1]), other.made[0][1])  # type: ignore[arg-type]
 
     def _close(self) -> None:
         """Put the calls together that wait."""
