@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler
+from tilewise.array import beside
 from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
@@ -38,9 +39,6 @@ from tilewise.target import threads
 tracing: ContextVar[bool] = ContextVar("tilewise tracing", default=False)  # a user's function runs on stand-ins
 
 
-_SIBLINGS: weakref.WeakKeyDictionary[Cell, list[tuple[weakref.ref[Cell], int]]] = weakref.WeakKeyDictionary()
-
-
 class ValueAsked(BaseException):
     """A function being traced asked for a value. (Not an Exception: nothing on the way takes it.)"""
 
@@ -51,29 +49,13 @@ def evaluate(cells: Iterable[Cell]) -> None:
         _make_known(cells)
 
 
-def compute_beside(cell: Cell, others: Sequence[Cell]) -> None:
-    """When this pending cell is asked for, compute these, too: it takes no longer, and they will be asked for next."""
-    with LOCK:
-        _SIBLINGS[cell] = [(weakref.ref(c), id(c.node)) for c in others if c.node is not None]
-
-
-def _add_siblings(outputs: list[Cell]) -> None:
-    """Add the pending cells that are computed beside these, unless they stand for something else by now."""
-    for c in tuple(outputs):
-        for ref, node in _SIBLINGS.pop(c, ()):
-            other = ref()
-            if other is not None and id(other.node) == node and other.owner is c.owner and waiting(other):
-                outputs.append(other)
-                _SIBLINGS.pop(other, None)
-
-
 def _make_known(cells: Iterable[Cell]) -> None:
     """The same for who holds the lock."""
     outputs = [c for c in cells if waiting(c)]
     if not outputs:
         return
-    if _SIBLINGS:
-        _add_siblings(outputs)
+    if beside.SIBLINGS:
+        outputs += [c for c in beside.taken(outputs) if waiting(c)]
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
     if tracing.get():

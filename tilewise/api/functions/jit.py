@@ -25,6 +25,7 @@ from tilewise.api.functions.watch import Watch
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
+from tilewise.array.beside import compute_beside
 from tilewise.array.cell import LOCK, address, root
 from tilewise.array.force import conform
 from tilewise.array.handle import Array, from_buffer, meta
@@ -402,7 +403,7 @@ class Plan:
             store(inputs[i], made[self.at[n]])
         for x, others in zip(arrays, self.beside, strict=True):
             if others:
-                forcing.compute_beside(x._cell, [arrays[k]._cell for k in others])
+                compute_beside(x._cell, [arrays[k]._cell for k in others])
         return arrays
 
     def fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:

@@ -9,6 +9,7 @@ is the first, or the innermost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -55,9 +56,6 @@ def emit(frame: Frame) -> None:
 
         tables = {t.operand: t.tables(pointers[t.operand]) for t in scattered}
 
-        wide = _vectors(frame) * frame.lanes
-        step = max(wide, UNROLL)
-
         def point(column: str, lanes: int, mask: Val | None, slot: str, turn: int = 0) -> None:
             values = frame.values(pointers, column, fixed, lanes, mask)
             store_plain(frame, values, pointers, column, mask)
@@ -73,57 +71,72 @@ def emit(frame: Frame) -> None:
             for i in range(UNROLL):
                 point(fn.let(f"add i64 {column}, {i}"), 1, mask, "", i)
 
-        def ring(index: str) -> str:
-            return fn.let(f"and i64 {index}, {RING - 1}")
-
-        def kept(column: str, lanes: int, mask: Val | None) -> None:
-            point(column, lanes, mask, ring(fn.let(f"sub i64 {column}, {start}")))
-
-        def add_four(index: str) -> None:
-            for target in scattered:
-                target.add_some(tables[target.operand], fixed, ring(index))
-
-        def turn(index: str) -> None:
-            """Compute some points while others, which were computed before, are added."""
-            for i in range(0, step, wide):
-                kept(fn.let(f"add i64 {start}, {fn.let(f'add i64 {index}, {i}')}"), wide, None)
-            last = fn.let(f"sub i64 {index}, {AHEAD - step}")
-            each(fn, after(fn.let(f"sub i64 {index}, {AHEAD}")), last, str(UNROLL), add_four)
-
-        def after(index: str) -> str:
-            """Where points begin that are not before the first."""
-            fn.declares.add("declare i64 @llvm.smax.i64(i64, i64)")
-            return fn.let(f"call i64 @llvm.smax.i64(i64 {index}, i64 0)")
-
-        def behind() -> None:
-            count = fn.let(f"sub i64 {stop}, {start}")
-            done, fours = (fn.let(f"and i64 {count}, {-n}") for n in (step, UNROLL))
-            each(fn, "0", done, str(step), turn)
-            row(frame, fn.let(f"add i64 {start}, {done}"), stop, kept, wide=frame.lanes)
-            each(fn, after(fn.let(f"sub i64 {done}, {AHEAD}")), fours, str(UNROLL), add_four)
-            each(fn, fours, count, "1", add_one)
-
-        def add_one(index: str) -> None:
-            for target in scattered:
-                target.add_kept(tables[target.operand][0], fixed, ring(index))
-
         if not scattered:
             row(frame, start, stop, lambda c, lanes, m: point(c, lanes, m, ""), wide=UNROLL * frame.lanes)
         elif sum(not i.fn.startswith("const:") for i in frame.kernel.body) <= PLAIN_BODY:
             middle = whole(fn, start, stop, UNROLL, four)
             each(fn, middle, stop, "1", lambda c: point(c, 1, None, ""))
         else:
-            behind()
+            _Ahead(frame, [(t, tables[t.operand]) for t in scattered], fixed, (start, stop), point).emit()
 
     each(fn, frame.extra(1), frame.extra(2), "1", chunk)
 
 
-def _vectors(frame: Frame) -> int:
-    """The vectors of keys that are computed at once: chains of operations are long, and hidden by others."""
-    if not frame.light:
-        return 1
-    machine = frame.spec.machine
-    return 4 if machine.registers >= 32 and not machine.masked else 2
+class _Ahead:
+    """Points of a row, computed in vectors some time before they are added, both in the same loop."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        targets: list[tuple[_Target, list[str]]],
+        fixed: dict[int, Val],
+        bounds: tuple[str, str],
+        point: Callable[[str, int, Val | None, str], None],
+    ) -> None:
+        self.frame, self.fn, self.targets, self.fixed, self.point = frame, frame.fn, targets, fixed, point
+        self.start, self.stop = bounds
+        machine = frame.spec.machine
+        # Chains of operations are long, and hidden by others.
+        several = 4 if machine.registers >= 32 and not machine.masked else 2
+        self.wide = several * frame.lanes if frame.light else frame.lanes
+        self.step = max(self.wide, UNROLL)
+        assert self.step <= AHEAD, "points that are computed and not added must fit in the ring"
+
+    def emit(self) -> None:
+        """for turn: compute a step, add a step from before; then what is left."""
+        fn, step = self.fn, self.step
+        count = fn.let(f"sub i64 {self.stop}, {self.start}")
+        done, fours = (fn.let(f"and i64 {count}, {-n}") for n in (step, UNROLL))
+        each(fn, "0", done, str(step), self._turn)
+        row(self.frame, fn.let(f"add i64 {self.start}, {done}"), self.stop, self._keep, wide=self.frame.lanes)
+        each(fn, self._before(done), fours, str(UNROLL), self._add_four)
+        each(fn, fours, count, "1", self._add_one)
+
+    def _turn(self, index: str) -> None:
+        fn = self.fn
+        for i in range(0, self.step, self.wide):
+            self._keep(fn.let(f"add i64 {self.start}, {fn.let(f'add i64 {index}, {i}')}"), self.wide, None)
+        last = fn.let(f"sub i64 {index}, {AHEAD - self.step}")
+        each(fn, self._before(index), last, str(UNROLL), self._add_four)
+
+    def _before(self, index: str) -> str:
+        """The point that is added when one is computed; the first, if there is none."""
+        self.fn.declares.add("declare i64 @llvm.smax.i64(i64, i64)")
+        return self.fn.let(f"call i64 @llvm.smax.i64(i64 {self.fn.let(f'sub i64 {index}, {AHEAD}')}, i64 0)")
+
+    def _ring(self, index: str) -> str:
+        return self.fn.let(f"and i64 {index}, {RING - 1}")
+
+    def _keep(self, column: str, lanes: int, mask: Val | None) -> None:
+        self.point(column, lanes, mask, self._ring(self.fn.let(f"sub i64 {column}, {self.start}")))
+
+    def _add_four(self, index: str) -> None:
+        for target, tables in self.targets:
+            target.add_some(tables, self.fixed, self._ring(index))
+
+    def _add_one(self, index: str) -> None:
+        for target, tables in self.targets:
+            target.add_kept(tables[0], self.fixed, self._ring(index))
 
 
 class _Target:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO, has_positions
+from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO, has_positions, widest
 from tilewise.target.llvm.sums import BLOCKS, CHUNK_ROWS, STEPS
 
 # A reduced innermost dim this short is summed with the lanes along a kept dim instead.
 SHORT_ROW = 16
+NARROW = 16  # bytes of the vectors of machines that have shorter sums for short rows
 # Columns of a panel where an operand is walked across its rows: its cache lines and pages are then used again.
 PANEL = 256
 FAR_BYTES = 512
@@ -153,6 +154,15 @@ def reduce_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_
     outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
     make = _rows if inner.reduced else _columns
     return make(kernel, outer, row, inner, itemsizes, tree_lanes)
+
+
+def few_lanes(kernel: Kernel, nest: Nest, most: int) -> int:
+    """The lanes of the sum of a short row where vectors are narrow: no more than keep it as shallow; 0: as usual."""
+    row = nest.dims[-1].size if nest.dims else 1
+    alone = nest.form == "short" or (nest.form == "rows" and nest.dims[-2].size == 1)
+    if not alone or row > STEPS * most:
+        return 0
+    return min(most, max(2 * NARROW // widest(kernel), 1 << (-(-row // STEPS) - 1).bit_length()))
 
 
 def scan_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], chunk: int | None) -> Nest:

@@ -144,6 +144,16 @@ def nested(
     return Nest("nested", loops, cuts=(Cut(rows.size, tile[1], dim=0),), packs=tuple(packs), tile=tile)
 
 
+def along(kernel: Kernel, nest: Nest, itemsizes: Sequence[int]) -> tuple[int, ...]:
+    """Inputs of contractions of which products take a lane, and that lie in order along the steps."""
+    if nest.form not in ("contract", "nested"):
+        return ()
+    rows, steps, across = nest.dims[-3:]
+    inputs = enumerate(zip(kernel.inputs, itemsizes, strict=False))
+    ordered = [k for k, (t, w) in inputs if t in ("float64", "float32") and steps.strides[k] == w]
+    return tuple(k for k in ordered if rows.strides[k] and not across.strides[k])
+
+
 def _dims(kernel: Kernel, dims: Sequence[Dim], itemsizes: Sequence[int]) -> tuple[Dim, Dim, Dim] | None:
     """The dims for unrolling, steps and lanes."""
     n = len(kernel.inputs)

@@ -31,7 +31,6 @@ from tilewise.target.llvm.frame import (
     is_light,
     uniform_values,
     vector_lanes,
-    widest,
 )
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.handing import Parts
@@ -56,7 +55,6 @@ STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benc
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 TWIN_AT_NS = 5_000_000  # work worth the time of compiling a long body for two vectors at once
-NARROW = 16  # bytes of the vectors of machines that have shorter sums for short rows
 PANEL_VECTORS = 4  # of `columns`, for one output
 COMBINE_COLUMNS = 1 << 16  # of partial results, that a thread merges and copies: they fit its L2 cache
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
@@ -276,10 +274,10 @@ class Preparer:
             even=nest.form == "nested" and nest.dims[-1].size % lanes == 0,
             rest=panels.last_vectors(nest, lanes) if nest.form == "nested" else 0,
             packed=tuple(p.operand for p in nest.packs),
-            along=self._along(nest),
+            along=panels.along(kernel, nest, self._itemsizes) if self.machine.by_lane and lanes > 1 else (),
             chunked=nest.chunked,
             long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
-            tree=self._few_lanes(nest),
+            tree=geometry.few_lanes(kernel, nest, Frame.lanes_of(kernel)) if self.machine.by_lane else 0,
             neutral=neutral,
             fetched=fetched,
         )
@@ -290,23 +288,6 @@ class Preparer:
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
-
-    def _few_lanes(self, nest: Nest) -> int:
-        """The lanes of the sum of a short row where vectors are narrow: no more than keep it as shallow; else 0."""
-        row, most = nest.dims[-1].size, Frame.lanes_of(self.kernel)
-        alone = nest.form == "short" or (nest.form == "rows" and nest.dims[-2].size == 1)
-        if not self.machine.by_lane or not alone or row > STEPS * most:
-            return 0
-        return min(most, max(2 * NARROW // widest(self.kernel), 1 << (-(-row // STEPS) - 1).bit_length()))
-
-    def _along(self, nest: Nest) -> tuple[int, ...]:
-        """Inputs of contractions of which products take a lane, and that lie in order along the steps."""
-        if nest.form not in ("contract", "nested") or not self.machine.by_lane or not self.machine.vector_bytes:
-            return ()
-        rows, steps, across = nest.dims[-3:]
-        inputs = enumerate(zip(self.kernel.inputs, self._itemsizes, strict=False))
-        ordered = [k for k, (t, w) in inputs if t in ("float64", "float32") and steps.strides[k] == w]
-        return tuple(k for k in ordered if rows.strides[k] and not across.strides[k])
 
     def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
         """The inputs (of some, or of those with many bytes) that are fetched ahead: light bodies wait for memory."""
