@@ -222,3 +222,18 @@ def test_results_that_nobody_has_are_not_computed() -> None:
     with tw.profile() as seen:
         float(total)
     assert "multiply" not in str(seen)
+
+
+def test_results_that_take_long_or_much_memory_are_not_computed_beside_others() -> None:
+    def dear(x: Any) -> Any:
+        square = x.reshape(200, 2000)
+        return x.sum(), (square @ square.T).sum(), (x[:2000, None] * x[None, :2000]).sum(0)[:3]
+
+    f, (x, _) = tw.jit(dear), given()
+    total, product, outer = f(x)
+    float(total)
+    assert recorded(product) and recorded(outer)
+    with tw.session(memory=64 << 20):
+        total, rest = tw.jit(moments)(tw.asarray(np.linspace(-1, 1, N)))
+        float(total)
+        assert recorded(rest["squares"])

@@ -1,10 +1,11 @@
-"""tw.jit of what is called like a function: partial functions and methods are traced as the functions they hold."""
+"""tw.jit of what is called like a function: partial functions are traced as what they hold, methods are called."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -23,6 +24,19 @@ def no_complaints(request: Any) -> Any:
 
 def decay(xp: Any, a: Any, b: Any, k: float = 2.0, *, shift: int = 1) -> Any:
     return xp.exp(-a) * b**k + shift
+
+
+GAIN = 2.0
+
+
+class Model(NamedTuple):
+    w: float
+
+    def gain(self, x: Any) -> Any:
+        return x * GAIN
+
+    def step(self, x: Any) -> Any:
+        return self.gain(x) + self.w
 
 
 class Scale:
@@ -62,6 +76,27 @@ def test_methods_of_objects() -> None:
         np.testing.assert_allclose(f(tw.asarray(X)), 3 * X)
         scale.factor = 5.0
         np.testing.assert_allclose(f(tw.asarray(X)), 5 * X)
+
+
+def test_what_methods_of_named_tuples_refer_to_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = Model(1.0), tw.ones(3)
+    bound, unbound = tw.jit(model.step), tw.jit(Model.step)
+    with tw.config(fallback="silent"):
+        assert bound(x).tolist() == unbound(model, x).tolist() == [3, 3, 3]
+        monkeypatch.setitem(globals(), "GAIN", 10.0)
+        assert bound(x).tolist() == unbound(model, x).tolist() == [11, 11, 11]
+
+
+def test_it_looks_like_what_it_wraps() -> None:
+    part = functools.partial(decay, np, shift=4)
+    f = tw.jit(part)
+    assert inspect.signature(f) == inspect.signature(part) and f.__wrapped__ is part
+
+    def plain(x: Any) -> Any:
+        return x
+
+    plain.bound = "mine"  # type: ignore[attr-defined]
+    assert tw.jit(plain).bound == "mine"  # type: ignore[attr-defined]
 
 
 def test_inside_of_another_function() -> None:

@@ -37,8 +37,12 @@ from tilewise.engine.straight import Line, Lines
 from tilewise.ir.node import Node, walk
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
+from tilewise.ops.elementwise import Map
+from tilewise.ops.reduce import Arg, Reduce
+from tilewise.ops.views import Arrange, Window
 
-BESIDE_BYTES = 64 << 10  # of a result that costs nothing beside one that reads the same
+BESIDE_BYTES, BESIDE_NODES = 64 << 10, 32  # of a result that takes little beside one that reads the same
+BESIDE = frozenset((Map, Reduce, Arg, Window, Arrange))
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
 
@@ -47,7 +51,7 @@ class jit:
 
     Arguments and results may be nested in tuples, lists and dicts. Floats are parameters of the trace, other values
     that are not arrays are part of its key, as are those that the function refers to: it is traced again where
-    they change. In-place updates of arguments are replayed, too. Methods and `functools.partial` are fine as well.
+    they change. In-place updates of arguments are replayed, too. `functools.partial` is fine as well.
 
     >>> import tilewise as tw
     >>> @tw.jit
@@ -65,14 +69,12 @@ class jit:
         if not callable(f):
             raise TypeError(f"tw.jit takes a function, got {type(f).__name__}")
         functools.update_wrapper(self, f)
-        self.bound: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # arguments of a partial function or method
-        inner: Any = f
-        if isinstance(inner, functools.partial):
-            inner, self.bound = inner.func, (inner.args, inner.keywords)
-        elif isinstance(inner, MethodType):
-            inner, self.bound = inner.__func__, ((inner.__self__,), {})
-        self.__wrapped__ = inner
-        self._plain = plain(inner)
+        self.__wrapped__ = f
+        self._bound: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # arguments of a partial function
+        self._function: Any = f
+        if isinstance(f, functools.partial):
+            self._function, self._bound = f.func, (f.args, f.keywords)
+        self._plain = plain(self._function)
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
@@ -84,9 +86,9 @@ class jit:
         return self if owner is None else MethodType(self, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        f = self.__wrapped__
-        if self.bound is not None:
-            args, kwargs = (*self.bound[0], *args), {**self.bound[1], **kwargs}
+        f = self._function
+        if self._bound is not None:
+            args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
         if forcing.tracing.get():
             return f(*args, **kwargs)
         latest = self._latest
@@ -149,10 +151,10 @@ class jit:
         """Trace the function; also that it cannot be traced is kept. `looked`: it looks at its floats."""
         if len(self._kept) >= MAX_TEMPLATES:
             self._kept.clear()
-            tell_again(self.__wrapped__, self.traces)
+            tell_again(self._function, self.traces)
         floats = [] if looked else [i for i, v in enumerate(leaves) if type(v) is float]
         self.traces += 1
-        found = attempt(self.__wrapped__, structure, leaves, captured, floats)
+        found = attempt(self._function, structure, leaves, captured, floats)
         if isinstance(found, Untraceable) and floats:
             self._kept[key] = by_value
             return self._learn(
@@ -402,7 +404,7 @@ class Plan:
         for i, n in self.template.writes:
             store(inputs[i], made[self.at[n]])
         for x, others in zip(arrays, self.beside, strict=True):
-            if others:
+            if others and roomy():
                 compute_beside(x._cell, [arrays[k]._cell for k in others])
         return arrays
 
@@ -418,19 +420,22 @@ class Plan:
 
 
 def _beside(roots: Sequence[Node]) -> list[list[int]]:
-    """For each of several results, those that are computed with it, should someone ask for them, too: they read nothing
-    else, and are as small."""
+    """For each of several results, those that the same passes compute with it, should someone ask for them, too.
+
+    They read nothing else, are as small, and take little: a few operators on elements and reductions.
+    """
     if len(roots) < 2:
         return [[] for _ in roots]
-    reads = [{n for n in walk([r]) if not n.inputs and type(n.op) is not Const} for r in roots]
-    return [
-        [
-            k
-            for k, r in enumerate(roots)
-            if k != j and reads[k] <= reads[j] and r.nbytes <= max(own.nbytes, BESIDE_BYTES)
-        ]
-        for j, own in enumerate(roots)
+    graphs = [list(walk([r])) for r in roots]
+    reads = [{n for n in g if not n.inputs and type(n.op) is not Const} for g in graphs]
+    most = [max((n.nbytes for n in leaves), default=0) for leaves in reads]
+    little = [
+        r.nbytes <= BESIDE_BYTES
+        and len(g) <= BESIDE_NODES
+        and all(type(n.op) in BESIDE and n.nbytes <= size for n in g if n.inputs)
+        for r, g, size in zip(roots, graphs, most, strict=True)
     ]
+    return [[k for k, mine in enumerate(little) if mine and k != j and reads[k] <= reads[j]] for j in range(len(roots))]
 
 
 def _way(settings: Settings) -> tuple[bool, ...]:

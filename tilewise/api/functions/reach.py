@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+from collections import namedtuple
 from collections.abc import Hashable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -31,6 +32,9 @@ BUILTINS = frozenset(
     "slice isinstance all any sorted".split()
 )
 CALLABLES = (FunctionType, BuiltinFunctionType, type, type(np.sum))
+RECORD = frozenset(vars(namedtuple("record", ""))) | frozenset(  # what every named tuple has
+    "__annotations__ __orig_bases__ __match_args__ __replace__ __static_attributes__ __firstlineno__".split()
+)
 SCALARS = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), np.generic, np.dtype)
 
 
@@ -179,7 +183,7 @@ def content(
     if isinstance(value, np.vectorize) and not value.excluded and value.signature is None:
         watch.sure = False
         return ("vectorize", content(value.pyfunc, where, name, seen), str(value.otypes))
-    if library(value) or (isinstance(value, type) and (issubclass(value, BaseException) or hasattr(value, "_fields"))):
+    if library(value) or (isinstance(value, type) and bare(value)):
         return ("object", value)  # other classes have attributes that may change
     watch.sure = watch.sure and isinstance(value, ModuleType)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
@@ -190,6 +194,15 @@ def content(
             raise Untraceable(f"the module {name} as a value", where, False)
         return ("module", value.__name__)
     raise Untraceable(f"{name}, a {t.__name__} that is not known to stay as it is", where, False)
+
+
+def bare(kind: type) -> bool:
+    """Whether a class is an exception or a named tuple without anything of its own: no methods, no attributes."""
+    names = {n for c in kind.__mro__ if c.__module__ != "builtins" for n in vars(c)}
+    if issubclass(kind, BaseException):
+        return all(n.startswith("__") for n in names)
+    fields = getattr(kind, "_fields", None)
+    return issubclass(kind, tuple) and fields is not None and names <= RECORD.union(fields)
 
 
 def function_key(
@@ -217,5 +230,5 @@ def function_key(
 def plain(f: Any) -> FunctionType | None:
     """The user's Python function that a callable is, or that a `tw.jit` is made of; or None."""
     if type(f).__name__ == "jit" and type(f).__module__.startswith("tilewise."):
-        f = f.__wrapped__ if f.bound is None else None
+        f = f.__wrapped__
     return f if isinstance(f, FunctionType) and not library(f) else None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.api.functions.reach import SCALARS, Untraceable
+from tilewise.api.functions.reach import SCALARS, Untraceable, bare
 from tilewise.api.functions.tracer import PACKAGE
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
@@ -108,7 +108,7 @@ def flatten(value: Any, leaves: list[Any]) -> Any:
         return (t, tuple(flatten(v, leaves) for v in value))
     if t is dict:
         return (dict, tuple(value), tuple(flatten(v, leaves) for v in value.values()))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    if isinstance(value, tuple) and bare(t):
         return (t, None, tuple(flatten(v, leaves) for v in value))
     leaves.append(value)
     return None

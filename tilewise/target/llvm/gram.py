@@ -37,7 +37,7 @@ def gram(x: Ref, sums: Ref, machine: Machine | None = None) -> Call | None:
     machine = machine or host_machine()
     dtype, (rows, columns) = x.array.dtype.name, x.array.shape
     (pitch, step), size = x.array.strides, x.array.itemsize
-    if not machine.fuses or dtype not in ("float64", "float32") or columns > MOST_COLUMNS:
+    if not machine.fuses or not machine.vector_bytes or dtype not in ("float64", "float32") or columns > MOST_COLUMNS:
         return None
     if not machine.masked and columns < (lanes := machine.vector_bytes // size) * panel_vectors(lanes):
         return None

@@ -91,6 +91,7 @@ class _Tile:
     def _panels(self, rows: list[list[str]]) -> None:
         """Panel after panel."""
         frame, fn, spec = self.frame, self.frame.fn, self.frame.spec
+        assert self.room is None, "rows of several panels are not stored past the caches"
         states = Stack(fn, [part.dtype for part in self.accs.parts], frame.lanes, self.high)
         for i in range(self.high):
             states.store(str(i), self.accs.start(frame.lanes))
