@@ -309,3 +309,16 @@ def test_results_that_show_one_value_are_apart():
             expected[0] = value
             np.testing.assert_array_equal(np.asarray(got), expected)
     np.testing.assert_array_equal(np.asarray(given), x)
+
+
+@pytest.mark.parametrize("same", [tw.array_equal, tw.array_equiv], ids=["equal", "equiv"])
+@pytest.mark.parametrize("every", range(1, 12))
+def test_a_failing_evaluation_is_no_difference(same: Any, every: int) -> None:
+    """NumPy's code takes any exception of its operands for one."""
+    x = tw.arange(2)
+    with tw.config(eager_bytes=0, native=False, fallback="silent"), faults(every):
+        for _ in range(5):
+            with suppress(Fault):
+                x[...].flat = 2
+        with suppress(Fault):
+            assert same(x[-2], x[-2])

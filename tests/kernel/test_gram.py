@@ -26,6 +26,7 @@ OTHERS = {  # windows at other places look alike to a plan: they are left to BLA
     "of some columns": lambda np, X: (lambda Y: (Y.T @ Y, Y.sum(0)))(X[:, X.shape[1] // 2 :]),
     "of rows that lie apart": lambda np, X: (lambda Y: (Y.T @ Y, Y.sum(0)))(X[::2]),
     "two matrices": lambda np, X: (X.T @ (X + 1), X.sum(0)),
+    "parts of complex numbers": lambda np, X: (lambda Y: (Y.imag.T @ Y.imag, Y.real.sum(0)))(X * (1 + 2j)),
     "two parts": lambda np, X: (X[1:].T @ X[:-1], X.sum(0)),
     "X @ X": lambda np, X: (X.T @ X[::-1], X.sum(0)),
 }

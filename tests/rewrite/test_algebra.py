@@ -94,3 +94,11 @@ def test_a_view_times_one_has_memory_of_its_own() -> None:
     with tw.session(engine="virtual", workers=2), tw.config(eager_bytes=0):
         made = np.asarray(1 * (tw.asarray(a) * 2).T)
     assert made.strides == (1 * (a * 2).T).strides
+
+
+def test_a_view_cast_there_and_back_has_memory_of_its_own() -> None:
+    a = np.arange(62).reshape(2, 31) % 3 == 0
+    with tw.session(engine="virtual", workers=2), tw.config(eager_bytes=0):
+        made = np.asarray(tw.asarray(a).T.astype("i2").astype("?"))
+    want = a.T.astype("i2").astype("?")
+    assert made.strides == want.strides and np.array_equal(made, want)

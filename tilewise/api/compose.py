@@ -20,6 +20,7 @@ from tilewise.api import create
 from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.api.reductions import OTHERWISE
 from tilewise.api.ufuncs import wrapped
+from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 
@@ -141,6 +142,21 @@ def _ptp(*args: Any, **kwargs: Any) -> Any:
     """Of zeros with both signs NumPy's greatest and least are the same one, ours may not be: no difference is -0.0."""
     made = _composed_ptp(*args, **kwargs)
     return made + 0 if type(made) is Array and made.dtype.kind in "fc" else made  # type: ignore[operator]
+
+
+def _compared(composed: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy takes whatever happens while operands become arrays for a difference; so they are computed before."""
+
+    @functools.wraps(composed, updated=())
+    def compare(*args: Any, **kwargs: Any) -> Any:
+        forcing.evaluate([x._cell for x in (*args, *kwargs.values()) if type(x) is Array])
+        return composed(*args, **kwargs)
+
+    return compare
+
+
+for _f in (np.array_equal, np.array_equiv):
+    implements(_f)(_compared(RECORDERS[_f]))
 
 
 # Means and variances with options that reductions.py leaves: NumPy's own code for them.

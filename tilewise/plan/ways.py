@@ -218,7 +218,8 @@ def seen_way(way: Way, step: View, nodes: Sequence[Any]) -> Way | None:
 def plain_window(op: Window) -> bool:
     """Whether a window has all of its base, axes moved and new ones of length one."""
     axes = axes_of(op)
-    assert axes is not None
+    if axes is None:  # a part of each element, say
+        return False
     kept = [a for a in axes if a.base is not None]
     full = all(a.start == 0 and a.step == 1 and a.length == op.base_shape[a.base] for a in kept if a.base is not None)
     left = [n for d, n in enumerate(op.base_shape) if d not in {a.base for a in kept}]

@@ -82,7 +82,7 @@ def cast_twice(node: Node) -> Node | None:
     source, between = node.inputs[0].inputs[0], node.inputs[0].dtype
     if source.dtype.kind != "b" and not any(source.dtype.kind in k and between.kind in k for k in ("iu", "f", "c")):
         return None  # NumPy calls casts from int64 to float64 safe, which they are not
-    return cast(source, node.dtype)
+    return _not_a_view(cast(source, node.dtype))
 
 
 def _reshaped_twice(node: Node) -> bool:
