@@ -94,6 +94,7 @@ COMPARE = {
     "eq": np.equal,
     "ne": np.not_equal,
 }
+ORDERS = frozenset((np.less, np.less_equal, np.greater, np.greater_equal))
 PLAIN: dict[Any, Any] = {
     f: getattr(operator, f"__{n}__") for n, f in (BINARY | COMPARE).items()
 }  # much quicker than a ufunc for two scalars
@@ -245,8 +246,15 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     return apply_ufunc(ufunc, (a, b))
 
 
+def _complex_numbers(*args: Any) -> bool:
+    """Whether all are numbers, and one of them is complex."""
+    return all(type(x) is not Array or x._fixed for x in args) and any(np.dtype(kind_of(x)).kind == "c" for x in args)
+
+
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
+    if ufunc in ORDERS and _complex_numbers(a, b):
+        return rec.at_once(PLAIN[ufunc], (a, b), {})  # with NaN, NumPy orders its numbers otherwise than its arrays
     at = rec.spot(2)
     if PENDING and rec.turned((a, b), at):
         return binary(ufunc, a, b)
