@@ -309,12 +309,11 @@ class Layer:
 
     def _called(self, other: Other) -> Other | Product:
         """A step as it is, or a product of two matrices as nothing but that."""
-        op = self.nodes[other.made[0][0]].op if isinstance(other.step, Call) else None
-        multiply = MULTIPLY.get(op.how) if isinstance(op, Contract) and not op.part else None
-        looks = [self.looks.get(x) for x in other.step.inputs] if isinstance(other.step, Call) else []
-        if multiply is None or len(looks) != 2 or None in looks:
+        op = self.nodes[other.made[0][0]].op
+        if not isinstance(other.step, Call) or not isinstance(op, Contract) or op.part or op.how not in MULTIPLY:
             return other
-        return Product(multiply, (looks[0], looks[1]), other.made[0][1])  # type: ignore[arg-type]
+        a, b = (self.looks.get(x) for x in other.step.inputs)
+        return other if a is None or b is None else Product(MULTIPLY[op.how], (a, b), other.made[0][1])
 
     def _close(self) -> None:
         """Put the calls together that wait."""
