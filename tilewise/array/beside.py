@@ -16,7 +16,7 @@ SIBLINGS: weakref.WeakKeyDictionary[Cell, list[tuple[weakref.ref[Cell], int]]] =
 
 
 def compute_beside(cell: Cell, others: Sequence[Cell]) -> None:
-    """When this pending cell is asked for, compute these, too: it takes little longer, and they may be asked for next."""
+    """When this pending cell is asked for, compute these, too: it takes little, and they may be asked for next."""
     with LOCK:
         SIBLINGS[cell] = [(weakref.ref(c), id(c.node)) for c in others if c.node is not None]
 

@@ -30,7 +30,7 @@ from tilewise.plan.ways import single, space_of
 from tilewise.target import threads
 
 Array = np.ndarray[Any, Any]
-MULTIPLY = {"matmul": np.matmul, "dot": np.dot}
+MULTIPLY: dict[str, Any] = {"matmul": np.matmul, "dot": np.dot}
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
