@@ -410,13 +410,23 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
             return on_cell(cell, nd)
     if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
         if base is nd or not _new(base, foreign):
-            return from_buffer(nd.copy(order="K"))
+            if base is nd or nd.size == 0 or base.nbytes > nd.nbytes or not (base.flags.forc and numeric(nd.dtype)):
+                return from_buffer(nd.copy(order="K"))
+            base, nd = _snapshot(base, nd)
         x = from_buffer(base)
         x._nd = nd
         return x
     if any(nd is f for f in foreign):
         return from_buffer(nd.copy(order="K"))
     return from_buffer(nd)
+
+
+def _snapshot(base: ND, nd: ND) -> tuple[ND, ND]:
+    """A copy of memory, and of it the view that `nd` is of the memory."""
+    own = base.copy(order="K")
+    view = strided(own, address(nd) - address(base), nd.shape, nd.strides, nd.dtype)
+    view.flags.writeable = nd.flags.writeable
+    return own, view
 
 
 def _new(base: ND, foreign: Sequence[Any]) -> bool:

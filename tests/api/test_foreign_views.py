@@ -1,0 +1,46 @@
+"""Views of ndarrays: NumPy's strides and flags, on a snapshot of the memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+VIEWS: dict[str, Callable[[Any, Any], Any]] = {
+    "broadcast_to": lambda np, x: np.broadcast_to(x, (4, *x.shape)),
+    "transpose": lambda np, x: np.transpose(x),
+    "flip": lambda np, x: np.flip(x),
+    "expand_dims": lambda np, x: np.expand_dims(x, 0),
+    "ravel": lambda np, x: np.ravel(x),
+    "rot90": lambda np, x: np.rot90(x),
+    "windows": lambda np, x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1),
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 3), (2, 1, 2), (200, 300)])
+@pytest.mark.parametrize("name", VIEWS)
+def test_strides_flags_and_values(name: str, shape: tuple[int, ...]) -> None:
+    for x in (np.arange(np.prod(shape)).reshape(shape), np.asfortranarray(np.ones(shape)), np.zeros(shape, bool)):
+        want, got = VIEWS[name](np, x), VIEWS[name](tw, x)
+        assert type(got) is tw.ndarray
+        assert (got.strides, got.flags.writeable) == (want.strides, want.flags.writeable)
+        assert np.array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_they_show_a_snapshot(name: str) -> None:
+    x = np.zeros((2, 3))
+    got = VIEWS[name](tw, x)
+    x[:] = 1
+    assert not np.asarray(got).any()
+    if got.flags.writeable:
+        got[...] = 2
+        assert (np.asarray(got) == 2).all() and (x == 1).all()
+
+
+def test_one_element_of_a_number_that_is_masked() -> None:
+    for np_ in (np, tw):
+        number = np_.zeros(1, bool)[0]
+        assert np_.broadcast_to(number[number == 0], (2, 1)).strides == (0, 0)
