@@ -22,8 +22,8 @@ from tilewise.kernel.family import X86
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
 from tilewise.target.llvm import build, combine, compiler, cpu, forms, launch, linker, relocation
-from tilewise.target.llvm.frame import Machine, Spec
 from tilewise.target.llvm.reducers import Reducer
+from tilewise.target.llvm.spec import Machine, Spec
 from tilewise.target.llvm.text import Function
 
 F = "float64"

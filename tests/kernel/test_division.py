@@ -53,6 +53,48 @@ def test_rows_by_a_number_each(dtype: str, width: int | None) -> None:
                 assert same_bits(got, x / s), shape
 
 
+@pytest.mark.parametrize("width", RUNNABLE)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_all_by_one_number(dtype: str, width: int | None) -> None:
+    for size in (1, 2, 63, 64, 1003):
+        x = dividends(dtype, (4, size)).ravel()
+        for s in divisors(dtype, 40).ravel():
+            given = Kernel((dtype,), (dtype,), (Instr("divide", (0, 1), dtype),), (Output(2),), (False,))
+            constant = Instr(f"const:{float(s)!r}", (), dtype)
+            known = Kernel((dtype,), (), (constant, Instr("divide", (0, 1), dtype)), (Output(2),), (False,))
+            with np.errstate(all="ignore"):
+                want = x / s
+            assert same_bits(call(given, x.shape, [x], [s], width=width)[0], want), s
+            if size == 1003:
+                assert same_bits(call(known, x.shape, [x], width=width)[0], want), s
+
+
+@pytest.mark.parametrize("width", RUNNABLE)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_columns_by_a_number_each(dtype: str, width: int | None) -> None:
+    kernel = one_op("divide", (dtype, dtype), dtype, rank=2)
+    for shape in [(16, 1), (15, 9), (16, 9), (30, 50), (3, 1024), (17, 1024), (17, 1025)]:
+        x, s = dividends(dtype, shape), divisors(dtype, shape[1]).ravel()
+        with np.errstate(all="ignore"):
+            want = x / s
+        for y in (x, np.asfortranarray(x), np.repeat(x, 2, 0)[::2]):
+            assert same_bits(call(kernel, shape, [y, s], width=width)[0], want), shape
+    deep = one_op("divide", (dtype, dtype), dtype, rank=3)
+    x, s = dividends(dtype, (60, 7)).reshape(5, 12, 7), divisors(dtype, 84).reshape(12, 7)
+    with np.errstate(all="ignore"):
+        assert same_bits(call(deep, x.shape, [x, s], width=width)[0], x / s)
+        assert same_bits(call(deep, x.shape, [x, s[0]], width=width)[0], x / s[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_zeros_among_others_keep_their_sign(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    x = (rng.normal(size=4001) * rng.choice([0, 1, -1], 4001)).astype(dtype)
+    kernel = Kernel((dtype,), (dtype,), (Instr("divide", (0, 1), dtype),), (Output(2),), (False,))
+    for s in np.array([3, -3, 0.1, -7e-9, 1e20], dtype):
+        assert same_bits(call(kernel, x.shape, [x], [s])[0], x / s)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_divisor_that_is_computed_and_a_reduction(dtype: str) -> None:
     body = (Instr("sqrt", (1,), dtype), Instr("divide", (0, 2), dtype), Instr("divide", (3, 3), dtype))

@@ -16,8 +16,8 @@ from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.kernel.show import text
 from tilewise.target import llvm
 from tilewise.target.llvm import panels, prepare
+from tilewise.target.llvm.bodies import vector_lanes
 from tilewise.target.llvm.cpu import host_machine, level
-from tilewise.target.llvm.frame import vector_lanes
 from tilewise.target.llvm.launch import Compiled
 
 SHAPES = [

@@ -15,9 +15,10 @@ from functools import cached_property, partial
 import numpy as np
 
 from tilewise.target.llvm.control import each, minimum
-from tilewise.target.llvm.frame import UNIT, Frame
+from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Reducer
+from tilewise.target.llvm.spec import UNIT
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import UNROLL, row, store_plain, whole
 

@@ -14,10 +14,11 @@ from functools import partial
 import numpy as np
 
 from tilewise.target.llvm.control import ceil_div, each, loop, minimum, within
-from tilewise.target.llvm.frame import ZERO, Frame
+from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, memory_type
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.scalar import is_float
+from tilewise.target.llvm.spec import ZERO
 from tilewise.target.llvm.sums import STEPS, Stack, State, pairwise
 from tilewise.target.llvm.text import Val, fma
 from tilewise.target.llvm.walk import nest

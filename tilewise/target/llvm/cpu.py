@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tilewise.kernel.family import X86
-from tilewise.target.llvm.frame import Machine
+from tilewise.target.llvm.spec import Machine
 
 CPUINFO = Path("/proc/cpuinfo")
 AVX512 = frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])

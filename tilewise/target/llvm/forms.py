@@ -20,7 +20,8 @@ from collections.abc import Callable
 
 from tilewise.kernel.loops import Kernel
 from tilewise.target.llvm import buckets, columns, contract, maps, nested, rows, scans, turning
-from tilewise.target.llvm.frame import Frame, Spec
+from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.spec import Spec
 from tilewise.target.llvm.text import Function
 
 FORMS: dict[str, Callable[[Frame], None]] = {

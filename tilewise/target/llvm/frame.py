@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
@@ -19,16 +18,24 @@ import numpy as np
 
 from tilewise.kernel.loops import Instr, Kernel, const_value
 from tilewise.target.llvm import outline, scalar
+from tilewise.target.llvm.bodies import (
+    MAX_LANES,
+    beside,
+    busy_divider,
+    divisors,
+    has_positions,
+    is_constant,
+    is_light,
+    uniform_values,
+    vector_lanes,
+    widest,
+)
 from tilewise.target.llvm.inverse import Inverse, divided, inverse
 from tilewise.target.llvm.memory import PART, block, from_memory, load, memory_type, store, suffix, to_memory
 from tilewise.target.llvm.scalar import IR_TYPE
+from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Spec
 from tilewise.target.llvm.text import SUFFIX, Function, Val, iota, pair, vtype
 
-UNIT, ZERO, STRIDED = "unit", "zero", "strided"  # classes of an operand's innermost stride
-# Functions that cost more than a few instructions: such bodies are not unrolled.
-HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
-LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
-MAX_LANES = 64
 PARAM_WORDS = {"complex128": 2}  # of a param; one for all others
 STREAM_ALIGN = 64  # of a vector stored past the caches
 
@@ -45,51 +52,6 @@ def _data_offset() -> int:
 DATA_OFFSET = _data_offset()
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The vectors to emit: their bytes (0: scalar code), whether loads and stores can be masked, registers for them."""
-
-    vector_bytes: int
-    masked: bool
-    registers: int
-    follows: bool  # whether it fetches what is read in order soon enough by itself
-    by_lane: bool  # whether products can take one lane of a vector for all
-    cpu: str = ""  # LLVM's name of the CPU whose instructions may be used; "": this one
-
-    @property
-    def fuses(self) -> bool:
-        """Whether it multiplies and adds in one instruction (a CPU with SSE alone does not)."""
-        return self.by_lane or self.vector_bytes >= 32
-
-
-@dataclass(frozen=True)
-class Spec:
-    """What code is specialised on: the loop form, the number of dims, the class of each operand's innermost stride."""
-
-    form: str  # a name in forms.FORMS
-    rank: int
-    classes: tuple[str, ...]
-    machine: Machine
-    stream: bool = False  # "map", "scan" and "nested": outputs too large for the caches are stored around them
-    twin: bool = False  # two vectors at once: hides the latency of long bodies, and doubles the time to compile them
-    partials: bool = False  # reduced outputs are partial results, to be combined
-    ordered: bool = True  # every accumulator meets its points in the order of their positions
-    vectors: int = 1  # "columns", "contract" and "nested": vectors of a panel
-    high: int = 1  # "contract" and "nested": points of the unrolled dim
-    strip: int = 0  # "columns": rows at a time where sums lie in memory (strips.py); 0 where they are in registers
-    varies: tuple[bool, ...] = ()  # "contract" and "nested": which operands change along the unrolled dim
-    packed: tuple[int, ...] = ()  # "contract" and "nested": inputs that lie as panels
-    along: tuple[int, ...] = ()  # "contract" and "nested": inputs of which several steps are read at once
-    shallow: bool = False  # "contract": all steps are one block
-    even: bool = False  # "nested": the lanes fill the vectors
-    rest: int = 0  # "nested": vectors of the last panel; 0 where there is one panel
-    chunked: int = 0  # "buckets": the dim whose points chunks share
-    long: bool = False  # rows have many elements: what is made once per row may cost something
-    fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (fetching.py)
-    tree: int = 0  # "rows" and "short": lanes of an accumulator, if fewer than usual
-    neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
-
-
 Turns = Callable[["Frame", list[Val], int, Val | None], None]  # adds the values of what runs for many turns
 
 
@@ -101,6 +63,7 @@ class Frame:
         self._turns = turns
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
         self.fn.avx512 = spec.machine.masked
+        self.fn.rooting = spec.machine.by_lane and busy_divider(kernel, spec.classes)
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
         arrays, rank = len(self.dtypes), spec.rank
@@ -116,8 +79,9 @@ class Frame:
         self._tables_at = arrays + words[-1]
         self._hoisted: dict[tuple[str, int], Val] = {}
         self._uniform = uniform_values(kernel, spec.classes)
-        self._divisors = divisors(kernel, self._uniform) if spec.long and spec.machine.masked else frozenset()
+        self._divisors = divisors(kernel, spec.classes, spec.machine) if spec.long else frozenset()
         self._inverses: dict[str, Inverse] = {}  # by the name of the divisor
+        self.kept: dict[int, tuple[str, str]] = {}  # where the reciprocals of inputs lie, and what these miss
         self._often = outline.often(i.fn for i in kernel.body)
 
     # Arguments
@@ -217,6 +181,21 @@ class Frame:
             if v in self._divisors:
                 self._inverses[found[v].name] = inverse(found[v])
         return found
+
+    def _inverse(self, v: int, known: list[Val], fixed: dict[int, Val], index: str, mask: Val | None) -> Inverse | None:
+        """The inverse of what a value is a quotient by, if there is one."""
+        by = self.instr(v).args[1]
+        if by in self.kept:
+            s, dtype = known[by], self.dtypes[by]
+            places = [self.fn.let(f"getelementptr {s.ty}, ptr {p}, i64 {index}") for p in self.kept[by]]
+            return Inverse(s, *(load(self.fn, p, dtype, s.lanes, mask) for p in places))
+        if by not in self._divisors or (by not in fixed and not self.is_constant(by)):
+            return None
+        with self.fn.in_entry():
+            one = self._one(fixed, by)
+            if one.name not in self._inverses:
+                self._inverses[one.name] = inverse(one)
+        return self._inverses[one.name]
 
     def _one(self, found: dict[int, Val], v: int) -> Val:
         """A value that is the same for all lanes, in one lane."""
@@ -338,8 +317,8 @@ class Frame:
                 known.append(self.read(v, self.address(v, pointers, index), lanes, mask))
             elif self.is_constant(v):
                 known.append(self.constant(v, lanes))
-            elif self.instr(v).fn == "divide" and (by := self.instr(v).args[1]) in self._divisors and by in fixed:
-                known.append(divided(known[self.instr(v).args[0]], self._inverses[fixed[by].name]))
+            elif self.instr(v).fn == "divide" and (by := self._inverse(v, known, fixed, index, mask)) is not None:
+                known.append(divided(known[self.instr(v).args[0]], by))
             else:
                 known.append(self.evaluate(v, known.__getitem__, lanes))
         return known
@@ -364,63 +343,3 @@ class Frame:
     def instr(self, v: int) -> Instr:
         """The instruction that makes a value."""
         return self.kernel.body[v - self.n_inputs - len(self._params)]
-
-
-def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
-    """Whether a body is small, without gathers and without functions that cost more than a few instructions."""
-    body = kernel.body
-    return len(body) <= LIGHT_BODY and STRIDED not in classes and not any(i.fn in HEAVY for i in body)
-
-
-def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
-    """Lanes of the widest dtype in one vector."""
-    return min(MAX_LANES, max(1, vector_bytes // widest(kernel)))
-
-
-def beside(kernel: Kernel) -> tuple[str, ...]:
-    """The dtypes of the arrays beside positions and scans, in the order of the outputs."""
-    dtypes = kernel.dtypes
-    return tuple(dtypes[o.value] for o in kernel.outputs if o.is_arg or o.scan)
-
-
-def has_positions(kernel: Kernel) -> bool:
-    """Whether a kernel looks for positions."""
-    return any(o.is_arg for o in kernel.outputs)
-
-
-def is_constant(kernel: Kernel, v: int) -> bool:
-    """Whether a value that is no input is a param or a number."""
-    at = v - len(kernel.inputs) - len(kernel.params)
-    return at < 0 or kernel.body[at].fn.startswith("const:")
-
-
-def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
-    """The values that do not change along the innermost dim (constants aside), in order."""
-    n, found = len(kernel.inputs), []
-    part = kernel.turning or range(0)
-    for v in range(len(kernel.dtypes)):
-        if v < n:
-            same = classes[v] == ZERO
-        elif v - n - len(kernel.params) in part or is_constant(kernel, v):
-            continue
-        else:
-            args = kernel.body[v - n - len(kernel.params)].args
-            same = all(a in found or (a >= n and is_constant(kernel, a)) for a in args)
-        if same:
-            found.append(v)
-    return tuple(found)
-
-
-def divisors(kernel: Kernel, uniform: tuple[int, ...]) -> frozenset[int]:
-    """The values that do not change along the innermost dim, by which others that do are divided."""
-    first = len(kernel.inputs) + len(kernel.params)
-    found = [
-        i.args[1]
-        for v, i in enumerate(kernel.body, first)
-        if i.fn == "divide" and i.dtype in ("float64", "float32") and v not in uniform and i.args[1] in uniform
-    ]
-    return frozenset(found)
-
-
-def widest(kernel: Kernel) -> int:
-    return max((np.dtype(PART.get(t, t)).itemsize for t in kernel.dtypes), default=1)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilewise.kernel.loops import Kernel
-from tilewise.target.llvm.frame import STRIDED, UNIT, ZERO, has_positions, widest
+from tilewise.target.llvm.bodies import has_positions, widest
+from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO
 from tilewise.target.llvm.sums import BLOCKS, CHUNK_ROWS, STEPS
 
 # A reduced innermost dim this short is summed with the lanes along a kept dim instead.

@@ -19,9 +19,10 @@ from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.cpu import host_machine
 from tilewise.target.llvm.fetching import L2, LINE_BYTES, fetch
-from tilewise.target.llvm.frame import DATA_OFFSET, Machine
+from tilewise.target.llvm.frame import DATA_OFFSET
 from tilewise.target.llvm.memory import load, store
 from tilewise.target.llvm.scalar import IR_TYPE
+from tilewise.target.llvm.spec import Machine
 from tilewise.target.llvm.text import Function, Val, fma
 from tilewise.target.llvm.tiles import Call, Ref
 

@@ -22,13 +22,14 @@ from tilewise.kernel.native import supports, supports_arg, supports_bucket, supp
 from tilewise.store import pool
 from tilewise.target import threads
 from tilewise.target.llvm import panels, scanning
+from tilewise.target.llvm.bodies import beside, vector_lanes
 from tilewise.target.llvm.build import CompileError, Native
 from tilewise.target.llvm.cpu import host_machine, level
-from tilewise.target.llvm.frame import Machine, beside, vector_lanes
 from tilewise.target.llvm.handing import place_of
 from tilewise.target.llvm.packing import address_words, objs_packer, packed
 from tilewise.target.llvm.prepare import Combine, Launch, Preparer
 from tilewise.target.llvm.scalar import identity
+from tilewise.target.llvm.spec import Machine
 
 Array = np.ndarray[Any, Any]
 

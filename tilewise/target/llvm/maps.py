@@ -6,14 +6,20 @@ import numpy as np
 
 from tilewise.target.llvm.control import minimum
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
+from tilewise.target.llvm.inverse import inverse
+from tilewise.target.llvm.memory import memory_type, store
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.turning import together
 from tilewise.target.llvm.walk import UNROLL, nest, row, store_plain, whole
+
+LEAST_ROWS, MOST_KEPT = 16, 1024  # for which inverses of a row's divisors are kept: times that they are used, columns
 
 
 def emit(frame: Frame) -> None:
     """for outer: for column: store."""
     wide = (UNROLL if frame.kernel.turning is None else together(frame.kernel)) * frame.lanes
+    for k in frame.spec.kept:
+        _keep(frame, k)
 
     def inside(pointers: list[str]) -> None:
         fixed = frame.uniform(pointers)
@@ -32,6 +38,20 @@ def emit(frame: Frame) -> None:
         row(frame, start, stop, point, wide=0 if frame.spec.stream else wide)
 
     nest(frame, frame.spec.rank - 1, inside)
+
+
+def _keep(frame: Frame, k: int) -> None:
+    """The inverses of an input along a row, for all rows."""
+    fn, dtype = frame.fn, frame.dtypes[k]
+    places = [fn.hoist(f"alloca [{MOST_KEPT} x {memory_type(dtype)}], align 64") for _ in range(2)]
+
+    def point(column: str, lanes: int, mask: Val | None) -> None:
+        made = inverse(frame.read(k, frame.address(k, frame.bases, column), lanes, mask))
+        for place, value in zip(places, (made.reciprocal, made.rest), strict=True):
+            store(fn, fn.let(f"getelementptr {value.ty}, ptr {place}, i64 {column}"), value, dtype, mask)
+
+    row(frame, "0", frame.sizes[-1], point, wide=0)
+    frame.kept[k] = (places[0], places[1])
 
 
 def _lines(frame: Frame, wide: int) -> tuple[int, ...]:

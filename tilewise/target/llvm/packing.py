@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewise.kernel.loops import Kernel
 from tilewise.store import pool
-from tilewise.target.llvm.frame import beside
+from tilewise.target.llvm.bodies import beside
 from tilewise.target.llvm.geometry import Pack
 
 Array = np.ndarray[Any, Any]

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from math import prod
 
 from tilewise.kernel.loops import REDUCTIONS, Kernel
-from tilewise.target.llvm.frame import HEAVY, LIGHT_BODY, Machine
+from tilewise.target.llvm.bodies import HEAVY, LIGHT_BODY
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack, reach, with_partials
+from tilewise.target.llvm.spec import Machine
 
 SCALAR_ACCUMULATORS = 4
 MAX_HIGH = 8

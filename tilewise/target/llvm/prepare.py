@@ -16,25 +16,14 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, panels, strips
+from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, maps, panels, strips
+from tilewise.target.llvm.bodies import HEAVY, beside, divides, divisors, has_positions, is_light, vector_lanes
 from tilewise.target.llvm.build import Native, native
-from tilewise.target.llvm.frame import (
-    HEAVY,
-    STREAM_ALIGN,
-    UNIT,
-    Frame,
-    Machine,
-    Spec,
-    beside,
-    divisors,
-    has_positions,
-    is_light,
-    uniform_values,
-    vector_lanes,
-)
+from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.reducers import Reducer
+from tilewise.target.llvm.spec import UNIT, Machine, Spec
 from tilewise.target.llvm.sums import STEPS
 
 Array = np.ndarray[Any, Any]
@@ -276,9 +265,10 @@ class Preparer:
             packed=tuple(p.operand for p in nest.packs),
             along=panels.along(kernel, nest, self._itemsizes) if self.machine.by_lane and lanes > 1 else (),
             chunked=nest.chunked,
-            long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, uniform_values(kernel, classes))),
+            long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, classes, self.machine)),
             tree=geometry.few_lanes(kernel, nest, Frame.lanes_of(kernel)) if self.machine.by_lane else 0,
             neutral=neutral,
+            kept=self._kept(nest, classes),
             fetched=fetched,
         )
         if nest.form == "columns":
@@ -288,6 +278,14 @@ class Preparer:
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _kept(self, nest: Nest, classes: tuple[str, ...]) -> tuple[int, ...]:
+        """The inputs whose inverses are worth keeping: short rows, and many that are divided alike."""
+        if nest.form != "map" or nest.dims[-1].size > maps.MOST_KEPT:
+            return ()
+        found = divides(self.kernel, classes, self.machine)
+        alike = tuple(k for k in found if not any(d.strides[k] for d in nest.dims[:-1]))
+        return alike if prod(d.size for d in nest.dims[:-1]) >= maps.LEAST_ROWS else ()
 
     def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
         """The inputs (of some, or of those with many bytes) that are fetched ahead: light bodies wait for memory."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tilewise.target.llvm.text import BITS, Function, Val, anywhere, vtype
+from tilewise.kernel.family import ARM
+from tilewise.target.llvm.text import BITS, Function, Val, anywhere, apart, highest, vtype
 
 RARELY = 90  # the number of the metadata that says so
 
@@ -31,10 +32,31 @@ def rarely_all(hard: Val, values: Sequence[Val], otherwise: Callable[[], Sequenc
     fn.helpers["rarely"] = f'!{RARELY} = !{{!"branch_weights", i32 1, i32 1000000}}'
     fn.label(slow)
     exact = otherwise()
+    after = fn.block
     fn.do(f"br label %{done}")
     fn.label(done)
     both = zip(values, exact, strict=True)
-    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{slow} ]") for y, e in both]
+    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{after} ]") for y, e in both]
+
+
+def outside(x: Val, low: int, span: int, *, signed: bool = False, also: Val | None = None) -> Val:
+    """Whether the bits of any lane (signed: but for the sign) are not from `low` to `low + span`, or it is in a mask.
+
+    ARM has no test of all lanes of a mask; and the upper halves of doubles tell as much, in half as many vectors.
+    """
+    bits = x.bits()
+    if not ARM or x.lanes == 1:
+        far = _distance(bits, low, signed).cmp("ugt", span << signed)
+        return anywhere(far if also is None else far | also)
+    if x.ty == "double":
+        bits, low, span = apart(x.halves())[1], low >> 32, span >> 32
+    most = highest(_distance(bits, low, signed)).cmp("ugt", span << signed)
+    return most if also is None else most | anywhere(also)
+
+
+def _distance(bits: Val, low: int, signed: bool) -> Val:
+    """How far bits are from the lowest (signed: twice as far)."""
+    return bits + bits - 2 * low if signed else bits - low
 
 
 def _each_lane(libm: str, operands: tuple[Val, ...]) -> Val:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from tilewise.target.llvm.avx512 import rsqrt14, suits
+from tilewise.target.llvm import avx512, neon
 from tilewise.target.llvm.elementary import normal, power_of_two, round_to_int
 from tilewise.target.llvm.pairs import two_product
-from tilewise.target.llvm.rare import rarely
-from tilewise.target.llvm.text import Val, anywhere, fma, polynomial
+from tilewise.target.llvm.rare import outside, rarely
+from tilewise.target.llvm.text import Val, fma, polynomial
 
 # m**(-1/3) on [1, 2]; error 2**-17 (Chebyshev interpolation, mpmath)
 RCBRT = (
@@ -23,21 +23,25 @@ MANTISSA, ONE = 0x000FFFFFFFFFFFFF, 0x3FF0000000000000
 def sqrt(x: Val) -> Val:
     """The square root, rounded once as the instruction does it, which takes twice as long (and divisions wait for it).
 
-    g -> sqrt(x) and h -> 1 / (2 sqrt(x)) start with 14 bits, which two steps of Newton's make 52 (Goldschmidt). Then
+    g -> sqrt(x) and h -> 1 / (2 sqrt(x)) start with 14 bits, which two steps of Newton's make 52 (Goldschmidt), or with
+    8 bits, which three do. Then
     g + (x - g*g) h, rounded, is off by less than any root can be close to the middle of two doubles, but for two: those
     of 1 and its last bit, and of all bits. These, and what is not well within the normal range, go another way.
     """
-    if not suits(x):
+    if avx512.suits(x):
+        y, steps = avx512.rsqrt14(x), 2
+    elif neon.suits(x):
+        y, steps = neon.rsqrt8(x), 3
+    else:
         return x.intrinsic("sqrt")
-    y = rsqrt14(x)
     g, h = x * y, y * 0.5
-    for _ in range(2):
+    for _ in range(steps):
         r = fma(-g, h, 0.5)
         g, h = fma(g, r, g), fma(h, r, h)
     bits = x.bits()
-    far = (bits - SQRT_FROM).cmp("ugt", SQRT_SPAN)
     close = ((bits + 1) & (MANTISSA - 2)).cmp("eq", 0)
-    return rarely(anywhere(far | close), fma(fma(-g, g, x), h, g), lambda: x.intrinsic("sqrt"))
+    hard = outside(x, SQRT_FROM, SQRT_SPAN, also=close)
+    return rarely(hard, fma(fma(-g, g, x), h, g), lambda: x.intrinsic("sqrt"))
 
 
 def cbrt(x: Val) -> Val:

@@ -13,8 +13,9 @@ from functools import partial
 import numpy as np
 
 from tilewise.kernel.loops import Kernel
+from tilewise.target.llvm.bodies import beside, widest
 from tilewise.target.llvm.control import ceil_div, each, minimum
-from tilewise.target.llvm.frame import Frame, beside, widest
+from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, push, total
 from tilewise.target.llvm.text import Val

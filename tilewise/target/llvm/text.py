@@ -56,6 +56,7 @@ class Function:
         self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self.avx512 = False  # whether it may use what is in avx512.py
+        self.rooting = False  # whether ARM's square roots are made of multiplications: the divider has much to do
         self._count = 0
 
     def fresh(self, hint: str = "v") -> str:
@@ -208,6 +209,11 @@ class Val:
         """A float's bits as an integer."""
         return self.convert("bitcast", "i64" if self.ty == "double" else "i32")
 
+    def halves(self) -> Val:
+        """The bits of double lanes as two integers each, the lower first."""
+        text = f"bitcast {self.text} to {vtype('i32', 2 * self.lanes)}"
+        return Val(self.fn, self.fn.let(text), "i32", 2 * self.lanes)
+
     def as_float(self) -> Val:
         """An integer's bits as a float."""
         return self.convert("bitcast", "double" if self.ty == "i64" else "float")
@@ -332,8 +338,17 @@ def polynomial(x: Val, coefficients: tuple[float, ...]) -> Val:
 
 def anywhere(mask: Val) -> Val:
     """Whether any lane of a mask is set."""
-    if mask.lanes == 1:
-        return mask
-    name = f"llvm.vector.reduce.or.v{mask.lanes}i1"
-    mask.fn.declares.add(f"declare i1 @{name}(<{mask.lanes} x i1>)")
-    return Val(mask.fn, mask.fn.let(f"call i1 @{name}({mask.text})"), "i1", 1)
+    return _over_lanes("or", mask)
+
+
+def highest(x: Val) -> Val:
+    """The highest of unsigned lanes."""
+    return _over_lanes("umax", x)
+
+
+def _over_lanes(op: str, x: Val) -> Val:
+    if x.lanes == 1:
+        return x
+    name = f"llvm.vector.reduce.{op}.v{x.lanes}{x.ty}"
+    x.fn.declares.add(f"declare {x.ty} @{name}({vtype(x.ty, x.lanes)})")
+    return Val(x.fn, x.fn.let(f"call {x.ty} @{name}({x.text})"), x.ty, 1)

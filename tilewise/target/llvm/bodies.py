@@ -1,0 +1,111 @@
+"""What bodies are like. In: a kernel, the classes of its operands' innermost strides. Out: what emitters ask of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tilewise.kernel.loops import Kernel, const_value
+from tilewise.target.llvm import scalar
+from tilewise.target.llvm.memory import PART
+from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
+
+# Functions that cost more than a few instructions: such bodies are not unrolled.
+HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
+LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
+MAX_LANES = 64
+
+
+def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
+    """Whether a body is small, without gathers and without functions that cost more than a few instructions."""
+    body = kernel.body
+    return len(body) <= LIGHT_BODY and STRIDED not in classes and not any(i.fn in HEAVY for i in body)
+
+
+def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
+    """Lanes of the widest dtype in one vector."""
+    return min(MAX_LANES, max(1, vector_bytes // widest(kernel)))
+
+
+def beside(kernel: Kernel) -> tuple[str, ...]:
+    """The dtypes of the arrays beside positions and scans, in the order of the outputs."""
+    dtypes = kernel.dtypes
+    return tuple(dtypes[o.value] for o in kernel.outputs if o.is_arg or o.scan)
+
+
+def has_positions(kernel: Kernel) -> bool:
+    """Whether a kernel looks for positions."""
+    return any(o.is_arg for o in kernel.outputs)
+
+
+def is_constant(kernel: Kernel, v: int) -> bool:
+    """Whether a value that is no input is a param or a number."""
+    at = v - len(kernel.inputs) - len(kernel.params)
+    return at < 0 or kernel.body[at].fn.startswith("const:")
+
+
+def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
+    """The values that do not change along the innermost dim (constants aside), in order."""
+    n, found = len(kernel.inputs), []
+    part = kernel.turning or range(0)
+    for v in range(len(kernel.dtypes)):
+        if v < n:
+            same = classes[v] == ZERO
+        elif v - n - len(kernel.params) in part or is_constant(kernel, v):
+            continue
+        else:
+            args = kernel.body[v - n - len(kernel.params)].args
+            same = all(a in found or (a >= n and is_constant(kernel, a)) for a in args)
+        if same:
+            found.append(v)
+    return tuple(found)
+
+
+def divisors(kernel: Kernel, classes: tuple[str, ...], machine: Machine) -> frozenset[int]:
+    """The values by which others are divided, and which have an inverse: they do not change along the innermost dim.
+
+    The divider of ARM is slow, and with AVX-512 it has eight lanes to do; with AVX2, a test of the range costs as much.
+    Long bodies of ARM keep other units busy.
+    """
+    light, uniform = is_light(kernel, classes), uniform_values(kernel, classes)
+    if not (machine.masked or (machine.by_lane and light)):
+        return frozenset()
+    n = len(kernel.inputs)
+    return frozenset(
+        by
+        for v, by in _divisions(kernel)
+        if v not in uniform
+        and (by in uniform or (light and by >= n and is_constant(kernel, by) and not _power_of_two(kernel, by)))
+    )
+
+
+def divides(kernel: Kernel, classes: tuple[str, ...], machine: Machine) -> tuple[int, ...]:
+    """The inputs by which others are divided, along the innermost dim, and of which inverses could be kept."""
+    if not (machine.masked or machine.by_lane) or not is_light(kernel, classes):
+        return ()
+    found = {by for _, by in _divisions(kernel) if by < len(kernel.inputs) and classes[by] == UNIT}
+    return tuple(sorted(found))
+
+
+def _divisions(kernel: Kernel) -> list[tuple[int, int]]:
+    """Quotients of floats, and what they are divided by."""
+    first = len(kernel.inputs) + len(kernel.params)
+    wide = ("float64", "float32")
+    return [(v, i.args[1]) for v, i in enumerate(kernel.body, first) if i.fn == "divide" and i.dtype in wide]
+
+
+def busy_divider(kernel: Kernel, classes: tuple[str, ...]) -> bool:
+    """Whether a small body has both divisions and roots: other units could make the roots meanwhile."""
+    divided = {i.fn for i in kernel.body if i.dtype == "float64"}
+    return {"divide", "sqrt"} <= divided and is_light(kernel, classes)
+
+
+def _power_of_two(kernel: Kernel, v: int) -> bool:
+    """Whether a constant is known to have an exact reciprocal."""
+    at = v - len(kernel.inputs) - len(kernel.params)
+    return at >= 0 and abs(math.frexp(float(const_value(kernel.body[at].fn).real))[0]) == 0.5
+
+
+def widest(kernel: Kernel) -> int:
+    return max((np.dtype(PART.get(t, t)).itemsize for t in kernel.dtypes), default=1)
