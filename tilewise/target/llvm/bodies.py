@@ -15,6 +15,7 @@ from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
+SUM_BYTES, LEAST_SUM_BYTES = 256, 32  # of row accumulators of narrow vectors: all that registers hold; least of each
 
 
 def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
@@ -26,6 +27,21 @@ def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
 def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
     """Lanes of the widest dtype in one vector."""
     return min(MAX_LANES, max(1, vector_bytes // widest(kernel)))
+
+
+def tree_lanes(kernel: Kernel, machine: Machine) -> int:
+    """Lanes of a row accumulator: a property of the kernel, so that machines of a kind sum in the same order.
+
+    Where vectors are narrow, all accumulators have half of the registers: else some lanes of a row would have to wait.
+    """
+    lanes = min(MAX_LANES, 4 * (64 // widest(kernel)))
+    if not machine.by_lane:
+        return lanes
+    sums = sum(np.dtype(t).itemsize for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if o.reduce)
+    sums += sum(np.dtype(t).itemsize for t in beside(kernel))
+    while lanes * sums > SUM_BYTES and lanes * widest(kernel) > LEAST_SUM_BYTES:
+        lanes //= 2
+    return lanes
 
 
 def beside(kernel: Kernel) -> tuple[str, ...]:

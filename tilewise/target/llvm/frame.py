@@ -26,6 +26,7 @@ from tilewise.target.llvm.bodies import (
     has_positions,
     is_constant,
     is_light,
+    tree_lanes,
     uniform_values,
     vector_lanes,
     widest,
@@ -142,17 +143,12 @@ class Frame:
     @cached_property
     def tree_lanes(self) -> int:
         """Lanes of a row accumulator: a property of the kernel, so that machines of a kind sum in the same order."""
-        return self.spec.tree or self.lanes_of(self.kernel)
+        return self.spec.tree or tree_lanes(self.kernel, self.spec.machine)
 
     @cached_property
     def scan_lanes(self) -> int:
         """Lanes that are scanned at once, on every machine."""
         return min(MAX_LANES, 64 // widest(self.kernel))
-
-    @staticmethod
-    def lanes_of(kernel: Kernel) -> int:
-        """The tree lanes of a kernel."""
-        return min(MAX_LANES, 4 * (64 // widest(kernel)))
 
     @cached_property
     def light(self) -> bool:

@@ -17,9 +17,18 @@ from numpy.lib.array_utils import byte_bounds
 
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, maps, panels, strips
-from tilewise.target.llvm.bodies import HEAVY, beside, divides, divisors, has_positions, is_light, vector_lanes
+from tilewise.target.llvm.bodies import (
+    HEAVY,
+    beside,
+    divides,
+    divisors,
+    has_positions,
+    is_light,
+    tree_lanes,
+    vector_lanes,
+)
 from tilewise.target.llvm.build import Native, native
-from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
+from tilewise.target.llvm.frame import STREAM_ALIGN
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.reducers import Reducer
@@ -266,7 +275,7 @@ class Preparer:
             along=panels.along(kernel, nest, self._itemsizes) if self.machine.by_lane and lanes > 1 else (),
             chunked=nest.chunked,
             long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, classes, self.machine)),
-            tree=geometry.few_lanes(kernel, nest, Frame.lanes_of(kernel)) if self.machine.by_lane else 0,
+            tree=geometry.few_lanes(kernel, nest, tree_lanes(kernel, self.machine)) if self.machine.by_lane else 0,
             neutral=neutral,
             kept=self._kept(nest, classes),
             fetched=fetched,
@@ -349,7 +358,7 @@ class Preparer:
         if found is not None:
             return found
         dims, packs = panels.turned(kernel, dims, sizes) if dims else (dims, ())
-        return replace(geometry.reduce_nest(kernel, dims, sizes, Frame.lanes_of(kernel)), packs=packs)
+        return replace(geometry.reduce_nest(kernel, dims, sizes, tree_lanes(kernel, self.machine)), packs=packs)
 
     def _classes(self, nest: Nest) -> tuple[str, ...]:
         inner = nest.dims[-1].strides
