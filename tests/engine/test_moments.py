@@ -8,6 +8,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.array.program import program_of
+from tilewise.engine import tiled
 from tilewise.plan.steps import Call, Pass, Tiled
 from tilewise.plan.tiling import MERGED_BYTES, as_run
 
@@ -143,6 +144,45 @@ def test_threads_change_no_bit(name):
         first, *others = [run(PROGRAMS[name], X, threads=t, tile=tile) for t in (1, 2, 5)]
         for other in others:
             assert all(a.tobytes() == b.tobytes() for a, b in zip(first, other, strict=True))
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Whether each run over tiles was about guesses, and whether these were good."""
+    seen, real = [], tiled._run
+
+    def noted(plan, *rest):
+        done = real(plan, *rest)
+        seen.append((bool(plan.pivots), done))
+        return done
+
+    monkeypatch.setattr(tiled, "_run", noted)
+    return seen
+
+
+def test_guesses_are_good_for_most_data_and_others_are_read_again(runs):
+    X = np.random.default_rng(5).normal(size=(20_011, 13)) + 10
+    for name in ("var", "of all", "with its mean", "standardise", "by hand"):
+        runs.clear()
+        found, want = run(PROGRAMS[name], X, tile=600), many(PROGRAMS[name](np, X))
+        assert runs == [(True, True)], name
+        for a, b in zip(want, found, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9)
+    x = np.r_[np.full(20_000, 1e6), np.ones(20_000)]  # every second number that is looked at is far from the mean
+    x[np.linspace(0, len(x) - 1, 15, dtype=int)] = 1e12
+    runs.clear()
+    (found,) = run(lambda np, x: x.var(), x, tile=600)
+    assert runs == [(True, False), (False, True)]
+    np.testing.assert_allclose(found, x.var(), rtol=1e-12)
+
+
+def test_sums_of_whole_numbers_are_exact_beside_their_variance(runs):
+    X = np.random.default_rng(5).integers(-1000, 1000, size=(20_011, 13)).astype(float)
+    for program in (lambda np, X: (X.sum(0), X.var(0), X.mean(0)), lambda np, X: (X.sum(), X.var(), X.mean())):
+        total, _, mean = run(program, X, tile=600)
+        want, _, wanted = program(np, X)
+        assert np.array_equal(total, want) and np.array_equal(mean, wanted)
+    assert runs == [(True, True)] * 2
 
 
 def test_large_data_is_read_once():

@@ -59,8 +59,9 @@ def clocked(monkeypatch):
         clock, real = Clock(seconds), tiled._run
 
         def timed(plan, *rest):
-            real(plan, *rest)
+            done = real(plan, *rest)
             clock.ran(plan.walk.tiles)
+            return done
 
         monkeypatch.setattr(tuning, "clock", clock)
         monkeypatch.setattr(tiled, "_run", timed)

@@ -320,7 +320,8 @@ def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: 
     if not node.known:
         return None
     axes = axes_of(axis, node.ndim)
-    centre = _mean_node(node, axes, dtype, True)
+    # Without the axes it is the mean that a user asks for, too, and fits as well if they come first.
+    centre = _mean_node(node, axes, dtype, axes != tuple(range(len(axes))))
     if centre is None or centre.dtype.kind == "c":
         return None
     d = centre.dtype

@@ -18,8 +18,10 @@ from tilewise.engine.boxes import around, boxed, dropping, padded, slices, taken
 from tilewise.engine.buffers import fresh
 from tilewise.engine.merging import about_own_mean
 from tilewise.engine.operands import Given, Operands, llvm
+from tilewise.engine.pivots import Pivot
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
+from tilewise.plan.centres import read_once
 from tilewise.plan.inline import Formed
 from tilewise.plan.reach import Part, Range, parts_of
 from tilewise.plan.steps import Call, Pass, View, makes, reads
@@ -40,6 +42,7 @@ class Plan:
     blas: bool  # some calls are into BLAS
     own: tuple[tuple[int, Any, tuple[int, ...]], ...]  # what each tile has of its own: key, dtype, shape
     merges: tuple[tuple[int, int, Array], ...]  # sums of tiles, and of their squared deviations; of how many elements
+    pivots: tuple[Pivot, ...]  # the same about guesses
     late: frozenset[int]  # means, made after all tiles
     after: tuple[int, ...]  # numbers of the steps that make those that are needed
     mirrored: frozenset[int]  # symmetric sums of which only the part below the diagonal is made
@@ -58,7 +61,9 @@ class Plan:
 class Layout(Operands):
     """Lays out one geometry: which arrays a run needs, what is scratch, the native calls."""
 
-    def __init__(self, form: Formed, kernels: Sequence[Any], values: Sequence[Any], cut: Tiling) -> None:
+    def __init__(
+        self, form: Formed, kernels: Sequence[Any], values: Sequence[Any], cut: Tiling, *, guess: bool = True
+    ) -> None:
         super().__init__(form, values, cut)
         step = form.group
         self.kernels, self.tiles, self.chunks = kernels, cut.tiles, cut.chunks
@@ -71,6 +76,7 @@ class Layout(Operands):
         self.blas = False
         self.mirrored: set[int] = set()
         self.totals = {s.outs[0]: s.centre.total for s in centred(step, cut.way) if s.centre is not None}
+        self.pivots = self._pivots() if guess else {}
         self.own: dict[int, Array] = {}  # what each tile has of its own: a sample
         self.counts: dict[int, Array] = {}  # of elements that are summed, by tile
 
@@ -87,12 +93,30 @@ class Layout(Operands):
         walk = self.llvm.Walk(self.tiles, self.chunks, stretches, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
         own = tuple((key, sample.dtype, sample.shape) for key, sample in self.own.items())
-        merges = tuple((total, squares, self.counts[squares]) for squares, total in self.totals.items())
+        merges = tuple(
+            (total, squares, self.counts[squares])
+            for squares, total in self.totals.items()
+            if squares not in self.pivots
+        )
         late = frozenset(x for x, at in self.way.at.items() if at == MEAN)
         after = tuple(k for k, s in enumerate(self.step.steps) if late.intersection(makes(s), self.step.outs))
         trees = frozenset(self.trees)
         mirrored = frozenset(self.mirrored)
-        return Plan(walk, tuple(arrays), sums, self.blas, own, merges, late, after, mirrored, trees)
+        pivots = tuple(self.pivots.values())
+        return Plan(walk, tuple(arrays), sums, self.blas, own, merges, pivots, late, after, mirrored, trees)
+
+    def _pivots(self) -> dict[int, Pivot]:
+        """The squared deviations that need no means of tiles, by their position."""
+        found: dict[int, Pivot] = {}
+        for s in centred(self.step, self.way):
+            x = read_once(s, self.step)
+            if x is not None and isinstance(self.values[x], np.ndarray):
+                assert s.centre is not None
+                space = space_of(s, self.nodes)
+                axes = tuple(d for d, r in enumerate(s.kernel.reduced) if r)
+                number = prod(space[d] for d in axes)
+                found[s.outs[0]] = Pivot(s.centre.total, s.outs[0], x, axes, number, self.nodes[s.centre.mean].dims)
+        return found
 
     def _calls(self, part: Part, further: bool) -> list[Any] | None:
         """The calls for one of the tiles of a part (further: which has what the one before it left)."""
@@ -108,6 +132,8 @@ class Layout(Operands):
                     self._see(step)
                 continue
             if isinstance(step, Call) or self.way.at[step.outs[0]] == MEAN or step.outs[0] not in self.ranges:
+                continue
+            if any(step.outs == (p.total,) for p in self.pivots.values()):
                 continue
             if self._only_read_on(step):
                 waiting[step.outs[0]] = step, kernel
@@ -215,28 +241,39 @@ class Layout(Operands):
         return self._in_order(step, calls, after)
 
     def _deviations(self, step: Pass) -> list[Any] | None:
-        """A sum of squared deviations, about the mean of the tile."""
+        """A sum of squared deviations, about guesses or the mean of the tile."""
+        assert step.centre is not None
+        mean, squares = step.centre.mean, step.outs[0]
+        node, shape = self.nodes[step.centre.total], self._shape(step)
+        kept = step.kernel.kept(space_of(step, self.nodes))
+        before: list[Any] | None = []
+        if squares in self.pivots:
+            sample = np.empty(self.nodes[mean].dims, node.dtype)
+            self.means[mean] = self._given(~step.centre.total, None, sample, 0)
+        else:
+            before = self._mean(step, kept, shape)
+        inner = about_own_mean(step)
+        refs = self._operands(inner)
+        refs += [self._own(key, np.empty(kept, node.dtype)) for key in (squares, ~squares)]
+        kernel = self.llvm.compile(inner.kernel)
+        calls = self.llvm.calls_of(kernel, shape, refs, inner.params, self.scratch, self._pinned)
+        return None if before is None or calls is None else [*before, *calls]
+
+    def _mean(self, step: Pass, kept: tuple[int, ...], shape: tuple[int, ...]) -> list[Any] | None:
+        """The mean of a tile, from its sum."""
         assert step.centre is not None
         total, mean, squares = step.centre.total, step.centre.mean, step.outs[0]
-        kept, dtype = self.own[total].shape, self.own[total].dtype
-        space, dim = space_of(step, self.nodes), self.way.dims[squares]
+        dtype, space, dim = self.own[total].dtype, space_of(step, self.nodes), self.way.dims[squares]
         others = prod(n for d, n in enumerate(space) if step.kernel.reduced[d] and d != dim)
         self.counts[squares] = others * np.diff([*range(0, self.way.length, self.tile), self.way.length])
-        shape = self._shape(step)
         count = np.array(others * shape[dim], dtype)
         made = self.scratch.array(kept, dtype)
         if made is None:
             return None
+        self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
         refs = [self._own(total, self.own[total]), self._given(total, lambda _: count, count, 0), self.llvm.Ref(made)]
         divide = _combiner("divide", dtype.name, len(kept))
-        before = self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)
-        self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
-        inner = about_own_mean(step)
-        refs = self._operands(inner)
-        refs += [self._own(key, np.empty(kept, dtype)) for key in (squares, ~squares)]
-        kernel = self.llvm.compile(inner.kernel)
-        calls = self.llvm.calls_of(kernel, shape, refs, inner.params, self.scratch, self._pinned)
-        return None if before is None or calls is None else [*before, *calls]
+        return self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)  # type: ignore[no-any-return]
 
     def _own(self, key: int, sample: Array) -> Any:
         """An operand of which each tile has its own."""

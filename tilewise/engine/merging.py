@@ -77,7 +77,7 @@ def merged(totals: Array, squares: Array, rests: Array, counts: Array) -> tuple[
     """
     dtype = totals.dtype
     number = int(counts.sum())
-    sums, squares, rests = (_rows(x) for x in (totals, squares, rests))  # NumPy adds along rows pairwise
+    sums, squares, rests = (rows_of(x) for x in (totals, squares, rests))  # NumPy adds along rows pairwise
     with np.errstate(all="ignore"):
         total = sums.sum(-1, np.float64)
         rest = rests / counts
@@ -92,7 +92,7 @@ def merged(totals: Array, squares: Array, rests: Array, counts: Array) -> tuple[
         return total.astype(dtype), spread.astype(dtype)
 
 
-def _rows(parts: Array) -> Array:
+def rows_of(parts: Array) -> Array:
     """A row for each sum, with what each tile adds to it."""
     return np.ascontiguousarray(parts.reshape(len(parts), -1).T)
 

@@ -21,6 +21,7 @@ from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Layout, Plan
 from tilewise.engine.merging import added, merged, mirrored
 from tilewise.engine.operands import llvm
+from tilewise.engine.pivots import about_means, guesses
 from tilewise.engine.tuning import Trials
 from tilewise.plan.inline import Formed, formed
 from tilewise.plan.steps import Pass, Tiled, View, makes, reads
@@ -55,6 +56,7 @@ class Choice:
     """One geometry: the plan it has as a rule, and those for other lengths of tiles (None: not to be had)."""
 
     usual: Plan
+    careful: Plan | None = None  # if guesses of the usual one were bad, once
     trials: Trials | None = None  # None: one length only
     others: dict[float, Plan | None] = field(default_factory=dict)
 
@@ -78,7 +80,10 @@ def run_tiled(
                 values[x] = None
         return
     if choice.trials is None:
-        _run(choice.usual, step, nodes, values)
+        if not _run(choice.usual, step, nodes, values):
+            if choice.careful is None:
+                choice.careful = _careful(step, group, nodes, values, settings)
+            _run(choice.careful, step, nodes, values)
     else:
         _run_tuned(choice, choice.trials, step, group, nodes, values)
     for k in choice.usual.after:
@@ -128,8 +133,17 @@ def _run_tuned(
         trials.end(turn, seconds, build_s)
 
 
-def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> None:
-    """Over all tiles."""
+def _careful(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Plan:
+    """The plan of a geometry that guesses nothing."""
+    form = formed(step, nodes, settings.tile)
+    assert form is not None
+    plan = Layout(form, _kernels(form, group), values, form.cut, guess=False).plan()
+    assert plan is not None
+    return plan
+
+
+def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> bool:
+    """Over all tiles; False, and nothing is known, if guesses were bad."""
     made: dict[int, Array] = {}
     sums: dict[int, Array] = {}
     for pos, op, shape in plan.sums:
@@ -140,7 +154,8 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> No
     for pos in step.outs:
         if pos not in sums and pos not in own and pos not in plan.late:
             made[pos] = fresh(nodes[pos])
-    found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own}
+    guessed = {~p.total: guesses(values[p.value], p) for p in plan.pivots}
+    found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own, **guessed}
     arrays = [[found[pos] if see is None else see(found[pos]) for pos, see in given] for given in plan.arrays]
     with _one_thread_each() if plan.blas else nullcontext():
         plan.walk.run(arrays, values.__getitem__)
@@ -148,12 +163,18 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> No
     whole |= {pos: mirrored(whole[pos]) for pos in plan.mirrored}
     for total, squares, counts in plan.merges:
         whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)
+    for p in plan.pivots:
+        about = about_means(p, guessed[~p.total], own[p.squares], own[~p.squares])
+        if about is None:
+            return False
+        whole[p.total], whole[p.squares] = about
     for pos, value in whole.items():
         out = made[pos] = fresh(nodes[pos])
         out[...] = value.reshape(out.shape)
     for pos in (*step.outs, *whole):
         if pos not in plan.late:
             values[pos] = made[pos]
+    return True
 
 
 def _one_thread_each() -> Any:
@@ -184,7 +205,7 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
     offered = [f for f in FACTORS if fitted(cut, f).tile != fit.tile]
     record = record_of(class_of(settings.cache_dir, form.group, cut))
     build_s = tuning.clock() - began if llvm().compiled_count() == codes else tuning.BUILD_S
-    return Choice(plan, Trials(record, offered, build_s))
+    return Choice(plan, trials=Trials(record, offered, build_s))
 
 
 def _kernels(form: Formed, group: Group) -> list[Any]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilewise.ir.node import Node
+from tilewise.kernel.loops import Kernel, Output
 from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Reduce
-from tilewise.plan.steps import Centre, Pass
+from tilewise.plan.steps import Centre, Pass, Tiled
 
 
 def centre_of(step: Pass, nodes: Sequence[Node], at: Mapping[Node, int]) -> Centre | None:
@@ -36,6 +37,22 @@ def centre_of(step: Pass, nodes: Sequence[Node], at: Mapping[Node, int]) -> Cent
             first = len(step.kernel.inputs) + len(step.kernel.params) + constants
             return Centre(at[mean], at[total], at[mean.inputs[1]], first + step.members.index(at[off]))
     return None
+
+
+def read_once(step: Pass, group: Tiled) -> int | None:
+    """The input whose squared deviations a pass sums, if nothing but their mean needs the input before; else None."""
+    centre, kernel = step.centre, step.kernel
+    assert centre is not None
+    n = len(kernel.inputs)
+    of = step.inputs.index(centre.mean) if centre.mean in step.inputs else n + step.params.index(centre.mean)
+    (value,) = (a for a in kernel.body[centre.off - n - len(kernel.params)].args if a != of)
+    if value >= n or step.letters is not None or step.inputs[value] not in group.inputs:
+        return None
+    x = step.inputs[value]
+    plain = Kernel((kernel.inputs[value],), (), (), (Output(0, "add"),), kernel.reduced)
+    sums = [s for s in group.steps if isinstance(s, Pass) and centre.total in s.outs]
+    same = all(s.inputs == (x,) and s.kernel == plain and s.letters is None for s in sums)
+    return x if same and sums else None
 
 
 def _squared(node: Node) -> Node | None:
