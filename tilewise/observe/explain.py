@@ -31,6 +31,7 @@ from tilewise.observe.rows import (
 from tilewise.observe.svg import draw
 from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
 from tilewise.ops.regroup import Traffic
+from tilewise.plan.centres import read_once
 from tilewise.plan.inline import formed
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
@@ -39,6 +40,7 @@ from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, 
 from tilewise.plan.steps import members as all_members
 from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import USUAL, class_of, record_of
+from tilewise.plan.ways import centred
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 
@@ -407,7 +409,9 @@ def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
     if form is None:
         return f"{count_text(len(passes(step)), 'kernel')}, one after the other"
     step, cut = form.group, form.cut
-    count = count_text(len(passes(step)), "kernel")
+    guessed = [s.centre for s in centred(step, cut.way) if s.centre is not None and read_once(s, step) is not None]
+    late = {pos for c in guessed for pos in (c.total, c.mean)}  # known after all tiles
+    count = count_text(sum(not late.intersection(p.outs) for p in passes(step)), "kernel")
     how = ""
     if cut.loose:
         found = record_of(class_of(settings.cache_dir, step, cut)).factor if settings.tune else None
