@@ -67,7 +67,7 @@ class Layout(Operands):
         super().__init__(form, values, cut)
         step = form.group
         self.kernels, self.tiles, self.chunks = kernels, cut.tiles, cut.chunks
-        self.scratch = self.llvm.Scratch(self.llvm.SCRATCH_BYTES)
+        self.scratch = self.llvm.Scratch(self.llvm.SCRATCH_BYTES, cut.tiles)
         self.rooms: dict[int, Array] = {}  # scratch of what is made by tiles and not stored right away
         self.read = {x for s in step.steps for x in reads(s)}
         self.sums: dict[int, tuple[str, tuple[int, ...]]] = {}

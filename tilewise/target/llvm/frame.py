@@ -132,8 +132,8 @@ class Frame:
         """Lanes of one machine vector of the widest dtype."""
         if widest(self.kernel) < 4 and STRIDED in self.spec.classes and self.spec.form != "contract":
             return 1  # no machine gathers bytes; 64 guarded loads are slower than a plain loop
-        lanes = vector_lanes(self.kernel, self.spec.machine.vector_bytes)
-        return min(MAX_LANES, 2 * lanes if self.spec.twin else lanes)
+        lanes = self.spec.abreast * vector_lanes(self.kernel, self.spec.machine.vector_bytes)
+        return min(lanes, self.tree_lanes if self.spec.form in ("rows", "short") else MAX_LANES)
 
     @property
     def masked(self) -> bool:

@@ -84,17 +84,22 @@ class Compiled:
             self._run_whole(launch, operands, params)
 
     def alone(
-        self, shape: tuple[int, ...], operands: Sequence[Array], far: int = 0, fetched: Sequence[int] = ()
+        self,
+        shape: tuple[int, ...],
+        operands: Sequence[Array],
+        far: int = 0,
+        fetched: Sequence[int] = (),
+        times: int = 1,
     ) -> Launch | None:
         """What one thread does for a geometry; None if there is no native code.
 
         `far`: the bytes of what the outputs are a part of, if nobody reads them soon. `fetched`: inputs that nobody has
-        read of late.
+        read of late. `times`: how often it is done.
         """
         if not self._native or 0 in shape:
             return None
         try:
-            return self._prepare(shape, operands, alone=True, far=far, fetched=fetched)
+            return self._prepare(shape, operands, alone=True, far=far, fetched=fetched, times=times)
         except CompileError as error:
             self._native = False
             _warn(str(error))

@@ -32,6 +32,7 @@ from tilewise.target.llvm.frame import STREAM_ALIGN
 from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.reducers import Reducer
+from tilewise.target.llvm.scalar import MATH
 from tilewise.target.llvm.spec import UNIT, Machine, Spec
 from tilewise.target.llvm.sums import STEPS
 
@@ -52,7 +53,8 @@ BRIEF_NS = 50e6  # a launch that need not be interrupted
 STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benchmarks/kernels)
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
-TWIN_AT_NS = 5_000_000  # work worth the time of compiling a long body for two vectors at once
+ABREAST_AT_NS = 5_000_000  # work worth the time of compiling a long body for several vectors at once
+SLOWER = 5  # times that ARM takes for functions
 PANEL_VECTORS = 4  # of `columns`, for one output
 COMBINE_COLUMNS = 1 << 16  # of partial results, that a thread merges and copies: they fit its L2 cache
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
@@ -129,7 +131,7 @@ class Preparer:
         self._point_ns = turns * sum(costs)
         # Aligned wide stores need outputs of one width, and code that is limited by memory.
         heavy = sum(i.fn in HEAVY for i in kernel.body)
-        self._long = heavy >= 2 and machine.registers == 32
+        self._heavy = heavy if machine.registers == 32 else 0
         # A vector of a scan has the lanes of the widest dtype; stored past the caches, it must fill a cache line.
         lanes = vector_lanes(kernel, STREAM_ALIGN)
         self._full_lines = all(w * lanes == STREAM_ALIGN for w in self._itemsizes[len(kernel.inputs) :])
@@ -143,8 +145,10 @@ class Preparer:
         alone: bool = False,
         far: int = 0,
         fetched: Sequence[int] | None = None,
+        times: int = 1,
     ) -> Launch:
-        """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need).
+        """Loops, code and parts for a geometry (alone: for one thread, in no more parts than the loops need; times: it
+        is one of so many alike).
 
         `far` are the bytes that outputs are a part of, where these are more than the outputs'; `fetched` are the inputs
         that come from memory (None: those of many bytes).
@@ -160,7 +164,7 @@ class Preparer:
         nest = self._nest(shape, strides, buckets)
         total_ns = self.work_ns(shape, operands)
         out_bytes = max(far, sum(a.nbytes for a in operands[n:]))
-        code = self._code(nest, total_ns, out_bytes, fetched=self._fetched(nest, fetched), near=not fetched)
+        code = self._code(nest, times * total_ns, out_bytes, fetched=self._fetched(nest, fetched), near=not fetched)
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
         launch = Launch(
@@ -262,7 +266,7 @@ class Preparer:
             classes,
             self.machine,
             stream=self._streams(nest, out_bytes),
-            twin=self._long and total_ns >= TWIN_AT_NS,
+            abreast=self._abreast(nest, total_ns),
             partials=partials or bool(nest.partials),
             ordered=not has_positions(kernel) or nest.form == "nested" or _in_order(nest.dims),
             vectors=nest.tile[0],
@@ -287,6 +291,14 @@ class Preparer:
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _abreast(self, nest: Nest, total_ns: float) -> int:
+        """Vectors at once. ARM sees fewer instructions ahead, and its work takes longer than is estimated."""
+        slow = self.machine.by_lane
+        if self._heavy < (1 if slow else 2) or total_ns < ABREAST_AT_NS / (SLOWER if slow else 1):
+            return 1
+        single = self._heavy == 1 and not any(i.fn in HEAVY and i.fn not in MATH for i in self.kernel.body)
+        return 4 if slow and single and nest.form in ("map", "rows", "short") else 2
 
     def _kept(self, nest: Nest, classes: tuple[str, ...]) -> tuple[int, ...]:
         """The inputs whose inverses are worth keeping: short rows, and many that are divided alike."""

@@ -33,7 +33,7 @@ class Spec:
     classes: tuple[str, ...]
     machine: Machine
     stream: bool = False  # "map", "scan" and "nested": outputs too large for the caches are stored around them
-    twin: bool = False  # two vectors at once: hides the latency of long bodies, and doubles the time to compile them
+    abreast: int = 1  # vectors at once: hides the latency of long bodies, and takes as many times longer to compile
     partials: bool = False  # reduced outputs are partial results, to be combined
     ordered: bool = True  # every accumulator meets its points in the order of their positions
     vectors: int = 1  # "columns", "contract" and "nested": vectors of a panel

@@ -73,7 +73,8 @@ class Call:
 class Scratch:
     """Memory for one thread's tiles, laid out once per walk."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, tiles: int = 1) -> None:
+        self.tiles = tiles  # that calls are laid out for
         raw = np.empty(size + ALIGN, np.uint8)
         start = -raw.ctypes.data % ALIGN
         self.memory = raw[start : start + size]
@@ -102,7 +103,7 @@ def calls_of(
     n = len(kernel.kernel.inputs)
     far = sum(r.far for r in refs[n:]) if all(r.far for r in refs[n:]) else 0
     fetched = [k for k, r in enumerate(refs[:n]) if r.far >= FETCH_AT_BYTES]
-    launch = kernel.alone(shape, [r.array for r in refs], far, fetched)
+    launch = kernel.alone(shape, [r.array for r in refs], far, fetched, scratch.tiles)
     if launch is None:
         return None
     if far >= STREAM_AT_BYTES and not launch.streams:
