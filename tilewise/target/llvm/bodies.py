@@ -15,7 +15,7 @@ from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
-SUM_BYTES, LEAST_SUM_BYTES = 256, 32  # of row accumulators of narrow vectors: all that registers hold; least of each
+SUM_BYTES, LEAST_SUM_BYTES = 512, 32  # of row accumulators of narrow vectors: of all of them, and at least of each
 
 
 def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
@@ -32,7 +32,7 @@ def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
 def tree_lanes(kernel: Kernel, machine: Machine) -> int:
     """Lanes of a row accumulator: a property of the kernel, so that machines of a kind sum in the same order.
 
-    Where vectors are narrow, all accumulators have half of the registers: else some lanes of a row would have to wait.
+    Where vectors are narrow, accumulators are at most twice what registers hold: a row is gone over once or twice.
     """
     lanes = min(MAX_LANES, 4 * (64 // widest(kernel)))
     if not machine.by_lane:
