@@ -55,6 +55,7 @@ LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 ABREAST_AT_NS = 5_000_000  # work worth the time of compiling a long body for several vectors at once
 SLOWER = 5  # times that ARM takes for functions
+TURNS = 16  # of a row by several vectors at once, at least
 PANEL_VECTORS = 4  # of `columns`, for one output
 COMBINE_COLUMNS = 1 << 16  # of partial results, that a thread merges and copies: they fit its L2 cache
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
@@ -298,7 +299,9 @@ class Preparer:
         if self._heavy < (1 if slow else 2) or total_ns < ABREAST_AT_NS / (SLOWER if slow else 1):
             return 1
         single = self._heavy == 1 and not any(i.fn in HEAVY and i.fn not in MATH for i in self.kernel.body)
-        return 4 if slow and single and nest.form in ("map", "rows", "short") else 2
+        most = 4 if slow and single and nest.form in ("map", "rows", "short") else 2
+        turns = nest.dims[-1].size // (TURNS * vector_lanes(self.kernel, self.machine.vector_bytes))
+        return most if self.machine.masked or turns >= most else 1  # what is left of a row is done one by one
 
     def _kept(self, nest: Nest, classes: tuple[str, ...]) -> tuple[int, ...]:
         """The inputs whose inverses are worth keeping: short rows, and many that are divided alike."""

@@ -1,0 +1,63 @@
+"""Several vectors at once, for bodies with functions: the bits of one at a time, in every form, whatever is left over."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernel.support import Array, empty_outs, views
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target.llvm import prepare
+from tilewise.target.llvm.cpu import host_machine
+from tilewise.target.llvm.launch import Compiled
+
+SHAPES = [(1000,), (2049,), (3, 200), (40, 131), (5, 7), (2, 600), (700, 9)]
+
+
+def bodies(dtype: str) -> dict[str, tuple[Instr, ...]]:
+    """Bodies of one input with one function, with one that is no mathematical one, and with several."""
+    return {
+        "exp": (Instr("exp", (0,), dtype),),
+        "log of a square": (Instr("multiply", (0, 0), dtype), Instr("log", (1,), dtype)),
+        "remainder": (Instr("const:0.3", (), dtype), Instr("remainder", (0, 1), dtype)),
+        "several": (Instr("sin", (0,), dtype), Instr("exp", (1,), dtype), Instr("divide", (2, 0), dtype)),
+    }
+
+
+def results(kernel: Kernel, x: Array) -> list[bytes]:
+    """What new code gives (a compiled kernel keeps its launches)."""
+    outs = empty_outs(kernel, x.shape)
+    Compiled(kernel, host_machine())(x.shape, [x], [], outs)
+    return [out.tobytes() for out in outs]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", bodies("float64"))
+def test_bits(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = bodies(dtype)[name]
+    last, rng = len(body), np.random.default_rng(4)
+    for shape in SHAPES:
+        kept, along = (False,) * len(shape), (*(False,) * (len(shape) - 1), True)
+        kernels = [
+            Kernel((dtype,), (), body, (Output(last),), kept),
+            Kernel((dtype,), (), body, (Output(last), Output(last, "add")), along),
+            Kernel((dtype,), (), body, (Output(last, "add"), Output(last, "maximum")), (True,) * len(shape)),
+        ]
+        made = rng.normal(size=shape).astype(dtype)
+        for x in views(made) if len(shape) > 1 else [made, np.repeat(made, 2)[::2]]:
+            for kernel in kernels:
+                monkeypatch.setattr(prepare, "ABREAST_AT_NS", 1e12)
+                one = results(kernel, x)
+                monkeypatch.setattr(prepare, "ABREAST_AT_NS", 0)
+                assert results(kernel, x) == one, (shape, x.strides)
+
+
+def test_who_has_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long rows have, if there is enough to do; short ones, whose rest is done one by one, do not without masks."""
+    machine, kernel = host_machine(), Kernel(("float64",), (), bodies("float64")["several"], (Output(3),), (False,))
+    preparer = prepare.Preparer(kernel, machine)
+    found = []
+    for size, enough in ((4096, 0), (4096, 1e12), (16, 0)):
+        monkeypatch.setattr(prepare, "ABREAST_AT_NS", enough)
+        found.append(preparer._abreast(preparer._nest((size,), [(8,), (8,)], ()), 1.0))
+    assert found == ([2, 1, 2 if machine.masked else 1] if machine.registers == 32 else [1, 1, 1])
