@@ -50,7 +50,7 @@ class Case:
     kernel: Kernel
     shape: tuple[int, ...]
     widths: tuple[int | None, ...]
-    twin: bool
+    abreast: bool
     stream: bool
     params: tuple[Any, ...]
     layouts: tuple[tuple[tuple[int, ...], tuple[int, ...], str], ...]  # shape, strides, side
@@ -143,7 +143,7 @@ def check(case: Case) -> None:
     """Run a case at its widths and compare."""
     kernel = case.kernel
     inputs, _ = operands(case)
-    prepare.TWIN_AT_NS = 0 if case.twin else 10**12
+    prepare.ABREAST_AT_NS = 0 if case.abreast else 10**12
     prepare.STREAM_AT_BYTES, prepare.STREAM_ROW = (0, 1) if case.stream else (1 << 62, 1)
     results = []
     for width in case.widths:
@@ -214,7 +214,7 @@ def describe(case: Case) -> str:
     kernel = case.kernel
     start = len(kernel.inputs) + len(kernel.params)
     lines = [f"case {case.seed}: space {case.shape}, reduced {kernel.reduced}, widths {case.widths}",
-             f"  twin {case.twin}, stream {case.stream}, params {case.params}"]  # fmt: skip
+             f"  abreast {case.abreast}, stream {case.stream}, params {case.params}"]  # fmt: skip
     lines += [f"  {k}: {t} {lay}" for k, (t, lay) in enumerate(zip(kernel.inputs, case.layouts, strict=False))]
     lines += [f"  %{start + k} = {i.fn}{i.args}: {i.dtype}" for k, i in enumerate(kernel.body)]
     outs = zip(kernel.outputs, case.layouts[len(kernel.inputs) :], strict=True)

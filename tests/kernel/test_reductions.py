@@ -71,7 +71,7 @@ def test_same_bits_for_any_threads_and_width(
         for count in (1, 2, 5):
             threads.set_threads(count)
             results.append(call(kernel, shape, [x, x[:1]], [0.25]))
-        monkeypatch.setattr("tilewise.target.llvm.prepare.TWIN_AT_NS", 0)
+        monkeypatch.setattr("tilewise.target.llvm.prepare.ABREAST_AT_NS", 0)
         threads.set_threads(3)
         results.append(call(kernel, shape, [x, x[:1]], [0.25]))
         for width in WIDTHS[1:]:
