@@ -44,3 +44,12 @@ def test_one_element_of_a_number_that_is_masked() -> None:
     for np_ in (np, tw):
         number = np_.zeros(1, bool)[0]
         assert np_.broadcast_to(number[number == 0], (2, 1)).strides == (0, 0)
+
+
+def test_what_numpy_gives_read_only_is_read_only() -> None:
+    for see in (lambda np, x: np.diagonal(x), lambda np, x: np.imag(x), lambda np, x: np.broadcast_to(x, (2, 3, 3))):
+        want, got = see(np, np.ones((3, 3))), see(tw, np.ones((3, 3)))
+        assert got.flags.writeable == want.flags.writeable is False
+        with pytest.raises(ValueError, match="read-only"):
+            got[0] = 1
+        assert np.array_equal(np.asarray(got), want) and (got + 1).shape == want.shape

@@ -176,13 +176,46 @@ def test_guesses_are_good_for_most_data_and_others_are_read_again(runs):
     np.testing.assert_allclose(found, x.var(), rtol=1e-12)
 
 
+def test_sums_that_overflow_and_a_nan(runs):
+    for x, good in ((np.full(40_000, 1e308), False), (np.full(40_000, 3e38, "f4"), False), (BASE.copy(), True)):
+        x[17] = np.nan if good else x[0]
+        runs.clear()
+        with np.errstate(all="ignore"):
+            want = x.var(), x.mean()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = run(lambda np, x: (x.var(), x.mean()), x, tile=600)
+        np.testing.assert_array_equal(found, want)
+        assert runs == ([(True, True)] if good else [(True, False), (False, True)])
+
+
+def test_a_guess_that_fails_where_tiles_have_no_room_for_means():
+    X = np.random.default_rng(1).normal(size=(8000, 64))
+    X[3, 5] = np.inf
+
+    def program(np, X):
+        u = np.exp(X)
+        return u / u.sum(1, keepdims=True), X.var(0)
+
+    with np.errstate(all="ignore"):
+        want = program(np, X)
+    for tile in range(2960, 3080, 4):
+        for a, b in zip(want, run(program, X, tile=tile), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-9)
+
+
 def test_sums_of_whole_numbers_are_exact_beside_their_variance(runs):
     X = np.random.default_rng(5).integers(-1000, 1000, size=(20_011, 13)).astype(float)
-    for program in (lambda np, X: (X.sum(0), X.var(0), X.mean(0)), lambda np, X: (X.sum(), X.var(), X.mean())):
+    programs = [
+        lambda np, X: (X.sum(0), X.var(0), X.mean(0)),
+        lambda np, X: (X.sum(), X.var(), X.mean()),
+        lambda np, X: (X.sum(0, keepdims=True), X.var(0, keepdims=True), X.mean(0)),
+    ]
+    for program in programs:
         total, _, mean = run(program, X, tile=600)
         want, _, wanted = program(np, X)
         assert np.array_equal(total, want) and np.array_equal(mean, wanted)
-    assert runs == [(True, True)] * 2
+    assert runs == [(True, True)] * 3
 
 
 def test_large_data_is_read_once():

@@ -1,4 +1,4 @@
-"""Several vectors at once, for bodies with functions: the bits of one at a time, in every form, whatever is left over."""
+"""Several vectors at once, for bodies with functions: the bits of one at a time, whatever the form and the rest."""
 
 from __future__ import annotations
 

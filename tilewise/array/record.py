@@ -411,7 +411,7 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
     if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
         if base is nd or not _new(base, foreign):
             if base is nd or nd.size == 0 or base.nbytes > nd.nbytes or not (base.flags.forc and numeric(nd.dtype)):
-                return from_buffer(nd.copy(order="K"))
+                return _copied(nd)
             base, nd = _snapshot(base, nd)
         x = from_buffer(base)
         x._nd = nd
@@ -419,6 +419,16 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
     if any(nd is f for f in foreign):
         return from_buffer(nd.copy(order="K"))
     return from_buffer(nd)
+
+
+def _copied(nd: ND) -> Array:
+    """A copy that can be written if the array can."""
+    own = nd.copy(order="K")
+    x = from_buffer(own)
+    if not nd.flags.writeable:
+        x._nd = own.view()
+        x._nd.flags.writeable = False
+    return x
 
 
 def _snapshot(base: ND, nd: ND) -> tuple[ND, ND]:

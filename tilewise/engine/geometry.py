@@ -109,13 +109,14 @@ class Layout(Operands):
         """The squared deviations that need no means of tiles, by their position."""
         found: dict[int, Pivot] = {}
         for s in centred(self.step, self.way):
-            x = read_once(s, self.step)
-            if x is not None and isinstance(self.values[x], np.ndarray):
+            once = read_once(s, self.step)
+            if once is not None and isinstance(self.values[once[0]], np.ndarray):
                 assert s.centre is not None
                 space = space_of(s, self.nodes)
                 axes = tuple(d for d, r in enumerate(s.kernel.reduced) if r)
                 number = prod(space[d] for d in axes)
-                found[s.outs[0]] = Pivot(s.centre.total, s.outs[0], x, axes, number, self.nodes[s.centre.mean].dims)
+                shape = self.nodes[s.centre.mean].dims
+                found[s.outs[0]] = Pivot(once[1], s.outs[0], once[0], axes, number, shape)
         return found
 
     def _calls(self, part: Part, further: bool) -> list[Any] | None:
@@ -133,7 +134,7 @@ class Layout(Operands):
                 continue
             if isinstance(step, Call) or self.way.at[step.outs[0]] == MEAN or step.outs[0] not in self.ranges:
                 continue
-            if any(step.outs == (p.total,) for p in self.pivots.values()):
+            if any(step.outs == p.totals for p in self.pivots.values()):
                 continue
             if self._only_read_on(step):
                 waiting[step.outs[0]] = step, kernel
@@ -249,7 +250,7 @@ class Layout(Operands):
         before: list[Any] | None = []
         if squares in self.pivots:
             sample = np.empty(self.nodes[mean].dims, node.dtype)
-            self.means[mean] = self._given(~step.centre.total, None, sample, 0)
+            self.means[mean] = self._given(~self.pivots[squares].totals[0], None, sample, 0)
         else:
             before = self._mean(step, kept, shape)
         inner = about_own_mean(step)

@@ -1,8 +1,8 @@
 """Squared deviations from means not yet known. In: an input, then sums about guesses. Out: sums about the means.
 
 Deviations from any number p give those from the mean: with their sum s and that of their squares q, q - s*s/n. As long
-as p is within two standard deviations of the mean, at most two bits are lost. So p is the median of a few numbers, and
-where it was not good enough (or sums are not finite) tiles take their squares about their own means (merging.py).
+as p is within two standard deviations of the mean, fewer than three bits are lost. So p is the median of a few numbers,
+and where it was not good enough (or sums are not finite) tiles take their squares about their own means (merging.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FAR = 4  # times the variance that the square of a guess's distance may be
 
 @dataclass(frozen=True)
 class Pivot:
-    """What is summed about guesses: positions of the sum, of the squares and of what both are of; its reduced axes."""
+    """What is summed about guesses: positions of the sums, of the squares and of what both are of; its reduced axes."""
 
-    total: int
+    totals: tuple[int, ...]  # all the same
     squares: int
     value: int
     axes: tuple[int, ...]
@@ -52,11 +52,12 @@ def about_means(pivot: Pivot, guess: Array, squares: Array, rests: Array) -> tup
 
     In: for each tile, the sums of its squared and plain deviations from the guesses.
     """
+    near = guess.ravel()
     with np.errstate(all="ignore"):
         rest, square = (rows_of(x).sum(-1, np.float64) for x in (rests, squares))
         shift = rest * (rest / pivot.number)
         spread = square - shift
-        if not (np.isfinite(square) & (shift <= FAR * spread)).all():
-            return None
-        total = pivot.number * guess.ravel().astype(np.float64) + rest
-    return total.astype(guess.dtype), spread.astype(guess.dtype)
+        total = (pivot.number * near.astype(np.float64) + rest).astype(near.dtype)
+        good = np.isfinite(square) & np.isfinite(total) & (shift <= FAR * spread)
+        good |= np.isnan(square) & np.isfinite(near)  # there was a NaN, of which both are NaN
+        return (total, spread.astype(near.dtype)) if good.all() else None

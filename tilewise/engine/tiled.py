@@ -73,21 +73,28 @@ def run_tiled(
     """Tile by tile, or, where that does not pay, pass by pass."""
     settings = current()
     choice = choice_of(step, group, nodes, values, settings)
-    if choice is None:
+    if choice is None or not _over_tiles(choice, step, group, nodes, values, settings):
         for inner, kernel, dead in zip(step.steps, group.kernels, group.dead, strict=True):
             each(inner, kernel, nodes, values, noted)
             for x in dead:
                 values[x] = None
         return
-    if choice.trials is None:
-        if not _run(choice.usual, step, nodes, values):
-            if choice.careful is None:
-                choice.careful = _careful(step, group, nodes, values, settings)
-            _run(choice.careful, step, nodes, values)
-    else:
-        _run_tuned(choice, choice.trials, step, group, nodes, values)
     for k in choice.usual.after:
         each(step.steps[k], group.kernels[k], nodes, values, noted)
+
+
+def _over_tiles(
+    choice: Choice, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings
+) -> bool:
+    """Run as chosen; False if guesses were bad and tiles have no room for a plan that guesses nothing."""
+    if choice.trials is not None:
+        _run_tuned(choice, choice.trials, step, group, nodes, values)
+        return True
+    if _run(choice.usual, step, nodes, values):
+        return True
+    if choice.careful is None:
+        choice.careful = _careful(step, group, nodes, values, settings)
+    return choice.careful is not None and _run(choice.careful, step, nodes, values)
 
 
 def choice_of(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Choice | None:
@@ -133,13 +140,11 @@ def _run_tuned(
         trials.end(turn, seconds, build_s)
 
 
-def _careful(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Plan:
-    """The plan of a geometry that guesses nothing."""
+def _careful(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Plan | None:
+    """The plan of a geometry that guesses nothing; None if there is too little scratch."""
     form = formed(step, nodes, settings.tile)
     assert form is not None
-    plan = Layout(form, _kernels(form, group), values, form.cut, guess=False).plan()
-    assert plan is not None
-    return plan
+    return Layout(form, _kernels(form, group), values, form.cut, guess=False).plan()
 
 
 def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> bool:
@@ -154,7 +159,7 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> bo
     for pos in step.outs:
         if pos not in sums and pos not in own and pos not in plan.late:
             made[pos] = fresh(nodes[pos])
-    guessed = {~p.total: guesses(values[p.value], p) for p in plan.pivots}
+    guessed = {~p.totals[0]: guesses(values[p.value], p) for p in plan.pivots}
     found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own, **guessed}
     arrays = [[found[pos] if see is None else see(found[pos]) for pos, see in given] for given in plan.arrays]
     with _one_thread_each() if plan.blas else nullcontext():
@@ -164,10 +169,10 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> bo
     for total, squares, counts in plan.merges:
         whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)
     for p in plan.pivots:
-        about = about_means(p, guessed[~p.total], own[p.squares], own[~p.squares])
+        about = about_means(p, guessed[~p.totals[0]], own[p.squares], own[~p.squares])
         if about is None:
             return False
-        whole[p.total], whole[p.squares] = about
+        whole |= {**dict.fromkeys(p.totals, about[0]), p.squares: about[1]}
     for pos, value in whole.items():
         out = made[pos] = fresh(nodes[pos])
         out[...] = value.reshape(out.shape)

@@ -40,7 +40,7 @@ from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, 
 from tilewise.plan.steps import members as all_members
 from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import USUAL, class_of, record_of
-from tilewise.plan.ways import centred
+from tilewise.plan.ways import MEAN, centred
 from tilewise.solver.check import check
 from tilewise.solver.why import alternatives, label
 
@@ -409,8 +409,8 @@ def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
     if form is None:
         return f"{count_text(len(passes(step)), 'kernel')}, one after the other"
     step, cut = form.group, form.cut
-    guessed = [s.centre for s in centred(step, cut.way) if s.centre is not None and read_once(s, step) is not None]
-    late = {pos for c in guessed for pos in (c.total, c.mean)}  # known after all tiles
+    late = {pos for s in centred(step, cut.way) if (once := read_once(s, step)) is not None for pos in once[1]}
+    late |= {x for x, at in cut.way.at.items() if at == MEAN} if late else set()  # known after all tiles
     count = count_text(sum(not late.intersection(p.outs) for p in passes(step)), "kernel")
     how = ""
     if cut.loose:

@@ -39,8 +39,11 @@ def centre_of(step: Pass, nodes: Sequence[Node], at: Mapping[Node, int]) -> Cent
     return None
 
 
-def read_once(step: Pass, group: Tiled) -> int | None:
-    """The input whose squared deviations a pass sums, if nothing but their mean needs the input before; else None."""
+def read_once(step: Pass, group: Tiled) -> tuple[int, tuple[int, ...]] | None:
+    """The input whose squared deviations a pass sums, and all that is made of it before: sums, for their mean.
+
+    None if that is not all.
+    """
     centre, kernel = step.centre, step.kernel
     assert centre is not None
     n = len(kernel.inputs)
@@ -49,10 +52,10 @@ def read_once(step: Pass, group: Tiled) -> int | None:
     if value >= n or step.letters is not None or step.inputs[value] not in group.inputs:
         return None
     x = step.inputs[value]
-    plain = Kernel((kernel.inputs[value],), (), (), (Output(0, "add"),), kernel.reduced)
-    sums = [s for s in group.steps if isinstance(s, Pass) and centre.total in s.outs]
-    same = all(s.inputs == (x,) and s.kernel == plain and s.letters is None for s in sums)
-    return x if same and sums else None
+    (made,) = (s for s in group.steps if isinstance(s, Pass) and centre.total in s.outs)
+    sums = (Output(0, "add"),) * len(made.outs)  # with the axes that they reduce, and without
+    plain = Kernel((kernel.inputs[value],), (), (), sums, kernel.reduced)
+    return (x, made.outs) if made.inputs == (x,) and made.kernel == plain and made.letters is None else None
 
 
 def _squared(node: Node) -> Node | None:

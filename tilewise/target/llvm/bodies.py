@@ -90,24 +90,24 @@ def divisors(kernel: Kernel, classes: tuple[str, ...], machine: Machine) -> froz
     n = len(kernel.inputs)
     return frozenset(
         by
-        for v, by in _divisions(kernel)
+        for v, by in _divisions(kernel, machine)
         if v not in uniform
         and (by in uniform or (light and by >= n and is_constant(kernel, by) and not _power_of_two(kernel, by)))
     )
 
 
-def divides(kernel: Kernel, classes: tuple[str, ...], machine: Machine) -> tuple[int, ...]:
-    """The inputs by which others are divided, along the innermost dim, and of which inverses could be kept."""
+def row_divisors(kernel: Kernel, classes: tuple[str, ...], machine: Machine) -> tuple[int, ...]:
+    """The inputs that change along the innermost dim, and by which others are divided: their inverses could be kept."""
     if not (machine.masked or machine.by_lane) or not is_light(kernel, classes):
         return ()
-    found = {by for _, by in _divisions(kernel) if by < len(kernel.inputs) and classes[by] == UNIT}
+    found = {by for _, by in _divisions(kernel, machine) if by < len(kernel.inputs) and classes[by] == UNIT}
     return tuple(sorted(found))
 
 
-def _divisions(kernel: Kernel) -> list[tuple[int, int]]:
-    """Quotients of floats, and what they are divided by."""
+def _divisions(kernel: Kernel, machine: Machine) -> list[tuple[int, int]]:
+    """Quotients that keep the divider busy (ARM's: not those of float32), and what they are divided by."""
     first = len(kernel.inputs) + len(kernel.params)
-    wide = ("float64", "float32")
+    wide = ("float64", "float32") if machine.masked else ("float64",)
     return [(v, i.args[1]) for v, i in enumerate(kernel.body, first) if i.fn == "divide" and i.dtype in wide]
 
 

@@ -1,8 +1,8 @@
 """Division of many numbers by one. In: a divisor, then lanes. Out: their quotients, with the bits that `/` gives.
 
 With the reciprocal as two numbers, a quotient is a product within one unit of the last place, which its exact remainder
-corrects (Markstein). That holds where nothing overflows or loses bits to subnormal numbers, which the quotient tells;
-zeros are put right, and other lanes are divided.
+corrects (Markstein). That holds where nothing overflows or loses bits to subnormal numbers, which the quotient tells,
+and for 0.0; other lanes, and all by divisors that are not positive, are divided.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class Inverse:
 
 def inverse(s: Val) -> Inverse:
     """What divisions by s share."""
-    size = s.intrinsic("fabs")
-    good = size.cmp("oge", 2.0 ** -DIVISOR[s.ty]) & size.cmp("ole", 2.0 ** DIVISOR[s.ty])
+    good = s.cmp("oge", 2.0 ** -DIVISOR[s.ty]) & s.cmp("ole", 2.0 ** DIVISOR[s.ty])
     r = 1.0 / s
     return Inverse(s, r, good.select(fma(-s, r, 1.0) * r, math.nan))
 
@@ -40,15 +39,11 @@ def divided(x: Val, by: Inverse) -> Val:
     s, r, rest = (v if v.lanes == x.lanes else v.splat(x.lanes) for v in (by.divisor, by.reciprocal, by.rest))
     q = fma(x, r, x * rest)
     q = fma(fma(-s, q, x), r, q)
-
-    def zeros() -> Val:
-        zero = x.cmp("oeq", rest - rest)  # no zero equals NaN
-        return rarely(_far(zero.select(x.const(1.0), q)), zero.select(x * r, q), lambda: x / s)
-
-    return rarely(_far(q), q, zeros)
+    zero = x.bits().cmp("eq", (rest - rest).bits())  # nothing, where that is NaN
+    return rarely(_far(q, zero), q, lambda: x / s)
 
 
-def _far(q: Val) -> Val:
-    """Whether any lane is not well within the normal numbers."""
+def _far(q: Val, zero: Val) -> Val:
+    """Whether any lane that is no zero is not well within the normal numbers."""
     bias, shift = (1023, 52) if q.ty == "double" else (127, 23)
-    return outside(q, (bias - QUOTIENT[q.ty]) << shift, (2 * QUOTIENT[q.ty]) << shift, signed=True)
+    return outside(q, (bias - QUOTIENT[q.ty]) << shift, (2 * QUOTIENT[q.ty]) << shift, signed=True, but=zero)

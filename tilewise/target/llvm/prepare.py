@@ -20,10 +20,10 @@ from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, g
 from tilewise.target.llvm.bodies import (
     HEAVY,
     beside,
-    divides,
     divisors,
     has_positions,
     is_light,
+    row_divisors,
     tree_lanes,
     vector_lanes,
 )
@@ -307,7 +307,7 @@ class Preparer:
         """The inputs whose inverses are worth keeping: short rows, and many that are divided alike."""
         if nest.form != "map" or nest.dims[-1].size > maps.MOST_KEPT:
             return ()
-        found = divides(self.kernel, classes, self.machine)
+        found = row_divisors(self.kernel, classes, self.machine)
         alike = tuple(k for k in found if not any(d.strides[k] for d in nest.dims[:-1]))
         return alike if prod(d.size for d in nest.dims[:-1]) >= maps.LEAST_ROWS else ()
 

@@ -39,18 +39,23 @@ def rarely_all(hard: Val, values: Sequence[Val], otherwise: Callable[[], Sequenc
     return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{after} ]") for y, e in both]
 
 
-def outside(x: Val, low: int, span: int, *, signed: bool = False, also: Val | None = None) -> Val:
+def outside(
+    x: Val, low: int, span: int, *, signed: bool = False, also: Val | None = None, but: Val | None = None
+) -> Val:
     """Whether the bits of any lane (signed: but for the sign) are not from `low` to `low + span`, or it is in a mask.
 
-    ARM has no test of all lanes of a mask; and the upper halves of doubles tell as much, in half as many vectors.
+    Lanes of the other mask do not count. ARM has no test of all lanes of a mask; and the upper halves of doubles tell
+    as much, in half as many vectors.
     """
     bits = x.bits()
     if not ARM or x.lanes == 1:
         far = _distance(bits, low, signed).cmp("ugt", span << signed)
+        far = far if but is None else far & ~but
         return anywhere(far if also is None else far | also)
     if x.ty == "double":
         bits, low, span = apart(x.halves())[1], low >> 32, span >> 32
-    most = highest(_distance(bits, low, signed)).cmp("ugt", span << signed)
+    distance = _distance(bits, low, signed)
+    most = highest(distance if but is None else but.select(distance.const(0), distance)).cmp("ugt", span << signed)
     return most if also is None else most | anywhere(also)
 
 

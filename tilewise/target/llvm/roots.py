@@ -24,9 +24,9 @@ def sqrt(x: Val) -> Val:
     """The square root, rounded once as the instruction does it, which takes twice as long (and divisions wait for it).
 
     g -> sqrt(x) and h -> 1 / (2 sqrt(x)) start with 14 bits, which two steps of Newton's make 52 (Goldschmidt), or with
-    8 bits, which three do. Then
-    g + (x - g*g) h, rounded, is off by less than any root can be close to the middle of two doubles, but for two: those
-    of 1 and its last bit, and of all bits. These, and what is not well within the normal range, go another way.
+    8 bits, for three. Then g + (x - g*g) h, rounded, is off by less than any root can be close to the middle of two
+    doubles, but for two: those of 1 and its last bit, and of all bits. These, and what is not well within the normal
+    range, go another way.
     """
     if avx512.suits(x):
         y, steps = avx512.rsqrt14(x), 2

@@ -47,9 +47,7 @@ class Spec:
     rest: int = 0  # "nested": vectors of the last panel; 0 where there is one panel
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
-    kept: tuple[
-        int, ...
-    ] = ()  # "map": inputs, alike for all rows, by which others are divided (their inverses are kept)
+    kept: tuple[int, ...] = ()  # "map": inputs that all rows are divided by, whose inverses are kept
     fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (fetching.py)
     tree: int = 0  # "rows" and "short": lanes of an accumulator, if fewer than usual
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
