@@ -7,6 +7,9 @@ import pytest
 
 from tests.kernel.support import RUNNABLE, Array, call, one_op
 from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target.llvm.bodies import divisors as have_inverses
+from tilewise.target.llvm.bodies import row_divisors
+from tilewise.target.llvm.spec import Machine
 
 DTYPES = ["float64", "float32"]
 INTEGER = {"float64": np.int64, "float32": np.int32}
@@ -113,3 +116,29 @@ def test_many_random_quotients_have_the_bits_of_a_division() -> None:
     for _ in range(5):
         x, s = rng.random((200, 5000)), rng.random((200, 1))
         assert same_bits(call(kernel, x.shape, [x, s])[0], x / s)
+
+
+def test_who_is_divided_by_inverses() -> None:
+    """By the divider: of ARM for doubles, of AVX-512; not by powers of two, which have exact reciprocals anyway."""
+    arm, avx2, avx512 = (
+        Machine(16, False, 32, True, True),
+        Machine(32, False, 16, False, False),
+        Machine(64, True, 32, False, False),
+    )
+
+    def by_number(dtype: str, constant: float | None = None) -> Kernel:
+        known = () if constant is None else (Instr(f"const:{constant!r}", (), dtype),)
+        params = (dtype,) if constant is None else ()
+        return Kernel((dtype,), params, (*known, Instr("divide", (0, 1), dtype)), (Output(2),), (False,))
+
+    plain, row = ("unit", "unit"), one_op("divide", ("float64",) * 2, "float64", rank=2)
+    for machine, wide in ((arm, {1}), (avx2, set()), (avx512, {1})):
+        assert have_inverses(by_number("float64"), plain, machine) == wide
+        assert have_inverses(by_number("float64", 3.0), plain, machine) == wide
+        assert not have_inverses(by_number("float64", 4.0), plain, machine)
+        assert have_inverses(row, ("unit", "zero", "unit"), machine) == wide
+        assert set(row_divisors(row, ("unit",) * 3, machine)) == wide
+    assert not have_inverses(by_number("float32"), plain, arm) and have_inverses(by_number("float32"), plain, avx512)
+    long = tuple(Instr("exp", (k,), "float64") for k in range(2, 5))
+    body = Kernel(("float64",), ("float64",), (Instr("divide", (0, 1), "float64"), *long), (Output(5),), (False,))
+    assert not have_inverses(body, plain, arm)

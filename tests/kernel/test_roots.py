@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import RUNNABLE, Array, call, one_op
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target.llvm.bodies import busy_divider
 
 COUNT = 200_003
 
@@ -29,6 +31,11 @@ NUMBERS = {
 }
 
 
+def same_bits(got: Array, want: Array) -> bool:
+    nan = np.isnan(want)
+    return np.array_equal(np.isnan(got), nan) and np.array_equal(got[~nan].view("i8"), want[~nan].view("i8"))
+
+
 @pytest.mark.parametrize("width", RUNNABLE)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bits(name: str, width: int | None) -> None:
@@ -37,5 +44,17 @@ def test_bits(name: str, width: int | None) -> None:
         (got,) = call(one_op("sqrt", ("float64",), "float64"), part.shape, [part], width=width)
         with np.errstate(invalid="ignore"):
             want = np.sqrt(part)
-        nan = np.isnan(want)
-        assert np.array_equal(np.isnan(got), nan) and np.array_equal(got[~nan].view("i8"), want[~nan].view("i8"))
+        assert same_bits(got, want)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_bits_beside_a_division(name: str) -> None:
+    body = (Instr("sqrt", (0,), "float64"), Instr("divide", (1, 2), "float64"))
+    kernel = Kernel(("float64",) * 2, (), body, (Output(2), Output(3)), (False,))
+    assert busy_divider(kernel, ("unit",) * 4) and not busy_divider(one_op("sqrt", ("float64",), "float64"), ("unit",))
+    rng = np.random.default_rng(8)
+    x, y = NUMBERS[name](rng), rng.random(COUNT)
+    for part in (slice(None), slice(None, None, 3), slice(7)):
+        root, ratio = call(kernel, x[part].shape, [x[part], y[part]])
+        with np.errstate(all="ignore"):
+            assert same_bits(root, np.sqrt(x[part])) and same_bits(ratio, y[part] / np.sqrt(x[part]))
