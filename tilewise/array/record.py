@@ -18,6 +18,7 @@ from tilewise import compiler
 from tilewise.array import force as forcing
 from tilewise.array import turns
 from tilewise.array.cell import ND, Cell, address, root
+from tilewise.array.foreign import copied, made_new, snapshot
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.pending import PENDING, pending_cells, register, waiting
 from tilewise.array.session import cluster_here
@@ -409,42 +410,16 @@ def wrap_array(nd: ND, sources: Sequence[Array], foreign: Sequence[Any] = ()) ->
         if buf is base or (buf is not None and buf.base is base):  # a buffer in another order is itself a view
             return on_cell(cell, nd)
     if base is not nd or not nd.flags.writeable or not (nd.flags.c_contiguous or nd.flags.f_contiguous):
-        if base is nd or not _new(base, foreign):
+        if base is nd or not made_new(base, foreign):
             if base is nd or nd.size == 0 or base.nbytes > nd.nbytes or not (base.flags.forc and numeric(nd.dtype)):
-                return _copied(nd)
-            base, nd = _snapshot(base, nd)
+                return copied(nd)
+            base, nd = snapshot(base, nd)
         x = from_buffer(base)
         x._nd = nd
         return x
     if any(nd is f for f in foreign):
         return from_buffer(nd.copy(order="K"))
     return from_buffer(nd)
-
-
-def _copied(nd: ND) -> Array:
-    """A copy that can be written if the array can."""
-    own = nd.copy(order="K")
-    x = from_buffer(own)
-    if not nd.flags.writeable:
-        x._nd = own.view()
-        x._nd.flags.writeable = False
-    return x
-
-
-def _snapshot(base: ND, nd: ND) -> tuple[ND, ND]:
-    """A copy of memory, and of it the view that `nd` is of the memory."""
-    own = base.copy(order="K")
-    view = strided(own, address(nd) - address(base), nd.shape, nd.strides, nd.dtype)
-    view.flags.writeable = nd.flags.writeable
-    return own, view
-
-
-def _new(base: ND, foreign: Sequence[Any]) -> bool:
-    """Whether memory behind a result was made by the call."""
-    flags = base.flags
-    if not flags.owndata or not flags.writeable or not flags.forc:
-        return False
-    return not any(isinstance(f, np.ndarray) and root(f) is base for f in foreign)
 
 
 def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -274,7 +274,8 @@ class Layout(Operands):
         self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
         refs = [self._own(total, self.own[total]), self._given(total, lambda _: count, count, 0), self.llvm.Ref(made)]
         divide = _combiner("divide", dtype.name, len(kept))
-        return self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)  # type: ignore[no-any-return]
+        calls: list[Any] | None = self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)
+        return calls
 
     def _own(self, key: int, sample: Array) -> Any:
         """An operand of which each tile has its own."""

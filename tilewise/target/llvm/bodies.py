@@ -113,8 +113,8 @@ def _divisions(kernel: Kernel, machine: Machine) -> list[tuple[int, int]]:
 
 def busy_divider(kernel: Kernel, classes: tuple[str, ...]) -> bool:
     """Whether a small body has both divisions and roots: other units could make the roots meanwhile."""
-    divided = {i.fn for i in kernel.body if i.dtype == "float64"}
-    return {"divide", "sqrt"} <= divided and is_light(kernel, classes)
+    used = {i.fn for i in kernel.body if i.dtype == "float64"}
+    return {"divide", "sqrt"} <= used and is_light(kernel, classes)
 
 
 def _power_of_two(kernel: Kernel, v: int) -> bool:

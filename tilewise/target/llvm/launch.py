@@ -26,8 +26,9 @@ from tilewise.target.llvm.bodies import beside, vector_lanes
 from tilewise.target.llvm.build import CompileError, Native
 from tilewise.target.llvm.cpu import host_machine, level
 from tilewise.target.llvm.handing import place_of
+from tilewise.target.llvm.launches import Combine, Launch
 from tilewise.target.llvm.packing import address_words, objs_packer, packed
-from tilewise.target.llvm.prepare import Combine, Launch, Preparer
+from tilewise.target.llvm.prepare import Preparer
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.spec import Machine
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -29,15 +28,14 @@ from tilewise.target.llvm.bodies import (
 )
 from tilewise.target.llvm.build import Native, native
 from tilewise.target.llvm.frame import STREAM_ALIGN
-from tilewise.target.llvm.geometry import Cut, Dim, Nest, Pack
-from tilewise.target.llvm.handing import Parts
+from tilewise.target.llvm.geometry import Cut, Dim, Nest
+from tilewise.target.llvm.launches import Combine, Launch, Totals, Tree
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.scalar import MATH
 from tilewise.target.llvm.spec import UNIT, Machine, Spec
 from tilewise.target.llvm.sums import STEPS
 
 Array = np.ndarray[Any, Any]
-Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
 
 BYTE_NS, OP_NS, SLOW_NS, HEAVY_NS = (
     0.08,
@@ -60,63 +58,6 @@ PANEL_VECTORS = 4  # of `columns`, for one output
 COMBINE_COLUMNS = 1 << 16  # of partial results, that a thread merges and copies: they fit its L2 cache
 SCAN_IN_CHUNKS = 1 << 16  # points of a scan that is cut into chunks, at least
 SCAN_PART_BYTES = 1 << 20  # read by a part of such a scan: it is read twice, the second time from the L2 cache
-
-
-@dataclass(frozen=True)
-class Combine:
-    """How the partial results of an output become the output: code, its arrays by operand number, its geom.
-
-    Long ones are cut into parts by columns, if these lie as the output does.
-    """
-
-    output: int
-    code: Native
-    operands: tuple[int, ...]
-    geom: bytes
-    columns: int  # of every item, that are results
-    shape: tuple[int, ...]  # kept dims in loop order, and the output's strides for them
-    strides: tuple[int, ...]
-    natural: bool  # in the order of the output
-    parts: tuple[tuple[int, int, bytes], ...] = ()  # columns that are results, from and to, and the geom for them
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What a geometry needs: the code, one block of words per part, inputs to pack, partials and how to combine them.
-
-    `objs` are the addresses of the operands (inputs, outputs, the values beside positions), then the params.
-    """
-
-    code: Native
-    parts: tuple[bytes, ...]
-    packs: tuple[Pack, ...] = ()
-    scratch: tuple[tuple[int, str, tuple[int, int, int]], ...] = ()  # operands that are partials: dtype and shape
-    combines: tuple[Combine, ...] = ()
-    totals: Totals | None = None  # what long scans need to know first
-    tree: Tree | None = None  # of a kernel that reduces
-    streams: bool = False  # outputs are stored past the caches
-    brief: bool = False  # it need not be interrupted
-    short: bool = False  # it is not worth waking a thread
-
-    @cached_property
-    def handed(self) -> Parts | None:
-        """The parts as native code hands them out; None where Python does, which looks for interrupts in between."""
-        return Parts(self.code, [[(0, words)] for words in self.parts]) if self.brief else None
-
-    @cached_property
-    def single(self) -> bytes | None:
-        """The words of a launch that is one call of its code, and nothing else."""
-        return self.parts[0] if len(self.parts) == 1 and not self.packs and not self.scratch else None
-
-
-@dataclass(frozen=True)
-class Totals:
-    """The reductions of the chunks of a long scan: partials of another kernel, cut into the same parts."""
-
-    kernel: Kernel
-    code: Native
-    parts: tuple[bytes, ...]
-    edges: tuple[int, ...]  # of parts, in chunks
 
 
 class Preparer:

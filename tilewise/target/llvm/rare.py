@@ -32,11 +32,10 @@ def rarely_all(hard: Val, values: Sequence[Val], otherwise: Callable[[], Sequenc
     fn.helpers["rarely"] = f'!{RARELY} = !{{!"branch_weights", i32 1, i32 1000000}}'
     fn.label(slow)
     exact = otherwise()
-    after = fn.block
     fn.do(f"br label %{done}")
     fn.label(done)
     both = zip(values, exact, strict=True)
-    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{after} ]") for y, e in both]
+    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{slow} ]") for y, e in both]
 
 
 def outside(

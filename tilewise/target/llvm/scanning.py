@@ -12,8 +12,8 @@ import numpy as np
 
 from tilewise.store import pool
 from tilewise.target import threads
+from tilewise.target.llvm.launches import Launch, Totals
 from tilewise.target.llvm.packing import objs_packer
-from tilewise.target.llvm.prepare import Launch, Totals
 from tilewise.target.llvm.reducers import neutral
 
 Array = np.ndarray[Any, Any]

@@ -28,8 +28,9 @@ from tilewise.target.llvm.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.launch import Compiled, compile
+from tilewise.target.llvm.launches import Tree
 from tilewise.target.llvm.packing import packed
-from tilewise.target.llvm.prepare import STREAM_AT_BYTES, Tree
+from tilewise.target.llvm.prepare import STREAM_AT_BYTES
 
 Array = np.ndarray[Any, Any]
 

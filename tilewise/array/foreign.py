@@ -1,0 +1,38 @@
+"""Memory that is not ours. In: an ndarray of the user, or a view of one. Out: memory of our own that looks the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.cell import ND, address, root
+from tilewise.array.handle import Array, from_buffer
+from tilewise.ops.views import strided
+
+
+def copied(nd: ND) -> Array:
+    """A copy that can be written if the array can."""
+    own = nd.copy(order="K")
+    x = from_buffer(own)
+    if not nd.flags.writeable:
+        x._nd = own.view()
+        x._nd.flags.writeable = False
+    return x
+
+
+def snapshot(base: ND, nd: ND) -> tuple[ND, ND]:
+    """A copy of memory, and of it the view that `nd` is of the memory."""
+    own = base.copy(order="K")
+    view = strided(own, address(nd) - address(base), nd.shape, nd.strides, nd.dtype)
+    view.flags.writeable = nd.flags.writeable
+    return own, view
+
+
+def made_new(base: ND, foreign: Sequence[Any]) -> bool:
+    """Whether memory behind a result was made by the call."""
+    flags = base.flags
+    if not flags.owndata or not flags.writeable or not flags.forc:
+        return False
+    return not any(isinstance(f, np.ndarray) and root(f) is base for f in foreign)
