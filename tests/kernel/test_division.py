@@ -118,6 +118,23 @@ def test_many_random_quotients_have_the_bits_of_a_division() -> None:
         assert same_bits(call(kernel, x.shape, [x, s])[0], x / s)
 
 
+def test_quotients_as_close_to_the_middle_of_two_numbers_as_can_be() -> None:
+    """x / s = m / 2**54 -+ 1 / (s 2**54) with an odd m of 54 bits: without the correction some are rounded wrongly."""
+    rng, pairs = np.random.default_rng(9), []
+    for s in (rng.integers(2**52, 2**53, 4000) | 1).tolist():
+        for off in (1, -1):
+            m = -off * pow(s, -1, 2**54) % 2**54
+            if m >= 2**53:
+                pairs.append(((s * m + off) // 2**54, s))
+    x, s = np.array(pairs[:3072], float).T.reshape(2, 3, 1024)
+    kernel = one_op("divide", ("float64",) * 2, "float64", rank=2)
+    for k in range(3):
+        rows = np.repeat(x[k][None], 16, 0)
+        assert same_bits(call(kernel, rows.shape, [rows, s[k]])[0], rows / s[k])  # one row for all rows
+    tall, by = np.repeat(x[0][:, None], 64, 1), s[0][:, None]
+    assert same_bits(call(kernel, tall.shape, [tall, by])[0], tall / by)  # a number for each row
+
+
 def test_who_is_divided_by_inverses() -> None:
     """By the divider: of ARM for doubles, of AVX-512; not by powers of two, which have exact reciprocals anyway."""
     arm, avx2, avx512 = (
