@@ -203,12 +203,17 @@ class Layout(Operands):
         return pos in self.step.outs and self.part.own.get(step.outs[0]) == self.part.whole[step.outs[0]]
 
     def _only_read_on(self, step: Pass) -> bool:
-        """Whether a step is a product of matrices that one elementwise pass or reduction along its rows reads."""
+        """Whether a step is a product of matrices that one elementwise pass or reduction along its rows reads.
+
+        Or squared distances of which only positions are looked for: these take no more than products.
+        """
         (made, *more) = step.outs
-        if not step.blas or more or made in self.step.outs or self.way.dims[made] != 0:
+        if made not in self._products or more or made in self.step.outs or self.way.dims[made] != 0:
             return False
         users = [s for s in self.step.steps if made in reads(s)]
-        return len(users) == 1 and self._may_nest(users[0], made)
+        if len(users) != 1 or not self._may_nest(users[0], made):
+            return False
+        return step.blas or (isinstance(users[0], Pass) and all(o.is_arg for o in users[0].kernel.outputs))
 
     def _may_nest(self, user: Pass | View | Call, made: int) -> bool:
         if not isinstance(user, Pass) or user.letters is not None or user.centre is not None or made in user.params:
@@ -221,8 +226,8 @@ class Layout(Operands):
 
     @cached_property
     def _products(self) -> set[int]:
-        """What products of matrices make."""
-        return {s.outs[0] for s in self.step.steps if isinstance(s, Pass) and s.blas}
+        """What products of matrices make, and sums of squared differences."""
+        return {s.outs[0] for s in self.step.steps if isinstance(s, Pass) and (s.blas or _is_distance(s.kernel))}
 
     def _nested(self, inner: Pass, product: Any, step: Pass, kernel: Any) -> list[Any] | None:
         """A product and the pass that reads it as one kernel; None if the rows are too long."""
@@ -432,3 +437,10 @@ class Layout(Operands):
 def _combiner(op: str, dtype: str, rank: int) -> Any:
     kernel = Kernel((dtype, dtype), (), (Instr(op, (0, 1), dtype),), (Output(2),), (False,) * rank)
     return llvm().compile(kernel)
+
+
+def _is_distance(kernel: Kernel) -> bool:
+    """Whether a kernel adds up squared differences of rows."""
+    sums = [o.reduce for o in kernel.outputs] == ["add"] and kernel.reduced == (False, False, True)
+    squares = [i.fn for i in kernel.body] in (["subtract", "square"], ["subtract", "multiply"])
+    return sums and squares and not kernel.params

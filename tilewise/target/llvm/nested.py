@@ -3,12 +3,13 @@
 The dims are rows, steps and lanes, as in `contract`. A tile of rows has its sums of a panel of lanes in registers; then
 the rest of the body is computed from them, vector by vector, stored or reduced along the row. Lanes are one panel if
 registers can hold it, else what rows are reduced to lies in memory from panel to panel. Sums are of products one after
-the other, as BLAS makes them (and of few: see panels.py).
+the other, as BLAS makes them (and of few: see panels.py). Positions may be known before (guess.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from tilewise.target.llvm.contract import Point, panel_pointers, take_steps
 from tilewise.target.llvm.control import each, within
 from tilewise.target.llvm.fetching import L2, fetch
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
+from tilewise.target.llvm.guess import Guess
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Accumulators
 from tilewise.target.llvm.rows import fold
@@ -40,8 +42,21 @@ def emit(frame: Frame) -> None:
         start = fn.let(f"select i1 {_aligned(frame)}, i64 {full}, i64 0")
         past = _Tile(frame, spec.high, stream=True)
         each(fn, "0", start, str(spec.high), past.emit)
-    each(fn, start, full, str(spec.high), tall.emit)
-    each(fn, full, rows, "1", flat.emit)
+    guess = Guess(frame) if spec.guess is not None else None
+    if guess is not None:
+        guess.emit()
+    each(fn, start, full, str(spec.high), partial(_emit, tall, guess))
+    each(fn, full, rows, "1", partial(_emit, flat, guess))
+
+
+def _emit(tile: _Tile, guess: Guess | None, first: str) -> None:
+    """Code for a tile; where positions were guessed, for one with rows that are uncertain."""
+    if guess is None:
+        tile.emit(first)
+        return
+    fn = tile.frame.fn
+    uncertain, last = guess.is_uncertain(first, tile.high), fn.let(f"add i64 {first}, {tile.high}")
+    each(fn, first, fn.let(f"select i1 {uncertain}, i64 {last}, i64 {first}"), str(tile.high), tile.emit)
 
 
 def _aligned(frame: Frame) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, maps, panels, strips
+from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, guess, maps, panels, strips
 from tilewise.target.llvm.bodies import (
     HEAVY,
     beside,
@@ -32,6 +32,7 @@ from tilewise.target.llvm.geometry import Cut, Dim, Nest
 from tilewise.target.llvm.launches import Combine, Launch, Totals, Tree
 from tilewise.target.llvm.reducers import Reducer
 from tilewise.target.llvm.scalar import MATH
+from tilewise.target.llvm.scores import score
 from tilewise.target.llvm.spec import UNIT, Machine, Spec
 from tilewise.target.llvm.sums import STEPS
 
@@ -232,6 +233,8 @@ class Preparer:
                 spec = replace(spec, strip=strips.rows_at_a_time(kernel, rows, columns, near))
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
+        if nest.form == "nested":
+            spec = replace(spec, guess=self._guess(nest, spec))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
 
     def _abreast(self, nest: Nest, total_ns: float) -> int:
@@ -243,6 +246,14 @@ class Preparer:
         most = 4 if slow and single and nest.form in ("map", "rows", "short") else 2
         turns = nest.dims[-1].size // (TURNS * vector_lanes(self.kernel, self.machine.vector_bytes))
         return most if self.machine.masked or turns >= most else 1  # what is left of a row is done one by one
+
+    def _guess(self, nest: Nest, spec: Spec) -> tuple[int, int] | None:
+        """The tile of scores in float32, where they tell most positions."""
+        _, steps, across = nest.dims
+        found = score(self.kernel, spec.varies, spec.classes)
+        if found is None or steps.strides[found.row] != self._itemsizes[found.row] or found.lane not in spec.packed:
+            return None
+        return guess.tile(across.size, self.machine) if guess.pays(steps.size, across.size, self.machine) else None
 
     def _kept(self, nest: Nest, classes: tuple[str, ...]) -> tuple[int, ...]:
         """The inputs whose inverses are worth keeping: short rows, and many that are divided alike."""

@@ -45,6 +45,7 @@ class Spec:
     shallow: bool = False  # "contract": all steps are one block
     even: bool = False  # "nested": the lanes fill the vectors
     rest: int = 0  # "nested": vectors of the last panel; 0 where there is one panel
+    guess: tuple[int, int] | None = None  # "nested": vectors and rows of a tile of scores in float32 (guess.py), if any
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
     kept: tuple[int, ...] = ()  # "map": inputs that all rows are divided by, whose inverses are kept
