@@ -109,6 +109,11 @@ def operands(form: str, X: Array, C: Array) -> list[Array]:
     return [X[:, None, :], C, *terms]
 
 
+@pytest.fixture(autouse=True)
+def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guess, "LEAST_NS", 0)
+
+
 def positions(form: str, X: Array, C: Array, width: int | None) -> Array:
     """What the code for some vectors finds, with its output at a guard page."""
     out = guarded((len(X),), "int64", (8,), "right")

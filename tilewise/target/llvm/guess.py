@@ -23,6 +23,7 @@ from tilewise.target.llvm.text import Val, fma, iota, joined
 
 TABLE_BYTES = 128 << 10  # of the stack, at most
 LEAST_ROWS, LEAST_LANES = 32, 8  # that are worth a table
+LEAST_NS = 5e6  # of work that is worth the time of compiling it: some 90 ms, once
 SPARED = 8  # of so many rows one may be uncertain, before guessing stops
 BOUND, FINE, TINY = 2.0**-22, 2.0**-51, 2.0**-50
 
@@ -38,12 +39,13 @@ def tile(across: int, machine: Machine) -> tuple[int, int]:
     return vectors, min(8, held // vectors)
 
 
-def pays(steps: int, across: int, machine: Machine) -> bool:
-    """Whether lanes have a table, and vectors of float32 are twice as fast."""
+def pays(steps: int, across: int, machine: Machine, work_ns: float) -> bool:
+    """Whether there is work enough, lanes have a table, and vectors of float32 are twice as fast."""
     lanes = machine.vector_bytes // 4
     width = lanes * tile(across, machine)[0] if lanes > 1 else 1
     table = 4 * (steps + 1) * -(-across // width) * width
-    return machine.fuses and lanes > 1 and across >= LEAST_LANES and table <= TABLE_BYTES
+    enough = across >= LEAST_LANES and work_ns >= LEAST_NS
+    return enough and machine.fuses and lanes > 1 and table <= TABLE_BYTES
 
 
 class Guess:

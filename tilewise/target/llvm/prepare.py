@@ -234,7 +234,7 @@ class Preparer:
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         if nest.form == "nested":
-            spec = replace(spec, guess=self._guess(nest, spec))
+            spec = replace(spec, guess=self._guess(nest, spec, total_ns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
 
     def _abreast(self, nest: Nest, total_ns: float) -> int:
@@ -247,13 +247,14 @@ class Preparer:
         turns = nest.dims[-1].size // (TURNS * vector_lanes(self.kernel, self.machine.vector_bytes))
         return most if self.machine.masked or turns >= most else 1  # what is left of a row is done one by one
 
-    def _guess(self, nest: Nest, spec: Spec) -> tuple[int, int] | None:
+    def _guess(self, nest: Nest, spec: Spec, total_ns: float) -> tuple[int, int] | None:
         """The tile of scores in float32, where they tell most positions."""
         _, steps, across = nest.dims
         found = score(self.kernel, spec.varies, spec.classes)
         if found is None or steps.strides[found.row] != self._itemsizes[found.row] or found.lane not in spec.packed:
             return None
-        return guess.tile(across.size, self.machine) if guess.pays(steps.size, across.size, self.machine) else None
+        pays = guess.pays(steps.size, across.size, self.machine, total_ns)
+        return guess.tile(across.size, self.machine) if pays else None
 
     def _kept(self, nest: Nest, classes: tuple[str, ...]) -> tuple[int, ...]:
         """The inputs whose inverses are worth keeping: short rows, and many that are divided alike."""
