@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 
+from tilewise.kernel.family import ARM
 from tilewise.target.llvm.avx512 import scalef, suits
+from tilewise.target.llvm.outline import called
 from tilewise.target.llvm.pairs import two_sum
+from tilewise.target.llvm.rare import outside, rarely
 from tilewise.target.llvm.text import Val, fma, polynomial
 
 LOG2E = 1.4426950408889634
@@ -38,13 +42,18 @@ LOG_R = (
 
 def clamp(x: Val, low: float, high: float) -> Val:
     """x within [low, high]; NaN stays NaN."""
-    x = x.cmp("ogt", high).select(x.const(high), x)
-    return x.cmp("olt", low).select(x.const(low), x)
+    x = at_most(x, high)
+    return x.intrinsic("maximum", low) if ARM else x.cmp("olt", low).select(x.const(low), x)
 
 
-def round_to_int(x: Val) -> tuple[Val, Val]:
-    """The nearest integer to |x| < 2**51, as a double and as an i64."""
-    shifted = x + ROUNDER
+def at_most(x: Val, high: float) -> Val:
+    """x or less; NaN stays NaN."""
+    return x.intrinsic("minimum", high) if ARM else x.cmp("ogt", high).select(x.const(high), x)
+
+
+def round_to_int(x: Val, per: float = 1.0) -> tuple[Val, Val]:
+    """The nearest integer to |x * per| < 2**51, as a double and as an i64."""
+    shifted = x + ROUNDER if per == 1.0 else fma(x, per, ROUNDER)
     return shifted - ROUNDER, shifted.bits() - bits_of(ROUNDER)
 
 
@@ -55,8 +64,8 @@ def power_of_two(k: Val) -> Val:
 
 def scale(x: Val, k: Val) -> Val:
     """x * 2**k for |k| < 2000, in two steps so that neither factor overflows."""
-    half = k >> 1
-    return x * power_of_two(half) * power_of_two(k - half)
+    half = (k << 51) & -(1 << 52)  # of the exponent
+    return x * (half + ONE_BITS).as_float() * ((k << 52) - half + ONE_BITS).as_float()
 
 
 def scaled(x: Val, kf: Val, k: Val) -> Val:
@@ -66,7 +75,7 @@ def scaled(x: Val, kf: Val, k: Val) -> Val:
 
 def exp_reduced(x: Val) -> tuple[Val, Val, Val]:
     """r and e**r - 1 with x = k ln 2 + r, and k."""
-    kf, k = round_to_int(x * LOG2E)
+    kf, k = round_to_int(x, LOG2E)
     r, p = _exp_rest(x, kf)
     return r, p, k
 
@@ -80,7 +89,7 @@ def _exp_rest(x: Val, kf: Val) -> tuple[Val, Val]:
 def exp(x: Val) -> Val:
     """e**x"""
     x = clamp(x, -760.0, 720.0)
-    kf, k = round_to_int(x * LOG2E)
+    kf, k = round_to_int(x, LOG2E)
     return scaled(_exp_rest(x, kf)[1] + 1.0, kf, k)
 
 
@@ -95,7 +104,7 @@ def exp2(x: Val) -> Val:
 def expm1(x: Val) -> Val:
     """e**x - 1, accurate near zero"""
     inside = clamp(x, -60.0, 720.0)
-    kf, k = round_to_int(inside * LOG2E)
+    kf, k = round_to_int(inside, LOG2E)
     # The reduction's rounding would show where 2**k * e**r is near 1: carry it along.
     near = fma(kf, -LN2, inside)
     r = fma(kf, -LN2_LO, near)
@@ -139,11 +148,29 @@ def normal(x: Val) -> tuple[Val, Val]:
     return tiny.select(x * 2.0**54, x), tiny.select(x.const(54.0), 0.0)
 
 
-def _in_base(x: Val, per_e: tuple[float, float], per_two: tuple[float, float]) -> Val:
-    """A logarithm of x, by what it is of e and of two (each as a sum of two doubles)."""
-    scaled, shift = normal(x)
-    f, k = split(scaled)
-    kf = k.convert("sitofp", "double") - shift
+def _of_all(name: str, log: Callable[[Val, Val], Val], x: Val) -> Val:
+    """A logarithm of any x, by what it is of 1 + f and k with x = 2**k * (1 + f), which is positive and normal.
+
+    ARM asks all lanes at once whether they are: 12 instructions less where they are, twice as long where one is not.
+    """
+
+    def everywhere(x: Val) -> Val:
+        scaled, shift = normal(x)
+        f, k = split(scaled)
+        y = log(f, k.convert("sitofp", "double") - shift)
+        y = x.cmp("olt", 0.0).select(x.const(math.nan), y)
+        return _finite_log(x, y, x.cmp("oeq", 0.0))
+
+    if not ARM or x.lanes == 1:
+        return everywhere(x)
+    f, k = split(x)
+    y = log(f, k.convert("sitofp", "double"))
+    least, most = bits_of(2.0**-1022), bits_of(math.inf) - 1
+    return rarely(outside(x, least, most - least), y, lambda: called(name, everywhere, [x]))
+
+
+def _in_base(f: Val, kf: Val, per_e: tuple[float, float], per_two: tuple[float, float]) -> Val:
+    """A logarithm of 2**kf * (1 + f), by what it is of e and of two (each as a sum of two doubles)."""
     half, tail = _log_tail(f)
     hi = f - half
     lo = (f - hi) - half + tail
@@ -153,30 +180,28 @@ def _in_base(x: Val, per_e: tuple[float, float], per_two: tuple[float, float]) -
     if per_two[1]:
         low = fma(kf, per_two[1], low)
     w = whole + p
-    y = w + (low + ((whole - w) + p))
-    y = x.cmp("olt", 0.0).select(x.const(math.nan), y)
-    return _finite_log(x, y, x.cmp("oeq", 0.0))
+    return w + (low + ((whole - w) + p))
 
 
 def log(x: Val) -> Val:
     """The natural logarithm"""
-    scaled, shift = normal(x)
-    f, k = split(scaled)
-    kf = k.convert("sitofp", "double") - shift
-    half, tail = _log_tail(f)
-    y = fma(kf, LN2, f - (half - fma(kf, LN2_LO, tail)))
-    y = x.cmp("olt", 0.0).select(x.const(math.nan), y)
-    return _finite_log(x, y, x.cmp("oeq", 0.0))
+
+    def natural(f: Val, kf: Val) -> Val:
+        half, tail = _log_tail(f)
+        return fma(kf, LN2, f - (half - fma(kf, LN2_LO, tail)))
+
+    return _of_all("log_everywhere", natural, x)
 
 
 def log2(x: Val) -> Val:
     """The logarithm to base two"""
-    return _in_base(x, (LOG2E, LOG2E_LO), (1.0, 0.0))
+    return _of_all("log2_everywhere", lambda f, kf: _in_base(f, kf, (LOG2E, LOG2E_LO), (1.0, 0.0)), x)
 
 
 def log10(x: Val) -> Val:
     """The logarithm to base ten"""
-    return _in_base(x, (LOG10E, LOG10E_LO), (LOG10_2, LOG10_2_LO))
+    per = (LOG10E, LOG10E_LO), (LOG10_2, LOG10_2_LO)
+    return _of_all("log10_everywhere", lambda f, kf: _in_base(f, kf, *per), x)
 
 
 def log_of_sum(u: Val, low: Val, doubled: Val | None = None) -> Val:

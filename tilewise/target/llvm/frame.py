@@ -64,6 +64,7 @@ class Frame:
         self._turns = turns
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
         self.fn.avx512 = spec.machine.masked
+        self.fn.pooling = spec.machine.by_lane
         self.fn.rooting = spec.machine.by_lane and busy_divider(kernel, spec.classes)
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)

@@ -52,7 +52,7 @@ def exp_pair(hi: Val, lo: Val) -> tuple[Val, Val, Val]:
     """e, its low part and k with e**(hi + lo) = e * 2**k; inf and 0 beyond the limit."""
     lo = hi.intrinsic("fabs").cmp("olt", LIMIT).select(lo, 0.0)
     top = clamp(hi, -LIMIT, LIMIT)
-    kf, k = round_to_int(top * LOG2E)
+    kf, k = round_to_int(top, LOG2E)
     r = fma(kf, -LN2, top) + fma(kf, -LN2_LO, lo)
     p = fma(r * r, polynomial(r, EXP_Q), r)
     return *fast_sum(p.const(1.0), p), k

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from tilewise.target.llvm.elementary import (
     LOG2E,
+    at_most,
     exp,
     exp2,
     exp_reduced,
@@ -53,15 +54,14 @@ def erf(x: Val) -> Val:
     """The error function"""
     size = x.intrinsic("fabs")
     z = x * x
-    near = fma(x, polynomial(z, ERF_P), x)
-    far = size.cmp("ogt", 6.0).select(x.const(6.0), size)
+    near = fma(x, polynomial(z, ERF_P, loaded=True), x)
+    far = at_most(size, 6.0)
     u = fma(1.0 / (far + 2.5), ERFCX_A, ERFCX_B)
     # The rounding of far*far costs erfc(x) * x*x ulps of erfc, which is far below one of erf.
     _, p, k = exp_reduced(-(far * far))
     e = power_of_two(k)
-    erfc = fma(e, p, e) * polynomial(u, ERFCX)
-    result = size.cmp("olt", 1.0).select(near, (1.0 - erfc).intrinsic("copysign", x))
-    return x.cmp("uno", 0.0).select(x, result)
+    erfc = fma(e, p, e) * polynomial(u, ERFCX, loaded=True)
+    return size.cmp("olt", 1.0).select(near, (1.0 - erfc).intrinsic("copysign", x))
 
 
 def _tail(x: Val, low: Val | None) -> Val:

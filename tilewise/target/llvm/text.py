@@ -8,7 +8,7 @@ types "c64" and "c128" are structs of two vectors (real and imaginary lanes), wh
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -56,8 +56,11 @@ class Function:
         self.pairs: dict[str, tuple[Val, Val]] = {}  # the parts of complex values, by name
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self.avx512 = False  # whether it may use what is in avx512.py
+        self.pooling = False  # whether long polynomials load what they add to: ARM's multiply-adds overwrite it
         self.rooting = False  # whether ARM's square roots are made of multiplications: the divider has much to do
         self._count = 0
+        self._pool: list[str] = []  # numbers in memory
+        self._pool_at = ""
 
     def fresh(self, hint: str = "v") -> str:
         """A name not yet used."""
@@ -89,6 +92,19 @@ class Function:
         finally:
             self.lines = kept
 
+    def pooled(self, numbers: Sequence[float], lanes: int) -> list[Val]:
+        """Doubles in every lane, each loaded right where it is used: no other use shares it, no loop keeps it."""
+        if not self._pool_at:
+            self._pool_at = self.hoist("alloca ptr, align 8")
+            self.entry.append(f"  store ptr @pool, ptr {self._pool_at}, align 8")
+        start = self.let(f"load volatile ptr, ptr {self._pool_at}, align 8")
+        found = []
+        for number in numbers:
+            at = self.let(f"getelementptr double, ptr {start}, i64 {len(self._pool)}")
+            self._pool += [f"double {literal('double', number)}"] * lanes
+            found.append(Val(self, self.let(f"load {vtype('double', lanes)}, ptr {at}, align 16"), "double", lanes))
+        return found
+
     def label(self, name: str) -> None:
         """Start a block."""
         self.lines.append(f"{name}:")
@@ -96,7 +112,9 @@ class Function:
 
     def text(self) -> str:
         """The whole function, after those it calls."""
-        return "\n".join([*self.helpers.values(), self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
+        numbers = f"[{len(self._pool)} x double] [{', '.join(self._pool)}]"
+        pool = [f"@pool = private unnamed_addr constant {numbers}, align 16"] if self._pool else []
+        return "\n".join([*pool, *self.helpers.values(), self.head + " {", *self.entry, *self.lines, "  ret void", "}"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,12 +335,14 @@ def fma(a: Val, b: Val | Number, c: Val | Number) -> Val:
     return intrinsic("fma", a, a.coerce(b), a.coerce(c))
 
 
-def polynomial(x: Val, coefficients: tuple[float, ...]) -> Val:
-    """The polynomial with these coefficients, constant term first.
+def polynomial(x: Val, coefficients: tuple[float, ...], *, loaded: bool = False) -> Val:
+    """The polynomial with these coefficients, constant term first (loaded: from memory, on ARM; a matter of measuring).
 
     By Estrin's scheme: pairs, pairs of pairs, ... A chain of multiply-adds would wait for each one's latency.
     """
     terms: list[Val | float] = list(coefficients)
+    if loaded and x.fn.pooling and x.lanes > 1:
+        terms[::2] = x.fn.pooled(coefficients[::2], x.lanes)
     power = x
     while len(terms) > 1:
         paired: list[Val | float] = []
