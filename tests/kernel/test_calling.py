@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from tilewise.target import threads
+from tilewise.target import cores, threads
 from tilewise.target.llvm import calling, handing
 from tilewise.target.llvm.build import native
-from tilewise.target.llvm.calling import WAITING, together
+from tilewise.target.llvm.calling import ASLEEP, WAITING, together
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.text import Function
-from tilewise.target.threads import AWAY, STATE
+from tilewise.target.threads import AWAY, CORE, STATE
 
 Counted = tuple[Parts, np.ndarray]
 
@@ -76,7 +76,7 @@ def first_helper() -> threads.Helper:
 def asleep() -> None:
     """Wait until no helper waits for native work."""
     for _ in range(2000):
-        if all(h.view[STATE] == AWAY for h in threads._team.helpers):
+        if all(h.view[STATE] in (AWAY, ASLEEP) for h in threads._team.helpers):
             return
         time.sleep(0.001)
     raise AssertionError("a helper does not go to sleep")
@@ -96,7 +96,7 @@ def test_every_part_once(count: int, parts: int) -> None:
 
 def test_a_helper_waits_for_more_until_it_is_told_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     wait, _ = calling._waiting()
-    monkeypatch.setattr(calling, "_waiting", lambda: (wait, struct.pack("<q", 1 << 60)))
+    monkeypatch.setattr(calling, "_waiting", lambda: (wait, 1 << 60))
     work, runs = counted(8, turns=100_000), 0
     while (not runs or first_helper().view[STATE] != WAITING) and runs < 20_000:
         go(work)
@@ -108,15 +108,40 @@ def test_a_helper_waits_for_more_until_it_is_told_to_leave(monkeypatch: pytest.M
     asleep()
 
 
+def test_a_helper_that_sleeps_in_native_code_hears_python_and_native_work() -> None:
+    work = counted(4, turns=100_000)
+    for turn in range(20):
+        go(work)
+        asleep()
+        if turn % 2:
+            both = threading.Barrier(2, timeout=5)  # two threads must be there
+            threads.run(lambda _, both=both: both.wait(), 2)
+    assert set(work[1]) == {20}
+
+
+@pytest.mark.skipif(not cores.LINUX or threads.CORES < 2, reason="there is no choice of cores")
+def test_a_helper_keeps_off_the_core_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = min(os.sched_getaffinity(0))
+    work = counted(8)
+    go(work)
+    monkeypatch.setattr(cores, "here", lambda: mine)
+    first_helper().view[CORE] = mine
+    go(work)
+    helper = next(t for t in threading.enumerate() if t.name == "tilewise-helper-0")
+    assert helper.native_id is not None
+    assert os.sched_getaffinity(helper.native_id) == os.sched_getaffinity(0) - {mine}
+    assert set(work[1]) == {2}
+
+
 def test_short_work_wakes_nobody() -> None:
     work = counted(4)
     go(work)
     asleep()
     time.sleep(2 * threads.SOON_S)
     go(work, short=True)
-    assert first_helper().view[STATE] == AWAY
+    assert first_helper().view[STATE] in (AWAY, ASLEEP)
     time.sleep(0.01)
-    assert first_helper().view[STATE] == AWAY
+    assert first_helper().view[STATE] in (AWAY, ASLEEP)
     assert set(work[1]) == {2}
 
 

@@ -2,7 +2,8 @@
 
 The caller works too; helper threads sleep on locks between launches (main plus one helper by locks costs 17 us, a
 thread pool 38; 90 if it has slept for a while). Parts are handed out one by one. While one launch has the helpers,
-another runs on its caller alone. What needs no Python goes to helpers that wait in native code (llvm/calling.py).
+another runs on its caller alone. What needs no Python goes to helpers that wait, and sleep, in native code
+(llvm/calling.py).
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.config import current
+from tilewise.target import cores
 
 COPY_PART_BYTES = 1 << 20  # below this a copy is not worth a second thread
 
-# Words of a helper: its state, whether it shall stop waiting for native work; the rest is calling.py's.
-STATE, LEAVE, WORDS = 0, 1, 8
-AWAY = 0  # the state of a helper that does not wait for native work
+# Words of a helper: its state, whether it shall leave native code, on which core it was last; the rest is calling.py's.
+STATE, LEAVE, CORE, WORDS = 0, 1, 2, 16
+AWAY = 0  # the state of a helper that is not in native code
 LINE_WORDS = 8  # of a cache line
 SOON_S = 300e-6  # native work that comes so soon after other work goes on coming, as a rule: helpers wait for it
 
@@ -91,21 +93,26 @@ class Helper:
         self._gate = threading.Lock()
         self._gate.acquire()
         self._job: _Job | None = None
-        self._ends = self._more = False
+        self._ends = self.waits = False
         raw = np.zeros(WORDS + LINE_WORDS, np.int64)
         start = -(raw.ctypes.data // raw.itemsize) % LINE_WORDS  # no other thread writes into this line
         self._words = raw[start : start + WORDS]
         self.view, self.place = self._words.data, self._words.ctypes.data
-        threading.Thread(target=self._loop, name=f"tilewise-helper-{number}", daemon=True).start()
+        self.view[CORE] = cores.NOWHERE
+        self._thread = threading.Thread(target=self._loop, name=f"tilewise-helper-{number}", daemon=True)
+        self._thread.start()
 
     def wake(self, job: _Job) -> None:
         """Start a job."""
         self._job = job
         self._open()
 
-    def call(self, more: bool) -> None:
-        """Have it do native work that is about to be posted, and wait for `more`."""
-        self._more = more and self._number < CORES - 1
+    def call(self, more: bool, core: int) -> None:
+        """Have it do native work that is about to be posted by a thread on some core, and wait for `more`."""
+        self.waits = more and self._number < CORES - 1
+        if self.view[CORE] == core != cores.NOWHERE and self._thread.native_id is not None:
+            cores.keep_off(self._thread.native_id, core)
+            self.view[CORE] = cores.NOWHERE
         if self.view[STATE] == AWAY:
             self._job = None
             _open(self._gate)
@@ -117,6 +124,8 @@ class Helper:
 
     def _open(self) -> None:
         self.view[LEAVE] = 1
+        if _rouse is not None:
+            _rouse(self.place)
         _open(self._gate)
 
     def _loop(self) -> None:
@@ -129,17 +138,18 @@ class Helper:
             if job is not None:
                 job.help(self._number)
             elif _serve is not None:
-                _serve(self.place, self._more)
+                _serve(self.place)
 
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_serve: Callable[[int, bool], None] | None = None  # how a helper does native work, once there is some
+_serve: Callable[[int], None] | None = None  # how a helper does native work, once there is some
+_rouse: Callable[[int], None] | None = None
 
 
-def set_serve(serve: Callable[[int, bool], None]) -> None:
-    """Have helpers do native work so: given the place of their words, and whether to wait for more."""
-    global _serve
-    _serve = serve
+def set_native(serve: Callable[[int], None], rouse: Callable[[int], None]) -> None:
+    """Have helpers do native work so, given the place of their words; and how one that sleeps there is woken."""
+    global _serve, _rouse
+    _serve, _rouse = serve, rouse
 
 
 class _Team:
@@ -167,9 +177,11 @@ class _Team:
             if native is not None:
                 helpers = self.helpers[: together - 1]
                 soon = time.perf_counter() - self.latest < SOON_S
-                if soon or not short:
-                    for helper in helpers:
-                        helper.call(soon)
+                if short and not soon:
+                    helpers = []
+                core = cores.here()
+                for helper in helpers:
+                    helper.call(soon, core)
                 native(helpers)
                 self.latest = time.perf_counter()
                 return

@@ -1,18 +1,20 @@
 """Helpers that wait in native code. In: memory of each helper's own. Out: parts they take, microseconds after a call.
 
-Waking a thread that sleeps takes 30 to 90 us, and then it needs the GIL. Where work follows work, a helper waits for it
-without either: it looks at a word until that says there is some. Whoever has work posts it to all helpers, asleep or
-not, works itself, and takes back what nobody has begun: so it never waits for a thread to wake.
+A thread that sleeps in Python needs the GIL when it wakes. A helper stays in native code instead: it looks at a word
+until that says there is work, for a while if work follows work, then sleeps on a semaphore (where there are none, it
+goes back to Python). Whoever has work posts it to all helpers, wakes those that sleep, works itself, and takes back
+what nobody has begun: so it never waits for a thread to wake.
 
-The states of a helper, in its first word: AWAY (not looking), WAITING, CALLED (work is posted), BUSY (with that work).
-A helper changes AWAY to WAITING and back, CALLED to BUSY, BUSY to WAITING; the caller changes AWAY or WAITING to
-CALLED, and CALLED to AWAY. Its other words: whether it shall leave, then the code, operands and geometry of what is
-posted.
+The states of a helper, in its first word: AWAY (in Python), WAITING, CALLED (work is posted), BUSY (with that work),
+ASLEEP. A helper changes AWAY to WAITING and back, WAITING to ASLEEP and back, CALLED to BUSY, BUSY to WAITING; the
+caller changes AWAY, WAITING or ASLEEP to CALLED, and CALLED to AWAY. Its other words: whether it shall leave, on which
+core it was (or, if it did not come, probably would have been: that of the caller), the code, operands and geometry of
+what is posted, for how many turns to wait for more; then, in a cache line of its own, the semaphore.
 """
 
 from __future__ import annotations
 
-import os
+import ctypes
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -21,18 +23,18 @@ from functools import cache
 import numpy as np
 
 from tilewise.kernel.family import X86
-from tilewise.target import threads
+from tilewise.target import cores, threads
 from tilewise.target.llvm.build import native
 from tilewise.target.llvm.control import each, word, word_at
 from tilewise.target.llvm.drive import by_address
 from tilewise.target.llvm.text import Function
-from tilewise.target.threads import AWAY, LEAVE, SOON_S, STATE
+from tilewise.target.threads import AWAY, CORE, LEAVE, SOON_S, STATE, WORDS
 
-WAITING, CALLED, BUSY = 1, 2, 3
-CODE, OBJS, GEOM = 2, 3, 4  # words of what is posted
-NO_TURNS = struct.pack("<q", 0)
+WAITING, CALLED, BUSY, ASLEEP = 1, 2, 3, 4
+CODE, OBJS, GEOM, TURNS, SEMAPHORE = 3, 4, 5, 6, 8  # words of what is posted
+SLEEPS = cores.LINUX  # in native code
+STAY, GO = struct.pack("<q", SLEEPS), struct.pack("<q", 0)  # after so many turns
 SAMPLE = 1000  # turns of waiting, whose time says how many these are
-_let_others_go_on: Callable[[], None] = getattr(os, "sched_yield", lambda: None)
 
 
 def _changed(fn: Function, at: str, old: int, new: int) -> str:
@@ -48,21 +50,38 @@ def _pause(fn: Function) -> None:
         fn.do("call void @llvm.x86.sse2.pause()")
 
 
+def _semaphore(fn: Function, what: str, words: str) -> str:
+    """Call a function of a helper's semaphore."""
+    fn.declares.add(f"declare i32 @{what}(ptr)")
+    return fn.let(f"call i32 @{what}(ptr {word_at(fn, words, SEMAPHORE)})")
+
+
+def _note_core(fn: Function, words: str) -> None:
+    """Note in the words of a helper on which core this thread is."""
+    fn.declares.add("declare i32 @sched_getcpu()")
+    core = fn.let(f"sext i32 {fn.let('call i32 @sched_getcpu()')} to i64")
+    fn.do(f"store i64 {core}, ptr {word_at(fn, words, CORE)}, align 8")
+
+
 def _branch(fn: Function, condition: str, yes: str, no: str) -> None:
     fn.do(f"br i1 {condition}, label %{yes}, label %{no}")
 
 
 def build_wait(name: str) -> Function:
-    """For a helper: work, as long as there is some within so many turns (the word at geom) of waiting for it."""
+    """For a helper: work, whenever there is some; sleep after some turns without, or leave (word at geom: STAY, GO)."""
     fn = Function(name, "ptr %objs, ptr %geom")
-    turns, left = word(fn, "%geom", 0), fn.hoist("alloca i64, align 8")
+    stays, left = word(fn, "%geom", 0), fn.hoist("alloca i64, align 8")
     state, leave = word_at(fn, "%objs", STATE), word_at(fn, "%objs", LEAVE)
-    names = "anew look called work idle back turn ends missed over".split()
-    anew, look, called, work, idle, back, turn, ends, missed, over = map(fn.fresh, names)
-    fn.do(f"br label %{anew}")
+    names = "drain anew look called work idle back turn tired doze sleep ends missed over".split()
+    drain, anew, look, called, work, idle, back, turn, tired, doze, sleep, ends, missed, over = map(fn.fresh, names)
+    fn.do(f"br label %{drain if SLEEPS else anew}")
+
+    if SLEEPS:
+        fn.label(drain)  # of wakes that it was up for
+        _branch(fn, fn.let(f"icmp eq i32 {_semaphore(fn, 'sem_trywait', '%objs')}, 0"), drain, anew)
 
     fn.label(anew)
-    fn.do(f"store i64 {turns}, ptr {left}, align 8")
+    fn.do(f"store i64 {word(fn, '%objs', TURNS)}, ptr {left}, align 8")
     fn.do(f"br label %{look}")
 
     fn.label(look)
@@ -73,6 +92,8 @@ def build_wait(name: str) -> Function:
     _branch(fn, _changed(fn, state, CALLED, BUSY), work, look)
 
     fn.label(work)
+    if SLEEPS:
+        _note_core(fn, "%objs")
     code, operands, geometry = (word(fn, "%objs", k, "ptr") for k in (CODE, OBJS, GEOM))
     fn.do(f"call void {code}(ptr {operands}, ptr {geometry})")
     fn.do(f"store atomic i64 {WAITING}, ptr {state} release, align 8")
@@ -90,8 +111,22 @@ def build_wait(name: str) -> Function:
     fn.do(f"store i64 {now}, ptr {left}, align 8")
     _pause(fn)
     asked = fn.let(f"load atomic i64, ptr {leave} monotonic, align 8")
-    end = fn.let(f"or i1 {fn.let(f'icmp slt i64 {now}, 0')}, {fn.let(f'icmp ne i64 {asked}, 0')}")
-    _branch(fn, end, ends, look)
+    _branch(fn, fn.let(f"icmp ne i64 {asked}, 0"), ends, tired)
+
+    fn.label(tired)
+    _branch(fn, fn.let(f"icmp slt i64 {now}, 0"), doze, look)
+
+    fn.label(doze)
+    _branch(fn, fn.let(f"icmp ne i64 {stays}, 0"), sleep, ends)
+
+    fn.label(sleep)
+    if SLEEPS:
+        sleeps = fn.fresh("sleeps")
+        _branch(fn, _changed(fn, state, WAITING, ASLEEP), sleeps, look)
+        fn.label(sleeps)
+        _semaphore(fn, "sem_wait", "%objs")
+        _changed(fn, state, ASLEEP, WAITING)
+    fn.do(f"br label %{look}")
 
     fn.label(ends)
     _branch(fn, _changed(fn, state, WAITING, AWAY), over, missed)
@@ -113,15 +148,27 @@ def build_call(name: str) -> Function:
     helpers = word_at(fn, "%objs", 4)
 
     def post(k: str) -> None:
-        fn.let(f"atomicrmw xchg ptr {word(fn, helpers, k, 'ptr')}, i64 {CALLED} acq_rel, align 8")
+        words = word(fn, helpers, k, "ptr")
+        was = fn.let(f"atomicrmw xchg ptr {words}, i64 {CALLED} acq_rel, align 8")
+        if SLEEPS:
+            wake, up = fn.fresh("wake"), fn.fresh("up")
+            _branch(fn, fn.let(f"icmp eq i64 {was}, {ASLEEP}"), wake, up)
+            fn.label(wake)
+            _semaphore(fn, "sem_post", words)
+            fn.do(f"br label %{up}")
+            fn.label(up)
 
     def end(k: str) -> None:
-        state = word(fn, helpers, k, "ptr")
-        wait, after = fn.fresh("wait"), fn.fresh("after")
-        _branch(fn, _changed(fn, state, CALLED, AWAY), after, wait)
+        words = word(fn, helpers, k, "ptr")
+        back, wait, after = fn.fresh("back"), fn.fresh("wait"), fn.fresh("after")
+        _branch(fn, _changed(fn, words, CALLED, AWAY), back, wait)
+        fn.label(back)
+        if SLEEPS:
+            _note_core(fn, words)
+        fn.do(f"br label %{after}")
         fn.label(wait)
         _pause(fn)
-        found = fn.let(f"load atomic i64, ptr {state} acquire, align 8")
+        found = fn.let(f"load atomic i64, ptr {words} acquire, align 8")
         _branch(fn, fn.let(f"icmp eq i64 {found}, {BUSY}"), wait, after)
         fn.label(after)
 
@@ -132,15 +179,16 @@ def build_call(name: str) -> Function:
 
 
 @cache
-def _waiting() -> tuple[Callable[[int, int | bytes], None], bytes]:
-    """The function for helpers, and how many turns it waits."""
+def _waiting() -> tuple[Callable[[int, int | bytes], None], int]:
+    """The function for helpers, and for how many turns they wait."""
     wait = by_address(native("wait to be called", build_wait))
-    place, taken = np.zeros(GEOM + 1, np.int64).ctypes, []
+    words, taken = np.zeros(WORDS, np.int64), []
     for _ in range(3):
+        words[STATE], words[TURNS] = AWAY, SAMPLE
         began = time.perf_counter()
-        wait(place.data, struct.pack("<q", SAMPLE))
+        wait(words.ctypes.data, GO)
         taken.append(time.perf_counter() - began)
-    return wait, struct.pack("<q", int(SAMPLE * SOON_S / min(taken)))
+    return wait, int(SAMPLE * SOON_S / min(taken))
 
 
 @cache
@@ -154,12 +202,20 @@ def prepare() -> None:
     _waiting(), _calling()
 
 
-def serve(place: int, more: bool) -> None:
-    """Do what is posted, as the helper whose words are there; wait for more for a while."""
-    wait, turns = _waiting()
-    # Where other programs have the cores, it wakes on that of the caller, who is about to post the work.
-    _let_others_go_on()
-    wait(place, turns if more else NO_TURNS)
+@cache
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def serve(place: int) -> None:
+    """Do what is posted, as the helper whose words are there."""
+    _waiting()[0](place, STAY)
+
+
+def rouse(place: int) -> None:
+    """Wake the helper whose words are there, if it sleeps."""
+    if SLEEPS:
+        _process().sem_post(ctypes.c_void_p(place + SEMAPHORE * 8))
 
 
 def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: Sequence[int]) -> None:
@@ -168,9 +224,11 @@ def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: S
     There may be fewer than were counted on: somebody has just set another number of threads.
     """
     words = np.array([len(helpers), code, operands, own[0], *[h.place for h in helpers]], np.int64)
+    turns = _waiting()[1]
     for helper, geometry in zip(helpers, own[1:], strict=False):
         helper.view[CODE], helper.view[OBJS], helper.view[GEOM] = code, operands, geometry
+        helper.view[TURNS] = turns if helper.waits else 0
     _calling()(words.ctypes.data, b"")
 
 
-threads.set_serve(serve)
+threads.set_native(serve, rouse)
