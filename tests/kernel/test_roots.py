@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from tests.kernel.support import RUNNABLE, Array, call, one_op
+from tilewise.kernel.family import ARM
 from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.target import llvm
 from tilewise.target.llvm.bodies import busy_divider
 
 COUNT = 200_003
@@ -58,3 +62,13 @@ def test_bits_beside_a_division(name: str) -> None:
         root, ratio = call(kernel, x[part].shape, [x[part], y[part]])
         with np.errstate(all="ignore"):
             assert same_bits(root, np.sqrt(x[part])) and same_bits(ratio, y[part] / np.sqrt(x[part]))
+
+
+@pytest.mark.skipif(not ARM, reason="other CPUs have enough registers for a whole turn")
+def test_divisions_of_a_sum_come_between_its_roots():
+    """So that the divider works while other units make the next root."""
+    body = (Instr("sqrt", (0,), "float64"), Instr("divide", (1, 2), "float64"))
+    kernel = Kernel(("float64", "float64"), (), body, (Output(3, "add"),), (False, True))
+    text = llvm.listing(kernel, (200, 400)).assembly
+    order = re.findall(r"\b(frsqrte|fdiv)\s+v\d+\.2d", text)
+    assert "frsqrte frsqrte fdiv fdiv frsqrte frsqrte fdiv fdiv" in " ".join(order)

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tilewise.target.llvm.control import ceil_div, each, loop, minimum, within
+from tilewise.target.llvm.control import ceil_div, each, either, loop, minimum, within
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, memory_type
 from tilewise.target.llvm.reducers import Accumulators
@@ -47,8 +47,10 @@ def emit(frame: Frame) -> None:
             left = fn.let(f"mul i64 {p}, {frame.lanes * spec.vectors}")
             columns = [fn.let(f"add i64 {left}, {v * frame.lanes}") for v in range(spec.vectors)]
             masks = [within(fn, c, frame.sizes[-1], frame.lanes) if frame.lanes > 1 else None for c in columns]
-            each(fn, low, middle, str(spec.high), lambda u: tall.emit(at, u, masks))
-            each(fn, middle, high, "1", lambda u: flat.emit(at, u, masks))
+            right = fn.let(f"add i64 {left}, {frame.lanes * spec.vectors}")
+            whole = fn.let(f"icmp sle i64 {right}, {frame.sizes[-1]}")
+            each(fn, low, middle, str(spec.high), lambda u: tall.emit(at, u, masks, whole))
+            each(fn, middle, high, "1", lambda u: flat.emit(at, u, masks, whole))
 
         each(fn, frame.extra(0), frame.extra(1), "1", panel)
 
@@ -88,8 +90,8 @@ class _Tile:
         cells = range(len(self.cells))
         return [x for c in cells for x in self.accs.merge(self._of(a, c), self._of(b, c))]
 
-    def emit(self, pointers: list[str], first: str, masks: list[Val | None]) -> None:
-        """Code for the tile that starts at point `first` of the unrolled dim."""
+    def emit(self, pointers: list[str], first: str, masks: list[Val | None], whole: str) -> None:
+        """Code for the tile that starts at point `first` of the unrolled dim; `whole`: all lanes of the panel count."""
         frame, fn = self.frame, self.frame.fn
         dim = frame.spec.rank + UNROLLED
         rows = [
@@ -109,11 +111,18 @@ class _Tile:
             total = along("0", steps)
         else:
             total = pairwise(self.stack, ceil_div(fn, steps, str(STEPS)), block, self._merge)
+        if frame.masked:
+            self._store(total, rows, masks)
+        else:  # a masked store is one for each lane there
+            plain: list[Val | None] = [None] * len(masks)
+            either(fn, whole, lambda: self._store(total, rows, plain), lambda: self._store(total, rows, masks))
+
+    def _store(self, total: State, rows: list[list[str]], masks: list[Val | None]) -> None:
         for c, (i, v) in enumerate(self.cells):
             for part, value in zip(self.accs.parts, self._of(total, c), strict=True):
                 assert part.operand is not None
-                at = frame.address(part.operand, rows[i], str(v * frame.lanes))
-                frame.write(part.operand, at, value, masks[v])
+                at = self.frame.address(part.operand, rows[i], str(v * self.frame.lanes))
+                self.frame.write(part.operand, at, value, masks[v])
 
     def _step(self, point: Point, state: State) -> State:
         """One step of every cell."""

@@ -51,6 +51,17 @@ def each(fn: Function, start: str, stop: str, step: str, body: Callable[[str], N
     loop(fn, start, stop, step, turn)
 
 
+def either(fn: Function, condition: str, yes: Callable[[], None], no: Callable[[], None]) -> None:
+    """One of two pieces of code."""
+    first, second, after = fn.fresh("yes"), fn.fresh("no"), fn.fresh("after")
+    fn.do(f"br i1 {condition}, label %{first}, label %{second}")
+    for label, body in ((first, yes), (second, no)):
+        fn.label(label)
+        body()
+        fn.do(f"br label %{after}")
+    fn.label(after)
+
+
 def word_at(fn: Function, base: str, index: int | str) -> str:
     """Where a word after some place is."""
     return fn.let(f"getelementptr i64, ptr {base}, i64 {index}")

@@ -8,6 +8,8 @@ are merged pairwise.
 
 from __future__ import annotations
 
+from tilewise.kernel.family import ARM
+from tilewise.target.llvm import neon
 from tilewise.target.llvm.control import each, loop, minimum, within
 from tilewise.target.llvm.fetching import fetch_ahead
 from tilewise.target.llvm.frame import Frame
@@ -157,7 +159,8 @@ class _InMemory:
                     here = fn.let(f"add i64 {column}, {lane}")
                     values = frame.values(at, here, fixed, few, None)
                     store_plain(frame, values, at, here, None)
-                    after += self.accs.add(flat[k * len(state) : (k + 1) * len(state)], values, at, here, None)
+                    some = self.accs.add(flat[k * len(state) : (k + 1) * len(state)], values, at, here, None)
+                    after += [neon.kept(v) for v in some] if ARM and "rarely" in fn.helpers else some
                 return after
 
             flat = loop(fn, start, stop, str(full), turn, [v.shuffle(lane, few) for lane in firsts for v in state])
