@@ -304,8 +304,9 @@ def test_threads_that_call_with_arrays_that_lie_differently() -> None:
 
 
 def shared_parts(f: Any) -> list[int]:
-    """In how many parts each row of native calls of a function's lines is."""
-    return [len(item._tables) for line in lines_of(f) for item in line._items if type(item) is Native]
+    """In how many parts each row of native calls of a function's lines is, where it has the most."""
+    native = [item for line in lines_of(f) for item in line._items if type(item) is Native]
+    return [1 + max(part for _, part in item._tables) for item in native]
 
 
 def potential(np: Any, x: Any) -> Any:
@@ -325,6 +326,7 @@ def test_the_same_bits_where_threads_share(program: Any, count: int, monkeypatch
         found = []
         for share_ns, threads in ((float("inf"), 1), (0.0, count)):
             monkeypatch.setattr(laying, "SHARE_NS", share_ns)
+            monkeypatch.setattr(laying, "PHASE_NS", 0.0)
             f = tw.jit(lambda x: program(tw, x))
             with tw.config(threads=threads, fallback="silent"):
                 found.append([[a.tobytes() for a in arrays(f(tw.asarray(x)))] for _ in range(4)])
@@ -340,6 +342,27 @@ def test_a_group_is_shared_once_it_is_long(count: int) -> None:
             got = [np.asarray(f(tw.asarray(x))) for _ in range(4)]
         assert shared_parts(f)[-1] == expected
         np.testing.assert_allclose(got[-1], potential(np, x), rtol=1e-12, atol=1e-12)  # summands cancel
+
+
+def padded(np: Any, x: Any) -> Any:
+    """Copies, and a pass that reads what all of them wrote."""
+    y = np.empty((x.shape[0] + 2, x.shape[1] + 2))
+    y[1:-1, 1:-1] = x
+    y[0], y[-1], y[:, 0], y[:, -1] = y[1], y[-2], y[:, 1], y[:, -2]
+    return sum(k * y[k : k + x.shape[0], k : k + x.shape[1]] for k in range(3))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_copies_and_lone_passes_are_shared_in_phases(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laying, "SHARE_NS", 0.0)
+    monkeypatch.setattr(laying, "PHASE_NS", 0.0)
+    f = tw.jit(lambda x: padded(tw, x))
+    for order in "CF":
+        for k in range(60):
+            x = np.asarray(np.random.default_rng(k).random((70, 90)), order=order)
+            with tw.config(threads=count):
+                np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), padded(np, x))
+    assert set(shared_parts(f)) == {count}
 
 
 def test_sums_over_all_rows_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,17 @@ def counting(turns: int) -> Callable[[str], Function]:
 def counted(parts: int, turns: int = 100) -> Counted:
     """Parts that each count in a word of their own."""
     code = native(("test calling", turns), counting(turns))
-    return Parts(code, [[(0, struct.pack("<q", k))] for k in range(parts)]), np.zeros(parts, np.int64)
+    return Parts(code, [[[(0, struct.pack("<q", k))] for k in range(parts)]]), np.zeros(parts, np.int64)
+
+
+def noting(name: str) -> Function:
+    """A function that notes in a word of its own how many parts have ended (the first word), and ends."""
+    fn = Function(name, "ptr %objs, ptr %geom")
+    place = fn.let("load i64, ptr %geom, align 8")
+    before = fn.let("load atomic i64, ptr %objs acquire, align 8")
+    fn.do(f"store i64 {before}, ptr {fn.let(f'getelementptr i64, ptr %objs, i64 {place}')}, align 8")
+    fn.let("atomicrmw add ptr %objs, i64 1 acq_rel, align 8")
+    return fn
 
 
 def go(work: Counted, **more: bool) -> None:
@@ -92,6 +102,24 @@ def test_every_part_once(count: int, parts: int) -> None:
         if turn % 50 == 49:
             time.sleep(0.002)  # helpers fall asleep
     assert set(work[1]) == {200}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_phase_begins_when_the_one_before_has_ended(count: int) -> None:
+    threads.set_threads(count)
+    lengths = (3, 1, 8, 2)
+    number = iter(range(1, 1 + sum(lengths)))
+    parts = Parts(
+        native("test phases", noting), [[[(0, struct.pack("<q", next(number)))] for _ in range(n)] for n in lengths]
+    )
+    for _ in range(300):
+        found = np.zeros(1 + sum(lengths), np.int64)
+        parts.run(lambda found=found: [found.ctypes.data])
+        first = 0
+        for n in lengths:
+            assert (found[1 + first : 1 + first + n] >= first).all()
+            first += n
+        assert found[0] == first
 
 
 def test_a_helper_waits_for_more_until_it_is_told_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,24 +46,26 @@ class Look:
 
 
 class Native:
-    """Native calls in a row; of several parts, threads share them. Numbers may be other ones each time."""
+    """Native calls in a row; phases of several parts are shared by threads. Numbers may be other ones each time."""
 
-    def __init__(self, parts: Sequence[Sequence[Any]], numbers: dict[int, Look | None]) -> None:
-        # Code lives as long as the tables.
-        self._tables = [llvm().Table(calls, scratch_of(k)) for k, calls in enumerate(parts)]
+    def __init__(self, phases: Sequence[Sequence[Sequence[Any]]], numbers: dict[int, Look | None]) -> None:
+        numbered = [(part, calls) for phase in phases for part, calls in enumerate(phase)]
+        # Code lives as long as the tables. Parts of one phase have scratch of their own.
+        self._tables = [(llvm().Table(calls, scratch_of(part)), part) for part, calls in numbered]
         self._numbers = numbers
         self._go = llvm().drive()
-        several = [[(k, WHOLE)] for k in range(len(parts))]
-        self._parts = llvm().Parts(llvm().driver(), several) if len(parts) > 1 else None
+        k = iter(range(len(numbered)))
+        handed = [[[(next(k), WHOLE)] for _ in phase] for phase in phases]
+        self._parts = llvm().Parts(llvm().driver(), handed) if len(numbered) > 1 else None
 
     def settle(self, arrays: Sequence[Array | None], values: list[Any]) -> None:
         """Fill in what stays: memory of the line's own (the others are None), numbers."""
         sample = [_NOTHING if a is None else a for a in arrays]
         self._addresses: list[int] = []
         self._open: list[tuple[Any, list[tuple[int, int]], list[Any]]] = []  # words, and what to fill in
-        for k, table in enumerate(self._tables):
+        for table, part in self._tables:
             words = table.blank()
-            table.fill(words, sample, values.__getitem__, scratch_of(k))
+            table.fill(words, sample, values.__getitem__, scratch_of(part))
             slots = [(at, slot) for at, slot in table.slots if arrays[slot] is None]
             self._addresses.append(words.ctypes.data)
             self._open.append((words.data, slots, [p for p in table.params if p[1] in self._numbers]))

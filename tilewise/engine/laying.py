@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from tilewise.engine.boxes import slices
 from tilewise.engine.buffers import walked
 from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, address_of, scratch_of
 from tilewise.engine.operands import llvm
@@ -34,7 +36,9 @@ MULTIPLY: dict[str, Any] = {"matmul": np.matmul, "dot": np.dot}
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
-SHARE_NS = 100_000  # of the passes of a group, for threads to share them in a line: waking one takes up to 50 us
+SHARE_NS = 100_000  # of calls in a row that threads could share, for them to do so: waking one takes up to 50 us
+PHASE_NS = 20_000  # of a pass or a copy among these: threads wait for each other after it
+COPY_NS = 0.08  # of a byte that is copied
 MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us
 # What has the same bits by NumPy and by native code.
 EXACT = frozenset("add subtract multiply divide sqrt negative positive square absolute minimum maximum".split())
@@ -71,11 +75,16 @@ class Layer:
         self.looks: dict[int, Look] = {}
         self.items: list[Any] = []
         self.calls: list[Any] = []  # that wait to be put together
+        self.phases: list[tuple[list[Any], list[list[Any]] | None]] = []  # calls before these, whole and in parts
+        self.shared_ns = 0.0  # how long those take that have parts
         self.waiting: set[int] = set()  # what they make
         self.numbers: dict[int, Look | None] = {}  # what they are given
         self.laid: list[tuple[Pass, Any, Seen]] = []  # the passes of this group so far
         self.laid_ns = 0.0  # how long they take
-        ends = {now + len(group.steps) - 1: (group, now) for group, now in groups}
+        inner = {now + k for group, now in groups for k in range(len(group.steps))}
+        lone = [(s, now) for now, (s, _) in enumerate(steps) if type(s) is Pass and now not in inner]
+        groups = [*groups, *[(Tiled((s,), s.inputs, s.outs), now) for s, now in lone]]
+        ends = {now + len(group.steps) - 1: group for group, now in groups}
         begins = {now for _, now in groups}
         self.mark = 0  # calls before this group
         for now, (step, kernel) in enumerate(steps):
@@ -87,8 +96,8 @@ class Layer:
             if now in begins:
                 self.laid, self.laid_ns, self.mark = [], 0.0, len(self.calls)
             self._step(step, kernel, now)
-            if now in ends and len(self.laid) == len(ends[now][0].steps):
-                self._share(ends[now][0], now)
+            if now in ends and len(self.laid) == len(ends[now].steps):
+                self._share(ends[now], now)
         self._close()
         for pos in wanted:
             memory = self.memories[self.looks[pos].slot] if pos in self.looks else None
@@ -173,7 +182,7 @@ class Layer:
         if type(op) is not Copy or not self._alike(step.inputs[0], step.pos):
             return None
         self._see(step.pos, now)
-        return self._copied(step.inputs[0], self.values[step.inputs[0]], step.pos, self.values[step.pos])
+        return self._copy([], step.inputs[0], self.values[step.inputs[0]], step.pos, self.values[step.pos])
 
     def _number(self, step: Call, op: Map, now: int) -> list[Any] | None:
         """One operation on numbers that other steps have made."""
@@ -209,9 +218,7 @@ class Layer:
         source, target = self.values[step.inputs[0]], op.window.on(self.values[step.pos])
         if before is None or source.ndim > target.ndim or np.may_share_memory(source, target):
             return None
-        source = np.broadcast_to(source, target.shape)
-        last = self._copied(step.inputs[0], source, step.pos, target)
-        return None if last is None else before + last
+        return self._copy(before, step.inputs[0], np.broadcast_to(source, target.shape), step.pos, target)
 
     def _around(self, base: int, pos: int, window: Window, now: int) -> list[Any] | None:
         """What comes before an update: nothing if it is in place, else copies of all that the window leaves out."""
@@ -270,9 +277,9 @@ class Layer:
         return before + list(found)
 
     def _share(self, group: Tiled, now: int) -> None:
-        """Put the calls of a group together by themselves, in parts for threads, if it is worth that."""
+        """Offer the calls of a group in parts, if it is worth a phase."""
         count, whole = threads.get_threads(), self.calls[self.mark :]
-        way = way_of(group, self.nodes) if count > 1 and self.laid_ns > SHARE_NS else None
+        way = way_of(group, self.nodes) if count > 1 and self.laid_ns > PHASE_NS else None
         if way is None or way.length < count:
             return
         shared = parts(self.laid, way, self.nodes, self.ref, count, scratch_of)
@@ -280,12 +287,36 @@ class Layer:
             return  # a sum in another order has other bits
         for pos in {pos for _, _, seen in self.laid for pos, _ in seen}:
             self.memories[self.looks[pos].slot].last = now  # a part may be at the last pass while another begins
-        numbers, self.calls = self.numbers, self.calls[: self.mark]
-        self._close()
-        self.items.append(Native(shared, numbers))
+        del self.calls[self.mark :]
+        self._offer(whole, shared, self.laid_ns)
 
-    def _copied(self, source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
-        calls: list[Any] | None = llvm().copied(self.ref(source, seen), self.ref(target, place), scratch_of(), None)
+    def _copy(self, before: list[Any], source: int, seen: Array, target: int, place: Array) -> list[Any] | None:
+        """The calls of a copy, and those before it; long copies are a phase of their own."""
+        whole, count = self._copied(source, seen, target, place), threads.get_threads()
+        cut: list[tuple[Array, Array]] = []
+        shared: list[list[Any]] = []
+        if place.ndim and count > 1 and place.nbytes * COPY_NS > PHASE_NS:
+            axis = max(range(place.ndim), key=lambda d: abs(place.strides[d]))
+            edges = [place.shape[axis] * k // count for k in range(count + 1)]
+            cut = [
+                (slices(seen, axis, *edge), slices(place, axis, *edge)) for edge in pairwise(edges) if len({*edge}) > 1
+            ]
+            found = [self._copied(source, s, target, p, part) for part, (s, p) in enumerate(cut)]
+            shared = [calls for calls in found if calls is not None]
+        if whole is None or len(shared) < max(len(cut), 2):
+            return None if whole is None else before + whole
+        self.calls += before
+        self._offer(whole, shared, place.nbytes * COPY_NS)
+        return []
+
+    def _offer(self, whole: list[Any], shared: list[list[Any]], work_ns: float) -> None:
+        """Add calls that threads may share, as parts."""
+        self._flush()
+        self.phases.append((whole, shared))
+        self.shared_ns += work_ns
+
+    def _copied(self, source: int, seen: Array, target: int, place: Array, part: int = 0) -> list[Any] | None:
+        calls: list[Any] | None = llvm().copied(self.ref(source, seen), self.ref(target, place), scratch_of(part), None)
         return calls
 
     def _alike(self, a: int, b: int) -> bool:
@@ -315,11 +346,26 @@ class Layer:
         a, b = (self.looks.get(x) for x in other.step.inputs)
         return other if a is None or b is None else Product(MULTIPLY[op.how], (a, b), other.made[0][1])
 
-    def _close(self) -> None:
-        """Put the calls together that wait."""
+    def _flush(self) -> None:
+        """Calls so far come before a phase."""
         if self.calls:
-            self.items.append(Native([self.calls], self.numbers))
-        self.calls, self.numbers, self.laid, self.mark = [], {}, [], 0
+            self.phases.append((self.calls, None))
+        self.calls, self.mark = [], 0
+
+    def _close(self) -> None:
+        """Put the calls together that wait, in phases if it is worth threads."""
+        self._flush()
+        together: list[list[list[Any]]] = []
+        for whole, shared in self.phases:
+            if shared is not None and self.shared_ns > SHARE_NS:
+                together.append(shared)
+            elif together and len(together[-1]) == 1:
+                together[-1][0].extend(whole)
+            else:
+                together.append([whole])
+        if together:
+            self.items.append(Native(together, self.numbers))
+        self.phases, self.shared_ns, self.numbers, self.laid = [], 0.0, {}, []
         self.waiting.clear()
 
 

@@ -43,7 +43,7 @@ def _changed(fn: Function, at: str, old: int, new: int) -> str:
     return fn.let(f"extractvalue {{ i64, i1 }} {both}, 1")
 
 
-def _pause(fn: Function) -> None:
+def pause(fn: Function) -> None:
     """Tell the core that a thread waits."""
     if X86:
         fn.declares.add("declare void @llvm.x86.sse2.pause()")
@@ -109,7 +109,7 @@ def build_wait(name: str) -> Function:
     fn.label(turn)
     now = fn.let(f"sub i64 {word(fn, left, 0)}, 1")
     fn.do(f"store i64 {now}, ptr {left}, align 8")
-    _pause(fn)
+    pause(fn)
     asked = fn.let(f"load atomic i64, ptr {leave} monotonic, align 8")
     _branch(fn, fn.let(f"icmp ne i64 {asked}, 0"), ends, tired)
 
@@ -167,7 +167,7 @@ def build_call(name: str) -> Function:
             _note_core(fn, words)
         fn.do(f"br label %{after}")
         fn.label(wait)
-        _pause(fn)
+        pause(fn)
         found = fn.let(f"load atomic i64, ptr {words} acquire, align 8")
         _branch(fn, fn.let(f"icmp eq i64 {found}, {BUSY}"), wait, after)
         fn.label(after)

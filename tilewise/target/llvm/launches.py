@@ -53,7 +53,7 @@ class Launch:
     @cached_property
     def handed(self) -> Parts | None:
         """The parts as native code hands them out; None where Python does, which looks for interrupts in between."""
-        return Parts(self.code, [[(0, words)] for words in self.parts]) if self.brief else None
+        return Parts(self.code, [[[(0, words)] for words in self.parts]]) if self.brief else None
 
     @cached_property
     def single(self) -> bytes | None:

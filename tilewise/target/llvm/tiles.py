@@ -405,7 +405,7 @@ class Walk:
         if time.perf_counter() - began >= BRIEF_S:
             self._parts = None
         elif parts is None:
-            self._parts = Parts(driver(), self._calls)
+            self._parts = Parts(driver(), [self._calls])
 
     def _as_words(self, params: Callable[[int], Any]) -> Words:
         """The words of every param of the needed tables; those of the last run, if the numbers are the same objects."""
