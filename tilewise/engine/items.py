@@ -14,7 +14,7 @@ from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Plan
 from tilewise.engine.operands import Given, llvm
 from tilewise.engine.run import run_step
-from tilewise.engine.tiled import choice_of
+from tilewise.engine.tiled import choice_of, run_chosen
 from tilewise.ops.views import strided
 from tilewise.plan.steps import Step, Tiled, passes
 
@@ -95,9 +95,17 @@ class Other:
     made: tuple[tuple[int, Look], ...]
 
     def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
+        self.given(arrays, values)
+        run_step(self.step, self.kernel, nodes, values, set())
+        self.take(arrays, values)
+
+    def given(self, arrays: Sequence[Array], values: list[Any]) -> None:
+        """See what it needs."""
         for pos, look in self.needs:
             values[pos] = look.at(arrays)
-        run_step(self.step, self.kernel, nodes, values, set())
+
+    def take(self, arrays: list[Array], values: list[Any]) -> None:
+        """Keep what it has made."""
         for pos, look in self.made:
             if values[pos].strides != look.strides:
                 raise Unfit(f"{type(self.step).__name__} gives another order")
@@ -134,9 +142,12 @@ class Tiles:
         self._walks: dict[int, Any] = {}  # by the id of a plan, which the choice holds; None: other arrays are needed
 
     def run(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
-        plan = None if self._choice is None or current() is not self._settings else self._choice.settled
-        if plan is None or not plan.plain or self._walks.get(id(plan), plan) is None:
+        if current() is not self._settings:
             self._other.run(arrays, values, nodes)
+            return
+        plan = None if self._choice is None else self._choice.settled
+        if plan is None or not plan.plain or self._walks.get(id(plan), plan) is None:
+            self._run_as_ever(arrays, values, nodes)
             return
         for slot, node in self._fresh:
             arrays[slot] = fresh(node)
@@ -144,11 +155,19 @@ class Tiles:
         if walk is None:
             walk = self._walks[id(plan)] = self._moved(plan, arrays)
         if walk is None:
-            self._other.run(arrays, values, nodes)
+            self._run_as_ever(arrays, values, nodes)
             return
         for pos, look in self._numbers:
             values[pos] = look.at(arrays)
         walk.run([arrays] * len(plan.arrays), values.__getitem__)
+
+    def _run_as_ever(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
+        """As a step, but for the question what to do with arrays that lie so."""
+        other = self._other
+        assert isinstance(other.step, Tiled)
+        other.given(arrays, values)
+        run_chosen(self._choice, other.step, other.kernel, nodes, values, set(), run_step, self._settings)
+        other.take(arrays, values)
 
     def _moved(self, plan: Plan, arrays: Sequence[Array]) -> Any:
         """The walk of a plan over the arrays of the line; None if it has others: copies that each run makes."""

@@ -72,7 +72,20 @@ def run_tiled(
 ) -> None:
     """Tile by tile, or, where that does not pay, pass by pass."""
     settings = current()
-    choice = choice_of(step, group, nodes, values, settings)
+    run_chosen(choice_of(step, group, nodes, values, settings), step, group, nodes, values, noted, each, settings)
+
+
+def run_chosen(
+    choice: Choice | None,
+    step: Tiled,
+    group: Group,
+    nodes: Sequence[Any],
+    values: list[Any],
+    noted: set[Any],
+    each: Callable[..., None],
+    settings: Settings,
+) -> None:
+    """The same, once it is known what to do with arrays that lie like these."""
     if choice is None or not _over_tiles(choice, step, group, nodes, values, settings):
         for inner, kernel, dead in zip(step.steps, group.kernels, group.dead, strict=True):
             each(inner, kernel, nodes, values, noted)

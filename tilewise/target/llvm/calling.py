@@ -179,7 +179,7 @@ def build_call(name: str) -> Function:
 
 
 @cache
-def _waiting() -> tuple[Callable[[int, int | bytes], None], int]:
+def _waiting() -> tuple[Callable[[int | bytes, int | bytes], None], int]:
     """The function for helpers, and for how many turns they wait."""
     wait = by_address(native("wait to be called", build_wait))
     words, taken = np.zeros(WORDS, np.int64), []
@@ -192,7 +192,7 @@ def _waiting() -> tuple[Callable[[int, int | bytes], None], int]:
 
 
 @cache
-def _calling() -> Callable[[int, int | bytes], None]:
+def _calling() -> Callable[[int | bytes, int | bytes], None]:
     """The function for the caller."""
     return by_address(native("call helpers", build_call))
 
@@ -223,12 +223,12 @@ def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: S
 
     There may be fewer than were counted on: somebody has just set another number of threads.
     """
-    words = np.array([len(helpers), code, operands, own[0], *[h.place for h in helpers]], np.int64)
+    words = struct.pack(f"<{4 + len(helpers)}q", len(helpers), code, operands, own[0], *[h.place for h in helpers])
     turns = _waiting()[1]
     for helper, geometry in zip(helpers, own[1:], strict=False):
         helper.view[CODE], helper.view[OBJS], helper.view[GEOM] = code, operands, geometry
         helper.view[TURNS] = turns if helper.waits else 0
-    _calling()(words.ctypes.data, b"")
+    _calling()(words, b"")
 
 
 threads.set_native(serve, rouse)

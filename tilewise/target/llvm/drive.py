@@ -59,12 +59,12 @@ def driver() -> Native:
 
 
 @cache
-def drive() -> Callable[[int, int | bytes], None]:
+def drive() -> Callable[[int | bytes, int | bytes], None]:
     """The function as one of the address of a table, and a range."""
     return by_address(driver())
 
 
-def by_address(code: Native) -> Callable[[int, int | bytes], None]:
+def by_address(code: Native) -> Callable[[int | bytes, int | bytes], None]:
     """A function whose arguments may be given as addresses."""
     function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address(code))
     function.code = code  # its memory lives as long as it does
