@@ -151,7 +151,7 @@ def normal(x: Val) -> tuple[Val, Val]:
 def _of_all(name: str, log: Callable[[Val, Val], Val], x: Val) -> Val:
     """A logarithm of any x, by what it is of 1 + f and k with x = 2**k * (1 + f), which is positive and normal.
 
-    ARM asks all lanes at once whether they are: 12 instructions less where they are, twice as long where one is not.
+    ARM asks all lanes at once whether they are: 12 instructions less. Where one is not, all are done again.
     """
 
     def everywhere(x: Val) -> Val:
