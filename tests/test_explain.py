@@ -42,6 +42,14 @@ def test_a_map_and_its_sum_are_one_pass() -> None:
     assert [s.kind for stage in plan.stages for s in stage.steps] == ["pass"]
 
 
+def test_sums_that_a_third_one_connects_are_one_pass() -> None:
+    x, y = (tw.array(np.random.default_rng(k).random(1000)) for k in range(2))
+    plan = tw.explain(x.sum(), y.sum(), (x * y).sum(), (x * x).sum())
+    (step,) = [s for stage in plan.stages for s in stage.steps]
+    assert step.kind == "pass" and step.bytes_read == x.nbytes + y.nbytes
+    assert len([s for stage in tw.explain(x.sum(), y.sum()).stages for s in stage.passes]) == 2
+
+
 def test_standardising_columns_ends_a_pass_where_a_sum_is_needed() -> None:
     x = tw.array(np.random.default_rng(0).random((100, 5)))
     plan = tw.explain((x - x.mean(0)) / x.std(0))

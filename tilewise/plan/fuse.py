@@ -63,7 +63,7 @@ def fuse(
     return _Fuser(nodes, wanted, fusion, layouts, MAX_BODY).steps(merge)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Group:
     need: int
     space: int
@@ -317,30 +317,34 @@ class _Fuser:
         return all(self.map[u] or self.red[u] for u in self.users[i])
 
     def _place(self, i: int, groups: list[_Group]) -> None:
+        """Add a node to a group with which it shares a pass; a reduction joins all such groups of reductions."""
         tops = [t for t in self._tops(i) if self.nodes[t].shape or not self.red[i]]
         axes = reduced_axes(self.nodes[i]) if self.red[i] else None
         kind = _kind(self.nodes[i]) if self.red[i] else None
         need = self.need[i]
         members, ins = self._expand(tops, need)
-        space = self.space[tops[0]]
+        new = _Group(need, self.space[tops[0]], axes, kind, [i], ins, members)
         for g in reversed(groups):
-            if g.need != need or g.space != space or len(g.roots) >= MAX_OUTS:
-                continue
-            if axes is not None and g.axes is not None and (axes, kind) != (g.axes, g.kind):
-                continue
-            if not (g.reads & ins or g.members & members) or len(g.members | members) > self.longest + AT_ONCE:
-                continue
-            if self.layouts is not None and self.layouts[g.roots[0]] != self.layouts[i] and axes is None:
-                continue
-            break
-        else:
-            g = _Group(need, space, None)
-            groups.append(g)
-        g.roots.append(i)
-        g.reads |= ins
-        g.members |= members
-        g.axes = g.axes if axes is None else axes
-        g.kind = g.kind or kind
+            joins = self.layouts is None and axes is not None and g.axes is not None
+            if (joins or len(new.roots) == 1) and self._together(g, new):
+                groups.remove(g)
+                new.axes = g.axes if new.axes is None else new.axes
+                new.kind = g.kind or new.kind
+                new.roots = g.roots + new.roots
+                new.reads |= g.reads
+                new.members |= g.members
+        groups.append(new)
+
+    def _together(self, g: _Group, new: _Group) -> bool:
+        """Whether two groups can share a pass, and something that it reads or computes."""
+        if g.need != new.need or g.space != new.space or len(g.roots) + len(new.roots) > MAX_OUTS:
+            return False
+        if g.axes is not None and new.axes is not None and (g.axes, g.kind) != (new.axes, new.kind):
+            return False
+        if self.layouts is not None and self.layouts[g.roots[0]] != self.layouts[new.roots[0]] and new.axes is None:
+            return False
+        shared = g.reads & new.reads or g.members & new.members
+        return bool(shared) and len(g.members | new.members) <= self.longest + AT_ONCE
 
     def _expand(self, tops: list[int], need: int) -> tuple[set[int], set[int]]:
         """Nodes computed in the pass that computes `tops`, and the values it reads."""

@@ -15,7 +15,8 @@ from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
-SUM_BYTES, LEAST_SUM_BYTES = 512, 32  # of row accumulators of narrow vectors: of all of them, and at least of each
+HELD_BYTES = 256  # of row accumulators of narrow vectors that registers hold
+PAIR_BYTES, LEAST_SUM_BYTES = 512, 32  # of the accumulators of two outputs, and at least of each
 
 
 def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
@@ -32,16 +33,27 @@ def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:
 def tree_lanes(kernel: Kernel, machine: Machine) -> int:
     """Lanes of a row accumulator: a property of the kernel, so that machines of a kind sum in the same order.
 
-    Where vectors are narrow, accumulators are at most twice what registers hold: a row is gone over once or twice.
+    Where vectors are narrow, accumulators are what registers hold, so that a row is gone over once. One output or two
+    have all lanes: a sum is the same beside another as it is alone.
     """
     lanes = min(MAX_LANES, 4 * (64 // widest(kernel)))
     if not machine.by_lane:
         return lanes
-    sums = sum(np.dtype(t).itemsize for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if o.reduce)
-    sums += sum(np.dtype(t).itemsize for t in beside(kernel))
-    while lanes * sums > SUM_BYTES and lanes * widest(kernel) > LEAST_SUM_BYTES:
+    most = PAIR_BYTES if len([o for o in kernel.outputs if o.reduce]) <= 2 else HELD_BYTES
+    while lanes * _sum_bytes(kernel) > most and lanes * widest(kernel) > LEAST_SUM_BYTES:
         lanes //= 2
     return lanes
+
+
+def in_order(kernel: Kernel, machine: Machine) -> bool:
+    """Whether a row is gone over once, where it is summed with narrow vectors."""
+    return tree_lanes(kernel, machine) * _sum_bytes(kernel) <= HELD_BYTES
+
+
+def _sum_bytes(kernel: Kernel) -> int:
+    """Of one lane of all accumulators."""
+    own = [t for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if o.reduce]
+    return sum(np.dtype(t).itemsize for t in (*own, *beside(kernel)))
 
 
 def beside(kernel: Kernel) -> tuple[str, ...]:

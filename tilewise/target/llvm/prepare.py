@@ -21,6 +21,7 @@ from tilewise.target.llvm.bodies import (
     beside,
     divisors,
     has_positions,
+    in_order,
     is_light,
     row_divisors,
     tree_lanes,
@@ -274,9 +275,7 @@ class Preparer:
         found = fetching.streams(nest, self._itemsizes, inputs)
         read = sum(fetching.bytes_of(nest, k, self._itemsizes[k]) for k in found)
         many = len(found) >= fetching.HELPED_STREAMS and read >= fetching.HELPED_AT_BYTES
-        # Several outputs have so many sums that not all lanes are read in order (rows.py).
-        several = len([o for o in self.kernel.outputs if o.reduce]) > 1
-        return found if many or several or not self.machine.follows else ()
+        return found if many or not in_order(self.kernel, self.machine) or not self.machine.follows else ()
 
     def _streams(self, nest: Nest, out_bytes: int) -> bool:
         """Whether outputs of so many bytes are stored past the caches."""
