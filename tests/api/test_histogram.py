@@ -95,6 +95,33 @@ def test_weights_and_density(name: str, kind: str) -> None:
             assert same(outcome(tw.histogram, tw.asarray(x), bins, limits, **options), want), (bins, limits)
 
 
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("width", [1.0, 1 / 3, 1e-9, 3e-300, 2e300, 1e-306])
+@pytest.mark.parametrize("first", [0.0, -0.0, 0.1, -7.0, 1e9, -3e-300, 1e300])
+def test_next_to_edges_and_far_outside(first: float, width: float, dtype: str) -> None:
+    for bins in (1, 3, 64, 1000):
+        last = first + bins * width
+        if not first < last < np.inf:
+            continue
+        edges = np.linspace(first, last, bins + 1)
+        near = [np.nextafter(edges, e) for e in (-np.inf, np.inf)]
+        wild = [np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1.7e308, -1.7e308]
+        with np.errstate(all="ignore"):
+            far = first + np.array([-1.0, 1.0])[:, None] * width * 2.0 ** np.arange(0, 80, 7)
+            x = np.concatenate([edges, *near, edges[:-1] + width / 2, far.ravel(), wild]).astype(dtype)
+        x = np.tile(x, 1 + 500 // x.size)
+        want = outcome(np.histogram, x, bins, (first, last))
+        with tw.config(eager_bytes=0, fallback="silent"):
+            assert same(outcome(tw.histogram, tw.asarray(x), bins, (first, last)), want), bins
+
+
+def test_more_bins_than_fixed_point_numbers_have_room_for() -> None:
+    x = RNG.random(4000) * 3
+    with tw.config(eager_bytes=0, fallback="error"):
+        for bins in ((1 << 20) - 1, 1 << 20, (1 << 20) + 7):
+            assert same(outcome(tw.histogram, tw.asarray(x), bins, (1, 2)), outcome(np.histogram, x, bins, (1, 2)))
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_equal_bins_are_recorded(name: str) -> None:
     with tw.config(eager_bytes=0, fallback="error"):

@@ -1,13 +1,15 @@
 """Histograms over equal bins, recorded. In: NumPy's arguments. Out: counts (or sums of weights) and edges.
 
-A value's bin is estimated by one multiplication, never too high and at most one too low, and corrected by comparing
-with the next edge, which is computed as np.linspace computed it. That is the bin NumPy finds, wherever the error of
-both estimates is small beside a bin: this is checked, and so is the formula of the edges. Everything else (edges that
-are not evenly spaced, dtypes without such arithmetic, mistakes) is NumPy's.
+A value's position, in bins, is estimated by one multiplication. If it is well between two edges, that is its bin; if
+not, the value is compared with the nearest edge, which is computed as np.linspace computed it. That is the bin NumPy
+finds, wherever the error of both estimates is small beside a bin: this is checked, and so is the formula of the edges.
+Floats are hardly ever close to an edge, so their positions are fixed-point numbers, whose fractions tell (`rarely`).
+Everything else (edges that are not evenly spaced, dtypes without such arithmetic, mistakes) is NumPy's.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +28,24 @@ from tilewise.ops.elementwise import apply, cast
 
 MOST_ERROR = 1 / 8  # of an estimated position, in bins
 EXACT = 1 << 53  # whole numbers below it are floats
-INT64, BOOL = np.dtype(np.int64), np.dtype(bool)
+INT64, BOOL, WIDE, WORD = np.dtype(np.int64), np.dtype(bool), np.dtype(float), np.dtype(np.uint32)
+# A float64 from FIXED to twice that has a whole number (from FIRST on) in its upper word and a fraction in the other.
+FIXED, FIRST, FRACTION = 1 << 20, 0x41300000, 1 << 32
+
+
+def _to(name: str, x: Node, y: Any = None, result: np.dtype[Any] | None = None) -> Node:
+    """A function of x, or of x and y in x's dtype."""
+    args = (x,) if y is None else (x, y if isinstance(y, Node) else const(x.dtype.type(y)))
+    return apply(name, args, (*(x.dtype for _ in args), result or x.dtype))
+
+
+def _where(condition: Node, x: Node, y: Node) -> Node:
+    return apply("where", (condition, x, y), (BOOL, x.dtype, x.dtype, x.dtype))
+
+
+def _number(count: int) -> np.dtype[Any]:
+    """The dtype of numbers up to `count`."""
+    return WORD if count < FRACTION else INT64
 
 
 @dataclass(frozen=True)
@@ -40,32 +59,39 @@ class Bins:
     step: Any
     compared: np.dtype[Any] | None  # the dtype in which values are compared with them; None: all are inside
 
-    def numbers(self, a: Array, alone: bool = False) -> tuple[Node, Node | None]:
-        """The bin of every element (a whole float), and which elements are in the range (None: all).
-
-        Alone, numbers below 0 stand for elements below the range, too.
-        """
-        kind, wide = self.edges.dtype, self.step.dtype
-        scale = self.count / (float(self.last) - float(self.first))
-        shift = -float(self.first) * scale - self.error
-
-        def to(name: str, x: Node, y: Any, dtype: np.dtype[Any] = kind, result: np.dtype[Any] | None = None) -> Node:
-            other = y if isinstance(y, Node) else const(dtype.type(y))
-            return apply(name, (x, other), (dtype, dtype, result or dtype))
-
-        x = node_of(a)
+    def places(self, a: Array) -> Node:
+        """The bin of every element: a whole number, `count` or more for what is in none."""
+        x, kind = node_of(a), self.edges.dtype
         t = cast(x, kind)
-        k = apply("floor", (to("add", to("multiply", t, scale), shift),), (kind, kind))
-        above = to("add", k, 1)
-        edge = cast(to("add", to("multiply", above, self.step, wide), self.first, wide), kind)
-        k = apply("where", (to("greater_equal", t, edge, result=BOOL), above, k), (BOOL, kind, kind, kind))
-        k = to("minimum", k, self.count - 1)
+        scale = self.count / (float(self.last) - float(self.first))
+        shift = -float(self.first) * scale
+        if not self.mostly_sure(a):
+            near = _to("rint", _to("add", _to("multiply", t, scale), shift))
+            return cast(self._exact(x, t, near), _number(self.count))
+        slack = math.ceil(self.error * FRACTION) + 2  # for which positions are too high, so that fractions tell
+        position = _to("add", _to("multiply", cast(t, WIDE), scale), FIXED + shift + slack / FRACTION)
+        whole, fraction = (apply(name, (position,), (WIDE, WORD)) for name in ("high_word", "low_word"))
+        close = _to("less_equal", fraction, 2 * slack, BOOL)
+        near = cast(_to("floor", _to("subtract", position, FIXED)), kind)
+        exact = cast(self._exact(x, t, near), WORD)
+        return apply("rarely", (close, exact, _to("subtract", whole, FIRST)), (BOOL, WORD, WORD, WORD))
+
+    def mostly_sure(self, a: Array) -> bool:
+        """Whether fixed-point positions tell most elements' bins. Whole numbers often are edges."""
+        same = self.compared is None or self.compared == self.edges.dtype
+        return a.dtype.kind == "f" and same and self.count < FIXED and self.edges.dtype.itemsize <= WIDE.itemsize
+
+    def _exact(self, x: Node, t: Node, near: Node) -> Node:
+        """The bins of elements (t: in the dtype of edges) by the nearest edge; `count` for those in none."""
+        kind = self.edges.dtype
+        edge = cast(_to("add", _to("multiply", cast(near, self.step.dtype), self.step), self.first), kind)
+        k = _where(_to("greater_equal", t, edge, BOOL), near, _to("subtract", near, 1))
+        k = _to("minimum", k, self.count - 1)
         if self.compared is None:
-            return k, None
-        inside = to("less_equal", x, self.last, self.compared, BOOL)
-        if not alone or self.compared != kind:  # else what is below the first edge was found to be below bin 0
-            inside = to("logical_and", to("greater_equal", x, self.first, self.compared, BOOL), inside, BOOL)
-        return k, inside
+            return k
+        x = cast(x, self.compared)
+        inside = _to("logical_and", _to("greater_equal", x, self.first, BOOL), _to("less_equal", x, self.last, BOOL))
+        return _where(inside, k, const(kind.type(self.count)))
 
     @property
     def error(self) -> float:
@@ -82,7 +108,7 @@ class Bins:
     def sure(self) -> bool:
         """Whether estimates are good enough, and edges are what the formula gives."""
         least = float(np.finfo(self.edges.dtype).tiny) / self.eps  # smaller steps have fewer digits
-        if not least < self.step < np.inf or not self.error <= MOST_ERROR:
+        if not least < self.step < np.inf or not self.error <= MOST_ERROR or not np.isfinite(self.edges).all():
             return False
         kind = self.step.dtype.type
         formula = np.arange(self.count, dtype=kind) * self.step + kind(self.first)
@@ -161,12 +187,9 @@ def _recordable(a: Any, weights: Any, kinds: str) -> bool:
     return np.shape(weights) == a.shape and rec.numeric(dtype) and dtype.kind in kinds and dtype.char not in "gG"
 
 
-def _totals(numbers: Node, inside: Node | None, weights: Any, count: int) -> Array:
+def _totals(places: Node, weights: Any, count: int) -> Array:
     """Counts or sums of weights by bin."""
-    keys, kind = numbers, numbers.dtype
-    if inside is not None:
-        keys = apply("where", (inside, keys, const(kind.type(-1))), (BOOL, kind, kind, kind))
-    keys = cast(keys, INT64)
+    keys = cast(places, INT64)
     if weights is None:
         return rec.record(bucket(const(np.intp(1)), keys, "add", count))
     w = rec.as_node(weights.reshape(-1) if type(weights) is Array else np.ravel(weights))  # type: ignore[attr-defined]
@@ -188,7 +211,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if spaced is None:
         return NotImplemented
     found, edges = spaced
-    n = _totals(*found.numbers(a, alone=True), weights, found.count)
+    n = _totals(found.places(a), weights, found.count)
     if not density:
         return n, edges
     return n / np.diff(found.edges).astype(float) / n.sum(), edges  # type: ignore[attr-defined]
@@ -227,8 +250,8 @@ def _grid(columns: Sequence[Any], bins: Any, given: Any, density: Any, weights: 
         if found is None:
             return NotImplemented
         axes.append(found)
-    flat, inside = _cells([c if c.dtype == common else c.astype(common) for c in columns], axes)
-    totals = _totals(flat, inside, weights, int(np.prod(counts)))
+    flat = _cells([c if c.dtype == common else c.astype(common) for c in columns], axes)
+    totals = _totals(flat, weights, math.prod(counts))
     hist = totals.astype(float).reshape(counts)  # type: ignore[attr-defined]
     if density:
         total = hist.sum()
@@ -238,19 +261,16 @@ def _grid(columns: Sequence[Any], bins: Any, given: Any, density: Any, weights: 
     return hist, [from_buffer(b.edges) for b in axes]
 
 
-def _cells(columns: Sequence[Array], axes: Sequence[Bins]) -> tuple[Node, Node | None]:
-    """The cell of a grid that each point is in (a whole float), and which points are in the grid (None: all)."""
-    wide = np.dtype(float)
+def _cells(columns: Sequence[Array], axes: Sequence[Bins]) -> Node:
+    """The cell of a grid that each point is in: a whole number, that of all cells for points in none."""
+    total = math.prod(axis.count for axis in axes)
     cell: Node | None = None
     inside: Node | None = None
     for column, axis in zip(columns, axes, strict=True):
-        k, keep = axis.numbers(column)
-        k = cast(k, wide)
-        if cell is not None:
-            row = apply("multiply", (cell, const(wide.type(axis.count))), (wide, wide, wide))
-            k = apply("add", (row, k), (wide, wide, wide))
-        cell = k
-        if keep is not None:
-            inside = keep if inside is None else apply("logical_and", (inside, keep), (BOOL, BOOL, BOOL))
+        k = cast(axis.places(column), _number(total))
+        if axis.compared is not None:
+            keep = _to("less", k, axis.count, BOOL)
+            inside = keep if inside is None else _to("logical_and", inside, keep)
+        cell = k if cell is None else _to("add", _to("multiply", cell, axis.count), k)
     assert cell is not None
-    return cell, inside
+    return cell if inside is None else _where(inside, cell, const(cell.dtype.type(total)))

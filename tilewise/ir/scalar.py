@@ -1,7 +1,8 @@
 """Scalar functions: the table of what an elementwise operator may compute. In: a name. Out: its row.
 
-Every NumPy ufunc is a row, plus `where`, `cast` and the parts of complex numbers. The laws say under which reduction an
-argument may stay partial (Kasen): F(R(a, b)) = R(F(a), F(b)).
+Every NumPy ufunc is a row, plus `where`, `cast`, the parts of complex numbers and the words of a float. `rarely` is a
+`where` whose condition hardly ever holds. The laws say under which reduction an argument may stay partial (Kasen):
+F(R(a, b)) = R(F(a), F(b)).
 """
 
 from __future__ import annotations
@@ -37,13 +38,21 @@ def _power(a: Any, b: Any, **options: Any) -> Any:
     return a[()] ** b[()] if a.ndim == b.ndim == 0 and not options else np.power(a, b, **options)
 
 
+def _word(shift: int) -> Callable[..., Any]:
+    """32 of the bits of a float64."""
+    return lambda a: (np.asarray(a).view(np.uint64) >> np.uint64(shift)).astype(np.uint32)
+
+
 UFUNCS: dict[str, np.ufunc] = _ufuncs()
 TABLE: dict[str, Scalar] = {n: Scalar(n, f.nin, f.nout, f) for n, f in UFUNCS.items()}
 TABLE["power"] = Scalar("power", 2, 1, _power)
 TABLE["where"] = Scalar("where", 3, 1, np.where)
+TABLE["rarely"] = Scalar("rarely", 3, 1, np.where)
 TABLE["cast"] = Scalar("cast", 1, 1, lambda a: a)
 TABLE["real"] = Scalar("real", 1, 1, np.real)
 TABLE["imag"] = Scalar("imag", 1, 1, np.imag)
+TABLE["low_word"] = Scalar("low_word", 1, 1, _word(0))
+TABLE["high_word"] = Scalar("high_word", 1, 1, _word(32))
 TABLE["clip"] = Scalar("clip", 3, 1, lambda x, lo, hi: np.minimum(np.maximum(x, lo), hi))
 
 

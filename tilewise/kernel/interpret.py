@@ -26,7 +26,7 @@ def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any,
         return np.asarray(const_value(instr.fn), dtype)
     if instr.fn == "cast":
         return _cast(np.asarray(args[0]), dtype)
-    if instr.fn == "where":
+    if instr.fn in ("where", "rarely"):
         return np.where(*args).astype(dtype, copy=False)
     name, _, which = instr.fn.partition(":")
     if which:  # one of the results of modf

@@ -32,13 +32,16 @@ REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_an
 INNER = "inner:"
 TURNS, CARRIED, CARRY, TABLE = "turns", "carried", "carry", "table:"
 NUMBERS = ("const:", TABLE)
-FREE = ("cast", "where", "positive", TURNS, CARRIED, CARRY)  # no operation on a number
+FREE = ("cast", "where", "rarely", "positive", TURNS, CARRIED, CARRY)  # no operation on a number
 ARGS = {"argmin": "minimum", "argmax": "maximum"}  # of equal values the first; a NaN beats every number
 
 
 @dataclass(frozen=True)
 class Instr:
-    """One scalar operation: `fn` is a NumPy ufunc's name, or "where", "cast", "erf", "const:<repr>"."""
+    """One scalar operation: `fn` is a NumPy ufunc's name, or "where", "rarely", "cast", "erf", "const:<repr>".
+
+    "rarely" is a "where" that says more: few points take its second argument, so it should cost the others nothing.
+    """
 
     fn: str
     args: tuple[int, ...]

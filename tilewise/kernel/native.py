@@ -55,6 +55,7 @@ _ROWS: tuple[tuple[str, int, tuple[str, ...], str], ...] = (
     *((f, 1, FLOATS, "same") for f in _FUNCTIONS),
     *((f, 2, FLOATS, "same") for f in ("arctan2", "hypot", "logaddexp", "logaddexp2", "xlogy")),
     ("float_power", 2, ("float64",), "same"),
+    *((f, 1, ("float64",), "uint32") for f in ("low_word", "high_word")),
 )
 
 # A float that does not fit converts as the CPU pleases: we know the answers of these.
@@ -63,7 +64,7 @@ _CONVERTS = X86 or ARM
 
 def _table() -> frozenset[tuple[str, tuple[str, ...], str]]:
     rows = {(fn, (t,) * n, t if out == "same" else out) for fn, n, types, out in _ROWS for t in types}
-    rows |= {("where", ("bool", t, t), t) for t in DTYPES}
+    rows |= {(f, ("bool", t, t), t) for f in ("where", "rarely") for t in DTYPES}
     rows |= {("absolute", ("complex64",), "float32"), ("absolute", ("complex128",), "float64")}
     rows |= {(f, (t,), p) for f in ("real", "imag") for t, p in zip(COMPLEX, WIDE, strict=True)}
     rows |= {("cast", (a,), b) for a in (*INTS, "bool") for b in DTYPES}

@@ -21,8 +21,27 @@ PAIR_BYTES, LEAST_SUM_BYTES = 512, 32  # of the accumulators of two outputs, and
 
 def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
     """Whether a body is small, without gathers and without functions that cost more than a few instructions."""
-    body = kernel.body
+    rare = {v for arm in rare_arms(kernel).values() for v in arm}
+    body = [i for v, i in enumerate(kernel.body, len(kernel.inputs) + len(kernel.params)) if v not in rare]
     return len(body) <= LIGHT_BODY and STRIDED not in classes and not any(i.fn in HEAVY for i in body)
+
+
+def rare_arms(kernel: Kernel) -> dict[int, tuple[int, ...]]:
+    """By the number of each "rarely": what is computed for its rare points alone (constants aside), in order."""
+    if kernel.turning is not None or not any(i.fn == "rarely" for i in kernel.body):
+        return {}
+    first = len(kernel.inputs) + len(kernel.params)
+    users: dict[int, set[int]] = {v: {-1} for o in kernel.outputs for v in (o.value, o.key) if v is not None}
+    arms: dict[int, list[int]] = {}
+    for v, instr in reversed(list(enumerate(kernel.body, first))):
+        only = users.get(v, {-1})  # the "rarely" that it is for; -1: all points
+        mine = next(iter(only)) if len(only) == 1 else -1
+        if mine >= 0 and instr.args:
+            arms.setdefault(mine, []).append(v)
+        for place, a in enumerate(instr.args):
+            rare = mine < 0 and instr.fn == "rarely" and place == 1
+            users.setdefault(a, set()).add(v if rare else mine)
+    return {v: tuple(reversed(arm)) for v, arm in arms.items()}
 
 
 def vector_lanes(kernel: Kernel, vector_bytes: int) -> int:

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tilewise.target.llvm.control import each, minimum
+from tilewise.target.llvm.control import each, minimum, when
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.reducers import Reducer
@@ -116,12 +116,15 @@ class _Ahead:
     def _turn(self, index: str) -> None:
         fn = self.fn
         for i in range(0, self.step, self.wide):
-            self._keep(fn.let(f"add i64 {self.start}, {fn.let(f'add i64 {index}, {i}')}"), self.wide, None)
-        last = fn.let(f"sub i64 {index}, {AHEAD - self.step}")
-        each(fn, self._before(index), last, str(UNROLL), self._add_four)
+            at = fn.let(f"add i64 {index}, {i}")
+            self.point(fn.let(f"add i64 {self.start}, {at}"), self.wide, None, self._ring(at))
+        before = fn.let(f"sub i64 {index}, {AHEAD}")
+        with when(fn, fn.let(f"icmp sge i64 {before}, 0")):
+            for i in range(0, self.step, UNROLL):
+                self._add_four(fn.let(f"add i64 {before}, {i}"))
 
     def _before(self, index: str) -> str:
-        """The point that is added when one is computed; the first, if there is none."""
+        """The first point that is not added when one is computed."""
         self.fn.declares.add("declare i64 @llvm.smax.i64(i64, i64)")
         return self.fn.let(f"call i64 @llvm.smax.i64(i64 {self.fn.let(f'sub i64 {index}, {AHEAD}')}, i64 0)")
 
@@ -154,6 +157,7 @@ class _Target:
         self.by_row = frame.is_uniform(self.key) and frame.spec.classes[self.operand] == UNIT
         self.flat = all(frame.kernel.reduced)  # a bucket is one element
         self.same = frame.is_uniform(self.output.value)  # what is added is the same for a whole row
+        self.narrow = self._narrow() if self.flat and not self.by_row else None
 
     def fill(self, chunk: str) -> str:
         """Set the accumulators of a chunk to nothing; returns where they are."""
@@ -171,9 +175,20 @@ class _Target:
         each(fn, middle, self.elements, "1", partial(put, 1))
         return base
 
+    def _narrow(self) -> int | None:
+        """The numbers of 32 bits that keys are cast from, of which a vector holds twice as many; None without such."""
+        frame, key = self.frame, self.key
+        if key < frame.n_inputs or frame.is_constant(key) or frame.instr(key).fn != "cast":
+            return None
+        (found,) = frame.instr(key).args
+        return found if frame.kernel.dtypes[found] == "uint32" else None
+
     def _inside(self, key: Val) -> Val:
         """The bucket of a key: its own, or the one after the last."""
         limit = Val(key.fn, self.buckets, "i64", 1)
+        if key.ty == "i32":
+            with key.fn.in_entry():
+                limit = limit.intrinsic("umin", (1 << 32) - 1).convert("trunc", "i32")
         return key.intrinsic("umin", self.frame.hoisted(f"buckets{self.operand}", limit, key.lanes))
 
     def bucket(self, pointers: list[str], fixed: dict[int, Val]) -> str:
@@ -194,7 +209,8 @@ class _Target:
     def item(self, values: list[Val], column: str) -> tuple[Val, Val]:
         """Where lanes go (as byte offsets; as numbers of elements if flat) and what they add."""
         frame, fn = self.frame, self.frame.fn
-        value, key = values[self.output.value], self._inside(values[self.key])
+        key = self._inside(values[self.key if self.narrow is None else self.narrow])
+        value = values[self.output.value]
         if self.flat:
             return key, value
         offset = key * frame.hoisted(f"step{self.operand}", Val(fn, self.step, "i64", 1), key.lanes)
@@ -236,12 +252,14 @@ class _Target:
     def add(self, table: str, offset: Val, value: Val) -> None:
         """Add one point to a bucket."""
         fn, unit = self.frame.fn, memory_type(self.dtype) if self.flat else "i8"
-        at = fn.let(f"getelementptr {unit}, ptr {table}, i64 {offset.name}")
+        wide = offset if offset.ty == "i64" else offset.convert("zext", "i64")
+        at = fn.let(f"getelementptr {unit}, ptr {table}, i64 {wide.name}")
         before = load(fn, at, self.dtype, 1)
         store(fn, at, self.reducer.merge([before], [value])[0], self.dtype)
 
     @cached_property
     def _rooms(self) -> list[tuple[str, str]]:
         """Memory for where points go and, where they differ, for what they add; with the dtypes."""
-        dtypes = ["int64"] if self.same else ["int64", self.dtype]
+        place = "int64" if self.narrow is None else "uint32"
+        dtypes = [place] if self.same else [place, self.dtype]
         return [(self.frame.fn.hoist(f"alloca {memory_type(t)}, i64 {RING}, align 64"), t) for t in dtypes]

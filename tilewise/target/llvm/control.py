@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tilewise.target.llvm.text import Function, Val, iota, vtype
 
@@ -59,6 +60,17 @@ def either(fn: Function, condition: str, yes: Callable[[], None], no: Callable[[
         fn.label(label)
         body()
         fn.do(f"br label %{after}")
+    fn.label(after)
+
+
+@contextmanager
+def when(fn: Function, condition: str) -> Iterator[None]:
+    """What is emitted inside runs if a condition holds."""
+    inside, after = fn.fresh("inside"), fn.fresh("after")
+    fn.do(f"br i1 {condition}, label %{inside}, label %{after}")
+    fn.label(inside)
+    yield
+    fn.do(f"br label %{after}")
     fn.label(after)
 
 

@@ -26,6 +26,7 @@ from tilewise.target.llvm.bodies import (
     has_positions,
     is_constant,
     is_light,
+    rare_arms,
     tree_lanes,
     uniform_values,
     vector_lanes,
@@ -33,9 +34,10 @@ from tilewise.target.llvm.bodies import (
 )
 from tilewise.target.llvm.inverse import Inverse, divided, inverse
 from tilewise.target.llvm.memory import PART, block, from_memory, load, memory_type, store, suffix, to_memory
+from tilewise.target.llvm.rare import rarely
 from tilewise.target.llvm.scalar import IR_TYPE
 from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Spec
-from tilewise.target.llvm.text import SUFFIX, Function, Val, iota, pair, vtype
+from tilewise.target.llvm.text import SUFFIX, Function, Val, anywhere, iota, lowest, pair, vtype
 
 PARAM_WORDS = {"complex128": 2}  # of a param; one for all others
 STREAM_ALIGN = 64  # of a vector stored past the caches
@@ -84,6 +86,8 @@ class Frame:
         self._divisors = divisors(kernel, spec.classes, spec.machine) if spec.long else frozenset()
         self._inverses: dict[str, Inverse] = {}  # by the name of the divisor
         self.kept: dict[int, tuple[str, str]] = {}  # where the reciprocals of inputs lie, and what these miss
+        self._arms = rare_arms(kernel)
+        self._rare = frozenset(v for arm in self._arms.values() for v in arm)
         self._often = outline.often(i.fn for i in kernel.body)
 
     # Arguments
@@ -314,11 +318,37 @@ class Frame:
                 known.append(self.read(v, self.address(v, pointers, index), lanes, mask))
             elif self.is_constant(v):
                 known.append(self.constant(v, lanes))
+            elif v in self._rare:
+                known.append(Val(self.fn, "poison", IR_TYPE[self.kernel.dtypes[v]], lanes))
+            elif v in self._arms:
+                known.append(self._rarely(v, known, lanes))
             elif self.instr(v).fn == "divide" and (by := self._inverse(v, known, fixed, index, mask)) is not None:
                 known.append(divided(known[self.instr(v).args[0]], by))
             else:
                 known.append(self.evaluate(v, known.__getitem__, lanes))
         return known
+
+    def _rarely(self, v: int, known: list[Val], lanes: int) -> Val:
+        """A "rarely": what only its rare points need is jumped over, if there are none."""
+        condition, value, usual = self.instr(v).args
+
+        def otherwise() -> Val:
+            made: dict[int, Val] = {}
+            for a in self._arms[v]:
+                made[a] = self.evaluate(a, lambda b: made[b] if b in made else known[b], lanes)
+            return known[condition].select(made[value], known[usual])
+
+        return rarely(self._anywhere(condition, known), known[usual], otherwise)
+
+    def _anywhere(self, v: int, known: list[Val]) -> Val:
+        """Whether a condition holds in any lane. ARM has no test of a mask: where it can, the least number tells."""
+        first = self.n_inputs + len(self._params)
+        if not self.spec.machine.by_lane or v < first or self.instr(v).fn != "less_equal":
+            return anywhere(known[v])
+        number, limit = self.instr(v).args
+        if not self.kernel.dtypes[number].startswith("uint") or not self.is_constant(limit):
+            return anywhere(known[v])
+        return lowest(known[number]).cmp("ule", self.constant(limit, 1))
 
     def is_uniform(self, v: int) -> bool:
         """Whether a value does not change along the innermost dim."""

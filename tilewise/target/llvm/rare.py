@@ -19,7 +19,7 @@ def by_libm_where(hard: Val, libm: str, y: Val, *operands: Val) -> Val:
 
 
 def rarely(hard: Val, y: Val, otherwise: Callable[[], Val]) -> Val:
-    """y, or, if a condition holds that hardly ever does, another value (of code without loops)."""
+    """y, or, if a condition holds that hardly ever does, another value."""
     return rarely_all(hard, (y,), lambda: (otherwise(),))[0]
 
 
@@ -32,10 +32,11 @@ def rarely_all(hard: Val, values: Sequence[Val], otherwise: Callable[[], Sequenc
     fn.helpers["rarely"] = f'!{RARELY} = !{{!"branch_weights", i32 1, i32 1000000}}'
     fn.label(slow)
     exact = otherwise()
+    after = fn.block
     fn.do(f"br label %{done}")
     fn.label(done)
     both = zip(values, exact, strict=True)
-    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{slow} ]") for y, e in both]
+    return [y.make(f"phi {vtype(y.ty, y.lanes)} [ {y.name}, %{before} ], [ {e.name}, %{after} ]") for y, e in both]
 
 
 def outside(

@@ -27,7 +27,7 @@ from tilewise.target.llvm import (
     special,
     trig,
 )
-from tilewise.target.llvm.text import BITS, Val, pair
+from tilewise.target.llvm.text import BITS, Val, apart, pair
 
 IR_TYPE = {
     "float64": "double", "float32": "float", "bool": "i1", "float16": "float", "complex128": "c128",
@@ -137,6 +137,11 @@ def _scaled(per: float, of: float) -> Rule:
     return lambda t, a: a * (per / of if t == "float64" else single)
 
 
+def _words(a: Val) -> tuple[Val, Val]:
+    """The lower and the upper half of a float64's bits."""
+    return apart(a.halves())
+
+
 def _ints_have(value: bool, rule: Rule) -> Rule:
     """A question about floats, whose answer for integers is known."""
     return lambda t, a: rule(t, a) if is_float(t) else a.const(value, "i1")
@@ -183,6 +188,8 @@ _REAL: dict[str, Rule] = {
     "isnan": _ints_have(False, lambda t, a: a.cmp("uno", a)),
     "isinf": _ints_have(False, lambda t, a: a.intrinsic("fabs").cmp("oeq", math.inf)),
     "isfinite": _ints_have(True, lambda t, a: a.intrinsic("fabs").cmp("olt", math.inf)),
+    "low_word": lambda t, a: _words(a)[0],
+    "high_word": lambda t, a: _words(a)[1],
     "signbit": lambda t, a: a.bits().cmp("slt", 0),
     "copysign": lambda t, a, b: a.intrinsic("copysign", b),
     "floor": _whole("floor"),
@@ -265,7 +272,7 @@ def apply(fn: str, in_dtypes: tuple[str, ...], out_dtype: str, args: list[Val], 
     dtype = in_dtypes[0]
     if fn == "cast":
         return cast(dtype, out_dtype, args[0])
-    if fn == "where":
+    if fn in ("where", "rarely"):
         return args[0].select(args[1], args[2])
     if fn in _INT_CMP and is_complex(dtype):
         return complexes.RULES[fn](*args)

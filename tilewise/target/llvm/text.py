@@ -366,6 +366,11 @@ def highest(x: Val) -> Val:
     return _over_lanes("umax", x)
 
 
+def lowest(x: Val) -> Val:
+    """The lowest of unsigned lanes."""
+    return _over_lanes("umin", x)
+
+
 def _over_lanes(op: str, x: Val) -> Val:
     if x.lanes == 1:
         return x
