@@ -11,6 +11,7 @@ from tilewise.ir.node import Node, Op, intern
 
 # Kept in the plan's key, because the compiler simplifies with them; every other scalar is an argument of the kernel.
 _SHARP = frozenset((0, 1, -1, 2))
+_SMALL = frozenset(range(-1, 11))  # integers: products with them are shifts and additions, and quotients products
 
 
 class Const(Op):
@@ -24,7 +25,8 @@ class Const(Op):
         self.value = value
         self.bits = (value.dtype, value.tobytes())
         self._hash = hash(self.bits)
-        sharp = value.dtype.kind in "fiub" and value in _SHARP and not (value == 0 and np.signbit(float(value)))
+        known = _SMALL if value.dtype.kind in "iu" else _SHARP
+        sharp = value.dtype.kind in "fiub" and value in known and not (value == 0 and np.signbit(float(value)))
         self.signature = ("const", self.bits) if sharp else _blunt(value.dtype)
 
     @property
