@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tilewise.kernel.loops import Kernel, const_value
+from tilewise.kernel.loops import CARRIED, CARRY, TABLE, TURNS, Kernel, const_value
 from tilewise.target.llvm import scalar
 from tilewise.target.llvm.memory import PART
 from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
@@ -17,6 +17,10 @@ LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrol
 MAX_LANES = 64
 HELD_BYTES = 256  # of row accumulators of narrow vectors that registers hold
 PAIR_BYTES, LEAST_SUM_BYTES = 512, 32  # of the accumulators of two outputs, and at least of each
+UNITS, VECTOR_UNITS = 3, 2  # of a core: for integers, for vectors
+WORD_LANES = 2  # of 64 bits, in a narrow vector
+# Instructions for such vectors, where these are more than one: it is taken apart, or a register is lost.
+WORD_COSTS = {"multiply": 6, "floor_divide": 6, "remainder": 6, "where": 2, "not_equal": 2}
 
 
 def is_light(kernel: Kernel, classes: tuple[str, ...]) -> bool:
@@ -92,6 +96,22 @@ def is_constant(kernel: Kernel, v: int) -> bool:
     return at < 0 or kernel.body[at].fn.startswith("const:")
 
 
+def one_by_one(kernel: Kernel, machine: Machine) -> bool:
+    """Whether the part that runs for many turns is quicker for single points than for vectors.
+
+    Narrow vectors cannot multiply integers of 64 bits, and a core has more units for single integers.
+    """
+    if kernel.turning is None or machine.vector_bytes != WORD_LANES * 8:
+        return False
+    body = [i for k in kernel.turning if (i := kernel.body[k]).fn not in (TURNS, CARRIED, CARRY)]
+    if any(i.dtype not in ("int64", "uint64", "bool") for i in body):
+        return False
+    body = [i for i in body if i.fn != "cast" and not i.fn.startswith(TABLE)]
+    shifts = [i for i in body if i.fn in ("floor_divide", "remainder") and _power_of_two(kernel, i.args[1])]
+    costs = [1 if i in shifts else WORD_COSTS.get(i.fn, 1) for i in body]
+    return len(body) / UNITS < sum(costs) / (WORD_LANES * VECTOR_UNITS)
+
+
 def uniform_values(kernel: Kernel, classes: tuple[str, ...]) -> tuple[int, ...]:
     """The values that do not change along the innermost dim (constants aside), in order."""
     n, found = len(kernel.inputs), []
@@ -149,9 +169,11 @@ def busy_divider(kernel: Kernel, classes: tuple[str, ...]) -> bool:
 
 
 def _power_of_two(kernel: Kernel, v: int) -> bool:
-    """Whether a constant is known to have an exact reciprocal."""
+    """Whether a value is known to have an exact reciprocal."""
     at = v - len(kernel.inputs) - len(kernel.params)
-    return at >= 0 and abs(math.frexp(float(const_value(kernel.body[at].fn).real))[0]) == 0.5
+    if at < 0 or not kernel.body[at].fn.startswith("const:"):
+        return False
+    return abs(math.frexp(float(const_value(kernel.body[at].fn).real))[0]) == 0.5
 
 
 def widest(kernel: Kernel) -> int:

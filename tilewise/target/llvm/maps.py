@@ -17,7 +17,7 @@ LEAST_ROWS, MOST_KEPT = 16, 1024  # for which inverses of a row's divisors are k
 
 def emit(frame: Frame) -> None:
     """for outer: for column: store."""
-    wide = (UNROLL if frame.kernel.turning is None else together(frame.kernel)) * frame.lanes
+    wide = (UNROLL if frame.kernel.turning is None else together(frame)) * frame.lanes
     for k in frame.spec.kept:
         _keep(frame, k)
 

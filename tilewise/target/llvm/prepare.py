@@ -23,6 +23,7 @@ from tilewise.target.llvm.bodies import (
     has_positions,
     in_order,
     is_light,
+    one_by_one,
     row_divisors,
     tree_lanes,
     vector_lanes,
@@ -241,6 +242,8 @@ class Preparer:
     def _abreast(self, nest: Nest, total_ns: float) -> int:
         """Vectors at once. ARM sees fewer instructions ahead, and its work takes longer than is estimated."""
         slow = self.machine.by_lane
+        if one_by_one(self.kernel, self.machine):
+            return 1
         if self._heavy < (1 if slow else 2) or total_ns < ABREAST_AT_NS / (SLOWER if slow else 1):
             return 1
         single = self._heavy == 1 and not any(i.fn in HEAVY and i.fn not in MATH for i in self.kernel.body)

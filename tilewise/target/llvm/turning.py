@@ -2,24 +2,30 @@
 
 A turn is a function of the states and of what no turn changes. So if no bit of any state changes in a turn, none will
 in any later one, and the loop ends there. (Numbers that are another in each turn rule that out.)
+
+Points go through the turns in vectors, or in groups of single points where that is quicker (`bodies.one_by_one`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewise.kernel.loops import CARRIED, CARRY, TABLE, Instr, Kernel
+from tilewise.kernel.loops import CARRIED, CARRY, TABLE, Instr
+from tilewise.target.llvm.bodies import one_by_one
 from tilewise.target.llvm.frame import Frame
-from tilewise.target.llvm.text import COMPLEX, Val, anywhere, vtype
+from tilewise.target.llvm.text import COMPLEX, Val, anywhere, interleave, joined, vtype
 
 LOOK_EACH = 8  # turns, where all bits are compared; a power of two
 VECTORS = {4: 6, 2: 10}  # vectors of points that go through the turns together, for so many values alive at most
+ONES = 4  # single points that go through the turns together, at most
 
 
-def together(kernel: Kernel) -> int:
+def together(frame: Frame) -> int:
     """Vectors of points whose turns run at once: they hide latencies as long as states stay in registers."""
-    part = kernel.turning
+    kernel, part = frame.kernel, frame.kernel.turning
     assert part is not None
+    if one_by_one(kernel, frame.spec.machine):
+        return max(1, ONES // frame.lanes)
     states = sum(kernel.body[k].fn == CARRIED for k in part)
     base = len(kernel.inputs) + len(kernel.params)
     used = {a for k in part for a in kernel.body[k].args if a < base + part.start}
@@ -30,30 +36,49 @@ def together(kernel: Kernel) -> int:
 
 def emit(frame: Frame, known: list[Val], lanes: int, mask: Val | None) -> None:
     """Append the values of the part, as they are after its last turn."""
+    if not 1 < lanes <= ONES or not one_by_one(frame.kernel, frame.spec.machine):
+        _emit(frame, [known], lanes, mask)
+        return
+    points = [
+        [frame.constant(v, 1) if frame.is_constant(v) else x.shuffle(i, 1) for v, x in enumerate(known)]
+        for i in range(lanes)
+    ]
+    _emit(frame, points, 1, None)
+    for v in range(len(known), len(points[0])):
+        ones = [p[v] for p in points]
+        if frame.instr(v).fn == CARRY:
+            known.append(joined([interleave(a, b) for a, b in zip(ones[::2], ones[1::2], strict=True)]))
+        else:
+            known.append(Val(frame.fn, "poison", ones[0].ty, lanes))
+
+
+def _emit(frame: Frame, points: list[list[Val]], lanes: int, mask: Val | None) -> None:
+    """The same for several points, or vectors of points, at once, each with what is known of it."""
     fn, kernel = frame.fn, frame.kernel
     part = kernel.turning
     assert part is not None
-    base = len(known)
+    base = len(points[0])
     body = [kernel.body[k] for k in part]
     states = [i for i in body if i.fn == CARRIED]
     count = frame.constant(body[0].args[0], 1)
-    first = [known[i.args[0]] for i in states]
     head, before = fn.fresh("turn"), fn.block
     fn.do(f"br label %{head}")
     fn.label(head)
     hole = len(fn.lines)
     turn = "%" + fn.fresh("t")
-    known.append(Val(fn, turn, "i64", 1))
-    turning = [Val(fn, "%" + fn.fresh("s"), f.ty, f.lanes) for f in first]
-    known += turning
-    for j, instr in enumerate(body[1 + len(states) :], 1 + len(states)):
-        if instr.fn == CARRY:
-            known.append(known[instr.args[1]])
-        elif instr.fn.startswith(TABLE):
-            known.append(frame.table(int(instr.fn.removeprefix(TABLE)), turn).splat(lanes))
-        else:
-            known.append(frame.evaluate(base + j, known.__getitem__, lanes))
-    latest = known[len(known) - len(states) :]
+    phis: list[tuple[Val, Val, Val]] = []  # states, as they are at first, as they are next
+    for known in points:
+        first = [known[i.args[0]] for i in states]
+        turning = [Val(fn, "%" + fn.fresh("s"), f.ty, f.lanes) for f in first]
+        known += [Val(fn, turn, "i64", 1), *turning]
+        for j, instr in enumerate(body[1 + len(states) :], 1 + len(states)):
+            if instr.fn == CARRY:
+                known.append(known[instr.args[1]])
+            elif instr.fn.startswith(TABLE):
+                known.append(frame.table(int(instr.fn.removeprefix(TABLE)), turn).splat(lanes))
+            else:
+                known.append(frame.evaluate(base + j, known.__getitem__, lanes))
+        phis += zip(turning, first, known[len(known) - len(states) :], strict=True)
     following = fn.let(f"add nsw i64 {turn}, 1")
     again = fn.let(f"icmp slt i64 {following}, {count.name}")
     after = fn.fresh("after")
@@ -61,9 +86,9 @@ def emit(frame: Frame, known: list[Val], lanes: int, mask: Val | None) -> None:
     if kernel.tables:
         fn.do(f"br i1 {again}, label %{head}, label %{after}")
     else:
-        back = _leave_early(frame, known, base, body, following, again, mask, head, after)
+        back = _leave_early(frame, points, body, following, again, mask, head, after)
     rows = [(turn, "i64", "0", following)]
-    rows += [(s.name, vtype(s.ty, s.lanes), f.name, n.name) for s, f, n in zip(turning, first, latest, strict=True)]
+    rows += [(s.name, vtype(s.ty, s.lanes), f.name, n.name) for s, f, n in phis]
     fn.lines[hole:hole] = [
         f"  {name} = phi {ty} [ {start}, %{before} ], " + ", ".join(f"[ {new}, %{b} ]" for b in back)
         for name, ty, start, new in rows
@@ -73,8 +98,7 @@ def emit(frame: Frame, known: list[Val], lanes: int, mask: Val | None) -> None:
 
 def _leave_early(
     frame: Frame,
-    known: list[Val],
-    base: int,
+    points: list[list[Val]],
     body: list[Instr],
     following: str,
     again: str,
@@ -100,11 +124,12 @@ def _leave_early(
         fn.do(f"br i1 {now}, label %{look}, label %{head}")
     fn.label(look)
     changes: list[Val] = []
-    for value, negated in dict.fromkeys(g for g in guards.values() if g is not None):
-        changes.append(~known[value] if negated else known[value])
-    for i in ends:
-        if guards[i] is None:
-            changes += _differ(known[i.args[0]], known[i.args[1]])
+    for known in points:
+        for value, negated in dict.fromkeys(g for g in guards.values() if g is not None):
+            changes.append(~known[value] if negated else known[value])
+        for i in ends:
+            if guards[i] is None:
+                changes += _differ(known[i.args[0]], known[i.args[1]])
     changed = None if not changes else changes[0]
     for more in changes[1:]:
         changed = changed | more  # type: ignore[operator]
