@@ -166,6 +166,15 @@ def test_on_meshes(mesh: Any) -> None:
         assert same(outcome(tw.histogram2d, X, Y, (5, 8)), outcome(np.histogram2d, x, y, (5, 8)))
 
 
+def test_float32_next_to_the_ends_of_a_grid() -> None:
+    x = np.repeat(np.array([0.1, 0.3, 0.2, 0.7, 0.30000001, 0.0], "f4"), 50)
+    for limits in ((0, 0.3), (0.1, 0.7), (0.3, 0.7), (0.0, 0.1)):
+        want = outcome(np.histogram2d, x, x[::-1], 5, (limits, limits))
+        with tw.config(eager_bytes=0, fallback="error"):
+            X = tw.asarray(x)
+            assert same(outcome(tw.histogram2d, X, X[::-1], 5, (limits, limits)), want), limits
+
+
 @pytest.mark.parametrize("bins", [5, [3, 7], [[0, 0.5, 1], 3], 0])
 @pytest.mark.parametrize("limits", [None, [(0, 1), (-1, 1)], [None, (0, 0.5)], [(0, 1)]])
 def test_grids(bins: Any, limits: Any) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -249,7 +249,8 @@ def _grid(columns: Sequence[Any], bins: Any, given: Any, density: Any, weights: 
         found = _bins(column if column.dtype == common else column.astype(common), n, outer, _edges_kind)
         if found is None:
             return NotImplemented
-        axes.append(found)
+        # np.histogramdd compares in the dtype of edges, np.histogram in that of values.
+        axes.append(found if found.compared is None else replace(found, compared=found.edges.dtype))
     flat = _cells([c if c.dtype == common else c.astype(common) for c in columns], axes)
     totals = _totals(flat, weights, math.prod(counts))
     hist = totals.astype(float).reshape(counts)  # type: ignore[attr-defined]
