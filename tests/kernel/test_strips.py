@@ -72,7 +72,7 @@ def test_the_same_bits_by_strips_and_panels(reduced: tuple[bool, bool], monkeypa
     for shape in SHAPES:
         given = [rng.normal(size=shape), rng.normal(size=shape)]
         found: list[list[Any]] = []
-        for rows in (0, 1, strips.TOGETHER):
+        for rows in (0, 1, strips.TOGETHER, strips.CHUNK_ROWS):
             monkeypatch.setattr(strips, "rows_at_a_time", lambda *_, rows=rows: rows)
             for width in RUNNABLE:
                 outs = empty_outs(kernel, shape)
@@ -95,6 +95,10 @@ def test_where_registers_do_better() -> None:
         strips.rows_at_a_time(one, 1000, 513, near=True) == strips.TOGETHER
         and strips.rows_at_a_time(many, 1000, 512, near=True) > 1
     )
+    assert [strips.rows_at_a_time(many, 1000, n, near=False) for n in (50, 129)] == [
+        strips.CHUNK_ROWS,
+        strips.TOGETHER,
+    ]
     truth = Kernel(("bool",), (), (), (Output(0, "logical_or"),), (True, False))
     assert [strips.rows_at_a_time(truth, 1000, n, near=False) for n in (100, 200, 5000)] == [0, 1, strips.TOGETHER]
 

@@ -2,7 +2,8 @@
 
 The panel of columns.py is narrow where vectors are, and would read a line here and a line there. So a strip of
 columns, as wide as the L1 cache can hold its sums, takes row after row; of rows wider than that some at a time, so that
-sums are loaded and stored less often. Bits are those of columns.py.
+sums are loaded and stored less often. Of several sums of narrow rows, loads and stores are most of the work: a block of
+rows is gone over panel by panel after all, and the next block is fetched meanwhile. Bits are those of columns.py.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 
 from tilewise.kernel.loops import Kernel
 from tilewise.target.llvm.bodies import beside, widest
-from tilewise.target.llvm.control import ceil_div, each, minimum
+from tilewise.target.llvm.control import ceil_div, each, loop, minimum
+from tilewise.target.llvm.fetching import LINE_BYTES, fetch
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.reducers import Accumulators
+from tilewise.target.llvm.spec import UNIT
 from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, push, total
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import chunks, row, store_plain
@@ -24,6 +27,8 @@ from tilewise.target.llvm.walk import chunks, row, store_plain
 STRIP_BYTES = 4096  # of a row of sums
 TOGETHER = 2 * CHAINS  # rows that are added at a time
 LEAST_ROWS, LEAST_ROW_BYTES = 24, 160  # what is less high, or has rows of fewer bytes, registers do better
+PANEL = 16  # vectors of sums in registers, of several sums of narrow rows
+PANEL_ROW_BYTES = 1024  # of such rows, at most: a block of them is in the L1 cache
 NEAR_BYTES = 448 << 10  # of what the L2 cache has, at most, to be read a line here and a line there
 
 
@@ -43,6 +48,8 @@ def rows_at_a_time(kernel: Kernel, rows: int, columns: int, near: bool) -> int:
     row_bytes = columns * widest(kernel)
     if rows < LEAST_ROWS or row_bytes < LEAST_ROW_BYTES or (near and rows * row_bytes < NEAR_BYTES):
         return 0
+    if len(dtypes) > 1 and row_bytes <= PANEL_ROW_BYTES:
+        return CHUNK_ROWS
     return TOGETHER if columns * _bytes(dtypes) > STRIP_BYTES else 1
 
 
@@ -104,6 +111,9 @@ class _Strip:
     def _block(self, pointers: list[str], first: str, last: str, left: str, right: str) -> None:
         """The rows first … last, added in chains: every fourth row, and the last ones to the first chain."""
         fn, together = self.fn, self.frame.spec.strip
+        if together == CHUNK_ROWS:
+            self._by_panels(pointers, first, last, left, right)
+            return
 
         def start(column: str, lane: str, lanes: int) -> None:
             for i in range(CHAINS):
@@ -126,6 +136,39 @@ class _Strip:
             self._rows(pointers, r, [chain], left, right)
 
         each(fn, middle, last, "1", one)
+
+    def _by_panels(self, pointers: list[str], first: str, last: str, left: str, right: str) -> None:
+        """The same, a chain of a panel after the other: its sums are in registers."""
+        frame, fn = self.frame, self.fn
+        whole = fn.let(f"and i64 {fn.let(f'sub i64 {last}, {first}')}, {-CHAINS}")
+        middle = fn.let(f"add i64 {first}, {whole}")
+
+        def chains(column: str, lane: str, lanes: int) -> None:
+            def add(r: str, state: State) -> State:
+                at = frame.row_pointers(pointers, frame.spec.rank - 2, r)
+                self._fetch_block(at, column, lanes)
+                values = frame.values(at, column, frame.uniform(at), lanes, None)
+                store_plain(frame, values, at, column, None)
+                return self.accs.add(state, values, at, column, None)
+
+            for c in range(CHAINS):
+                start = fn.let(f"add i64 {first}, {c}")
+                found = loop(fn, start, middle, str(CHAINS), add, self.accs.start(lanes))
+                self.sums.part(lane, lanes).store(str(c), found)
+
+        vectors = 1 << max(0, (PANEL // len(self.accs.parts)).bit_length() - 1)
+        self._columns(left, right, chains, wide=vectors * frame.lanes)
+        each(fn, middle, last, "1", lambda r: self._rows(pointers, r, ["0"], left, right))
+
+    def _fetch_block(self, at: list[str], column: str, lanes: int) -> None:
+        """Fetch what the next block has in the place of these lanes."""
+        frame, fn = self.frame, self.fn
+        for k in range(frame.n_inputs):
+            if frame.spec.classes[k] == UNIT:
+                far = fn.hoist(f"mul i64 {frame.strides[k][-2]}, {CHUNK_ROWS}")
+                there = fn.let(f"getelementptr i8, ptr {frame.address(k, at, column)}, i64 {far}")
+                for line in range(0, lanes * np.dtype(frame.dtypes[k]).itemsize, LINE_BYTES):
+                    fetch(fn, fn.let(f"getelementptr i8, ptr {there}, i64 {line}"))
 
     def _rows(self, pointers: list[str], first: str, numbers: list[str], left: str, right: str) -> None:
         """Rows from the first on, each added to the sums of its chain."""
