@@ -1,9 +1,9 @@
 """Positions by scores in float32, where these are certain. In: a frame of the `nested` form. Out: positions, or -1.
 
 Products of float32 are twice as many in a vector. A row's scores are sums of products of its elements (less those of
-the first lane, where differences are squared) with a table of the lanes; the sums start from the lanes' own terms. Of
-the scores, the least two are kept. Where these are further apart than rounding could have moved them, in float32 and
-in float64, the position is that of the float64 scores, too; else it is -1, and whoever asked computes these.
+the first lane, where differences are squared) with a table of the lanes (guess_table.py); sums start from the lanes'
+own terms. Of the scores, the least two are kept. Where these are further apart than rounding could have moved them, in
+float32 and in float64, the position is that of the float64 scores, too; else it is -1, and whoever asked computes these.
 
 With n steps, u = 2**-24, |x| the length of a row, |c| of a lane of the table and b what its sum starts from, a score is
 off by less than (n + 4) u (|x||c| + |b|), for elements rounded to float32 and a sum of n + 1 terms. That of float64 is
@@ -13,22 +13,21 @@ scores and what rounds in the bounds themselves; `TINY` is for what vanishes. Wh
 
 from __future__ import annotations
 
-from tilewise.target.llvm.control import each, loop, within
+from tilewise.target.llvm.control import each, loop, when, word
 from tilewise.target.llvm.frame import Frame
+from tilewise.target.llvm.guess_table import F32, STEP, TINY, Table, value_at
 from tilewise.target.llvm.memory import load, store
 from tilewise.target.llvm.scores import score
 from tilewise.target.llvm.spec import Machine
 from tilewise.target.llvm.sums import Stack, State
-from tilewise.target.llvm.text import Val, fma, iota, joined
+from tilewise.target.llvm.text import Val, fma, iota
 
 TABLE_BYTES = 128 << 10  # of the stack, at most
 LEAST_ROWS, LEAST_LANES = 32, 8  # that are worth a table
 LEAST_NS = 5e6  # of work that is worth the time of compiling it: some 90 ms, once
 SPARED = 8  # of so many rows one may be uncertain, before guessing stops
-BOUND, FINE, TINY = 2.0**-22, 2.0**-51, 2.0**-50
-
-ROW, STEP, LANE = 0, 1, 2  # dims
-F32 = "float32"
+BOUND, FINE = 2.0**-22, 2.0**-51
+ROW = 0  # a dim
 
 
 def tile(across: int, machine: Machine) -> tuple[int, int]:
@@ -56,19 +55,13 @@ class Guess:
         found = score(frame.kernel, frame.spec.varies, frame.spec.classes)
         assert found is not None and frame.spec.guess is not None, "whoever asks for guesses sees that there is a score"
         self.score = found
-        machine = frame.spec.machine
-        self.lanes = machine.vector_bytes // 4
         self.vectors, self.high = frame.spec.guess
-        fn, steps, across = self.fn, frame.sizes[STEP], frame.sizes[LANE]
-        self.width = self.lanes * self.vectors
-        self.panels = fn.hoist(f"udiv i64 {fn.hoist(f'add i64 {across}, {self.width - 1}')}, {self.width}")
-        floats = fn.hoist(f"mul i64 {fn.hoist(f'add i64 {steps}, 1')}, {self.width}")
-        self.panel_bytes = fn.hoist(f"mul i64 {floats}, 4")
-        self.table = fn.hoist(f"alloca i8, i64 {fn.hoist(f'mul i64 {self.panel_bytes}, {self.panels}')}, align 64")
-        self.pivot = fn.hoist(f"alloca double, i64 {steps}, align 64")
-        row_floats = fn.hoist(f"mul i64 {steps}, {self.high}")
-        self.rows = fn.hoist(f"alloca float, i64 {row_floats}, align 64")
-        self.whole = fn.hoist(f"and i64 {steps}, {-self.lanes}")
+        self.table = Table(frame, found, self.vectors)
+        self.lanes = self.table.lanes
+        fn, steps = self.fn, frame.sizes[STEP]
+        self.rows = fn.hoist(f"alloca float, i64 {fn.hoist(f'mul i64 {steps}, {self.high}')}, align 64")
+        self.whole = fn.hoist(f"and i64 {steps}, {-self.lanes}")  # steps
+        self.missed = fn.hoist("alloca i64, align 8")  # rows
         count = fn.hoist(f"uitofp i64 {steps} to float")
         with fn.in_entry():
             n = Val(fn, count, "float", 1)
@@ -82,18 +75,15 @@ class Guess:
         worth = fn.let(f"icmp sge i64 {rows}, {LEAST_ROWS}")
         stop = fn.let(f"select i1 {worth}, i64 {whole}, i64 0")
         spared = fn.let(f"udiv i64 {rows}, {SPARED}")
-        missed = fn.hoist("alloca i64, align 8")
-        fn.do(f"store i64 0, ptr {missed}, align 8")
-        largest = [fn.hoist("alloca float, align 4") for _ in range(2)]
-        each(fn, "0", fn.let(f"select i1 {worth}, i64 1, i64 0"), "1", lambda _: self._fill(largest))
+        fn.do(f"store i64 0, ptr {self.missed}, align 8")
+        with when(fn, worth):
+            self.table.fill()
 
         def rows_from(first: str) -> None:
-            before = fn.let(f"load i64, ptr {missed}, align 8")
-            on = fn.let(f"icmp sle i64 {before}, {spared}")
             last = fn.let(f"add i64 {first}, {self.high}")
             each(fn, first, last, "1", self._uncertain)
-            far = fn.let(f"select i1 {on}, i64 {last}, i64 {first}")
-            each(fn, first, far, str(self.high), lambda row: self._tile(row, largest, missed))
+            with when(fn, fn.let(f"icmp sle i64 {word(fn, self.missed, 0)}, {spared}")):
+                self._tile(first)
 
         each(fn, "0", stop, str(self.high), rows_from)
         each(fn, stop, rows, "1", self._uncertain)
@@ -115,105 +105,7 @@ class Guess:
         offset = self.fn.let(f"mul i64 {row}, {self.frame.strides[k][ROW]}")
         return self.fn.let(f"getelementptr i8, ptr {self.frame.bases[k]}, i64 {offset}")
 
-    # The table
-
-    def _fill(self, largest: list[str]) -> None:
-        """Lanes as float32, times their factor; what their sums start from; the largest of both (see `_margin`)."""
-        frame, fn, squared = self.frame, self.fn, self.score.squared
-        if squared:
-            each(fn, "0", frame.sizes[STEP], "1", self._pivot)
-        groups = fn.let(f"mul i64 {self.panels}, {self.vectors}")
-        none = Val(fn, "", "double", self.lanes).const(0.0)
-
-        def group(g: str, most: State) -> State:
-            lane = fn.let(f"mul i64 {g}, {self.lanes}")
-            there = within(fn, lane, frame.sizes[LANE], self.lanes)
-            panel = fn.let(f"udiv i64 {lane}, {self.width}")
-            left = fn.let(f"urem i64 {lane}, {self.width}")
-            corner = fn.let(f"getelementptr i8, ptr {self.table}, i64 {fn.let(f'mul i64 {panel}, {self.panel_bytes}')}")
-            top = fn.let(f"getelementptr float, ptr {corner}, i64 {left}")
-            sources = self._sources(lane)
-
-            def step(s: str, state: State) -> State:
-                value = joined([load(fn, self._packed(at, s), "float64", frame.lanes) for at in sources])
-                if squared:
-                    value = value - self._pivot_at(s, 1).splat(self.lanes)
-                value = there.select(value, 0.0)
-                down = fn.let(f"add i64 {s}, 1")
-                at = fn.let(f"getelementptr float, ptr {top}, i64 {fn.let(f'mul i64 {down}, {self.width}')}")
-                store(fn, at, (value * self._factor()).convert("fptrunc", "float"), F32)
-                return [fma(value, value, state[0])]
-
-            (squares,) = loop(fn, "0", frame.sizes[STEP], "1", step, [none])
-            start, size = self._starts(lane, there, squares)
-            store(fn, top, there.select(start, float("inf")).convert("fptrunc", "float"), F32)
-            return [most[0].intrinsic("maximum", squares), most[1].intrinsic("maximum", there.select(size, 0.0))]
-
-        squares, sizes = (self._most(v) for v in loop(fn, "0", groups, "1", group, [none, none]))
-        length = squares.intrinsic("sqrt") * abs(self._factor()) + TINY
-        for place, value in zip(largest, (length, sizes), strict=True):
-            store(fn, place, value.convert("fptrunc", "float") * 1.01, F32)
-
-    def _factor(self) -> float:
-        """Of the table. Scores are turned so that the least is looked for."""
-        factor = self.score.factor * (-2 if self.score.squared else 1)
-        return factor if self.score.least else -factor
-
-    def _pivot(self, s: str) -> None:
-        value = load(self.fn, self._packed(self.frame.bases[self.score.lane], s), "float64", 1)
-        store(self.fn, self._pivot_place(s), value, "float64")
-
-    def _pivot_place(self, s: str) -> str:
-        return self.fn.let(f"getelementptr double, ptr {self.pivot}, i64 {s}")
-
-    def _pivot_at(self, s: str, lanes: int) -> Val:
-        return load(self.fn, self._pivot_place(s), "float64", lanes)
-
-    def _packed(self, at: str, s: str) -> str:
-        """A place of the packed lanes, some steps on."""
-        offset = self.fn.let(f"mul i64 {s}, {self.frame.strides[self.score.lane][STEP]}")
-        return self.fn.let(f"getelementptr i8, ptr {at}, i64 {offset}")
-
-    def _sources(self, lane: str) -> list[str]:
-        """Where the vectors of float64 for one of float32 are packed; the last one there, for what is after it."""
-        frame, fn, k = self.frame, self.fn, self.score.lane
-        width = frame.lanes * frame.spec.vectors
-        panel = fn.let(f"mul i64 {frame.sizes[STEP]}, {frame.strides[k][STEP]}")
-        final = fn.let(f"and i64 {fn.let(f'sub i64 {frame.sizes[LANE]}, 1')}, {-frame.lanes}")
-        found = []
-        for first in range(0, self.lanes, frame.lanes):
-            fn.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
-            here = fn.let(f"call i64 @llvm.smin.i64(i64 {fn.let(f'add i64 {lane}, {first}')}, i64 {final})")
-            corner = fn.let(f"mul i64 {fn.let(f'udiv i64 {here}, {width}')}, {panel}")
-            at = fn.let(f"getelementptr i8, ptr {frame.bases[k]}, i64 {corner}")
-            found.append(fn.let(f"getelementptr double, ptr {at}, i64 {fn.let(f'urem i64 {here}, {width}')}"))
-        return found
-
-    def _starts(self, lane: str, there: Val, squares: Val) -> tuple[Val, Val]:
-        """The terms of lanes, added up, and the sum of their sizes."""
-        factor = self.score.factor if self.score.squared else 0.0
-        total, size = squares * factor, squares * abs(factor)
-        for v, times in self.score.lanes:
-            parts = []
-            for first in range(self.lanes):
-                index = self.fn.let(f"add i64 {lane}, {first}")
-                last = self.fn.let(f"sub i64 {self.frame.sizes[LANE]}, 1")
-                here = self.fn.let(f"call i64 @llvm.smin.i64(i64 {index}, i64 {last})")
-                parts.append(_value(self.frame, v, self.frame.bases, here))
-            value = _together(parts) * times
-            total, size = total + value, size + value.intrinsic("fabs")
-        return (total if self.score.least else -total), size
-
-    def _most(self, value: Val) -> Val:
-        """The largest lane; a NaN, if there is one."""
-        while value.lanes > 1:
-            half = value.lanes // 2
-            value = value.shuffle(0, half).intrinsic("maximum", value.shuffle(half, half))
-        return value
-
-    # Rows
-
-    def _tile(self, first: str, largest: list[str], missed: str) -> None:
+    def _tile(self, first: str) -> None:
         """The positions of a tile of rows."""
         frame, fn = self.frame, self.fn
         rows = [
@@ -224,27 +116,24 @@ class Guess:
         worst = Val(fn, "", "float", self.lanes).const(float("inf"))
         for i in range(self.high):
             self.states.store(str(i), [worst, worst, worst.const(0, "i32")])
-        each(fn, "0", self.panels, "1", self._panel)
+        each(fn, "0", self.table.panels, "1", self._panel)
         for i, at in enumerate(rows):
             best, second, position = self._folded(self.states.load(str(i)))
-            sure = (second - best).cmp("ogt", self._margin(at, squares[i], largest))
+            sure = (second - best).cmp("ogt", self._margin(at, squares[i]))
             found = sure.select(position.convert("sext", "i64"), -1)
             store(fn, at[frame.n_inputs], found, "int64")
-            before = fn.let(f"load i64, ptr {missed}, align 8")
             one = fn.let(f"zext i1 {(~sure).name} to i64")
-            fn.do(f"store i64 {fn.let(f'add i64 {before}, {one}')}, ptr {missed}, align 8")
+            fn.do(f"store i64 {fn.let(f'add i64 {word(fn, self.missed, 0)}, {one}')}, ptr {self.missed}, align 8")
 
     def _rounded(self, rows: list[list[str]]) -> list[Val]:
         """Put rows, less the pivot, into memory as float32; the sums of their squares."""
         fn, frame = self.fn, self.frame
 
         def some(s: str, lanes: int, state: State) -> State:
-            pivot = self._pivot_at(s, lanes) if self.score.squared else None
             after = []
             for i, at in enumerate(rows):
                 place = fn.let(f"getelementptr double, ptr {at[self.score.row]}, i64 {s}")
-                value = load(fn, place, "float64", lanes)
-                value = (value if pivot is None else value - pivot).convert("fptrunc", "float")
+                value = self.table.about_pivot(load(fn, place, "float64", lanes), s).convert("fptrunc", "float")
                 store(fn, self._row_place(i, s), value, F32)
                 after.append(fma(value, value, state[i]))
             return after
@@ -261,15 +150,14 @@ class Guess:
     def _panel(self, p: str) -> None:
         """The scores of a tile of rows and a panel of lanes, and what they leave of the best."""
         fn = self.fn
-        corner = fn.let(f"getelementptr i8, ptr {self.table}, i64 {fn.let(f'mul i64 {p}, {self.panel_bytes}')}")
-        starts = self._vectors(corner, "0")
+        starts = self.table.line(p, "0")
         cells = [(i, v) for v in range(self.vectors) for i in range(self.high)]
 
         def steps(count: int, s: str, state: State) -> State:
             """Several steps, of rows read as vectors; or one."""
             rows = [load(fn, self._row_place(i, s), F32, count) for i in range(self.high)]
             for j in range(count):
-                lanes = self._vectors(corner, fn.let(f"add i64 {s}, {j + 1}"))
+                lanes = self.table.line(p, fn.let(f"add i64 {s}, {j + 1}"))
                 one = [r.shuffle(j, 1).splat(self.lanes) if count > 1 else r.splat(self.lanes) for r in rows]
                 state = [fma(one[i], lanes[v], acc) for (i, v), acc in zip(cells, state, strict=True)]
             return state
@@ -280,7 +168,9 @@ class Guess:
             low = self.whole
         scores = loop(fn, low, self.frame.sizes[STEP], "1", lambda s, st: steps(1, s, st), scores)
         found = dict(zip(cells, scores, strict=True))
-        left = Val(fn, fn.let(f"trunc i64 {fn.let(f'mul i64 {p}, {self.width}')} to i32"), "i32", 1).splat(self.lanes)
+        left = Val(fn, fn.let(f"trunc i64 {fn.let(f'mul i64 {p}, {self.table.width}')} to i32"), "i32", 1).splat(
+            self.lanes
+        )
         count = iota(self.lanes).replace("i64", "i32")
         positions = [
             Val(fn, fn.let(f"add {left.text}, {count}"), "i32", self.lanes) + v * self.lanes
@@ -291,13 +181,6 @@ class Guess:
             for v, position in enumerate(positions):
                 state = self._best(state, found[i, v], position)
             self.states.store(str(i), state)
-
-    def _vectors(self, corner: str, down: str) -> list[Val]:
-        """A line of a panel."""
-        fn = self.fn
-        line = fn.let(f"getelementptr float, ptr {corner}, i64 {fn.let(f'mul i64 {down}, {self.width}')}")
-        at = [fn.let(f"getelementptr float, ptr {line}, i64 {v * self.lanes}") for v in range(self.vectors)]
-        return [load(fn, place, F32, self.lanes) for place in at]
 
     def _best(self, state: State, value: Val, position: Val) -> State:
         """The least, the second and the position of the least, after one more value."""
@@ -318,33 +201,19 @@ class Guess:
             return a.intrinsic("minnum", b)
         return a.cmp("olt", b).select(a, b)
 
-    def _margin(self, at: list[str], squares: Val, largest: list[str]) -> Val:
+    def _margin(self, at: list[str], squares: Val) -> Val:
         """How far scores of a row must be apart to be certain."""
-        length, start = (load(self.fn, place, F32, 1) for place in largest)
+        length, start = (load(self.fn, place, F32, 1) for place in (self.table.length, self.table.start))
         size = squares * (abs(self.score.factor) if self.score.squared else 0.0)
         for v, times in self.score.rows:
-            value = _value(self.frame, v, at, "0") * times
+            value = value_at(self.frame, v, at, "0") * times
             size = size + value.intrinsic("fabs").convert("fptrunc", "float")
         far = squares.intrinsic("sqrt") * 1.01 + TINY
         return fma(far, length, start) * self.bound + size * self.fine
 
 
-def _value(frame: Frame, v: int, at: list[str], lane: str) -> Val:
-    """A value of one lane of the kernel, which no sum inside is a part of."""
-    if v < frame.n_inputs:
-        return load(frame.fn, frame.address(v, at, lane), frame.dtypes[v], 1)
-    return frame.constant(v, 1) if frame.is_constant(v) else frame.evaluate(v, lambda a: _value(frame, a, at, lane), 1)
-
-
-def _together(ones: list[Val]) -> Val:
-    """Scalars as the lanes of a vector."""
-    vec = Val(ones[0].fn, "poison", ones[0].ty, len(ones))
-    for i, one in enumerate(ones):
-        vec = vec.make(f"insertelement {vec.text}, {one.text}, i64 {i}")
-    return vec
-
-
 def _added(value: Val) -> Val:
+    """The sum of all lanes."""
     while value.lanes > 1:
         half = value.lanes // 2
         value = value.shuffle(0, half) + value.shuffle(half, half)
