@@ -3,7 +3,7 @@
 Products of float32 are twice as many in a vector. A row's scores are sums of products of its elements (less those of
 the first lane, where differences are squared) with a table of the lanes (guess_table.py); sums start from the lanes'
 own terms. Of the scores, the least two are kept. Where these are further apart than rounding could have moved them, in
-float32 and in float64, the position is that of the float64 scores, too; else it is -1, and whoever asked computes these.
+float32 and in float64, the position is that of the float64 scores, too; else it is -1, and whoever asked computes them.
 
 With n steps, u = 2**-24, |x| the length of a row, |c| of a lane of the table and b what its sum starts from, a score is
 off by less than (n + 4) u (|x||c| + |b|), for elements rounded to float32 and a sum of n + 1 terms. That of float64 is
