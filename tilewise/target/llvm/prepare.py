@@ -232,7 +232,7 @@ class Preparer:
         if nest.form == "columns":
             rows, columns = nest.dims[-2].size, nest.dims[-1].size
             if not self.machine.masked and is_light(kernel, classes):
-                spec = replace(spec, strip=strips.rows_at_a_time(kernel, rows, columns, near))
+                spec = replace(spec, strip=strips.rows_at_a_time(kernel, rows, columns, near, self.machine))
             if not spec.strip:
                 spec = replace(spec, vectors=_panel_vectors(kernel, spec, columns))
         if nest.form == "nested":

@@ -19,7 +19,7 @@ from tilewise.target.llvm.control import ceil_div, each, loop, minimum
 from tilewise.target.llvm.fetching import LINE_BYTES, fetch
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.reducers import Accumulators
-from tilewise.target.llvm.spec import UNIT
+from tilewise.target.llvm.spec import UNIT, Machine
 from tilewise.target.llvm.sums import CHAINS, CHUNK_ROWS, LEVELS, Stack, State, push, total
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.walk import chunks, row, store_plain
@@ -42,13 +42,13 @@ def emit(frame: Frame) -> None:
     chunks(frame, chunk)
 
 
-def rows_at_a_time(kernel: Kernel, rows: int, columns: int, near: bool) -> int:
+def rows_at_a_time(kernel: Kernel, rows: int, columns: int, near: bool, machine: Machine) -> int:
     """How many rows (near: that the caches have) are added at a time; 0 where a panel in registers takes less time."""
     dtypes = [t for t, o in zip(kernel.out_dtypes, kernel.outputs, strict=True) if not o.stored] + list(beside(kernel))
     row_bytes = columns * widest(kernel)
     if rows < LEAST_ROWS or row_bytes < LEAST_ROW_BYTES or (near and rows * row_bytes < NEAR_BYTES):
         return 0
-    if len(dtypes) > 1 and row_bytes <= PANEL_ROW_BYTES:
+    if machine.by_lane and len(dtypes) > 1 and row_bytes <= PANEL_ROW_BYTES:
         return CHUNK_ROWS
     return TOGETHER if columns * _bytes(dtypes) > STRIP_BYTES else 1
 
