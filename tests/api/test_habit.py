@@ -12,6 +12,8 @@ import pytest
 import tilewise as tw
 from tests.engine.test_halos import thrice
 from tilewise.engine.tiled import Group
+from tilewise.engine.tuning import Trials, Turn
+from tilewise.plan.tuned import FACTORS
 
 pytestmark = pytest.mark.usefixtures("no_plans")
 N = 400_000  # more than eager_bytes
@@ -173,7 +175,7 @@ def test_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(np.asarray(tw.ones(5) + 1), np.full(5, 2.0))
 
 
-def test_tiles_are_laid_out_again_while_calls_repeat() -> None:
+def test_tiles_are_laid_out_again_while_calls_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call like the last one may be the first to try tiles of another length."""
 
     x = np.random.default_rng(0).random((700, 800))
@@ -182,13 +184,14 @@ def test_tiles_are_laid_out_again_while_calls_repeat() -> None:
         tw.evaluate(f(given))
     assert f._latest is not None and f._previous is not None and f._previous.bound is not None
     groups = [kernel for _, kernel, _ in f._previous.bound[1].bound.steps if isinstance(kernel, Group)]
-    assert any(group.plans for group in groups)
-    for group in groups:
-        group.plans.clear()
-    for item in f._latest._line._items:
-        item._choice = None
+    choices = [choice for group in groups for choice in group.plans.values() if choice is not None]
+    assert choices and all(choice.trials is not None for choice in choices)
+    for choice in choices:
+        choice.others.clear()
+    monkeypatch.setattr(Trials, "over", None)
+    monkeypatch.setattr(Trials, "begin", lambda _: Turn(FACTORS[0], 0, timed=False))
     np.testing.assert_allclose(np.asarray(f(given)), thrice(np, x), rtol=1e-9, atol=1e-12)
-    assert all(any(group.plans.values()) for group in groups)
+    assert all(FACTORS[0] in choice.others for choice in choices)
 
 
 def moments(x: Any) -> Any:
@@ -204,6 +207,21 @@ def test_results_of_a_call_are_computed_together() -> None:
     total, rest = f(x)
     np.asarray(rest["doubled"])
     assert not recorded(total) and not recorded(rest["squares"])
+
+
+def test_large_results_that_share_most_of_their_work_are_computed_together() -> None:
+    def both(x: Any) -> Any:
+        wave = np.exp(np.sin(x) * np.log(x + 3))
+        return wave - x, wave * 2, np.cos(wave)
+
+    f, (x, _) = tw.jit(both), given()
+    first, second, third = f(x)
+    found = np.asarray(second)
+    assert not recorded(first) and recorded(third)  # which takes a function more
+    want = both(np.asarray(x))
+    np.testing.assert_allclose(found, want[1], rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(first, want[0], rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(third, want[2], rtol=1e-14, atol=1e-14)
 
 
 def test_results_that_changed_since_the_call_are_left_alone() -> None:
