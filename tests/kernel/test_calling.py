@@ -161,6 +161,24 @@ def test_a_helper_keeps_off_the_core_of_its_caller(monkeypatch: pytest.MonkeyPat
     assert set(work[1]) == {2}
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core to run on")
+def test_the_cores_of_a_thread_are_those_that_others_gave_it() -> None:
+    every, stop = os.sched_getaffinity(0), threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    assert thread.native_id is not None
+    place, first, last = cores.Place(), min(every), max(every)
+    for core in (first, last, first):  # not both
+        place.keep_off(thread.native_id, core)
+        assert os.sched_getaffinity(thread.native_id) == every - {core}
+    os.sched_setaffinity(thread.native_id, {first})
+    place.keep_off(thread.native_id, first)  # there is no other
+    assert os.sched_getaffinity(thread.native_id) == {first}
+    stop.set()
+    thread.join()
+    place.keep_off(thread.native_id, first)
+
+
 def test_short_work_wakes_nobody() -> None:
     work = counted(4)
     go(work)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -179,3 +182,25 @@ def test_programs(program, no_plans: None, monkeypatch: pytest.MonkeyPatch) -> N
             found = program(tw, tw.asarray(X), tw.asarray(C)).compute()
         np.testing.assert_array_equal(found, program(np, X, C))
     assert any(guessed)
+
+
+SMALL_STACK = """
+import threading
+threading.stack_size(128 * 1024)
+import numpy as np
+import tilewise as tw
+X, C = np.random.default_rng(0).random((20000, 119)), np.random.default_rng(1).random((256, 119))
+want = (X @ C.T).argmax(1)
+def work():
+    with tw.config(eager_bytes=0):
+        assert ((tw.asarray(X) @ tw.asarray(C).T).argmax(1).compute() == want).all()
+work()
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def test_threads_with_small_stacks() -> None:
+    done = subprocess.run([sys.executable, "-c", SMALL_STACK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr

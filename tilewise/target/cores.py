@@ -18,8 +18,19 @@ NOWHERE = -1  # a core that no thread is on
 here: Callable[[], int] = ctypes.CDLL(None).sched_getcpu if LINUX else lambda: NOWHERE  # the core of this thread
 
 
-def keep_off(thread: int, core: int) -> None:
-    """Have a thread run on the cores that this one may run on, but for one of them."""
-    if others := os.sched_getaffinity(0) - {core}:
-        with contextlib.suppress(OSError):  # the thread has ended
-            os.sched_setaffinity(thread, others)
+class Place:
+    """The cores of a thread: those that it was given, of which it leaves one out."""
+
+    def __init__(self) -> None:
+        self._given: set[int] = set()
+        self._left: set[int] = set()
+
+    def keep_off(self, thread: int, core: int) -> None:
+        """Have the thread run on all cores that it was given, but for this one."""
+        with contextlib.suppress(OSError):  # it has ended
+            now = os.sched_getaffinity(thread)
+            if now != self._left:  # somebody else's choice
+                self._given = now
+            if others := self._given - {core}:
+                os.sched_setaffinity(thread, others)
+                self._left = others

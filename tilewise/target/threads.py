@@ -99,6 +99,7 @@ class Helper:
         self._words = raw[start : start + WORDS]
         self.view, self.place = self._words.data, self._words.ctypes.data
         self.view[CORE] = cores.NOWHERE
+        self._cores = cores.Place()
         self._thread = threading.Thread(target=self._loop, name=f"tilewise-helper-{number}", daemon=True)
         self._thread.start()
 
@@ -111,7 +112,7 @@ class Helper:
         """Have it do native work that is about to be posted by a thread on some core, and wait for `more`."""
         self.waits = more and self._number < CORES - 1
         if self.view[CORE] == core != cores.NOWHERE and self._thread.native_id is not None:
-            cores.keep_off(self._thread.native_id, core)
+            self._cores.keep_off(self._thread.native_id, core)
             self.view[CORE] = cores.NOWHERE
         if self.view[STATE] == AWAY:
             self._job = None

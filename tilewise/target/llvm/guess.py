@@ -22,7 +22,7 @@ from tilewise.target.llvm.spec import Machine
 from tilewise.target.llvm.sums import Stack, State
 from tilewise.target.llvm.text import Val, fma, iota
 
-TABLE_BYTES = 128 << 10  # of the stack, at most
+TABLE_BYTES = 128 << 10  # beside others in the L2 cache, at most
 LEAST_ROWS, LEAST_LANES = 32, 8  # that are worth a table
 LEAST_NS = 5e6  # of work that is worth the time of compiling it: some 90 ms, once
 SPARED = 8  # of so many rows one may be uncertain, before guessing stops
@@ -56,10 +56,10 @@ class Guess:
         assert found is not None and frame.spec.guess is not None, "whoever asks for guesses sees that there is a score"
         self.score = found
         self.vectors, self.high = frame.spec.guess
-        self.table = Table(frame, found, self.vectors)
+        self.table = Table(frame, found, self.vectors, 4 * self.high)
         self.lanes = self.table.lanes
         fn, steps = self.fn, frame.sizes[STEP]
-        self.rows = fn.hoist(f"alloca float, i64 {fn.hoist(f'mul i64 {steps}, {self.high}')}, align 64")
+        self.rows = self.table.rest  # those of a tile, in float32
         self.whole = fn.hoist(f"and i64 {steps}, {-self.lanes}")  # steps
         self.missed = fn.hoist("alloca i64, align 8")  # rows
         count = fn.hoist(f"uitofp i64 {steps} to float")
@@ -72,7 +72,7 @@ class Guess:
         """Store a position for every row."""
         fn, rows = self.fn, self.frame.sizes[ROW]
         whole = fn.let(f"sub i64 {rows}, {fn.let(f'urem i64 {rows}, {self.high}')}")
-        worth = fn.let(f"icmp sge i64 {rows}, {LEAST_ROWS}")
+        worth = fn.let(f"and i1 {self.table.there}, {fn.let(f'icmp sge i64 {rows}, {LEAST_ROWS}')}")
         stop = fn.let(f"select i1 {worth}, i64 {whole}, i64 0")
         spared = fn.let(f"udiv i64 {rows}, {SPARED}")
         fn.do(f"store i64 0, ptr {self.missed}, align 8")
@@ -87,6 +87,7 @@ class Guess:
 
         each(fn, "0", stop, str(self.high), rows_from)
         each(fn, stop, rows, "1", self._uncertain)
+        self.table.leave()
 
     def is_uncertain(self, first: str, count: int) -> str:
         """Whether one of some rows has no position."""

@@ -19,9 +19,10 @@ TINY = 2.0**-50  # a length that is as good as none
 
 
 class Table:
-    """On the stack of the function that is under construction."""
+    """In memory of the call's own: the stack of a thread may be small. Without any, nothing is guessed."""
 
-    def __init__(self, frame: Frame, score: Score, vectors: int) -> None:
+    def __init__(self, frame: Frame, score: Score, vectors: int, more: int) -> None:
+        """`more` are bytes for each step, that are left to others."""
         self.frame, self.fn, self.score, self.vectors = frame, frame.fn, score, vectors
         self.lanes = frame.spec.machine.vector_bytes // 4
         self.width = self.lanes * vectors
@@ -29,11 +30,18 @@ class Table:
         self.panels = fn.hoist(f"udiv i64 {fn.hoist(f'add i64 {frame.sizes[LANE]}, {self.width - 1}')}, {self.width}")
         floats = fn.hoist(f"mul i64 {fn.hoist(f'add i64 {steps}, 1')}, {self.width}")
         self._panel_bytes = fn.hoist(f"mul i64 {floats}, 4")
-        size = fn.hoist(f"mul i64 {self._panel_bytes}, {self.panels}")
-        self._place = fn.hoist(f"alloca i8, i64 {size}, align 64")
-        self._pivot = fn.hoist(f"alloca double, i64 {steps}, align 64")
+        size, after = fn.hoist(f"mul i64 {self._panel_bytes}, {self.panels}"), fn.hoist(f"mul i64 {steps}, {8 + more}")
+        fn.declares |= {"declare ptr @malloc(i64)", "declare void @free(ptr)"}
+        self._place = fn.hoist(f"call ptr @malloc(i64 {fn.hoist(f'add i64 {size}, {after}')})")
+        self.there = fn.hoist(f"icmp ne ptr {self._place}, null")
+        self._pivot = fn.hoist(f"getelementptr i8, ptr {self._place}, i64 {size}")
+        self.rest = fn.hoist(f"getelementptr double, ptr {self._pivot}, i64 {steps}")
         # At least the length of every lane, and the sizes of all terms that its sum starts from.
         self.length, self.start = (fn.hoist("alloca float, align 4") for _ in range(2))
+
+    def leave(self) -> None:
+        """Give the memory back."""
+        self.fn.do(f"call void @free(ptr {self._place})")
 
     def line(self, panel: str, down: str) -> list[Val]:
         """The vectors of a line of a panel."""
