@@ -141,13 +141,27 @@ def test_positions_are_those_of_float64(form: str, width: int | None, monkeypatc
     assert all(guessed) and guessed
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if f != "large terms"])
-def test_most_are_certain(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without code for the others, these have no position; a call that meets many of them guesses no more."""
+def only_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the code for rows that are uncertain."""
     monkeypatch.setattr(nested_form._Tile, "emit", lambda *_: None)
     monkeypatch.setattr(prepare, "native", lambda what, make, cpu: build.native(("only guesses", what), make, cpu))
     monkeypatch.setattr(build.disk, "get", lambda *_: None)
     monkeypatch.setattr(build.disk, "put", lambda *_: None)
+
+
+def test_a_call_that_meets_many_uncertain_rows_guesses_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    only_guesses(monkeypatch)
+    X, C = data("1", 4000, 64, 50)
+    X[::16] = (C[0] + C[1]) / 2  # few of them
+    assert 250 <= (positions("squares", X, C, None) < 0).sum() < 350
+    X[::4] = (C[0] + C[1]) / 2
+    assert (positions("squares", X, C, None) < 0).sum() > 1500
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f != "large terms"])
+def test_most_are_certain(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without code for the others, these have no position."""
+    only_guesses(monkeypatch)
     for kind in ("1", "1e-12", "1e12", "opposite"):
         for lanes in (64, 20):
             missing = positions(form, *data(kind, 4000, lanes, 50), None) < 0
