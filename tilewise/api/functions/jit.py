@@ -21,6 +21,7 @@ from tilewise.api.functions.reach import Untraceable, content, function_key, pla
 from tilewise.api.functions.repeat import MISSED, Repeat, repeated
 from tilewise.api.functions.tell import tell, tell_again
 from tilewise.api.functions.template import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
+from tilewise.api.functions.together import beside
 from tilewise.api.functions.watch import Watch
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
@@ -34,16 +35,10 @@ from tilewise.array.writing import store
 from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.straight import Line, Lines
-from tilewise.ir.node import Node, walk
+from tilewise.ir.node import Node
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
-from tilewise.ops.elementwise import HEAVY, Map
-from tilewise.ops.reduce import Arg, Reduce
-from tilewise.ops.views import Arrange, Window
 
-BESIDE_BYTES, BESIDE_NODES = 64 << 10, 32  # of a result that takes little beside one that reads the same
-COMMON = 4  # times what a result takes by itself, that it has in common with another one
-BESIDE = frozenset((Map, Reduce, Arg, Window, Arrange))
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
 
@@ -276,7 +271,7 @@ class Plan:
         self.places = [self.at.get(n) for n in template.inputs]
         self.bound: tuple[tuple[bool, ...], compiler.LocalPlan, Lines] | None = None
         self.habit = Habit()
-        self.beside = _beside(self.roots)
+        self.beside = beside(self.roots)
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
@@ -418,43 +413,6 @@ class Plan:
             next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
         ]
         return unflatten(self.structure, iter(flat))
-
-
-def _beside(roots: Sequence[Node]) -> list[list[int]]:
-    """For each of several results, those that the same passes compute with it, should someone ask for them, too.
-
-    They read nothing else. They are small and take little: a few operators on elements and reductions; or they have
-    most of their work in common with it.
-    """
-    if len(roots) < 2:
-        return [[] for _ in roots]
-    graphs = [list(walk([r])) for r in roots]
-    reads = [{n for n in g if not n.inputs and type(n.op) is not Const} for g in graphs]
-    most = [max((n.nbytes for n in leaves), default=0) for leaves in reads]
-    little = [
-        r.nbytes <= BESIDE_BYTES
-        and len(g) <= BESIDE_NODES
-        and all(type(n.op) in BESIDE and n.nbytes <= size for n in g if n.inputs)
-        for r, g, size in zip(roots, graphs, most, strict=True)
-    ]
-
-    def goes_with(k: int, j: int) -> bool:
-        return reads[k] <= reads[j] and (little[k] or _common(graphs[k], graphs[j], most[j]))
-
-    return [[k for k in range(len(roots)) if k != j and goes_with(k, j)] for j in range(len(roots))]
-
-
-def _common(graph: Sequence[Node], other: Sequence[Node], size: int) -> bool:
-    """Whether most of a graph is part of another, and the rest are operators on no more elements than that reads."""
-    shared = set(other)
-    own = [n for n in graph if n not in shared and n.inputs]
-    work = [sum(_work(n) for n in part) for part in (own, (n for n in graph if n in shared))]
-    return all(type(n.op) is Map and n.nbytes <= size for n in own) and COMMON * work[0] <= work[1]
-
-
-def _work(n: Node) -> int:
-    """Simple instructions for an element, roughly."""
-    return n.op.weight if type(n.op) is Map else HEAVY if n.inputs else 0
 
 
 def _way(settings: Settings) -> tuple[bool, ...]:

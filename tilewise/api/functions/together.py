@@ -1,0 +1,52 @@
+"""Results of a function that are computed together. In: their nodes. Out: for each, those that go along with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewise.ir.node import Node, walk
+from tilewise.ops.const import Const
+from tilewise.ops.elementwise import HEAVY, Map
+from tilewise.ops.reduce import Arg, Reduce
+from tilewise.ops.views import Arrange, Window
+
+BESIDE_BYTES, BESIDE_NODES = 64 << 10, 32  # of a result that takes little beside one that reads the same
+COMMON = 4  # times what a result takes by itself, that it has in common with another one
+BESIDE = frozenset((Map, Reduce, Arg, Window, Arrange))
+
+
+def beside(roots: Sequence[Node]) -> list[list[int]]:
+    """For each of several results, those that the same passes compute with it, should someone ask for them, too.
+
+    They read nothing else. They are small and take little: a few operators on elements and reductions; or they have
+    most of their work in common with it.
+    """
+    if len(roots) < 2:
+        return [[] for _ in roots]
+    graphs = [list(walk([r])) for r in roots]
+    reads = [{n for n in g if not n.inputs and type(n.op) is not Const} for g in graphs]
+    most = [max((n.nbytes for n in leaves), default=0) for leaves in reads]
+    little = [
+        r.nbytes <= BESIDE_BYTES
+        and len(g) <= BESIDE_NODES
+        and all(type(n.op) in BESIDE and n.nbytes <= size for n in g if n.inputs)
+        for r, g, size in zip(roots, graphs, most, strict=True)
+    ]
+
+    def goes_with(k: int, j: int) -> bool:
+        return reads[k] <= reads[j] and (little[k] or _common(graphs[k], graphs[j], most[j]))
+
+    return [[k for k in range(len(roots)) if k != j and goes_with(k, j)] for j in range(len(roots))]
+
+
+def _common(graph: Sequence[Node], other: Sequence[Node], size: int) -> bool:
+    """Whether most of a graph is part of another, and the rest are operators on no more elements than that reads."""
+    shared = set(other)
+    own = [n for n in graph if n not in shared and n.inputs]
+    work = [sum(_work(n) for n in part) for part in (own, (n for n in graph if n in shared))]
+    return all(type(n.op) is Map and n.nbytes <= size for n in own) and COMMON * work[0] <= work[1]
+
+
+def _work(n: Node) -> int:
+    """Simple instructions for an element, roughly."""
+    return n.op.weight if type(n.op) is Map else HEAVY if n.inputs else 0
