@@ -25,6 +25,8 @@ from tilewise.target.threads import AWAY, CORE, STATE
 
 Counted = tuple[Parts, np.ndarray]
 
+SEVERAL_CORES = pytest.mark.skipif(not cores.LINUX or threads.CORES < 2, reason="there is no choice of cores")
+
 
 @pytest.fixture(autouse=True)
 def two_threads_on_two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -147,7 +149,7 @@ def test_a_helper_that_sleeps_in_native_code_hears_python_and_native_work() -> N
     assert set(work[1]) == {20}
 
 
-@pytest.mark.skipif(not cores.LINUX or threads.CORES < 2, reason="there is no choice of cores")
+@SEVERAL_CORES
 def test_a_helper_keeps_off_the_core_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = min(os.sched_getaffinity(0))
     work = counted(8)
@@ -161,7 +163,7 @@ def test_a_helper_keeps_off_the_core_of_its_caller(monkeypatch: pytest.MonkeyPat
     assert set(work[1]) == {2}
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core to run on")
+@SEVERAL_CORES
 def test_the_cores_of_a_thread_are_those_that_others_gave_it() -> None:
     every, stop = os.sched_getaffinity(0), threading.Event()
     thread = threading.Thread(target=stop.wait)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -173,20 +175,20 @@ def test_most_are_certain(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (positions(form, X, C, None) < 0).all() == (form in ("products", "terms"))
 
 
-def direct(np, X, C):  # type: ignore[no-untyped-def]
+def direct(np: Any, X: Any, C: Any) -> Any:
     return ((X[:, None, :] - C) ** 2).sum(-1).argmin(1)
 
 
-def expanded(np, X, C):  # type: ignore[no-untyped-def]
+def expanded(np: Any, X: Any, C: Any) -> Any:
     return ((X * X).sum(1)[:, None] - 2 * (X @ C.T) + (C * C).sum(1)).argmin(1)
 
 
-def alike(np, X, C):  # type: ignore[no-untyped-def]
+def alike(np: Any, X: Any, C: Any) -> Any:
     return (X @ C.T).argmax(1)
 
 
 @pytest.mark.parametrize("program", [direct, expanded, alike])
-def test_programs(program, no_plans: None, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_programs(program: Callable[..., Any], no_plans: None, monkeypatch: pytest.MonkeyPatch) -> None:
     pays, guessed = guess.pays, list[bool]()
     monkeypatch.setattr(guess, "pays", lambda *a: guessed.append(pays(*a)) or guessed[-1])
     rng = np.random.default_rng(3)

@@ -169,9 +169,8 @@ class Guess:
             low = self.whole
         scores = loop(fn, low, self.frame.sizes[STEP], "1", lambda s, st: steps(1, s, st), scores)
         found = dict(zip(cells, scores, strict=True))
-        left = Val(fn, fn.let(f"trunc i64 {fn.let(f'mul i64 {p}, {self.table.width}')} to i32"), "i32", 1).splat(
-            self.lanes
-        )
+        first = fn.let(f"trunc i64 {fn.let(f'mul i64 {p}, {self.table.width}')} to i32")
+        left = Val(fn, first, "i32", 1).splat(self.lanes)
         count = iota(self.lanes).replace("i64", "i32")
         positions = [
             Val(fn, fn.let(f"add {left.text}, {count}"), "i32", self.lanes) + v * self.lanes
