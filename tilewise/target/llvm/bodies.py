@@ -68,7 +68,7 @@ def tree_lanes(kernel: Kernel, machine: Machine) -> int:
     return lanes
 
 
-def in_order(kernel: Kernel, machine: Machine) -> bool:
+def goes_once(kernel: Kernel, machine: Machine) -> bool:
     """Whether a row is gone over once, where it is summed with narrow vectors."""
     return tree_lanes(kernel, machine) * _sum_bytes(kernel) <= HELD_BYTES
 

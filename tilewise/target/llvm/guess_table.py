@@ -11,7 +11,7 @@ from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import load, store
 from tilewise.target.llvm.scores import Score
 from tilewise.target.llvm.sums import State
-from tilewise.target.llvm.text import Val, fma, joined
+from tilewise.target.llvm.text import Val, fma, joined, of_lanes
 
 STEP, LANE = 1, 2  # dims
 F32 = "float32"
@@ -136,7 +136,7 @@ class Table:
         last = fn.let(f"sub i64 {frame.sizes[LANE]}, 1")
         for v, times in self.score.lanes:
             places = [minimum(fn, fn.let(f"add i64 {lane}, {i}"), last) for i in range(self.lanes)]
-            value = _together([value_at(frame, v, frame.bases, here) for here in places]) * times
+            value = of_lanes([value_at(frame, v, frame.bases, here) for here in places]) * times
             total, size = total + value, size + value.intrinsic("fabs")
         return (total if self.score.least else -total), size
 
@@ -148,14 +148,6 @@ def value_at(frame: Frame, v: int, at: list[str], lane: str) -> Val:
     if frame.is_constant(v):
         return frame.constant(v, 1)
     return frame.evaluate(v, lambda a: value_at(frame, a, at, lane), 1)
-
-
-def _together(ones: list[Val]) -> Val:
-    """Scalars as the lanes of a vector."""
-    vec = Val(ones[0].fn, "poison", ones[0].ty, len(ones))
-    for i, one in enumerate(ones):
-        vec = vec.make(f"insertelement {vec.text}, {one.text}, i64 {i}")
-    return vec
 
 
 def _most(value: Val) -> Val:

@@ -20,8 +20,8 @@ from tilewise.target.llvm.bodies import (
     HEAVY,
     beside,
     divisors,
+    goes_once,
     has_positions,
-    in_order,
     is_light,
     one_by_one,
     row_divisors,
@@ -278,7 +278,7 @@ class Preparer:
         found = fetching.streams(nest, self._itemsizes, inputs)
         read = sum(fetching.bytes_of(nest, k, self._itemsizes[k]) for k in found)
         many = len(found) >= fetching.HELPED_STREAMS and read >= fetching.HELPED_AT_BYTES
-        return found if many or not in_order(self.kernel, self.machine) or not self.machine.follows else ()
+        return found if many or not goes_once(self.kernel, self.machine) or not self.machine.follows else ()
 
     def _streams(self, nest: Nest, out_bytes: int) -> bool:
         """Whether outputs of so many bytes are stored past the caches."""

@@ -317,6 +317,14 @@ def apart(both: Val) -> tuple[Val, Val]:
     return out[0], out[1]
 
 
+def of_lanes(ones: list[Val]) -> Val:
+    """Scalars as the lanes of a vector."""
+    found = Val(ones[0].fn, "poison", ones[0].ty, len(ones))
+    for i, one in enumerate(ones):
+        found = found.make(f"insertelement {found.text}, {one.text}, i64 {i}")
+    return found
+
+
 def joined(parts: list[Val]) -> Val:
     """The lanes of several vectors in one."""
     if parts[0].ty in COMPLEX:

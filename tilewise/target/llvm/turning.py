@@ -13,7 +13,7 @@ import numpy as np
 from tilewise.kernel.loops import CARRIED, CARRY, TABLE, Instr
 from tilewise.target.llvm.bodies import one_by_one
 from tilewise.target.llvm.frame import Frame
-from tilewise.target.llvm.text import COMPLEX, Val, anywhere, interleave, joined, vtype
+from tilewise.target.llvm.text import COMPLEX, Val, anywhere, of_lanes, vtype
 
 LOOK_EACH = 8  # turns, where all bits are compared; a power of two
 VECTORS = {4: 6, 2: 10}  # vectors of points that go through the turns together, for so many values alive at most
@@ -47,7 +47,7 @@ def emit(frame: Frame, known: list[Val], lanes: int, mask: Val | None) -> None:
     for v in range(len(known), len(points[0])):
         ones = [p[v] for p in points]
         if frame.instr(v).fn == CARRY:
-            known.append(joined([interleave(a, b) for a, b in zip(ones[::2], ones[1::2], strict=True)]))
+            known.append(of_lanes(ones))
         else:
             known.append(Val(frame.fn, "poison", ones[0].ty, lanes))
 
