@@ -12,7 +12,9 @@ TURN_SECONDS = 0.001  # a turn is at least this long: shorter calls are repeated
 MAX_CALLS = 200
 WARM_CALLS = 4  # before the clock starts: `tw.jit` compiles in its first three
 WARM_SECONDS = 1.0  # or until then
-REST_SECONDS = 0.002  # after each turn: a system's threads may still spin for work
+REST_SECONDS = 0.01  # after each turn: a system's threads may still spin for work, or give memory back
+MOST_RESTS = 30
+QUIET = 0.1  # of one core, while the process rests
 
 
 def turns(calls: Mapping[str, Call], seconds: float, least: int = 3, most: int = 40) -> dict[str, list[float]]:
@@ -34,8 +36,17 @@ def turns(calls: Mapping[str, Call], seconds: float, least: int = 3, most: int =
             break
         for name, call in calls.items():
             times[name].append(_once(call, batch[name]))
-            time.sleep(REST_SECONDS)
+            _rest()
     return times
+
+
+def _rest() -> None:
+    """Wait until the last system is at rest, lest the next one pays for it: JAX frees large buffers after its call."""
+    for _ in range(MOST_RESTS):
+        used = time.process_time()
+        time.sleep(REST_SECONDS)
+        if time.process_time() - used < QUIET * REST_SECONDS:
+            break
 
 
 def _once(call: Call, count: int) -> float:
