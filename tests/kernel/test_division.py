@@ -135,6 +135,43 @@ def test_quotients_as_close_to_the_middle_of_two_numbers_as_can_be() -> None:
     assert same_bits(call(kernel, tall.shape, [tall, by])[0], tall / by)  # a number for each row
 
 
+def short_divisors(dtype: str) -> Array:
+    """Of few bits, as most that are written down; and some that just are not."""
+    most = 2.0 ** (32 if dtype == "float64" else 12)
+    written = [1, 3, 5, 6, 7, 9, 10, 12, 49, 60, 100, 255, 360, 1000, 4095, 0.75, 2.5, 1.25, 1e-3, 0.1, 8, 0.5]
+    return np.array(
+        [*written, most - 1, most, most + 1, most / 2 + 1, 1 / most, 1.5 / most, 0.5 / most, most * 2], dtype
+    )
+
+
+def hard_dividends(dtype: str, s: float) -> Array:
+    """Any bits, every binary exponent, specials, and what is closest to the middle of two numbers."""
+    rng, info, limits = np.random.default_rng(4), np.iinfo(INTEGER[dtype]), np.finfo(dtype)
+    bits = rng.integers(info.min, info.max, 20_000, INTEGER[dtype], endpoint=True).view(dtype)
+    powers = np.ldexp(rng.random(9000) + 0.5, rng.integers(limits.minexp - 60, limits.maxexp, 9000)).astype(dtype)
+    few = (rng.integers(0, 2000, 2000) * limits.smallest_subnormal).astype(dtype)
+    quotients = np.ldexp(rng.integers(2**limits.nmant, 2 ** (limits.nmant + 1), 20_000).astype(float), -limits.nmant)
+    middles = ((quotients + limits.eps / 2) * s).astype(dtype)
+    below = np.nextafter(middles, np.array(0, dtype))
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, limits.min, limits.tiny], dtype)
+    return np.concatenate([bits, powers, few, -few, middles, below, special])
+
+
+@pytest.mark.parametrize("width", RUNNABLE)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_short_divisors(dtype: str, width: int | None) -> None:
+    kernel = Kernel((dtype,), (dtype,), (Instr("divide", (0, 1), dtype),), (Output(2),), (False,))
+    for s in short_divisors(dtype):
+        x = hard_dividends(dtype, float(s))
+        with np.errstate(all="ignore"):
+            assert same_bits(call(kernel, x.shape, [x], [s], width=width)[0], x / s), s
+            pairs = x[: x.size // 2 * 2].reshape(2, -1)
+            for y in (pairs, np.sort(pairs)):  # alone among others, and all together
+                by = np.array([[s], [s * 3]])
+                got = call(one_op("divide", (dtype, dtype), dtype, rank=2), y.shape, [y, by], width=width)[0]
+                assert same_bits(got, y / by), s
+
+
 def test_who_is_divided_by_inverses() -> None:
     """By the divider: of ARM for doubles, of AVX-512; not by powers of two, which have exact reciprocals anyway."""
     arm, avx2, avx512 = (

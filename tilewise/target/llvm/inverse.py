@@ -3,6 +3,10 @@
 With the reciprocal as two numbers, a quotient is a product within one unit of the last place, which its exact remainder
 corrects (Markstein). That holds where nothing overflows or loses bits to subnormal numbers, which the quotient tells,
 and for 0.0; other lanes, and all by divisors that are not positive, are divided.
+
+The product needs no correction if the divisor is short, an integer for instance: x / s is at least 1 / 2m units from
+the middle of two numbers, m the odd factor of the integer in s, while the product is far closer to x / s. Only tiny x
+lose bits. Infinities and both zeros come out right because both parts of the reciprocal are positive.
 """
 
 from __future__ import annotations
@@ -10,32 +14,73 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewise.target.llvm.rare import outside, rarely
-from tilewise.target.llvm.text import Val, fma
+from tilewise.target.llvm.control import either
+from tilewise.target.llvm.rare import nearly_zero, outside, rarely
+from tilewise.target.llvm.text import Val, fma, vtype
 
 # Powers of two: quotients from 2**-x to 2**x, divisors from 2**-s to 2**s.
 QUOTIENT = {"double": 480, "float": 60}
 DIVISOR = {"double": 480, "float": 40}
+# Short divisors: the bits that they have, which also bound their powers of two; what they divide is 2**-x or more.
+SHORT = {"double": 32, "float": 12}
+TINY = {"double": 900, "float": 80}
+BITS = {"double": 53, "float": 24}
+UNSEEN = 2.0**-60  # of a reciprocal: too little to change a product
 
 
 @dataclass(frozen=True)
 class Inverse:
-    """A divisor, and its reciprocal: rounded, and what is missing (NaN if it may not be used)."""
+    """A divisor, and its reciprocal: rounded, and what is missing (NaN if it may not be used).
+
+    That of a short divisor is rounded towards zero, and misses at least something.
+    """
 
     divisor: Val
     reciprocal: Val
     rest: Val
+    short: Val | None = None  # whether the divisor is one, if it is the same for all lanes
 
 
 def inverse(s: Val) -> Inverse:
     """What divisions by s share."""
     good = s.cmp("oge", 2.0 ** -DIVISOR[s.ty]) & s.cmp("ole", 2.0 ** DIVISOR[s.ty])
     r = 1.0 / s
-    return Inverse(s, r, good.select(fma(-s, r, 1.0) * r, math.nan))
+    missed = fma(-s, r, 1.0)
+    if s.lanes > 1:
+        return Inverse(s, r, good.select(missed * r, math.nan))
+    short = _is_short(s)
+    r = (short & missed.cmp("olt", 0.0)).select((r.bits() - 1).as_float(), r)
+    missed = fma(-s, r, 1.0)
+    none = short & missed.cmp("oeq", 0.0)
+    return Inverse(s, r, good.select(none.select(r * UNSEEN, missed * r), math.nan), short)
+
+
+def _is_short(s: Val) -> Val:
+    size = SHORT[s.ty]
+    near = s.cmp("oge", 2.0**-size) & s.cmp("ole", 2.0**size)
+    return near & (s.bits() & ((1 << BITS[s.ty] - size) - 1)).cmp("eq", 0)
 
 
 def divided(x: Val, by: Inverse) -> Val:
     """x / the divisor (of one lane, or as many), in every lane."""
+    if by.short is None:
+        return _corrected(x, by)
+    fn, found, ends = x.fn, [], []
+
+    def branch(quotient: Val) -> None:
+        found.append(quotient.name)
+        ends.append(fn.block)
+
+    either(fn, by.short.name, lambda: branch(_product(x, by)), lambda: branch(_corrected(x, by)))
+    return x.make(f"phi {vtype(x.ty, x.lanes)} [ {found[0]}, %{ends[0]} ], [ {found[1]}, %{ends[1]} ]")
+
+
+def _product(x: Val, by: Inverse) -> Val:
+    s, r, rest = (v.splat(x.lanes) for v in (by.divisor, by.reciprocal, by.rest))
+    return rarely(nearly_zero(x, -TINY[x.ty]), fma(x, r, x * rest), lambda: x / s)
+
+
+def _corrected(x: Val, by: Inverse) -> Val:
     s, r, rest = (v if v.lanes == x.lanes else v.splat(x.lanes) for v in (by.divisor, by.reciprocal, by.rest))
     q = fma(x, r, x * rest)
     q = fma(fma(-s, q, x), r, q)

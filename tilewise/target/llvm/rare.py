@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewise.kernel.family import ARM
-from tilewise.target.llvm.text import BITS, Function, Val, anywhere, apart, highest, vtype
+from tilewise.target.llvm.text import BITS, Function, Val, anywhere, apart, highest, lowest, vtype
 
 RARELY = 90  # the number of the metadata that says so
 
@@ -57,6 +57,18 @@ def outside(
     distance = _distance(bits, low, signed)
     most = highest(distance if but is None else but.select(distance.const(0), distance)).cmp("ugt", span << signed)
     return most if also is None else most | anywhere(also)
+
+
+def nearly_zero(x: Val, power: int) -> Val:
+    """Whether any lane is less than a power of two, but not zero."""
+    double = x.ty == "double"
+    least = power + 1023 << 52 if double else power + 127 << 23
+    before = x.bits() - 1  # of a zero: the highest there is, without the sign
+    if not ARM or x.lanes == 1:
+        return anywhere((before + before).cmp("ult", 2 * least))
+    if double:
+        before, least = before.op("lshr", 32).convert("trunc", "i32"), least >> 32
+    return lowest(before + before).cmp("ult", 2 * least)
 
 
 def _distance(bits: Val, low: int, signed: bool) -> Val:
