@@ -11,6 +11,7 @@ import mmap
 import os
 import threading
 from collections import deque
+from itertools import count
 from sys import getrefcount
 from typing import Any
 
@@ -22,6 +23,8 @@ from tilewise.ir.order import strides_of
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 POOLED_AT_BYTES = 256 * KIB
 HUGE_PAGE = 2 * MIB
+# Blocks begin at different places of a page: what is read and written side by side is in different sets of the caches.
+SHIFT_BYTES, SHIFTS = 512, 8
 # Idle memory beyond this (or beyond half of the most that was ever in use) goes back to the system.
 IDLE_LIMIT_BYTES = GIB
 
@@ -30,11 +33,15 @@ Strides = tuple[int, ...] | None
 
 
 class _Block:
-    """A piece of memory, aligned to a huge page where it holds one; small pages where an array ends within one."""
+    """A piece of memory, in a huge page where it holds one; small pages where an array ends within one."""
+
+    _made = count()
 
     def __init__(self, size: int, used: int) -> None:
         self.size = size
-        slack = HUGE_PAGE if size >= HUGE_PAGE else 0
+        unit = HUGE_PAGE if size >= HUGE_PAGE else mmap.PAGESIZE
+        shift = next(self._made) % SHIFTS * SHIFT_BYTES
+        slack = unit + shift
         if hasattr(mmap, "MAP_ANONYMOUS"):
             # Private, so that a forked child has its own copy.
             try:
@@ -45,10 +52,11 @@ class _Block:
         else:
             self.memory = np.empty(size + slack, np.uint8)
         start: int = self.memory.ctypes.data
-        self.address = -(-start // HUGE_PAGE) * HUGE_PAGE if slack else start
+        first = -(-start // unit) * unit
+        self.address = first + shift
         huge = used // HUGE_PAGE * HUGE_PAGE
         if huge and hasattr(mmap, "MADV_HUGEPAGE"):
-            memory.madvise(mmap.MADV_HUGEPAGE, self.address - start, huge)
+            memory.madvise(mmap.MADV_HUGEPAGE, first - start, huge)
 
 
 class _Owner:
