@@ -16,12 +16,13 @@ Row = dict[str, Any]
 
 
 def yardsticks(program: Program) -> dict[str, Call]:
-    """Where there is no C: a copy, and a matrix product if arithmetic may be the limit. They take turns, too."""
+    """Where there is no C: a copy, a sum, and a matrix product if arithmetic may be the limit. They take turns, too."""
     if program.c is not None or program.moved is None:
         return {}
     lib, source, target = library(), np.ones(COPIED), np.ones(COPIED)
     found: dict[str, Call] = {}
     found["copy"] = lib("copy", COPIED, source, out=target) if lib else lambda: np.copyto(target, source)
+    found["read"] = lib("read_all", COPIED, source, out=np.empty(1)) if lib else source.sum
     if program.work is not None:
         square = np.ones((SIDE, SIDE))
         found["blas"] = lambda: square @ square
@@ -57,7 +58,9 @@ def _limit(program: Program, inputs: Inputs, ms: dict[str, float]) -> tuple[str,
     if "copy" not in ms or program.moved is None:
         return "", None
     result = program.source(np, *inputs)
-    least = program.moved(*inputs, result) / (16 * COPIED) * ms["copy"]
+    moved = program.moved(*inputs, result)
+    # Some machines read no faster while they write nothing.
+    least = max(moved / 2 * ms["copy"], (moved - result.nbytes) * ms["read"]) / (8 * COPIED)
     if program.work is not None:
         least = max(least, program.work(*inputs, result) / (2.0 * SIDE**3) * ms["blas"])
     return "roofline", least

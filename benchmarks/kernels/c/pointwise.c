@@ -31,6 +31,13 @@ void black_scholes(int64_t n, double rate, double vol, const double *S, const do
     }
 }
 
+void read_all(int64_t n, const double *a, double *out) {
+    double total = 0;
+#pragma omp parallel for simd reduction(+ : total)
+    for (int64_t i = 0; i < n; i++) total += a[i];
+    *out = total;
+}
+
 void chain(int64_t n, const double *a, const double *b, const double *c, double *out) {
     EACH_BLOCK(n) {
         int64_t m = block_of(n, at);
