@@ -27,6 +27,7 @@ from tilewise.target.llvm.text import Function, Val, fma
 from tilewise.target.llvm.tiles import Call, Ref
 
 UNROLLED = 4  # rows of X in a turn, where products take lanes: loads are fewer then, and loops have nothing else
+FETCHED = 2  # rows of these that fetch one line
 LEAST_PANEL = 8  # columns, if four vectors have as many; else two vectors
 MOST_COLUMNS = 256  # beyond, BLAS is at its rate
 BLOCK_BYTES = 24 << 10  # of the rows of X that go by
@@ -125,12 +126,13 @@ class _Gram:
         return top
 
     def _tile(self, rows: _Rows, panel: _Panel, high: int, top: str) -> None:
-        """Some rows of the result by a panel; each step also fetches a line of what comes next."""
+        """Some rows of the result by a panel; steps also fetch lines of what comes next."""
         fn, size, lanes = self.fn, self.size, self.lanes
         cells = [(i, v) for i in range(high) for v in range(len(panel.masks))]
         across, down = self._moved(rows.first, panel.left, size), self._moved(rows.first, top, size)
         lines = fn.let(f"mul i64 {fn.let(f'udiv i64 {top}, {self.highs[0]}')}, {rows.count}")
-        fetched = self._moved(rows.after, lines, LINE_BYTES)
+        pace = LINE_BYTES // FETCHED if self.by_lane else LINE_BYTES
+        fetched = self._moved(rows.after, lines, pace)
 
         def step(s: str, state: list[Val]) -> list[Val]:
             lane, one = self._moved(across, s, self.pitch), self._moved(down, s, self.pitch)
@@ -141,7 +143,8 @@ class _Gram:
         def turn(count: int, s: str, state: list[Val]) -> list[Val]:
             for j in range(count):
                 here = self._plus(s, j) if j else s
-                fetch(fn, self._moved(fetched, here, LINE_BYTES), L2)
+                if j % FETCHED == 0:
+                    fetch(fn, self._moved(fetched, here, pace), L2)
                 state = step(here, state)
             return state
 
