@@ -55,6 +55,17 @@ def test_same_values_whatever_the_tile_and_the_threads(streaming, name, dtype):
                     assert a.dtype == b.dtype and np.array_equal(a, b), (shape, tile, threads)
 
 
+def test_columns_of_a_result_that_scratch_does_not_hold(streaming):
+    a, b = np.random.default_rng(5).normal(size=(2, 700))
+
+    def program(a, b):
+        return (a[:, None] - b) * 2 + a * b  # cut across, so that tiles have their part of a * b
+
+    for tile in (1, 7, 64):
+        with tw.config(eager_bytes=0, tile=tile):
+            assert np.array_equal(program(tw.asarray(a), tw.asarray(b)).compute(), program(a, b))
+
+
 @pytest.mark.skipif(not launch.host_machine().masked, reason="only machines with masked stores stream")
 @pytest.mark.parametrize(
     ("name", "shape"), [("long rows", (400, 301)), ("layers", (900, 21)), ("two results", (410, 99))]

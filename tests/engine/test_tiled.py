@@ -155,3 +155,11 @@ def test_pairs_are_cut_along_rows_though_the_other_side_is_longer():
         assert cut is not None and cut.way.length == len(p) and set(cut.way.at.values()) == {0}
         assert cut.loose and cut.chunks > 1
         np.testing.assert_allclose(made.compute(), pairs(p, q), rtol=1e-12)
+
+
+def test_no_tiles_of_a_few_columns_of_a_large_result():
+    """Each would write a line here and a line there, to save reading a row again that the caches hold anyway."""
+    with tw.config(eager_bytes=0):
+        a, b = tw.asarray(np.ones((2, 1000)))
+        pairs = (a[:, None] - b) * 2 + a * b
+        assert "2 kernels, one after the other" in str(tw.explain(pairs))

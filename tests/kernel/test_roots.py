@@ -11,7 +11,7 @@ from tests.kernel.support import RUNNABLE, Array, call, one_op
 from tilewise.kernel.family import ARM
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
-from tilewise.target.llvm.bodies import busy_divider
+from tilewise.target.llvm.bodies import REGISTERS, rooted
 
 COUNT = 200_003
 
@@ -55,13 +55,30 @@ def test_bits(name: str, width: int | None) -> None:
 def test_bits_beside_a_division(name: str) -> None:
     body = (Instr("sqrt", (0,), "float64"), Instr("divide", (1, 2), "float64"))
     kernel = Kernel(("float64",) * 2, (), body, (Output(2), Output(3)), (False,))
-    assert busy_divider(kernel, ("unit",) * 4) and not busy_divider(one_op("sqrt", ("float64",), "float64"), ("unit",))
+    assert rooted(kernel, ("unit",) * 4) == REGISTERS
     rng = np.random.default_rng(8)
     x, y = NUMBERS[name](rng), rng.random(COUNT)
     for part in (slice(None), slice(None, None, 3), slice(7)):
         root, ratio = call(kernel, x[part].shape, [x[part], y[part]])
         with np.errstate(all="ignore"):
             assert same_bits(root, np.sqrt(x[part])) and same_bits(ratio, y[part] / np.sqrt(x[part]))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_bits_where_multiplications_make_some_lanes(name: str) -> None:
+    for others, lanes in ((1, 2), (5, 2), (8, 1), (20, 0)):
+        body = (*(Instr("negative", (k,), "float64") for k in range(others)), Instr("sqrt", (0,), "float64"))
+        kernel = Kernel(("float64",), (), body, (Output(others + 1),), (False,))
+        assert rooted(kernel, ("unit",) * 2) == lanes
+        x = NUMBERS[name](np.random.default_rng(8))
+        for part in (x, x[::3], x[:7], x[:9]):
+            with np.errstate(invalid="ignore"):
+                assert same_bits(call(kernel, part.shape, [part])[0], np.sqrt(part))
+
+
+def test_sums_of_roots_are_left_to_the_divider() -> None:
+    kernel = Kernel(("float64",), (), (Instr("sqrt", (0,), "float64"),), (Output(1, "add"),), (True,))
+    assert not rooted(kernel, ("unit", "zero"))
 
 
 @pytest.mark.skipif(not ARM, reason="other CPUs have enough registers for a whole turn")

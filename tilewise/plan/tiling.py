@@ -28,7 +28,7 @@ CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 CHUNK_BYTES = 256 << 10  # of all values in a chunk, at least, where results do not hang on it: some 25 us of work
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
-FAR_BYTES, SHRED_BYTES = 4 << 20, 256  # of an input that the caches do not hold; of its rows, at least, in a tile
+FAR_BYTES, SHRED_BYTES = 4 << 20, 256  # of an array that the caches do not hold; of its rows, at least, in a tile
 HALO_BYTES = 1472 << 10  # of scratch of a tile that has a halo, at most: of an L2 cache of 2 MiB, or of the next one
 CLASSES = (
     4  # of bytes per slice, from one power of two to the next, that have plans of their own where parts are updated
@@ -120,8 +120,10 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
 
 def _in_shreds(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> bool:
     """Whether tiles take a few numbers from here and a few from there, in memory that the caches do not hold."""
-    inputs = ((nodes[x], axis) for x, axis in way.cut if x in group.inputs and nodes[x].ndim > 1)
-    across = (n for n, axis in inputs if n.nbytes >= FAR_BYTES and axis == (n.order[-1] if n.order else n.ndim - 1))
+    inputs = [(nodes[x], axis) for x, axis in way.cut if x in group.inputs]
+    outs = [(nodes[x], axis) for x in group.outs if isinstance(axis := way.at.get(x), int)]
+    far = ((n, axis) for n, axis in (*inputs, *outs) if n.ndim > 1 and n.nbytes >= FAR_BYTES)
+    across = (n for n, axis in far if axis == (n.order[-1] if n.order else n.ndim - 1))
     return any(tile * n.dtype.itemsize < SHRED_BYTES for n in across)
 
 

@@ -15,6 +15,9 @@ from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
+# Square roots of ARM: registers that are made together; cycles of one by the divider, and by multiplications; cycles
+# that one other instruction takes of these in four registers.
+REGISTERS, ROOT_CYCLES, PRODUCT_CYCLES, BESIDE_CYCLES = 4, 14, 10, 3
 HELD_BYTES = 256  # of row accumulators of narrow vectors that registers hold
 PAIR_BYTES, LEAST_SUM_BYTES = 512, 32  # of the accumulators of two outputs, and at least of each
 UNITS, VECTOR_UNITS = 3, 2  # of a core: for integers, for vectors
@@ -162,10 +165,21 @@ def _divisions(kernel: Kernel, machine: Machine) -> list[tuple[int, int]]:
     return [(v, i.args[1]) for v, i in enumerate(kernel.body, first) if i.fn == "divide" and i.dtype in wide]
 
 
-def busy_divider(kernel: Kernel, classes: tuple[str, ...]) -> bool:
-    """Whether a small body has both divisions and roots: other units could make the roots meanwhile."""
-    used = {i.fn for i in kernel.body if i.dtype == "float64"}
-    return {"divide", "sqrt"} <= used and is_light(kernel, classes)
+def rooted(kernel: Kernel, classes: tuple[str, ...]) -> int:
+    """How many of four registers of square roots ARM makes of multiplications, while its divider makes the others.
+
+    All if there are divisions, too; otherwise as many as even out the work of small bodies that store what they make.
+    """
+    wide = [i.fn for i in kernel.body if i.dtype == "float64"]
+    roots = wide.count("sqrt")
+    if not roots or not is_light(kernel, classes):
+        return 0
+    if "divide" in wide:
+        return REGISTERS
+    if not all(o.stored for o in kernel.outputs):
+        return 0
+    others = len([i for i in kernel.body if i.args]) - roots
+    return max(0, round((REGISTERS * ROOT_CYCLES - BESIDE_CYCLES * others / roots) / (ROOT_CYCLES + PRODUCT_CYCLES)))
 
 
 def _power_of_two(kernel: Kernel, v: int) -> bool:

@@ -21,12 +21,12 @@ from tilewise.target.llvm import outline, scalar
 from tilewise.target.llvm.bodies import (
     MAX_LANES,
     beside,
-    busy_divider,
     divisors,
     has_positions,
     is_constant,
     is_light,
     rare_arms,
+    rooted,
     tree_lanes,
     uniform_values,
     vector_lanes,
@@ -67,7 +67,7 @@ class Frame:
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %geom")
         self.fn.avx512 = spec.machine.masked
         self.fn.pooling = spec.machine.by_lane
-        self.fn.rooting = spec.machine.by_lane and busy_divider(kernel, spec.classes)
+        self.fn.rooted = rooted(kernel, spec.classes) if spec.machine.by_lane else 0
         self.dtypes = kernel.inputs + kernel.out_dtypes + beside(kernel)
         self.n_inputs = len(kernel.inputs)
         arrays, rank = len(self.dtypes), spec.rank

@@ -5,19 +5,33 @@ from __future__ import annotations
 from tilewise.target.llvm.text import Val, joined, vtype
 
 BITS, LANES = 128, 2  # of a register, doubles in one
+ALL = 4  # registers that some are counted of
 
 
-def suits(x: Val) -> bool:
-    """Whether a square root of a value is to be made of multiplications."""
-    return x.fn.rooting and x.ty == "double" and x.lanes % LANES == 0
+def rooted(x: Val) -> int:
+    """Of how many lanes, the first ones, square roots are to be made of multiplications."""
+    return x.fn.rooted * (x.lanes // LANES) // ALL * LANES if x.ty == "double" and x.lanes % LANES == 0 else 0
 
 
 def rsqrt8(x: Val) -> Val:
     """1 / sqrt(x) with a relative error of up to 2**-8."""
-    name = "llvm.aarch64.neon.frsqrte.v2f64"
-    x.fn.declares.add(f"declare <2 x double> @{name}(<2 x double>)")
-    pairs = [x if x.lanes == LANES else x.shuffle(k, LANES) for k in range(0, x.lanes, LANES)]
-    return joined([two.make(f"call <2 x double> @{name}({two.text})") for two in pairs])
+    return _by_registers("frsqrte", x)
+
+
+def rsqrt_step(a: Val, b: Val) -> Val:
+    """(3 - a b) / 2, rounded once."""
+    return _by_registers("frsqrts", a, b)
+
+
+def _by_registers(what: str, *operands: Val) -> Val:
+    """An instruction on vectors of two doubles."""
+    fn, name = operands[0].fn, f"llvm.aarch64.neon.{what}.v2f64"
+    fn.declares.add(f"declare <2 x double> @{name}({', '.join(['<2 x double>'] * len(operands))})")
+    made = []
+    for k in range(0, operands[0].lanes, LANES):
+        given = [x if x.lanes == LANES else x.shuffle(k, LANES) for x in operands]
+        made.append(given[0].make(f"call <2 x double> @{name}({', '.join(x.text for x in given)})"))
+    return joined(made)
 
 
 def kept(x: Val) -> Val:

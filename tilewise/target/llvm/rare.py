@@ -55,8 +55,9 @@ def outside(
     if x.ty == "double":
         bits, low, span = apart(x.halves())[1], low >> 32, span >> 32
     distance = _distance(bits, low, signed)
-    most = highest(distance if but is None else but.select(distance.const(0), distance)).cmp("ugt", span << signed)
-    return most if also is None else most | anywhere(also)
+    distance = distance if but is None else but.select(distance.const(0), distance)
+    distance = distance if also is None else also.select(distance.const(-1), distance)
+    return highest(distance).cmp("ugt", span << signed)
 
 
 def nearly_zero(x: Val, power: int) -> Val:

@@ -8,7 +8,7 @@ from tilewise.target.llvm import avx512, neon
 from tilewise.target.llvm.elementary import normal, power_of_two, round_to_int
 from tilewise.target.llvm.pairs import two_product
 from tilewise.target.llvm.rare import outside, rarely
-from tilewise.target.llvm.text import Val, fma, polynomial
+from tilewise.target.llvm.text import Val, apart, fma, joined, polynomial
 
 # m**(-1/3) on [1, 2]; error 2**-17 (Chebyshev interpolation, mpmath)
 RCBRT = (
@@ -23,6 +23,22 @@ MANTISSA, ONE = 0x000FFFFFFFFFFFFF, 0x3FF0000000000000
 def sqrt(x: Val) -> Val:
     """The square root, rounded once as the instruction does it, which takes twice as long (and divisions wait for it).
 
+    On ARM, multiplications make some lanes while the divider makes the others.
+    """
+    if avx512.suits(x):
+        return _by_products(x)
+    first = neon.rooted(x)
+    if first in (0, x.lanes):
+        return _by_products(x) if first else x.intrinsic("sqrt")
+    size = min(first, x.lanes - first)
+    others = [neon.kept(x.shuffle(k, size).intrinsic("sqrt")) for k in range(first, x.lanes, size)]
+    root = _by_products(x.shuffle(0, first))
+    return joined([*(root.shuffle(k, size) for k in range(0, first, size)), *others])
+
+
+def _by_products(x: Val) -> Val:
+    """The square root by multiplications.
+
     g -> sqrt(x) and h -> 1 / (2 sqrt(x)) start with 14 bits, which two steps of Newton's make 52 (Goldschmidt), or with
     8 bits, for three. Then g + (x - g*g) h, rounded, is off by less than any root can be close to the middle of two
     doubles, but for two: those of 1 and its last bit, and of all bits. These, and what is not well within the normal
@@ -30,16 +46,20 @@ def sqrt(x: Val) -> Val:
     """
     if avx512.suits(x):
         y, steps = avx512.rsqrt14(x), 2
-    elif neon.suits(x):
-        y, steps = neon.rsqrt8(x), 3
+        g = x * y
+        close = ((x.bits() + 1) & (MANTISSA - 2)).cmp("eq", 0)
     else:
-        return x.intrinsic("sqrt")
-    g, h = x * y, y * 0.5
+        y, steps = neon.rsqrt8(x), 1
+        g = x * y
+        for _ in range(2):
+            s = neon.rsqrt_step(g, y)
+            g, y = g * s, y * s
+        low = apart(x.halves())[0]  # these tell nearly as much, in half as many vectors
+        close = low.cmp("slt", 0).select(0 - low, low).cmp("eq", 1)
+    h = y * 0.5
     for _ in range(steps):
         r = fma(-g, h, 0.5)
         g, h = fma(g, r, g), fma(h, r, h)
-    bits = x.bits()
-    close = ((bits + 1) & (MANTISSA - 2)).cmp("eq", 0)
     hard = outside(x, SQRT_FROM, SQRT_SPAN, also=close)
     return rarely(hard, fma(fma(-g, g, x), h, g), lambda: x.intrinsic("sqrt"))
 

@@ -57,7 +57,7 @@ class Function:
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self.avx512 = False  # whether it may use what is in avx512.py
         self.pooling = False  # whether long polynomials load what they add to: ARM's multiply-adds overwrite it
-        self.rooting = False  # whether ARM's square roots are made of multiplications: the divider has much to do
+        self.rooted = 0  # of four registers of square roots, those that ARM makes of multiplications
         self._count = 0
         self._pool: list[str] = []  # numbers in memory
         self._pool_at = ""

@@ -149,6 +149,8 @@ def _staged(
     """The calls of a kernel that fills scratch, which is then copied past the caches; None if that brings nothing."""
     n, used = len(kernel.kernel.inputs), scratch.used
     own, after = list(refs), []
+    if any(_flat(ref.array) is None for ref in refs[n:]):
+        return None
     for k, ref in enumerate(refs[n:], n):
         made = scratch.array(ref.array.shape, ref.array.dtype, ref.array.strides)
         copy = None if made is None else _streamed(made, ref)
@@ -164,8 +166,7 @@ def _staged(
 def _streamed(source: Array, target: Ref) -> Call | None:
     """The call that copies scratch past the caches; None if that cannot be."""
     flat, out = _flat(source), _flat(target.array)
-    if flat is None or out is None:
-        return None
+    assert flat is not None and out is not None
     copy = compile(Kernel((flat.dtype.name,), (), (), (Output(0),), (False,)))
     launch = copy.alone(flat.shape, [flat, out], target.far)
     if launch is None or not launch.streams:
