@@ -28,7 +28,7 @@ CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
 CHUNK_BYTES = 256 << 10  # of all values in a chunk, at least, where results do not hang on it: some 25 us of work
 MERGED_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
 MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
-FAR_BYTES, SHRED_BYTES = 4 << 20, 256  # of an array that the caches do not hold; of its rows, at least, in a tile
+FAR_BYTES, SHRED_BYTES = 4 << 20, 1024  # of an array that the caches do not hold; of its rows, at least, in a tile
 HALO_BYTES = 1472 << 10  # of scratch of a tile that has a halo, at most: of an L2 cache of 2 MiB, or of the next one
 CLASSES = (
     4  # of bytes per slice, from one power of two to the next, that have plans of their own where parts are updated
