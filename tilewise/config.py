@@ -227,7 +227,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
 
 # --- which apply -----------------------------------------------------------------------------------------
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler or a finaliser may change settings in the middle of a change
 _base = from_environment(os.environ)  # For the whole process; replaced, never changed.
 _here: ContextVar[Settings | None] = ContextVar("tilewise_settings", default=None)  # Inside `with config(...)`.
 
@@ -244,7 +244,7 @@ class Least:
     def __init__(self, eager_bytes: int) -> None:
         self.eager_bytes = eager_bytes
         self._open = 0
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()
 
     def note(self, *applying: Settings, opened: int = 0) -> None:
         """Some settings begin to apply, with so many blocks more (or fewer) open."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -160,3 +163,56 @@ def test_what_was_used_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -
         del big
         assert pool.idle_bytes() <= 16 << 20
     assert made == [1 << 20] * 16 + [8 << 20]
+
+
+def test_in_the_middle_of_something_there_is_other_memory() -> None:
+    """A signal handler or a finaliser may come upon a thread that has the lock."""
+
+    def inside() -> None:
+        with pool._pool._lock:
+            a = pool.empty(BIG, np.float64)
+            a[:] = 1
+            del a
+            pool.trim()
+            found.append(pool.idle_bytes())
+
+    found: list[int] = []
+    thread = threading.Thread(target=inside, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert found == [0]  # what was lent went straight back to the system
+
+
+HANDLER = """
+import signal, time
+import numpy as np, tilewise as tw
+from tilewise.store import pool
+
+x, hits = tw.asarray(np.ones(300_000)), 0
+
+def work():
+    with tw.config(eager_bytes=0):
+        assert (x * 2).sum() == 600_000
+
+def hit(*_):
+    global hits
+    hits += 1
+    work()
+    signal.setitimer(signal.ITIMER_REAL, 0.0003)
+
+work(), work()
+signal.signal(signal.SIGALRM, hit)
+signal.setitimer(signal.ITIMER_REAL, 0.0003)
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    pool.empty((300_000,), np.float64)
+    with tw.config(eager_bytes=1):
+        pass
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+assert hits > 10
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_signal_handlers_compute() -> None:
+    subprocess.run([sys.executable, "-c", HANDLER], check=True, timeout=60)

@@ -28,7 +28,7 @@ SHARE = 0.05  # of the time of all runs, at most, that trials may cost
 BUILD_S = 5e-3  # for a plan whose code is there: other lengths of tiles rarely need other code
 
 clock = time.perf_counter
-_lock = threading.Lock()
+_lock = threading.RLock()
 _running = 0  # turns that have begun and not ended
 _begun = 0  # turns so far
 

@@ -37,8 +37,8 @@ class _Block:
 
     _made = count()
 
-    def __init__(self, size: int, used: int) -> None:
-        self.size = size
+    def __init__(self, size: int, used: int, *, lent: bool = False) -> None:
+        self.size, self.lent = size, lent
         unit = HUGE_PAGE if size >= HUGE_PAGE else mmap.PAGESIZE
         shift = next(self._made) % SHIFTS * SHIFT_BYTES
         slack = unit + shift
@@ -79,13 +79,16 @@ class _Owner:
 
 
 class Pool:
-    """Blocks by size. `_returned` takes blocks without a lock, because a finaliser may run at any moment, even here."""
+    """Blocks by size. Signal handlers and finalisers may run at any moment, even here, in a thread that has the lock.
+
+    `_returned` takes blocks without it, and a block for such a one (`lent`) is none of the pool's.
+    """
 
     def __init__(self) -> None:
         self._returned: deque[_Block] = deque()
         self._free: dict[int, list[_Block]] = {}
         self._oldest: dict[int, _Block] = {}  # all of these by id, those that were used longest ago first
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._idle = self._in_use = self._peak = 0
         self.high_water = 0  # the most in use since someone last asked to start over
 
@@ -95,6 +98,8 @@ class Pool:
 
     def trim(self, idle_bytes: int = 0) -> None:
         """Give idle memory back to the system until at most `idle_bytes` are left."""
+        if self._inside():
+            return
         with self._lock:
             self._drain()
             dropped = self._drop(idle_bytes)
@@ -102,21 +107,25 @@ class Pool:
 
     def idle_bytes(self) -> int:
         """How much memory waits to be used again."""
-        with self._lock:
-            self._drain()
-            return self._idle
+        self._settle()
+        return self._idle
 
     def start_over(self) -> None:
         """Count the high-water mark from what is in use now."""
-        with self._lock:
-            self._drain()
-            self.high_water = self._in_use
+        self._settle()
+        self.high_water = self._in_use
 
     def after_fork(self) -> None:
         """A child gets a lock nobody holds."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+
+    def _inside(self) -> bool:
+        """Whether this thread is in the middle of something here."""
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
 
     def _take(self, size: int, used: int) -> _Block:
+        if self._inside():
+            return _Block(size, used, lent=True)
         with self._lock:
             self._drain()
             self._in_use += size
@@ -131,15 +140,23 @@ class Pool:
         return _Block(size, used)
 
     def _give_back(self, block: _Block) -> None:
+        if block.lent:
+            return
         self._returned.append(block)
         # If someone holds the lock (perhaps this very thread, further down its stack), the next taker drains.
-        if self._lock.acquire(blocking=False):
+        if not self._inside() and self._lock.acquire(blocking=False):
             try:
                 self._drain()
                 dropped = self._drop(max(IDLE_LIMIT_BYTES, self._peak // 2))
             finally:
                 self._lock.release()
             del dropped
+
+    def _settle(self) -> None:
+        """Count what has come back."""
+        if not self._inside():
+            with self._lock:
+                self._drain()
 
     def _drain(self) -> None:
         while self._returned:

@@ -24,7 +24,7 @@ _NAMES = (
     ("bli_thread_set_num_threads", "bli_thread_get_num_threads"),
 )
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _inside = 0  # blocks that are open, in all threads
 _outside = 1  # threads of BLAS before the first of them
 
