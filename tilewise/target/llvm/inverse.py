@@ -1,8 +1,8 @@
 """Division of many numbers by one. In: a divisor, then lanes. Out: their quotients, with the bits that `/` gives.
 
 With the reciprocal as two numbers, a quotient is a product within one unit of the last place, which its exact remainder
-corrects (Markstein). That holds where nothing overflows or loses bits to subnormal numbers, which the quotient tells,
-and for 0.0; other lanes, and all by divisors that are not positive, are divided.
+corrects (Markstein). That holds for 0.0, and where nothing overflows or loses bits to subnormal numbers: if divisor and
+dividend are not far from 1. Other lanes, and all by divisors that are not positive, are divided.
 
 The product needs no correction if the divisor is short, an integer for instance: x / s is at least 1 / 2m units from
 the middle of two numbers, m the odd factor of the integer in s, while the product is far closer to x / s. Only tiny x
@@ -18,9 +18,9 @@ from tilewise.target.llvm.control import either
 from tilewise.target.llvm.rare import nearly_zero, outside, rarely
 from tilewise.target.llvm.text import Val, fma, vtype
 
-# Powers of two: quotients from 2**-x to 2**x, divisors from 2**-s to 2**s.
-QUOTIENT = {"double": 480, "float": 60}
-DIVISOR = {"double": 480, "float": 40}
+# Powers of two: divisors from 2**-s to 2**s, what they divide from 2**-x to 2**x.
+DIVISOR = {"double": 200, "float": 20}
+DIVIDEND = {"double": 511, "float": 60}
 # Short divisors: the bits that they have, which also bound their powers of two; what they divide is 2**-x or more.
 SHORT = {"double": 32, "float": 12}
 TINY = {"double": 900, "float": 80}
@@ -30,7 +30,7 @@ UNSEEN = 2.0**-60  # of a reciprocal: too little to change a product
 
 @dataclass(frozen=True)
 class Inverse:
-    """A divisor, and its reciprocal: rounded, and what is missing (NaN if it may not be used).
+    """A divisor, and its reciprocal: rounded (NaN if it may not be used), and what is missing.
 
     That of a short divisor is rounded towards zero, and misses at least something.
     """
@@ -47,12 +47,12 @@ def inverse(s: Val) -> Inverse:
     r = 1.0 / s
     missed = fma(-s, r, 1.0)
     if s.lanes > 1:
-        return Inverse(s, r, good.select(missed * r, math.nan))
+        return Inverse(s, good.select(r, math.nan), missed * r)
     short = _is_short(s)
     r = (short & missed.cmp("olt", 0.0)).select((r.bits() - 1).as_float(), r)
     missed = fma(-s, r, 1.0)
     none = short & missed.cmp("oeq", 0.0)
-    return Inverse(s, r, good.select(none.select(r * UNSEEN, missed * r), math.nan), short)
+    return Inverse(s, good.select(r, math.nan), none.select(r * UNSEEN, missed * r), short)
 
 
 def _is_short(s: Val) -> Val:
@@ -84,11 +84,11 @@ def _corrected(x: Val, by: Inverse) -> Val:
     s, r, rest = (v if v.lanes == x.lanes else v.splat(x.lanes) for v in (by.divisor, by.reciprocal, by.rest))
     q = fma(x, r, x * rest)
     q = fma(fma(-s, q, x), r, q)
-    zero = x.bits().cmp("eq", (rest - rest).bits())  # nothing, where that is NaN
-    return rarely(_far(q, zero), q, lambda: x / s)
+    return rarely(_far(x, by.reciprocal), q, lambda: x / s)
 
 
-def _far(q: Val, zero: Val) -> Val:
-    """Whether any lane that is no zero is not well within the normal numbers."""
-    bias, shift = (1023, 52) if q.ty == "double" else (127, 23)
-    return outside(q, (bias - QUOTIENT[q.ty]) << shift, (2 * QUOTIENT[q.ty]) << shift, signed=True, but=zero)
+def _far(x: Val, r: Val) -> Val:
+    """Whether any lane that is no zero is far from 1, or a reciprocal may not be used."""
+    bias, shift = (1023, 52) if x.ty == "double" else (127, 23)
+    low, span = (bias - DIVIDEND[x.ty]) << shift, (2 * DIVIDEND[x.ty]) << shift
+    return outside(x, low, span, signed=True, nan=r, but=x.bits().cmp("eq", 0))

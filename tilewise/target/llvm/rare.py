@@ -40,24 +40,41 @@ def rarely_all(hard: Val, values: Sequence[Val], otherwise: Callable[[], Sequenc
 
 
 def outside(
-    x: Val, low: int, span: int, *, signed: bool = False, also: Val | None = None, but: Val | None = None
+    x: Val,
+    low: int,
+    span: int,
+    *,
+    signed: bool = False,
+    also: Val | None = None,
+    nan: Val | None = None,
+    but: Val | None = None,
 ) -> Val:
     """Whether the bits of any lane (signed: but for the sign) are not from `low` to `low + span`, or it is in a mask.
 
-    Lanes of the other mask do not count. ARM has no test of all lanes of a mask; and the upper halves of doubles tell
-    as much, in half as many vectors.
+    Or some other numbers are NaN, one for all lanes or one for each; those that are not have fewer bits than the span.
+    Lanes of the last mask do not count. ARM has no test of all lanes of a mask; and the upper halves of doubles tell as
+    much, in half as many vectors.
     """
-    bits = x.bits()
+    bits, span = x.bits(), span << signed
     if not ARM or x.lanes == 1:
-        far = _distance(bits, low, signed).cmp("ugt", span << signed)
+        far = _distance(bits, low, signed).cmp("ugt", span)
         far = far if but is None else far & ~but
+        if nan is not None:
+            bad = nan.cmp("uno", nan)
+            far = far | (bad if bad.lanes == x.lanes else bad.splat(x.lanes))
         return anywhere(far if also is None else far | also)
     if x.ty == "double":
         bits, low, span = apart(x.halves())[1], low >> 32, span >> 32
     distance = _distance(bits, low, signed)
     distance = distance if but is None else but.select(distance.const(0), distance)
     distance = distance if also is None else also.select(distance.const(-1), distance)
-    return highest(distance).cmp("ugt", span << signed)
+    if nan is not None and nan.lanes > 1:
+        distance = distance.intrinsic("umax", apart(nan.halves())[1] if nan.ty == "double" else nan.bits())
+    most = highest(distance)
+    enough = most.const(span + 1)
+    if nan is not None and nan.lanes == 1:
+        enough = nan.cmp("uno", nan).select(most.const(0), enough)
+    return most.cmp("uge", enough)
 
 
 def nearly_zero(x: Val, power: int) -> Val:
