@@ -11,6 +11,7 @@ from tilewise.array.program import program_of
 from tilewise.engine import tiled
 from tilewise.plan.steps import Call, Pass, Tiled
 from tilewise.plan.tiling import MERGED_BYTES, as_run
+from tilewise.target import llvm
 
 N = 50_003
 LARGE = MERGED_BYTES // 8  # float64 from which on tiles are merged without being told to
@@ -309,3 +310,10 @@ def test_no_tiles_of_a_few_columns_of_a_large_matrix():
     with tw.config(eager_bytes=0):
         assert "tiles of" not in str(tw.explain(tw.asarray(np.ones((3000, 3000))).std(0)))
         assert "tiles of" in str(tw.explain(tw.asarray(np.ones((100, 90_000))).std(0)))
+
+
+def test_where_scratch_has_no_room_for_the_mean_of_a_tile_passes_run_one_by_one(monkeypatch, no_plans):
+    monkeypatch.setattr(llvm, "SCRATCH_BYTES", 200)
+    X = np.random.default_rng(5).integers(0, 9, size=(33, 40))
+    (found,) = run(PROGRAMS["standardise"], X, tile=8)
+    np.testing.assert_allclose(found, PROGRAMS["standardise"](np, X), rtol=1e-12, atol=1e-12)

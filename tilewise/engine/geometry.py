@@ -252,18 +252,21 @@ class Layout(Operands):
         mean, squares = step.centre.mean, step.outs[0]
         node, shape = self.nodes[step.centre.total], self._shape(step)
         kept = step.kernel.kept(space_of(step, self.nodes))
-        before: list[Any] | None = []
+        before: list[Any] = []
         if squares in self.pivots:
             sample = np.empty(self.nodes[mean].dims, node.dtype)
             self.means[mean] = self._given(~self.pivots[squares].totals[0], None, sample, 0)
         else:
-            before = self._mean(step, kept, shape)
+            made = self._mean(step, kept, shape)
+            if made is None:
+                return None
+            before = made
         inner = about_own_mean(step)
         refs = self._operands(inner)
         refs += [self._own(key, np.empty(kept, node.dtype)) for key in (squares, ~squares)]
         kernel = self.llvm.compile(inner.kernel)
         calls = self.llvm.calls_of(kernel, shape, refs, inner.params, self.scratch, self._pinned)
-        return None if before is None or calls is None else [*before, *calls]
+        return None if calls is None else [*before, *calls]
 
     def _mean(self, step: Pass, kept: tuple[int, ...], shape: tuple[int, ...]) -> list[Any] | None:
         """The mean of a tile, from its sum."""
