@@ -27,7 +27,9 @@ lint: $(DEV)
 # Random programs, random kernels, and the property tests, each with many new random examples (half an hour).
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --cases 20000 --seed $$(date +%s)
+	$(BIN)/python -m tests.fuzz --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
+	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
 
 # The same and the tests marked `soak` (long).

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+from collections import defaultdict
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
+import tilewise
 from tests.fuzz.__main__ import check, minimal
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Line, Loop, compare, lines_of, model, source
 from tests.fuzz.settings import Fault, context
+from tests.fuzz.thresholds import OF_CODE, THRESHOLDS
 
 CASES = 240
 PARTS = 8
@@ -21,6 +28,31 @@ def test_random_programs(part: int) -> None:
             name, program, setting, found = bad
             small, found = minimal(program, setting, found, seconds=10)
             pytest.fail(f"case {case}: {found}\n{source(small, name)}")
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_small_arrays_go_the_ways_of_large_ones(part: int) -> None:
+    for case in range(140_000_000 + part, 140_000_012, 2):
+        bad = check(case, small=True, without="workers")
+        if bad is not None:
+            name, program, setting, found = bad
+            small, found = minimal(program, setting, found, seconds=10)
+            pytest.fail(f"case {case}: {found}\n{source(small, name)}")
+
+
+def test_every_module_that_imports_a_threshold_is_told() -> None:
+    """Else a small number would hold in some modules and not in others."""
+    package = Path(tilewise.__file__).parent
+    imports: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for path in package.rglob("*.py"):
+        own = ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    imports[node.module, alias.name].add(own)
+    for t in (*THRESHOLDS, *OF_CODE):
+        assert imports[f"tilewise.{t.module}", t.name] == set(t.also), t
+        assert hasattr(import_module(f"tilewise.{t.module}"), t.name), t
 
 
 @pytest.mark.soak

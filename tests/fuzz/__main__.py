@@ -10,7 +10,7 @@ from collections import Counter
 
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Difference, Invalid, Program, Setting, compare, model, source
-from tests.fuzz.settings import Fault, settings_of
+from tests.fuzz.settings import Fault, settings_of, small_settings_of
 from tests.fuzz.shrink import shrink
 
 
@@ -34,12 +34,12 @@ def minimal(program: Program, setting: Setting, found: Difference, seconds: floa
 
 
 def check(
-    case: int, native: float = 0.125, only: str = "", without: str = "-"
+    case: int, native: float = 0.125, only: str = "", without: str = "-", small: bool = False
 ) -> tuple[str, Program, Setting, Difference] | None:
-    """Run one case under its settings."""
-    program = generate(case)
+    """Run one case under its settings (small: one with larger arrays, under small thresholds)."""
+    program = generate(case, large=small)
     trace = model(program)
-    for name, setting in settings_of(case, native).items():
+    for name, setting in (small_settings_of(case) if small else settings_of(case, native)).items():
         if only in name and without not in name:
             found = compare(program, trace, setting, Fault)
             if found is not None:
@@ -56,12 +56,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only settings whose name has this text")
     parser.add_argument("--without", default="-", help="no settings whose name has this text")
     parser.add_argument("--shrink", type=float, default=30.0, help="seconds for shrinking one failure")
+    parser.add_argument("--thresholds", action="store_true", help="thresholds of large data are small")
     options = parser.parse_args()
     faulthandler.enable()
     kinds: Counter[str] = Counter()
     start = time.monotonic()
     for case in range(options.seed, options.seed + options.cases):
-        bad = check(case, options.native, options.only, options.without)
+        bad = check(case, options.native, options.only, options.without, options.thresholds)
         if bad is None:
             continue
         name, program, setting, found = bad

@@ -17,13 +17,15 @@ FLOATS = ("float64", "float64", "float64", "float32", "float16")
 DTYPES = (*FLOATS, "int64", "int64", "int32", "int16", "int8", "uint8", "uint32", "bool", "complex128", "complex64")
 LIMITS = {"float16": 2.0**10, "float32": 2.0**23, "float64": 2.0**52, "complex64": 2.0**23, "complex128": 2.0**52}
 SIZES = (0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7)
+LARGE_SHAPES = ((300,), (9001,), (33, 40), (64, 17), (20, 100), (100, 6), (50, 3), (4, 200), (16, 16), (5, 9, 16))
 
 
 class Chooser:
     """Chooses among what the program has so far."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, large: bool = False) -> None:
         self.rng = random.Random(seed)
+        self.large = large
         self.names: dict[str, Any] = _helpers(np, [])
         self.count = 0
 
@@ -54,12 +56,16 @@ class Chooser:
 
     def shape(self) -> tuple[int, ...]:
         r = self.rng
+        if self.large and (not self.variables() or self.chance(0.2)):
+            return r.choice(LARGE_SHAPES)
         if self.chance(0.06):
             return (r.choice((33, 64, 100, 257)),)
         if self.chance(0.04):
             return (r.choice((9, 17)), r.choice((8, 31)))
         near = self.array()
-        if near is not None and self.chance(0.5):  # a shape that broadcasts with one that is there
+        if near is not None and self.chance(
+            0.8 if self.large else 0.5
+        ):  # a shape that broadcasts with one that is there
             dims = list(self.names[near].shape)
             dims = [1 if self.chance(0.15) else d for d in dims]
             return tuple(dims[r.randint(0, len(dims)) if self.chance(0.3) else 0 :])

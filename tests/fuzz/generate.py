@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.choose import DTYPES, Chooser
+from tests.fuzz.idioms import idiom
 from tests.fuzz.program import Line, Loop, Program, _Code
 
 BINARY = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<", "<=", "==", "!=", ">", ">=", "<<")
@@ -28,8 +29,8 @@ ROUGH = "exp log sin cos tanh log1p expm1 sqrt cbrt arctan exp2 log2".split()
 class Generator(Chooser):
     """Makes one program."""
 
-    def __init__(self, seed: int, length: int = 14) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, length: int = 14, large: bool = False) -> None:
+        super().__init__(seed, large)
         self.length = length
         self.code = _Code()
         self.lines: list[Line | Loop] = []
@@ -117,7 +118,15 @@ class Generator(Chooser):
             if turns == 1:
                 self.lines += body[1:]
 
+    def idiom(self) -> None:
+        for line in idiom(self.rng, lambda: self.fresh(rough=True)):
+            self.lines.append(line)
+            self.made += 1
+
     def instruction(self) -> None:
+        if self.large and self.body is None and self.chance(0.4):
+            self.idiom()
+            return
         kinds = [k for k, _ in KINDS]
         weights = [w for _, w in KINDS]
         getattr(self, self.rng.choices(kinds, weights)[0])()
@@ -564,6 +573,6 @@ KINDS = (
 )  # fmt: skip
 
 
-def generate(seed: int, length: int = 14) -> Program:
-    """The program of a seed."""
-    return Generator(seed, length).make()
+def generate(seed: int, length: int = 14, large: bool = False) -> Program:
+    """The program of a seed (large: most arrays have more than a few elements)."""
+    return Generator(seed, length, large).make()

@@ -8,6 +8,7 @@ from typing import Any
 
 import tilewise
 from tests.fuzz.program import Setting
+from tests.fuzz.thresholds import thresholds
 from tilewise.engine import run
 
 MESHES = (1, 2, 3, 4, 7, (2, 2), 8, (2, 4), 16)
@@ -55,14 +56,19 @@ def counted(mesh: Any) -> Iterator[None]:
 
 
 def context(**settings: Any) -> Setting:
-    """Settings of one run; `workers` (or a mesh) opens a virtual session, `every` injects faults."""
+    """Settings of one run; `workers` (or a mesh) opens a virtual session, `every` injects faults, `small` is the seed
+    of small thresholds (negative: also of those in the text of code).
+    """
     workers = settings.pop("workers", None)
     every = settings.pop("every", None)
     layouts = settings.pop("layouts", None)
+    small = settings.pop("small", None)
 
     def enter() -> AbstractContextManager[Any]:
         stack = ExitStack()
         stack.enter_context(tilewise.config(fallback="silent", **settings))
+        if small is not None:
+            stack.enter_context(thresholds(abs(small), code=small < 0))
         if workers is not None:
             stack.enter_context(counted(workers))
         if layouts is not None:
@@ -97,4 +103,20 @@ def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
         rows.append({"eager_bytes": 0, "native": False, "objective": ("time", "bytes")[case // 18 % 2], **more})
         if hasattr(getattr(tilewise, "testing", None), "random_layouts"):
             rows.append({"eager_bytes": 0, "native": False, "layouts": case, **more})
+    return _named(rows)
+
+
+def small_settings_of(case: int) -> dict[str, Setting]:
+    """Settings under small thresholds: machine code, NumPy, and in turn faults or a mesh."""
+    native = {"eager_bytes": 0, "threads": (None, 5, 1)[case % 3]}
+    rows: list[dict[str, Any]] = [
+        {**native, "small": -case if case % 4 == 3 else case},
+        {"eager_bytes": (0, 100, 1000)[case % 3], "native": False, "small": case + 1},
+    ]
+    more = {"workers": MESHES[case % len(MESHES)], "blocks": (1, 3)[case // len(MESHES) % 2]}
+    rows.append(({**native, **more}, {**native, "every": 2 + case % 5}, {})[case % 3] | {"small": case + 2})
+    return _named(rows)
+
+
+def _named(rows: list[dict[str, Any]]) -> dict[str, Setting]:
     return {", ".join(f"{k}={v}" for k, v in row.items()) or "default": context(**row) for row in rows}
