@@ -120,6 +120,31 @@ def test_what_is_not_finite(wild, share):
         np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-15)
 
 
+FEW = 3
+LONG = LARGE // FEW + 1
+MEANS = {
+    "rows": ((FEW, LONG), lambda np, X: (X.mean(1), X.std(1), X.sum(1))),
+    "rows, kept": ((FEW, LONG), lambda np, X: (X - X.mean(1, keepdims=True)) / X.std(1, keepdims=True)),
+    "columns": ((LONG, FEW), lambda np, X: (X.mean(0), X.var(0))),
+    "all but the first": ((FEW, LONG // 50 + 1, 50), lambda np, X: (X.mean((1, 2)), X.std((1, 2)))),
+    "all but the last": ((50, LONG // 50 + 1, FEW), lambda np, X: (X.mean((0, 1)), X.std((0, 1)))),
+    "the middle": ((FEW, LONG // 2 + 1, 2), lambda np, X: (X.mean(1), X.var(1))),
+    "the first and the last": ((30, FEW, LONG // 30 + 1), lambda np, X: (X.mean((0, 2)), X.var((0, 2)))),
+}
+
+
+@pytest.mark.parametrize("name", MEANS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_each_mean_is_of_its_own_numbers(name, order):
+    """Rows that are not far from each other: what is guessed for one would be good enough for another."""
+    shape, program = MEANS[name]
+    X = np.random.default_rng(6).normal(size=shape)
+    X += 0.7 * np.arange(FEW).reshape([FEW if n == FEW else 1 for n in shape])
+    X = np.asarray(X, order=order)
+    for a, b in zip(many(program(np, X)), run(program, X), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i4", "?", "c16"])
 def test_every_tile_gives_numpys_values(name, dtype):

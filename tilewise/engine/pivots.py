@@ -44,7 +44,7 @@ def guesses(x: Array, pivot: Pivot) -> Array:
         count = LEAST_SAMPLES
     rows = np.moveaxis(picked, axes, range(len(axes))).reshape(-1, kept)
     middle: Array = np.sort(rows, axis=0)[len(rows) // 2]
-    return middle.reshape(pivot.shape)
+    return np.ascontiguousarray(middle).reshape(pivot.shape)  # as code reads it
 
 
 def about_means(pivot: Pivot, guess: Array, squares: Array, rests: Array) -> tuple[Array, Array] | None:
