@@ -44,6 +44,7 @@ Kernels = Callable[[Kernel], Callable[..., None]]
 
 SELECT_LEAST = 1 << 14  # elements of a mask; below, NumPy has ended before native code begins
 PARALLEL_BYTES = 1 << 20  # below, handing tiles to threads costs more than it gives
+LOOKED_AT = 100  # of the ways in which two views could have memory in common
 
 
 def compiled(kernel: Kernel) -> Callable[..., None]:
@@ -346,12 +347,19 @@ def _target(base: Any, node: Node, ours: bool, window: Window, inputs: list[Any]
 
 
 def _aligned(x: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> bool:
-    """Whether reading x while writing the window is safe: other memory, or the very same elements."""
-    if not np.may_share_memory(x, base):
+    """Whether reading x while writing the window is safe: other elements (a row before, say), or the very same."""
+    if _apart(x, base, window):
         return True
     target = window.on(base)
     same = x.__array_interface__["data"][0] == target.__array_interface__["data"][0]
     return same and x.shape == target.shape and x.strides == target.strides
+
+
+def _apart(x: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> bool:
+    """Whether x and the window have no memory in common."""
+    if not np.may_share_memory(x, base):
+        return True
+    return not np.may_share_memory(x, window.on(base), max_work=LOOKED_AT)  # type: ignore[arg-type]  # any number
 
 
 def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> None:
@@ -395,8 +403,8 @@ def run_write(step: Write, nodes: Sequence[Node], values: Values, noted: set[Nod
     base = values[step.base]
     inputs = [values[x] for x in step.inputs]
     # Writing at index arrays can fail half-way (an index out of range): only an update is done in place.
-    safe = isinstance(op, Update) and step.last_use and owned(base, nodes[step.base], noted)
-    if safe and not any(np.may_share_memory(x, base) for x in inputs):
+    ours = step.last_use and owned(base, nodes[step.base], noted)
+    if ours and isinstance(op, Update) and all(_apart(x, base, op.window) for x in inputs):
         out = base
     else:
         out = fresh(node)

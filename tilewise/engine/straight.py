@@ -21,7 +21,7 @@ from tilewise.engine.items import Native, Unfit
 from tilewise.engine.laying import MOST_BYTES, Layer, Steps
 from tilewise.engine.run import Runner, run_step
 from tilewise.engine.tiled import choice_of
-from tilewise.plan.steps import Tiled, View, makes
+from tilewise.plan.steps import Tiled, View, in_place, makes, passes
 from tilewise.store.pool import POOLED_AT_BYTES
 
 Array = np.ndarray[Any, Any]
@@ -37,6 +37,7 @@ class Lines:
         self._kept: dict[Any, Line | None] = {}  # None: there is none
         self._met: set[Any] = set()
         made = {x for s, *_ in runner.steps if not isinstance(s, View) for x in makes(s)}
+        made -= {x for s, *_ in runner.steps for p in passes(s) or (s,) for x in in_place(p)}
         # Whether it matters little that lines let go of values at the end only.
         self.lean = sum(nodes[x].nbytes for x in made.difference(wanted)) <= MOST_BYTES
 

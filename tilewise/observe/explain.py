@@ -36,7 +36,7 @@ from tilewise.plan.inline import formed
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import seen_bytes, step_seconds
-from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
+from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes
 from tilewise.plan.steps import members as all_members
 from tilewise.plan.tiling import fitted
 from tilewise.plan.tuned import USUAL, class_of, record_of
@@ -154,7 +154,7 @@ class Plan:
             elif not isinstance(step, View):
                 read += seen_bytes(step, self._specs, self._all_bytes)[0]
                 written += made
-                allocated += made - sum(self._all_bytes(x) for x in _in_place(step))
+                allocated += made - sum(self._all_bytes(x) for x in in_place(step))
         return Totals(read, written, allocated, self.network_bytes)
 
     @property
@@ -418,13 +418,3 @@ def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
         how = ", tuned" if found not in (None, USUAL) else ""
         cut = fitted(cut, found or USUAL)
     return f"{count} on each of {cut.tiles:,} tiles of {cut.tile:,}{how}"
-
-
-def _in_place(step: Step) -> list[int]:
-    """What a step makes in memory that is there already."""
-    if isinstance(step, Write):
-        return [step.pos] if step.last_use else []
-    if isinstance(step, Pass):
-        bases = zip(step.outs, step.writes, step.last_uses, strict=False)
-        return [out for out, base, last in bases if base is not None and last]
-    return []

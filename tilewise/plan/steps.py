@@ -139,6 +139,16 @@ def makes(step: Step) -> tuple[int, ...]:
     return step.outs if isinstance(step, Pass | Tiled) else (step.pos,)
 
 
+def in_place(step: Step) -> tuple[int, ...]:
+    """Positions that a step defines in memory that is there already, as a rule."""
+    if isinstance(step, Write):
+        return (step.pos,) if step.last_use else ()
+    if isinstance(step, Pass):
+        bases = zip(step.outs, step.writes, step.last_uses, strict=False)
+        return tuple(out for out, base, last in bases if base is not None and last)
+    return ()
+
+
 def members(step: Step) -> tuple[int, ...]:
     """Positions of all nodes that a step computes, stored or not."""
     match step:
