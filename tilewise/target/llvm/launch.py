@@ -31,6 +31,7 @@ from tilewise.target.llvm.packing import address_words, objs_packer, packed
 from tilewise.target.llvm.prepare import Preparer
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.spec import Machine
+from tilewise.target.llvm.truths import in_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +49,7 @@ class Compiled:
     def __init__(self, kernel: Kernel, machine: Machine) -> None:
         self.kernel = kernel
         self.machine = machine
+        kernel = in_bytes(kernel)
         self._native = is_native(kernel)
         self.beside = len(beside(kernel))
         self._launches: dict[Any, Launch] = {}

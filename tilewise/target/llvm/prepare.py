@@ -37,6 +37,7 @@ from tilewise.target.llvm.scalar import MATH
 from tilewise.target.llvm.scores import score
 from tilewise.target.llvm.spec import UNIT, Machine, Spec
 from tilewise.target.llvm.sums import STEPS
+from tilewise.target.llvm.truths import BYTE
 
 Array = np.ndarray[Any, Any]
 
@@ -173,7 +174,8 @@ class Preparer:
         whole = shape if kernel.inner is None else shape[:-1]
         for k, (array, dtype) in enumerate(zip(operands, kernel.inputs + kernel.out_dtypes, strict=True)):
             assert isinstance(array, np.ndarray), f"operand {k} is a {type(array).__name__}, not an ndarray"
-            assert array.dtype == dtype, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
+            same = array.dtype == dtype or (array.dtype.kind == "b" and dtype == BYTE)
+            assert same, f"operand {k} is {array.dtype}, the kernel wants {dtype}"
             if k >= n and not kernel.outputs[k - n].stored:
                 keyed = kernel.outputs[k - n].key is not None
                 got = array.shape[1:] if keyed else array.shape
