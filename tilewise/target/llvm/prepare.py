@@ -110,7 +110,9 @@ class Preparer:
         nest = self._nest(shape, strides, buckets)
         total_ns = self.work_ns(shape, operands)
         out_bytes = max(far, sum(a.nbytes for a in operands[n:]))
-        code = self._code(nest, times * total_ns, out_bytes, fetched=self._fetched(nest, fetched), near=not fetched)
+        far_inputs = self._far(nest) if fetched is None else fetched
+        ahead = self._fetched(nest, far_inputs)
+        code = self._code(nest, times * total_ns, out_bytes, fetched=ahead, near=not far_inputs)
         streams = self._streams(nest, out_bytes)
         parts = cutting.parts_of(nest, len(strides), 0.0 if alone else total_ns)
         launch = Launch(
@@ -270,11 +272,13 @@ class Preparer:
         alike = tuple(k for k in found if not any(d.strides[k] for d in nest.dims[:-1]))
         return alike if prod(d.size for d in nest.dims[:-1]) >= maps.LEAST_ROWS else ()
 
-    def _fetched(self, nest: Nest, inputs: Sequence[int] | None) -> tuple[int, ...]:
-        """The inputs (of some, or of those with many bytes) that are fetched ahead: light bodies wait for memory."""
-        if inputs is None:
-            sizes = enumerate(self._itemsizes[: len(self.kernel.inputs)])
-            inputs = [k for k, w in sizes if fetching.bytes_of(nest, k, w) >= fetching.FETCH_AT_BYTES]
+    def _far(self, nest: Nest) -> list[int]:
+        """The inputs that the caches do not hold."""
+        sizes = enumerate(self._itemsizes[: len(self.kernel.inputs)])
+        return [k for k, w in sizes if fetching.bytes_of(nest, k, w) >= fetching.FETCH_AT_BYTES]
+
+    def _fetched(self, nest: Nest, inputs: Sequence[int]) -> tuple[int, ...]:
+        """Those of some inputs that are fetched ahead: light bodies wait for memory."""
         if not is_light(self.kernel, self._classes(nest)):
             return ()
         found = fetching.streams(nest, self._itemsizes, inputs)
