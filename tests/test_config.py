@@ -165,3 +165,9 @@ def test_environment_is_read_at_import() -> None:
     environ = {"TILEWISE_BLOCKS": "4", "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout == "4\n"
+
+
+def test_a_block_without_changes() -> None:
+    changes: dict[str, int] = {}
+    with config(**changes) as settings:  # type: ignore[call-overload]
+        assert settings == config()

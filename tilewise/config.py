@@ -65,6 +65,13 @@ class Settings:
     objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
     machine: Literal["fixed", "measured"] = "fixed"  # Whose rates time is predicted by; see tw.calibrate.
 
+    def __enter__(self) -> "Settings":
+        """A block without changes: `with config(**changes)` works for whatever changes there are."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to take back."""
+
 
 class Changes(TypedDict, total=False):
     """What `config` takes: the fields of Settings, with what may be written for each."""

@@ -186,7 +186,7 @@ def trace(
         try:
             given = call(args)
         except forcing.ValueAsked as error:
-            raise Untraceable("a use of a value, not only of arrays,", _line(error)) from None
+            raise Untraceable("a use of a value, not only of arrays", _line(error)) from None
         except Untraceable:
             raise
         except Exception as error:
