@@ -16,6 +16,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc
 from tilewise.array.handle import Array, node_of
 from tilewise.array.writing import assign
+from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import by_strides, same_order
 from tilewise.ops import sort as sorts
@@ -221,13 +222,20 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """Every element several times: a selection."""
+    """Every element several times: along an axis of their own, or a selection if not all are repeated alike."""
     if type(a) is not Array or type(repeats) is Array or a.ndim == 0:
         return NotImplemented
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
     k = normalize_axis_index(axis, a.ndim)
-    return take(a, np.repeat(np.arange(a.shape[k]), repeats), k)
+    n, before, after = a.shape[k], a.shape[:k], a.shape[k + 1 :]
+    alike = isinstance(repeats, int | np.integer) and not isinstance(repeats, bool) and repeats > 0
+    if not alike or a.size * repeats * a.itemsize < current().eager_bytes:
+        return take(a, np.repeat(np.arange(n), repeats), k)
+    times = int(repeats)
+    apart = a[(slice(None),) * (k + 1) + (None,)]
+    made: Any = np.broadcast_to(apart, (*before, n, times, *after)).copy()
+    return rec.record(node_of(made.reshape(*before, n * times, *after)))  # which takes the memory over
 
 
 @implements(np.take)
