@@ -13,6 +13,7 @@ import tilewise as tw
 from tilewise.engine import laying
 from tilewise.engine.items import Native
 from tilewise.engine.straight import Line
+from tilewise.store import pool
 
 rng = np.random.default_rng(5)
 
@@ -407,3 +408,20 @@ def test_bytes_in_memory_of_the_line() -> None:
         x = np.arange(24, dtype=np.uint8).reshape(4, 6) + np.uint8(k)
         np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), joined(np, x))
     assert lines_of(f)
+
+
+def test_a_run_that_becomes_no_line_keeps_little() -> None:
+    """Updates that are not in place after all: not every one of their copies is kept."""
+
+    def program(y: Any) -> Any:
+        y = y.copy()
+        for _ in range(20):
+            y[1:] = y[:-1] * 0.5
+        return y
+
+    f, y = tw.jit(program), tw.asarray(np.ones(600_000))
+    for _ in range(5):
+        pool.reset_peak()
+        start = pool.peak_bytes()
+        tw.evaluate(f(y))
+        assert pool.peak_bytes() - start < 6 * y.nbytes + laying.MOST_BYTES

@@ -52,6 +52,30 @@ def test_several_at_once() -> None:
         assert got.dtype == want.dtype and np.array_equal(got, want)
 
 
+@pytest.mark.parametrize("count", [100, 20_000, 300_000, 3_000_000])
+def test_compiled_functions(count: int) -> None:
+    B = np.random.default_rng(6).random(count) < 0.5
+    programs = [lambda b: b.any(), lambda b: b.all(), lambda b: b.min(), lambda b: b.reshape(-1, 20).any(1)]
+    for program in programs:
+        f = tw.jit(program)
+        for _ in range(4):
+            assert np.array_equal(np.asarray(f(tw.asarray(B))), program(B))
+
+
+def test_tiles_of_large_arrays() -> None:
+    B = np.zeros((3000, 2000), bool)
+    B[7, 9] = True
+    b = tw.asarray(B)
+    for some in (
+        lambda b: (b.any(), b.any(1)),
+        lambda b: (b.max(), b.max(1), b.sum()),
+        lambda b: (b.any(1).sum(), b.all()),
+        lambda b: (b.all(0), b.any(), b.argmax(1)),
+    ):
+        for got, want in zip(tw.compute(*some(b)), some(B), strict=True):
+            assert got.dtype == want.dtype and np.array_equal(got, want)
+
+
 @pytest.mark.parametrize("byte", [1, 2, 128, 255])
 def test_bytes_that_are_not_one(byte: int) -> None:
     raw = np.zeros((50, 130), np.uint8)

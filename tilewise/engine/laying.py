@@ -16,7 +16,7 @@ from tilewise.engine.boxes import slices
 from tilewise.engine.buffers import walked
 from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, address_of, scratch_of
 from tilewise.engine.operands import llvm
-from tilewise.engine.run import box_around, kept_axes
+from tilewise.engine.run import apart, box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.contract import Contract
@@ -216,7 +216,7 @@ class Layer:
             return None
         before = self._around(step.base, step.pos, op.window, now)
         source, target = self.values[step.inputs[0]], op.window.on(self.values[step.pos])
-        if before is None or source.ndim > target.ndim or np.may_share_memory(source, target):
+        if before is None or source.ndim > target.ndim or not apart(source, target):
             return None
         return self._copy(before, step.inputs[0], np.broadcast_to(source, target.shape), step.pos, target)
 

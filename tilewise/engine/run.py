@@ -357,9 +357,12 @@ def _aligned(x: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window
 
 def _apart(x: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> bool:
     """Whether x and the window have no memory in common."""
-    if not np.may_share_memory(x, base):
-        return True
-    return not np.may_share_memory(x, window.on(base), max_work=LOOKED_AT)  # type: ignore[arg-type]  # any number
+    return not np.may_share_memory(x, base) or apart(x, window.on(base))
+
+
+def apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Whether two views have no element in common, though they may lie between the same ends."""
+    return not np.may_share_memory(x, y, max_work=LOOKED_AT)  # type: ignore[arg-type]  # any number
 
 
 def copy_around(out: np.ndarray[Any, Any], base: np.ndarray[Any, Any], window: Window) -> None:

@@ -67,16 +67,25 @@ class Lines:
         if len(self._kept) >= MOST_LINES:
             self._kept.clear()
         self._kept[key] = None
-        steps, groups = self._run_flat(values)
+        found = self._run_flat(values)
+        if found is None:
+            return
+        steps, groups = found
         with suppress(Unfit):
             self._kept[key] = Line(
                 Layer(steps, groups, self._nodes, values, set(self._given), self._wanted), self._wanted
             )
 
-    def _run_flat(self, values: list[Any]) -> tuple[Steps, list[tuple[Tiled, int]]]:
-        """Run all steps and keep every value; groups without tiles run one by one, and where they begin is told."""
+    def _run_flat(self, values: list[Any]) -> tuple[Steps, list[tuple[Tiled, int]]] | None:
+        """Run all steps and keep every value; groups without tiles run one by one, and where they begin is told.
+
+        If that takes more memory than a line may have, the rest runs as ever: None.
+        """
         run: Steps = []
         groups: list[tuple[Tiled, int]] = []
+        dead: list[int] = []
+        memory = {id(_owner(v)) for v in values}
+        room = MOST_BYTES + sum(self._nodes[x].nbytes for x in self._wanted)
         for step, kernel, _ in self._runner.steps:
             inner: Steps = [(step, kernel)]
             if isinstance(step, Tiled) and choice_of(step, kernel, self._nodes, values, current()) is None:
@@ -84,8 +93,21 @@ class Lines:
                 inner = list(zip(step.steps, kernel.kernels, strict=True))
             for one, own in inner:
                 run_step(one, own, self._nodes, values, set())
+                for v in [values[x] for x in makes(one) if id(_owner(values[x])) not in memory]:
+                    memory.add(id(_owner(v)))
+                    room -= getattr(v, "nbytes", 0)
             run += inner
-        return run, groups
+            dead += step.frees
+            if room < 0:
+                for x in dead:
+                    values[x] = None
+                dead.clear()
+        return None if room < 0 else (run, groups)
+
+
+def _owner(value: Any) -> Any:
+    """What has the memory of an array; the value, if it is none."""
+    return value.base if isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray) else value
 
 
 class Line:

@@ -134,7 +134,7 @@ def calls_of(
         out, found = refs[n + combine.output], operands[n + combine.output].array
         work.append(Call(combine.code, tuple(operands[k] for k in combine.operands), (), combine.geom))
         seen = np.lib.stride_tricks.as_strided(out.array, combine.shape, combine.strides)
-        result = found[:, 0, : combine.columns].reshape(combine.shape)
+        result = found[:, 0, : combine.columns].reshape(combine.shape).view(out.array.dtype)  # bytes are booleans
         assert np.may_share_memory(result, found), "a reshaped result is no view"
         copy = copied(Ref(result), out.of(seen), scratch, pin)
         if copy is None:
