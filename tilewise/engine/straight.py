@@ -27,6 +27,7 @@ from tilewise.store.pool import POOLED_AT_BYTES
 Array = np.ndarray[Any, Any]
 
 MOST_LINES = 16  # of a plan
+FLAT_BYTES = 128 << 20  # of all values of a run together, from which a line is made
 
 
 class Lines:
@@ -37,9 +38,10 @@ class Lines:
         self._kept: dict[Any, Line | None] = {}  # None: there is none
         self._met: set[Any] = set()
         made = {x for s, *_ in runner.steps if not isinstance(s, View) for x in makes(s)}
-        made -= {x for s, *_ in runner.steps for p in passes(s) or (s,) for x in in_place(p)}
+        updated = {x for s, *_ in runner.steps for p in passes(s) or (s,) for x in in_place(p)}
         # Whether it matters little that lines let go of values at the end only.
-        self.lean = sum(nodes[x].nbytes for x in made.difference(wanted)) <= MOST_BYTES
+        sizes = [nodes[x].nbytes for x in made.difference(updated, wanted)]
+        self.lean = sum(sizes) + max((nodes[x].nbytes for x in updated), default=0) <= MOST_BYTES
 
     def found(self, values: list[Any]) -> Line | None:
         """The line for arrays that lie so, if there is one."""
@@ -79,13 +81,13 @@ class Lines:
     def _run_flat(self, values: list[Any]) -> tuple[Steps, list[tuple[Tiled, int]]] | None:
         """Run all steps and keep every value; groups without tiles run one by one, and where they begin is told.
 
-        If that takes more memory than a line may have, the rest runs as ever: None.
+        If that takes too much memory (updates that are not in place after all), the rest runs as ever: None.
         """
         run: Steps = []
         groups: list[tuple[Tiled, int]] = []
         dead: list[int] = []
         memory = {id(_owner(v)) for v in values}
-        room = MOST_BYTES + sum(self._nodes[x].nbytes for x in self._wanted)
+        room = FLAT_BYTES
         for step, kernel, _ in self._runner.steps:
             inner: Steps = [(step, kernel)]
             if isinstance(step, Tiled) and choice_of(step, kernel, self._nodes, values, current()) is None:
