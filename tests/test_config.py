@@ -169,5 +169,5 @@ def test_environment_is_read_at_import() -> None:
 
 def test_a_block_without_changes() -> None:
     changes: dict[str, int] = {}
-    with config(**changes) as settings:  # type: ignore[call-overload]
+    with config(**changes) as settings:  # type: ignore[call-overload]  # any names
         assert settings == config()

@@ -11,7 +11,8 @@ from tests.kernel.support import RUNNABLE, Array, call, one_op
 from tilewise.kernel.family import ARM
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
-from tilewise.target.llvm.bodies import REGISTERS, rooted
+from tilewise.target.llvm.bodies import rooted
+from tilewise.target.llvm.neon import REGISTERS
 
 COUNT = 200_003
 

@@ -195,12 +195,13 @@ def _needed_elsewhere(
 ) -> list[int]:
     """Positions of results, and of values that cost much, which recorded work outside of this graph refers to."""
     found = []
-    own = [at[c.node] for c in outputs]  # type: ignore[index]
+    own = [at[c.node] for c in outputs]  # type: ignore[index]  # all are pending
     for i in own:
         if nodes[i].value is None and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
             found.append(i)
     for i, kept in plan.dear:
-        if getrefcount(nodes[i]) > _HELD + plan.uses[i] + own.count(i):
+        others = getrefcount(nodes[i]) - _HELD - plan.uses[i]
+        if others > 0 and others > own.count(i):
             found.append(kept)
     return found
 

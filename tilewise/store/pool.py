@@ -121,7 +121,7 @@ class Pool:
 
     def _inside(self) -> bool:
         """Whether this thread is in the middle of something here."""
-        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # as threading.Condition asks
 
     def _take(self, size: int, used: int) -> _Block:
         if self._inside():

@@ -9,15 +9,16 @@ import numpy as np
 from tilewise.kernel.loops import CARRIED, CARRY, TABLE, TURNS, Kernel, const_value
 from tilewise.target.llvm import scalar
 from tilewise.target.llvm.memory import PART
+from tilewise.target.llvm.neon import REGISTERS
 from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO, Machine
 
 # Functions that cost more than a few instructions: such bodies are not unrolled.
 HEAVY = frozenset([*scalar.MATH, "floor_divide", "remainder", "fmod", "gcd", "lcm"])
 LIGHT_BODY = 24  # instructions; larger bodies keep the units busy without unrolling
 MAX_LANES = 64
-# Square roots of ARM: registers that are made together; cycles of one by the divider, and by multiplications; cycles
-# that one other instruction takes of these in four registers.
-REGISTERS, ROOT_CYCLES, PRODUCT_CYCLES, BESIDE_CYCLES = 4, 14, 10, 3
+# Square roots of ARM: cycles of one by the divider, and by multiplications; cycles that one other instruction takes of
+# these in four registers.
+ROOT_CYCLES, PRODUCT_CYCLES, BESIDE_CYCLES = 14, 10, 3
 HELD_BYTES = 256  # of row accumulators of narrow vectors that registers hold
 PAIR_BYTES, LEAST_SUM_BYTES = 512, 32  # of the accumulators of two outputs, and at least of each
 UNITS, VECTOR_UNITS = 3, 2  # of a core: for integers, for vectors

@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 
 from tilewise.target.llvm.control import either
-from tilewise.target.llvm.rare import nearly_zero, outside, rarely
+from tilewise.target.llvm.rare import bits_of_power, nearly_zero, outside, rarely
 from tilewise.target.llvm.text import Val, fma, vtype
 
 # Powers of two: divisors from 2**-s to 2**s, what they divide from 2**-x to 2**x.
@@ -89,6 +89,5 @@ def _corrected(x: Val, by: Inverse) -> Val:
 
 def _far(x: Val, r: Val) -> Val:
     """Whether any lane that is no zero is far from 1, or a reciprocal may not be used."""
-    bias, shift = (1023, 52) if x.ty == "double" else (127, 23)
-    low, span = (bias - DIVIDEND[x.ty]) << shift, (2 * DIVIDEND[x.ty]) << shift
-    return outside(x, low, span, signed=True, nan=r, but=x.bits().cmp("eq", 0))
+    low, high = (bits_of_power(x.ty, sign * DIVIDEND[x.ty]) for sign in (-1, 1))
+    return outside(x, low, high - low, signed=True, nan=r, but=x.bits().cmp("eq", 0))

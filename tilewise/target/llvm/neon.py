@@ -5,12 +5,12 @@ from __future__ import annotations
 from tilewise.target.llvm.text import Val, joined, vtype
 
 BITS, LANES = 128, 2  # of a register, doubles in one
-ALL = 4  # registers that some are counted of
+REGISTERS = 4  # of which a kernel says how many are made otherwise than by one instruction
 
 
-def rooted(x: Val) -> int:
+def rooted_lanes(x: Val) -> int:
     """Of how many lanes, the first ones, square roots are to be made of multiplications."""
-    return x.fn.rooted * (x.lanes // LANES) // ALL * LANES if x.ty == "double" and x.lanes % LANES == 0 else 0
+    return x.fn.rooted * (x.lanes // LANES) // REGISTERS * LANES if x.ty == "double" and x.lanes % LANES == 0 else 0
 
 
 def rsqrt8(x: Val) -> Val:

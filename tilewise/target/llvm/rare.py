@@ -79,14 +79,18 @@ def outside(
 
 def nearly_zero(x: Val, power: int) -> Val:
     """Whether any lane is less than a power of two, but not zero."""
-    double = x.ty == "double"
-    least = power + 1023 << 52 if double else power + 127 << 23
+    least = bits_of_power(x.ty, power)
     before = x.bits() - 1  # of a zero: the highest there is, without the sign
     if not ARM or x.lanes == 1:
         return anywhere((before + before).cmp("ult", 2 * least))
-    if double:
+    if x.ty == "double":
         before, least = before.op("lshr", 32).convert("trunc", "i32"), least >> 32
     return lowest(before + before).cmp("ult", 2 * least)
+
+
+def bits_of_power(ty: str, power: int) -> int:
+    """The bits of a power of two."""
+    return (power + 1023) << 52 if ty == "double" else (power + 127) << 23
 
 
 def _distance(bits: Val, low: int, signed: bool) -> Val:

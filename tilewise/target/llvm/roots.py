@@ -27,7 +27,7 @@ def sqrt(x: Val) -> Val:
     """
     if avx512.suits(x):
         return _by_products(x)
-    first = neon.rooted(x)
+    first = neon.rooted_lanes(x)
     if first in (0, x.lanes):
         return _by_products(x) if first else x.intrinsic("sqrt")
     size = min(first, x.lanes - first)
