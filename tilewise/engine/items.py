@@ -194,6 +194,11 @@ class Tiles:
         return out
 
 
+def owner_of(value: Any) -> Any:
+    """What has the memory of an array; the value, if it is none."""
+    return value.base if isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray) else value
+
+
 def address_of(array: Array) -> int:
     """Where the first element of an array is."""
     return int(array.__array_interface__["data"][0])

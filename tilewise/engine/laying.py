@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.engine.boxes import slices
 from tilewise.engine.buffers import walked
-from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, address_of, scratch_of
+from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, address_of, owner_of, scratch_of
 from tilewise.engine.operands import llvm
 from tilewise.engine.run import apart, box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of
@@ -128,7 +128,7 @@ class Layer:
         array: Array = self.values[pos]
         if not isinstance(array, np.ndarray):
             raise Unfit("a value that is no array")
-        owner = array.base if isinstance(array.base, np.ndarray) else array
+        owner = owner_of(array)
         memory = self.by_owner.get(id(owner))
         if memory is None:
             memory = Memory(len(self.memories), array, now, now, pos, now < 0 and pos in self.given)

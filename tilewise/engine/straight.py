@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.config import current
 from tilewise.engine.buffers import fresh
-from tilewise.engine.items import Native, Unfit
+from tilewise.engine.items import Native, Unfit, owner_of
 from tilewise.engine.laying import MOST_BYTES, Layer, Steps
 from tilewise.engine.run import Runner, run_step
 from tilewise.engine.tiled import choice_of
@@ -86,7 +86,7 @@ class Lines:
         run: Steps = []
         groups: list[tuple[Tiled, int]] = []
         dead: list[int] = []
-        memory = {id(_owner(v)) for v in values}
+        memory = {id(owner_of(v)) for v in values}
         room = FLAT_BYTES
         for step, kernel, _ in self._runner.steps:
             inner: Steps = [(step, kernel)]
@@ -95,8 +95,8 @@ class Lines:
                 inner = list(zip(step.steps, kernel.kernels, strict=True))
             for one, own in inner:
                 run_step(one, own, self._nodes, values, set())
-                for v in [values[x] for x in makes(one) if id(_owner(values[x])) not in memory]:
-                    memory.add(id(_owner(v)))
+                for v in [values[x] for x in makes(one) if id(owner_of(values[x])) not in memory]:
+                    memory.add(id(owner_of(v)))
                     room -= getattr(v, "nbytes", 0)
             run += inner
             dead += step.frees
@@ -105,11 +105,6 @@ class Lines:
                     values[x] = None
                 dead.clear()
         return None if room < 0 else (run, groups)
-
-
-def _owner(value: Any) -> Any:
-    """What has the memory of an array; the value, if it is none."""
-    return value.base if isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray) else value
 
 
 class Line:
