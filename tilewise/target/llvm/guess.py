@@ -2,13 +2,15 @@
 
 Products of float32 are twice as many in a vector. A row's scores are sums of products of its elements (less those of
 the first lane, where differences are squared) with a table of the lanes (guess_table.py); sums start from the lanes'
-own terms. Of the scores, the least two are kept. Where these are further apart than rounding could have moved them, in
-float32 and in float64, the position is that of the float64 scores, too; else it is -1, and whoever asked computes them.
+own terms. Of the scores, the least two are kept; the last bits of each say which vector it is from. Where these are
+further apart than rounding could have moved them, in float32 and in float64, the position is that of the float64
+scores, too; else it is -1, and whoever asked computes them.
 
 With n steps, u = 2**-24, |x| the length of a row, |c| of a lane of the table and b what its sum starts from, a score is
-off by less than (n + 4) u (|x||c| + |b|), for elements rounded to float32 and a sum of n + 1 terms. That of float64 is
-off by less than (n + 32) 2**-53 times the sizes of all its terms. `BOUND` and `FINE` have these four times, for two
-scores and what rounds in the bounds themselves; `TINY` is for what vanishes. What overflows, and a NaN, is not certain.
+off by less than (n + 4) u (|x||c| + |b|), for elements rounded to float32 and a sum of n + 1 terms, and by 2 m u times
+as much, for last bits up to m. That of float64 is off by less than (n + 32) 2**-53 times the sizes of all its terms.
+`BOUND` and `FINE` have these four times, for two scores and what rounds in the bounds themselves; `TINY` is for what
+vanishes. What overflows, and a NaN, is not certain.
 """
 
 from __future__ import annotations
@@ -65,8 +67,10 @@ class Guess:
         count = fn.hoist(f"uitofp i64 {steps} to float")
         with fn.in_entry():
             n = Val(fn, count, "float", 1)
-            self.bound, self.fine = (n + 8) * BOUND, (n + 32) * FINE
-        self.states = Stack(fn, [F32, F32, "int32"], self.lanes, self.high)
+            self.bits = self._bits()
+            m = self.bits.convert("uitofp", "float")
+            self.bound, self.fine = (n + m * 2 + 8) * BOUND, (n + 32) * FINE
+        self.states = Stack(fn, [F32, F32], self.lanes, self.high)
 
     def emit(self) -> None:
         """Store a position for every row."""
@@ -88,6 +92,14 @@ class Guess:
         each(fn, "0", stop, str(self.high), rows_from)
         each(fn, stop, rows, "1", self._uncertain)
         self.table.leave()
+
+    def _bits(self) -> Val:
+        """The last bits, as many as numbers of vectors have."""
+        fn = self.fn
+        last = fn.let(f"sub i64 {fn.let(f'mul i64 {self.table.panels}, {self.vectors}')}, 1")
+        fn.declares.add("declare i64 @llvm.ctlz.i64(i64, i1)")
+        free = fn.let(f"call i64 @llvm.ctlz.i64(i64 {fn.let(f'or i64 {last}, 1')}, i1 false)")
+        return Val(fn, fn.let(f"trunc i64 {fn.let(f'lshr i64 -1, {free}')} to i32"), "i32", 1)
 
     def is_uncertain(self, first: str, count: int) -> str:
         """Whether one of some rows has no position."""
@@ -116,10 +128,10 @@ class Guess:
         squares = self._rounded(rows)
         worst = Val(fn, "", "float", self.lanes).const(float("inf"))
         for i in range(self.high):
-            self.states.store(str(i), [worst, worst, worst.const(0, "i32")])
+            self.states.store(str(i), [worst, worst])
         each(fn, "0", self.table.panels, "1", self._panel)
         for i, at in enumerate(rows):
-            best, second, position = self._folded(self.states.load(str(i)))
+            best, second, position = self._folded(*self.states.load(str(i)))
             sure = (second - best).cmp("ogt", self._margin(at, squares[i]))
             found = sure.select(position.convert("sext", "i64"), -1)
             store(fn, at[frame.n_inputs], found, "int64")
@@ -169,37 +181,42 @@ class Guess:
             low = self.whole
         scores = loop(fn, low, self.frame.sizes[STEP], "1", lambda s, st: steps(1, s, st), scores)
         found = dict(zip(cells, scores, strict=True))
-        first = fn.let(f"trunc i64 {fn.let(f'mul i64 {p}, {self.table.width}')} to i32")
-        left = Val(fn, first, "i32", 1).splat(self.lanes)
-        count = iota(self.lanes).replace("i64", "i32")
-        positions = [
-            Val(fn, fn.let(f"add {left.text}, {count}"), "i32", self.lanes) + v * self.lanes
-            for v in range(self.vectors)
-        ]
+        first = Val(fn, fn.let(f"trunc i64 {fn.let(f'mul i64 {p}, {self.vectors}')} to i32"), "i32", 1)
+        bits = self.bits.splat(self.lanes)
+        numbers = [(first + v).splat(self.lanes) for v in range(self.vectors)]
         for i in range(self.high):
-            state = self.states.load(str(i))
-            for v, position in enumerate(positions):
-                state = self._best(state, found[i, v], position)
-            self.states.store(str(i), state)
+            best, second = self.states.load(str(i))
+            for v, number in enumerate(numbers):
+                value = found[i, v].bits()
+                marked = ((value & ~bits) | (number & bits)).convert("bitcast", "float")
+                second = self._lesser(second, self._greater(best, marked))
+                best = self._lesser(best, marked)
+            self.states.store(str(i), [best, second])
 
-    def _best(self, state: State, value: Val, position: Val) -> State:
-        """The least, the second and the position of the least, after one more value."""
-        less = value.cmp("olt", state[0])
-        worse = less.select(state[0], value)
-        return [less.select(value, state[0]), self._lesser(state[1], worse), less.select(position, state[2])]
-
-    def _folded(self, state: State) -> State:
-        """The same of all lanes."""
-        while state[0].lanes > 1:
-            half = state[0].lanes // 2
-            (a, second, at), (b, other, there) = ([v.shuffle(k, half) for v in state] for k in (0, half))
-            state = self._best([a, self._lesser(second, other), at], b, there)
-        return state
+    def _folded(self, best: Val, second: Val) -> State:
+        """The least score of all lanes, the second, and the position of the least."""
+        number = best.bits() & self.bits.splat(self.lanes)
+        lane = Val(self.fn, iota(self.lanes).replace("i64", "i32"), "i32", self.lanes)
+        position = number * self.lanes + lane
+        while best.lanes > 1:
+            half = best.lanes // 2
+            (a, a_second, at), (b, b_second, there) = (
+                [v.shuffle(k, half) for v in (best, second, position)] for k in (0, half)
+            )
+            less = b.cmp("olt", a)
+            second = self._lesser(self._lesser(a_second, b_second), self._greater(a, b))
+            best, position = self._lesser(a, b), less.select(there, at)
+        return [best, second, position]
 
     def _lesser(self, a: Val, b: Val) -> Val:
         if self.frame.spec.machine.by_lane:
             return a.intrinsic("minnum", b)
         return a.cmp("olt", b).select(a, b)
+
+    def _greater(self, a: Val, b: Val) -> Val:
+        if self.frame.spec.machine.by_lane:
+            return a.intrinsic("maxnum", b)
+        return a.cmp("ogt", b).select(a, b)
 
     def _margin(self, at: list[str], squares: Val) -> Val:
         """How far scores of a row must be apart to be certain."""

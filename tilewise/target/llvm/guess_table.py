@@ -1,7 +1,7 @@
 """The table of scores in float32. In: the packed lanes of a frame, a `Score`. Out: code that fills it, its vectors.
 
 Panels as wide as a tile of guess.py has vectors: first a line of what the sums of the lanes start from, then a line for
-each step. Lanes that are not there start from infinity.
+each step. Lanes that are not there start from what no score comes to.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tilewise.target.llvm.text import Val, fma, joined, of_lanes
 STEP, LANE = 1, 2  # dims
 F32 = "float32"
 TINY = 2.0**-50  # a length that is as good as none
+FAR = 2.0**128 - 2.0**104  # the largest float32: where a bound is finite, scores are a hundredth less at least
 
 
 class Table:
@@ -88,7 +89,7 @@ class Table:
 
             (squares,) = loop(fn, "0", frame.sizes[STEP], "1", step, [none])
             start, size = self._starts(lane, squares)
-            store(fn, top, there.select(start, float("inf")).convert("fptrunc", "float"), F32)
+            store(fn, top, there.select(start, FAR).convert("fptrunc", "float"), F32)
             return [most[0].intrinsic("maximum", squares), most[1].intrinsic("maximum", there.select(size, 0.0))]
 
         squares, sizes = (_most(v) for v in loop(fn, "0", groups, "1", group, [none, none]))

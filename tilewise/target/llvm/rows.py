@@ -20,6 +20,7 @@ from tilewise.target.llvm.text import Val, joined
 from tilewise.target.llvm.walk import nest, row, store_plain
 
 LEVELS = BLOCKS.bit_length()
+VECTORS = 4  # of an accumulator, at most, for those at the end of a row to have code of their own each
 
 
 def emit(frame: Frame) -> None:
@@ -128,6 +129,8 @@ class _InMemory:
             length = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-full}")
             middle = fn.let(f"add i64 {start}, {length}")
             state = self._whole(state, at, start, middle, fixed)
+            if 1 < frame.lanes < full <= VECTORS * frame.lanes:
+                state, middle = self._vectors(state, at, middle, stop, fixed)
 
         def point(column: str, lanes: int, mask: Val | None) -> None:
             values = frame.values(at, column, fixed, lanes, mask)
@@ -142,6 +145,23 @@ class _InMemory:
             return self.slot.load("0")
 
         return loop(fn, middle, stop, fn.let(f"sub i64 {stop}, {middle}"), rest, state)  # one turn or none
+
+    def _vectors(self, state: State, at: list[str], start: str, stop: str, fixed: dict[int, Val]) -> tuple[State, str]:
+        """The state after as many columns as are vectors, of fewer than all lanes; and where they end."""
+        frame, fn, lanes = self.frame, self.frame.fn, self.frame.lanes
+        pieces = [[v.shuffle(k, lanes) for v in state] for k in range(0, frame.tree_lanes, lanes)]
+        for k, piece in enumerate(pieces[:-1]):
+            here = fn.let(f"add i64 {start}, {k * lanes}")
+
+            def turn(_: str, piece: State, here: str = here) -> State:
+                values = frame.values(at, here, fixed, lanes, None)
+                store_plain(frame, values, at, here, None)
+                return self.accs.add(piece, values, at, here, None)
+
+            last = fn.let(f"add i64 {here}, {lanes - 1}")
+            pieces[k] = loop(fn, last, stop, str(2 * frame.tree_lanes), turn, piece)  # one turn or none
+        whole = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-lanes}")
+        return [joined(list(part)) for part in zip(*pieces, strict=True)], fn.let(f"add i64 {start}, {whole}")
 
     def _whole(self, state: State, at: list[str], start: str, stop: str, fixed: dict[int, Val]) -> State:
         """The state after columns that are whole accumulators: as many lanes in a loop as registers can hold."""
