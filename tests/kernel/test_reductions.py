@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, call, reduction, same_bits
+from tests.kernel.support import RUNNABLE, WIDTHS, Array, call, reduction, same_bits
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import threads
+from tilewise.target.llvm import geometry
+from tilewise.target.llvm.cpu import host_machine, level
 
 SHAPES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (300, 700), (3, 20_000), (20_000, 3), (2000, 100), (64, 64), (513, 31)]
 AXES = [(True, True), (True, False), (False, True)]
@@ -139,6 +142,40 @@ def test_four_dims(reduced: tuple[bool, ...]) -> None:
         total, product = call(kernel, x.shape, [x, y])
         assert same_bits(product, np.ascontiguousarray(x * y))
         np.testing.assert_allclose(total, (x * y).sum(axes), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [w for w in RUNNABLE if w != 0])
+@pytest.mark.parametrize(("shape", "reduced", "two"), [
+    ((64,), (True,), ((0,), (32,))), ((5, 64), (False, True), ((3, 0), (3, 32))),
+    ((40, 12), (True, False), ((0, 7), (16, 7))), ((100_000,), (True,), ((4096,), (4096 + 64,))),
+])  # fmt: skip
+def test_products_are_not_rounded_before_they_are_added(
+    shape: tuple[int, ...], reduced: tuple[bool, ...], two: tuple[Any, Any], width: int | None
+) -> None:
+    """Where a CPU multiplies and adds at once; the two points are added to the same lane."""
+    a, b = np.zeros(shape), np.zeros(shape)
+    a[two[0]], a[two[1]] = -1, 1 + 2.0**-30
+    b[two[0]], b[two[1]] = 1, 1 + 2.0**-30
+    product = Kernel(("float64", "float64"), (), (Instr("multiply", (0, 1), "float64"),), (Output(2, "add"),), reduced)
+    (got,) = call(product, shape, [a, b], width=width)
+    fuses = (host_machine() if width is None else level(width)).fuses
+    assert got.sum() == (2.0**-29 + 2.0**-60 if fuses else 2.0**-29)
+
+
+@pytest.mark.parametrize("size", [262_143, 262_144, 300_001, 2_100_000])
+def test_chunks_of_long_rows_get_longer(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few partial results are left to merge, and sums are as exact, for any number of threads."""
+    x = np.random.default_rng(1).normal(size=size) * 1e6 + 1
+    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
+    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+    found = []
+    for n in (1, 2, 5):
+        threads.set_threads(n)
+        found.append(call(reduction("add", "float64", (True,)), (size,), [x])[0])
+    assert same_bits(found[0], found[1]) and same_bits(found[0], found[2])
+    assert abs(found[0] - math.fsum(x)) <= bound(x, (0,))
+    nest = geometry.reduce_nest(reduction("add", "float64", (True,)), [geometry.Dim(size, True, (8, 0))], (8, 8), 8)
+    assert nest.partials[0].shape[1] <= 2 * geometry.CHUNKS
 
 
 def test_mixed_dtypes_in_one_pass() -> None:

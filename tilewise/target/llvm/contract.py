@@ -132,7 +132,7 @@ class _Tile:
             done: State = []
             for j, reducer in self.accs.reducers.items():
                 value = self.frame.kernel.outputs[j].value
-                factors = point.factors(value) if reducer.op == "add" and is_float(reducer.dtype) else None
+                factors = self.frame.factors(value) if reducer.op == "add" and is_float(reducer.dtype) else None
                 if factors is not None:
                     a, b = (point.get(f, i, v, self.frame.lanes) for f in factors)
                     done.append(fma(a, b, mine[len(done)]))
@@ -207,15 +207,6 @@ class Point:
             args = () if frame.is_constant(v) else frame.instr(v).args
             self._unrolled.append(any(self._unrolled[a] for a in args))
             self._across.append(any(self._across[a] for a in args))
-
-    def factors(self, v: int) -> tuple[int, int] | None:
-        """The factors, if a value is a product (a sum of products may round once per term)."""
-        if v < self.frame.n_inputs or self.frame.is_constant(v):
-            return None
-        instr = self.frame.instr(v)
-        if instr.fn == "multiply":
-            return instr.args[0], instr.args[1]
-        return (instr.args[0], instr.args[0]) if instr.fn == "square" else None
 
     def get(self, v: int, i: int, vector: int, lanes: int) -> Val:
         """Value v of a cell, in this many lanes."""

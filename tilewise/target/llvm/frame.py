@@ -367,6 +367,15 @@ class Frame:
         assert result.lanes == lanes
         return result
 
+    def factors(self, v: int) -> tuple[int, int] | None:
+        """The factors, if a value is a product."""
+        if v < self.n_inputs or self.is_constant(v):
+            return None
+        instr = self.instr(v)
+        if instr.fn == "multiply":
+            return instr.args[0], instr.args[1]
+        return (instr.args[0], instr.args[0]) if instr.fn == "square" else None
+
     def instr(self, v: int) -> Instr:
         """The instruction that makes a value."""
         return self.kernel.body[v - self.n_inputs - len(self._params)]

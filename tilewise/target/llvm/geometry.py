@@ -13,7 +13,7 @@ from math import prod
 from tilewise.kernel.loops import Kernel
 from tilewise.target.llvm.bodies import has_positions, widest
 from tilewise.target.llvm.spec import STRIDED, UNIT, ZERO
-from tilewise.target.llvm.sums import BLOCKS, CHUNK_ROWS, STEPS
+from tilewise.target.llvm.sums import BLOCKS, CHUNK_ROWS, MOST_BLOCKS, STEPS
 
 # A reduced innermost dim this short is summed with the lanes along a kept dim instead.
 SHORT_ROW = 16
@@ -24,6 +24,7 @@ FAR_BYTES = 512
 # Rows of a chunk of `columns`, in blocks: long chunks leave few partials, short ones keep wide rows in the caches.
 CHUNK_BYTES = 128 << 10
 CHUNK_BLOCKS = 32
+CHUNKS = 128  # of a row, from which on they get longer
 
 Strides = tuple[int, ...]
 
@@ -139,8 +140,10 @@ def map_nest(dims: list[Dim], itemsizes: Sequence[int]) -> Nest:
     return Nest("map", tuple(dims), cuts=tuple(cuts))
 
 
-def reduce_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_lanes: int) -> Nest:
-    """The loops of a kernel with reductions."""
+def reduce_nest(
+    kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_lanes: int, *, short_chunks: bool = False
+) -> Nest:
+    """The loops of a kernel with reductions (`short_chunks`: of a row, however long it is)."""
     none = (0,) * len(itemsizes)
     arrays = len(kernel.inputs) + len(kernel.outputs)
     inner = dims[-1] if dims else Dim(1, True, none)
@@ -153,8 +156,9 @@ def reduce_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], tree_
     row = max(rows, key=lambda d: d.size, default=Dim(1, True, none))
     outer = [d for d in outer if d is not row]
     outer = [d for d in outer if not d.reduced] + [d for d in outer if d.reduced]
-    make = _rows if inner.reduced else _columns
-    return make(kernel, outer, row, inner, itemsizes, tree_lanes)
+    if inner.reduced:
+        return _rows(kernel, outer, row, inner, itemsizes, tree_lanes, BLOCKS if short_chunks else MOST_BLOCKS)
+    return _columns(kernel, outer, row, inner, itemsizes)
 
 
 def few_lanes(kernel: Kernel, nest: Nest, most: int) -> int:
@@ -184,15 +188,26 @@ def scan_nest(kernel: Kernel, dims: list[Dim], itemsizes: Sequence[int], chunk: 
     return Nest("scan", (*kept, along), (length, 0, chunks), (*cuts, Cut(chunks, 1, extra=1)))
 
 
-def _rows(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
+def _blocks(count: int, most: int) -> int:
+    """The blocks of a chunk, of so many in all: more where chunks are many, for partial results are merged by one."""
+    blocks = BLOCKS
+    while blocks < most and count >= 2 * blocks * CHUNKS:
+        blocks *= 2
+    return blocks
+
+
+def _rows(
+    kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int, most: int
+) -> Nest:
     far = STEPS * lanes
     if row.size == 1 and inner.size <= far and outer and not any(d.reduced for d in outer):
         return Nest("short", (*outer, inner), cuts=tuple(Cut(d.size, 1, dim=i) for i, d in enumerate(outer)))
     if row.size == 1 or inner.size > far // 2:
-        chunk, block, step = (1, BLOCKS * far), (1, far), (0, far)
+        chunk, block, step = (1, _blocks(inner.size // far, most) * far), (1, far), (0, far)
     else:
         high = max(1, STEPS // -(-inner.size // lanes))
-        chunk, block, step = (BLOCKS * high, inner.size), (high, inner.size), (high, 0)
+        blocks = _blocks(row.size // high, most)
+        chunk, block, step = (blocks * high, inner.size), (high, inner.size), (high, 0)
     grid = (-(-row.size // chunk[0]), -(-inner.size // chunk[1]))
     extras: tuple[int, ...]
     extras = (*chunk, *block, *step, 0, grid[0], 0, grid[1])
@@ -205,7 +220,7 @@ def _rows(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Seq
     return with_partials(kernel, nest, len(outer), grid, itemsizes)
 
 
-def _columns(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int], lanes: int) -> Nest:
+def _columns(kernel: Kernel, outer: list[Dim], row: Dim, inner: Dim, itemsizes: Sequence[int]) -> Nest:
     n = len(kernel.inputs)
     wide = max((inner.size * abs(w) for w, s in zip(itemsizes[:n], inner.strides, strict=False) if s), default=1)
     blocks = max(1, min(CHUNK_BLOCKS, CHUNK_BYTES // (CHUNK_ROWS * wide)))

@@ -191,7 +191,7 @@ class _Tile:
 
     def _added(self, point: Point, i: int, v: int, acc: Val) -> Val:
         (value,) = self.frame.instr(self.inner).args
-        factors = point.factors(value)
+        factors = self.frame.factors(value)
         if factors is None:
             return acc + point.get(value, i, v, self.frame.lanes)
         a, b = (point.get(f, i, v, self.frame.lanes) for f in factors)

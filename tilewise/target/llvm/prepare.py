@@ -151,7 +151,7 @@ class Preparer:
         """A scan of one row by all threads: every part reduces its chunks, waits for its turn, and scans them."""
         n = len(self.kernel.inputs)
         whole = [*strides[:n], *([(0,) * len(shape)] * len(reductions.kernel.outputs))]
-        first = reductions._nest(shape, whole, ())
+        first = reductions._nest(shape, whole, (), short_chunks=True)
         chunk, count = first.extras[1], first.partials[0].shape[1]
         second = geometry.scan_nest(self.kernel, self._dims(shape, strides), self._itemsizes, chunk)
         per_point = sum(w for s, w in zip(second.dims[-1].strides[:n], self._itemsizes, strict=False) if s)
@@ -309,8 +309,15 @@ class Preparer:
         arrays = len(self.kernel.inputs) + len(self.kernel.outputs)
         return geometry.simplified(shape, self.kernel.reduced, strides, arrays)
 
-    def _nest(self, shape: tuple[int, ...], strides: Sequence[geometry.Strides], buckets: Sequence[int]) -> Nest:
-        """The loops for a non-empty space."""
+    def _nest(
+        self,
+        shape: tuple[int, ...],
+        strides: Sequence[geometry.Strides],
+        buckets: Sequence[int],
+        *,
+        short_chunks: bool = False,
+    ) -> Nest:
+        """The loops for a non-empty space (`short_chunks`: of a sum of a row, however long it is)."""
         kernel = self.kernel
         sizes = (*self._itemsizes, 1) if has_positions(kernel) else self._itemsizes
         if kernel.inner is not None:
@@ -334,7 +341,8 @@ class Preparer:
         if found is not None:
             return found
         dims, packs = panels.turned(kernel, dims, sizes) if dims else (dims, ())
-        return replace(geometry.reduce_nest(kernel, dims, sizes, tree_lanes(kernel, self.machine)), packs=packs)
+        lanes = tree_lanes(kernel, self.machine)
+        return replace(geometry.reduce_nest(kernel, dims, sizes, lanes, short_chunks=short_chunks), packs=packs)
 
     def _classes(self, nest: Nest) -> tuple[str, ...]:
         inner = nest.dims[-1].strides

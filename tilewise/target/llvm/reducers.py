@@ -12,7 +12,7 @@ from tilewise.kernel.loops import ARGS
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.scalar import IR_TYPE, RULES, compare, identity, is_float
 from tilewise.target.llvm.sums import State
-from tilewise.target.llvm.text import Function, Val
+from tilewise.target.llvm.text import Function, Val, fma
 
 
 def neutral(op: str, dtype: str) -> float | int:
@@ -97,6 +97,20 @@ class Accumulators:
                 args += 1
             self.parts.append(Part(j, frame.dtypes[out], out))
         self._positions = args > 0
+        self._factors = self._found_factors()
+
+    def _found_factors(self) -> dict[int, tuple[int, int]]:
+        """The factors of what is summed, where products need not be rounded before the sum.
+
+        A sum has no bits to agree with, and without that rounding its error is smaller.
+        """
+        frame, found = self.frame, {}
+        if frame.spec.machine.fuses and frame.kernel.turning is None:
+            for j, reducer in self.reducers.items():
+                factors = frame.factors(frame.kernel.outputs[j].value)
+                if reducer.op == "add" and reducer.dtype in ("float32", "float64") and factors is not None:
+                    found[j] = factors
+        return found
 
     def start(self, lanes: int) -> State:
         """Every state before the first value."""
@@ -108,6 +122,11 @@ class Accumulators:
         position = self.frame.position(at, column, lanes) if self._positions else None
         result: State = []
         for j, reducer in self.reducers.items():
+            if j in self._factors:
+                before, (a, b) = state[len(result)], self._factors[j]
+                after = fma(values[a], values[b], before)
+                result.append(after if mask is None else mask.select(after, before))
+                continue
             value = values[self.frame.kernel.outputs[j].value]
             if mask is not None:
                 value = mask.select(value, reducer.start(self.frame.fn, lanes)[0])

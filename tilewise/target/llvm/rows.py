@@ -15,11 +15,11 @@ from tilewise.target.llvm.fetching import fetch_ahead
 from tilewise.target.llvm.frame import Frame
 from tilewise.target.llvm.memory import store
 from tilewise.target.llvm.reducers import Accumulators
-from tilewise.target.llvm.sums import BLOCKS, Stack, State, pairwise
+from tilewise.target.llvm.sums import MOST_BLOCKS, Stack, State, pairwise
 from tilewise.target.llvm.text import Val, joined
 from tilewise.target.llvm.walk import nest, row, store_plain
 
-LEVELS = BLOCKS.bit_length()
+LEVELS = MOST_BLOCKS.bit_length()
 VECTORS = 4  # of an accumulator, at most, for those at the end of a row to have code of their own each
 
 
@@ -129,7 +129,7 @@ class _InMemory:
             length = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-full}")
             middle = fn.let(f"add i64 {start}, {length}")
             state = self._whole(state, at, start, middle, fixed)
-            if 1 < frame.lanes < full <= VECTORS * frame.lanes:
+            if frame.spec.form == "short" and 1 < frame.lanes < full <= VECTORS * frame.lanes:
                 state, middle = self._vectors(state, at, middle, stop, fixed)
 
         def point(column: str, lanes: int, mask: Val | None) -> None:

@@ -13,7 +13,7 @@ from tilewise.target.llvm.memory import load, memory_type, store
 from tilewise.target.llvm.text import Function, Val
 
 STEPS = 16  # additions in sequence, as many as in NumPy's pairwise sum
-BLOCKS = 8  # blocks of one chunk of `rows`
+BLOCKS, MOST_BLOCKS = 8, 256  # blocks of one chunk of `rows`, at least and at most
 CHUNK_ROWS = 32  # rows of one block of `columns`
 LEVELS = 8  # of the tree in a chunk of `columns`: up to 128 blocks
 CHAINS = 4  # sums of every fourth row, in a block of a light body: an addition need not wait for the last
