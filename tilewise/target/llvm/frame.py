@@ -32,7 +32,7 @@ from tilewise.target.llvm.bodies import (
     vector_lanes,
     widest,
 )
-from tilewise.target.llvm.inverse import Inverse, divided, inverse
+from tilewise.target.llvm.inverse import Inverse, Kept, divided, inverse
 from tilewise.target.llvm.memory import PART, block, from_memory, load, memory_type, store, suffix, to_memory
 from tilewise.target.llvm.rare import rarely
 from tilewise.target.llvm.scalar import IR_TYPE
@@ -85,7 +85,7 @@ class Frame:
         self._uniform = uniform_values(kernel, spec.classes)
         self._divisors = divisors(kernel, spec.classes, spec.machine) if spec.long else frozenset()
         self._inverses: dict[str, Inverse] = {}  # by the name of the divisor
-        self.kept: dict[int, tuple[str, str]] = {}  # where the reciprocals of inputs lie, and what these miss
+        self.kept: dict[int, Kept] = {}  # of inputs
         self._arms = rare_arms(kernel)
         self._rare = frozenset(v for arm in self._arms.values() for v in arm)
         self._often = outline.often(i.fn for i in kernel.body)
@@ -187,9 +187,12 @@ class Frame:
         """The inverse of what a value is a quotient by, if there is one."""
         by = self.instr(v).args[1]
         if by in self.kept:
-            s, dtype = known[by], self.dtypes[by]
-            places = [self.fn.let(f"getelementptr {s.ty}, ptr {p}, i64 {index}") for p in self.kept[by]]
-            return Inverse(s, *(load(self.fn, p, dtype, s.lanes, mask) for p in places))
+            s, dtype, kept = known[by], self.dtypes[by], self.kept[by]
+            r, rest = (
+                load(self.fn, self.fn.let(f"getelementptr {s.ty}, ptr {p}, i64 {index}"), dtype, s.lanes, mask)
+                for p in (kept.reciprocals, kept.rests)
+            )
+            return Inverse(s, r, rest, kept.closely)
         if by not in self._divisors or (by not in fixed and not self.is_constant(by)):
             return None
         with self.fn.in_entry():

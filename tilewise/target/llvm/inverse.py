@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tilewise.kernel.family import ARM
 from tilewise.target.llvm.control import either
 from tilewise.target.llvm.rare import bits_of_power, nearly_zero, outside, rarely
-from tilewise.target.llvm.text import Val, fma, vtype
+from tilewise.target.llvm.text import Val, anywhere, fma, vtype
 
 # Powers of two: divisors from 2**-s to 2**s, what they divide from 2**-x to 2**x.
 DIVISOR = {"double": 200, "float": 20}
@@ -38,7 +39,17 @@ class Inverse:
     divisor: Val
     reciprocal: Val
     rest: Val
+    closely: str  # where it says whether dividends are looked at closely: for one that is zero, or has no reciprocal
     short: Val | None = None  # whether the divisor is one, if it is the same for all lanes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Inverses in memory: where reciprocals lie, and what these miss."""
+
+    reciprocals: str
+    rests: str
+    closely: str
 
 
 def inverse(s: Val) -> Inverse:
@@ -46,13 +57,15 @@ def inverse(s: Val) -> Inverse:
     good = s.cmp("oge", 2.0 ** -DIVISOR[s.ty]) & s.cmp("ole", 2.0 ** DIVISOR[s.ty])
     r = 1.0 / s
     missed = fma(-s, r, 1.0)
+    closely = s.fn.hoist("alloca i1, align 1")
+    s.fn.do(f"store {anywhere(~good).text}, ptr {closely}, align 1")
     if s.lanes > 1:
-        return Inverse(s, good.select(r, math.nan), missed * r)
+        return Inverse(s, good.select(r, math.nan), missed * r, closely)
     short = _is_short(s)
     r = (short & missed.cmp("olt", 0.0)).select((r.bits() - 1).as_float(), r)
     missed = fma(-s, r, 1.0)
     none = short & missed.cmp("oeq", 0.0)
-    return Inverse(s, good.select(r, math.nan), none.select(r * UNSEEN, missed * r), short)
+    return Inverse(s, good.select(r, math.nan), none.select(r * UNSEEN, missed * r), closely, short)
 
 
 def _is_short(s: Val) -> Val:
@@ -84,10 +97,31 @@ def _corrected(x: Val, by: Inverse) -> Val:
     s, r, rest = (v if v.lanes == x.lanes else v.splat(x.lanes) for v in (by.divisor, by.reciprocal, by.rest))
     q = fma(x, r, x * rest)
     q = fma(fma(-s, q, x), r, q)
-    return rarely(_far(x, by.reciprocal), q, lambda: x / s)
+    return rarely(_far(x, by), q, lambda: x / s)
 
 
-def _far(x: Val, r: Val) -> Val:
-    """Whether any lane that is no zero is far from 1, or a reciprocal may not be used."""
+def _far(x: Val, by: Inverse) -> Val:
+    """Whether any lane that is no zero is far from 1, or its reciprocal may not be used.
+
+    ARM tests the range alone, until a lane is not in it or a reciprocal may not be used.
+    """
+    if not ARM or x.lanes == 1:
+        return _outside(x, nan=by.reciprocal, but=x.bits().cmp("eq", 0))
+    fn = x.fn
+    quick, note, slow, done = (fn.fresh(name) for name in ("quick", "note", "close", "told"))
+    fn.do(f"br i1 {fn.let(f'load i1, ptr {by.closely}, align 1')}, label %{slow}, label %{quick}")
+    fn.label(quick)
+    fn.do(f"br {_outside(x).text}, label %{note}, label %{done}")
+    fn.label(note)
+    fn.do(f"store i1 true, ptr {by.closely}, align 1")
+    fn.do(f"br label %{slow}")
+    fn.label(slow)
+    far = _outside(x, nan=by.reciprocal, but=x.bits().cmp("eq", 0))
+    fn.do(f"br label %{done}")
+    fn.label(done)
+    return far.make(f"phi i1 [ false, %{quick} ], [ {far.name}, %{slow} ]")
+
+
+def _outside(x: Val, **more: Val) -> Val:
     low, high = (bits_of_power(x.ty, sign * DIVIDEND[x.ty]) for sign in (-1, 1))
-    return outside(x, low, high - low, signed=True, nan=r, but=x.bits().cmp("eq", 0))
+    return outside(x, low, high - low, signed=True, **more)

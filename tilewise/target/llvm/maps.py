@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewise.target.llvm.control import minimum
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
-from tilewise.target.llvm.inverse import inverse
+from tilewise.target.llvm.inverse import Kept, inverse
 from tilewise.target.llvm.memory import memory_type, store
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.turning import together
@@ -44,14 +44,18 @@ def _keep(frame: Frame, k: int) -> None:
     """The inverses of an input along a row, for all rows."""
     fn, dtype = frame.fn, frame.dtypes[k]
     places = [fn.hoist(f"alloca [{MOST_KEPT} x {memory_type(dtype)}], align 64") for _ in range(2)]
+    closely = fn.hoist("alloca i1, align 1")
+    fn.do(f"store i1 false, ptr {closely}, align 1")
 
     def point(column: str, lanes: int, mask: Val | None) -> None:
         made = inverse(frame.read(k, frame.address(k, frame.bases, column), lanes, mask))
         for place, value in zip(places, (made.reciprocal, made.rest), strict=True):
             store(fn, fn.let(f"getelementptr {value.ty}, ptr {place}, i64 {column}"), value, dtype, mask)
+        either = [fn.let(f"load i1, ptr {place}, align 1") for place in (closely, made.closely)]
+        fn.do(f"store i1 {fn.let(f'or i1 {either[0]}, {either[1]}')}, ptr {closely}, align 1")
 
     row(frame, "0", frame.sizes[-1], point, wide=0)
-    frame.kept[k] = (places[0], places[1])
+    frame.kept[k] = Kept(places[0], places[1], closely)
 
 
 def _lines(frame: Frame, wide: int) -> tuple[int, ...]:
