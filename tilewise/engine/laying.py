@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from tilewise.engine.operands import llvm
 from tilewise.engine.run import apart, box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.ops.contract import Contract
+from tilewise.ops.contract import Contract, folded
 from tilewise.ops.create import Arange, Empty
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
@@ -339,12 +340,13 @@ class Layer:
         self.items.append(Tiles(other, self.nodes, self.values) if isinstance(step, Tiled) else self._called(other))
 
     def _called(self, other: Other) -> Other | Product:
-        """A step as it is, or a product of two matrices as nothing but that."""
+        """A step as it is, or a product of two arrays as nothing but that."""
         op = self.nodes[other.made[0][0]].op
-        if not isinstance(other.step, Call) or not isinstance(op, Contract) or op.part or op.how not in MULTIPLY:
+        if not isinstance(other.step, Call) or not isinstance(op, Contract) or op.part or len(other.step.inputs) != 2:
             return other
+        multiply = MULTIPLY.get(op.how) if op.axes is None else partial(folded, left=op.axes[0], right=op.axes[1])
         a, b = (self.looks.get(x) for x in other.step.inputs)
-        return other if a is None or b is None else Product(MULTIPLY[op.how], (a, b), other.made[0][1])
+        return other if multiply is None or a is None or b is None else Product(multiply, (a, b), other.made[0][1])
 
     def _flush(self) -> None:
         """Calls so far come before a phase."""
