@@ -19,6 +19,7 @@ from tilewise.ir.order import Order, by_strides
 from tilewise.ops.elementwise import cast, small
 
 Axes = tuple[int, ...]
+OWN_AT = 1 << 14  # elements of a tensor product that is made in its own shape (some 7 us)
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -123,7 +124,12 @@ def tensordot(a: Node, b: Node, axes: tuple[tuple[int, ...], tuple[int, ...]], d
 def folded(a: Any, b: Any, left: Axes, right: Axes) -> Any:
     """np.tensordot of ndarrays; what there is to know about shapes is worked out once."""
     order, matrix, other, other_matrix, shape = _folds(a.shape, b.shape, left, right)
-    return np.dot(a.transpose(order).reshape(matrix), b.transpose(other).reshape(other_matrix)).reshape(shape)
+    matrices = a.transpose(order).reshape(matrix), b.transpose(other).reshape(other_matrix)
+    if a.dtype != b.dtype or math.prod(shape) < OWN_AT:
+        return np.dot(*matrices).reshape(shape)
+    out = np.empty(shape, a.dtype)  # memory of its own: what is a view of another array is copied before it is kept
+    np.dot(*matrices, out=out.reshape(matrix[0], other_matrix[1]))
+    return out
 
 
 @functools.lru_cache(maxsize=1024)
