@@ -152,6 +152,25 @@ def test_results_that_are_views_of_arguments(mode: str) -> None:
     assert a.tolist() == [1, -1, 3, 4]
 
 
+def test_arguments_that_are_given_another_shape(mode: str) -> None:
+    table = tw.arange(6.0)
+
+    def flat(x: Any) -> Any:
+        x.shape = (-1,)
+        return x
+
+    def seen(x: Any) -> Any:
+        table.shape = (2, *table.shape[:-1], 3)
+        return x + table.sum(0)
+
+    f, g = tw.jit(flat), tw.jit(seen)
+    for _ in range(3):
+        x = tw.ones((2, 3))
+        assert f(x) is x and x.shape == (6,)
+        table.shape = (6,)
+        assert g(tw.zeros(3)).tolist() == [3, 5, 7] and table.shape == (2, 3)
+
+
 def test_functions_that_look_at_values_are_called_each_time() -> None:
     @tw.jit
     def signed(x: Any) -> Any:

@@ -145,6 +145,7 @@ def stand_in(spec: Spec) -> Array:
 def _hidden(arrays: Sequence[Array]) -> Iterator[list[Node]]:
     """The arrays' cells are pending stand-ins inside."""
     cells = {x._cell: None for x in arrays}
+    shapes = [x.shape for x in arrays]
     kept = [(c, {n: getattr(c, n) for n in ("buf", "node", "gen", "ghost", "leaf", "exports")}) for c in cells]
     try:
         leaves = []
@@ -157,6 +158,9 @@ def _hidden(arrays: Sequence[Array]) -> Iterator[list[Node]]:
         for c, state in kept:
             for name, value in state.items():
                 setattr(c, name, value)
+        for x, shape in zip(arrays, shapes, strict=True):
+            if x.shape != shape:
+                x.shape = shape
 
 
 def _whole(cell: Cell) -> Any:
@@ -183,6 +187,7 @@ def trace(
         args = [stand_in(s) for s in specs]
         cells = [*(a._cell for a in args), *dict.fromkeys(x._cell for x in captured)]
         leaves = [a._cell.node for a in args] + outer
+        shapes = [x.shape for x in (*args, *captured)]
         try:
             given = call(args)
         except forcing.ValueAsked as error:
@@ -191,6 +196,8 @@ def trace(
             raise
         except Exception as error:
             raise Untraceable(f"what raises {type(error).__name__} ({error})", _line(error)) from None
+        if shapes != [x.shape for x in (*args, *captured)]:
+            raise Untraceable("a new shape for an argument itself (x.shape = ...)")
         found: list[Any] = []
         structure = flatten(given, found)
         if any(type(r) is Array and r._cell.node is not None and not r._cell.node.known for r in found):
