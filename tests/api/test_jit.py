@@ -428,6 +428,15 @@ def test_results_that_are_read_only_and_floats_that_become_complex(mode: str) ->
         assert root(tw.ones(2), -4.0).tolist() == (np.ones(2) * (-4.0) ** 0.5).tolist()
 
 
+@pytest.mark.parametrize("made", [["a", "bb"], np.zeros(2, [("x", "f8"), ("n", "i4")]), np.array([{}, None])])
+def test_results_that_are_no_numbers_are_made_each_time(mode: str, made: Any) -> None:
+    f = tw.jit(lambda x: (x + 1, tw.array(made)))
+    for _ in range(4):
+        number, other = f(tw.ones(2))
+        assert number.tolist() == [2, 2]
+        np.testing.assert_array_equal(np.asarray(other), np.asarray(made), strict=True)
+
+
 def test_values_that_are_in_the_key_are_told_of_when_there_are_many() -> None:
     f = tw.jit(lambda x, k: x + k)
     with warnings.catch_warnings(record=True) as caught:

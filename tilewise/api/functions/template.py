@@ -20,6 +20,7 @@ from tilewise.api.functions.tracer import PACKAGE
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of
+from tilewise.array.record import numeric
 from tilewise.config import config
 from tilewise.ir.node import Node, intern, known_leaf, numbered, twin
 from tilewise.ir.order import Order, by_strides
@@ -251,6 +252,8 @@ def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
         raise Untraceable("a result that is a view of an argument")
     if not meta(r).flags.writeable:
         raise Untraceable("a result that is read-only")
+    if not numeric(r.dtype):
+        raise Untraceable(f"a result of dtype {r.dtype}")
     node = node_of(r)
     return Made(copy(node, node.order) if node.value is not None else node, r._fixed)
 
