@@ -171,6 +171,22 @@ def test_arguments_that_are_given_another_shape(mode: str) -> None:
         assert g(tw.zeros(3)).tolist() == [3, 5, 7] and table.shape == (2, 3)
 
 
+@pytest.mark.parametrize("show", [lambda a: a[::-1], lambda a: a[:, 1:], lambda a: a[:, ::2], lambda a: a.T[:2]])
+@pytest.mark.parametrize("write", [lambda v: v.reshape(-1), lambda v: v.ravel(), lambda v: v])
+def test_what_is_a_copy_of_a_view_with_gaps_is_not_written_through(mode: str, show: Any, write: Any) -> None:
+    def negate(x: Any) -> Any:
+        part = write(x)
+        part *= -1
+        return x + 0
+
+    f = tw.jit(negate)
+    for _ in range(4):
+        want = np.arange(1.0, 13.0).reshape(3, 4)
+        whole = tw.asarray(want)
+        np.testing.assert_array_equal(f(show(whole)), negate(show(want)))
+        np.testing.assert_array_equal(whole, want)
+
+
 def test_functions_that_look_at_values_are_called_each_time() -> None:
     @tw.jit
     def signed(x: Any) -> Any:
