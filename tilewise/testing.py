@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
+from tilewise.array.record import unwrap
 from tilewise.config import config
+
+BY_TYPE = ("assert_equal", "assert_almost_equal", "assert_approx_equal")  # NumPy's ask for ndarrays
 
 
 def __getattr__(name: str) -> Any:
     """`np.testing.assert_allclose` and the like are NumPy's."""
-    return getattr(importlib.import_module("numpy.testing"), name)
+    found = getattr(importlib.import_module("numpy.testing"), name)
+    return _unwrapping(found) if name in BY_TYPE else found
+
+
+def _unwrapping(check: Any) -> Any:
+    @functools.wraps(check)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        return check(*map(unwrap, args), **{name: unwrap(value) for name, value in kwargs.items()})
+
+    return checked
 
 
 def random_layouts(seed: int) -> Any:

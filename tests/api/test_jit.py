@@ -152,6 +152,41 @@ def test_results_that_are_views_of_arguments(mode: str) -> None:
     assert a.tolist() == [1, -1, 3, 4]
 
 
+def test_arguments_that_are_given_another_shape(mode: str) -> None:
+    table = tw.arange(6.0)
+
+    def flat(x: Any) -> Any:
+        x.shape = (-1,)
+        return x
+
+    def seen(x: Any) -> Any:
+        table.shape = (2, *table.shape[:-1], 3)
+        return x + table.sum(0)
+
+    f, g = tw.jit(flat), tw.jit(seen)
+    for _ in range(3):
+        x = tw.ones((2, 3))
+        assert f(x) is x and x.shape == (6,)
+        table.shape = (6,)
+        assert g(tw.zeros(3)).tolist() == [3, 5, 7] and table.shape == (2, 3)
+
+
+@pytest.mark.parametrize("show", [lambda a: a[::-1], lambda a: a[:, 1:], lambda a: a[:, ::2], lambda a: a.T[:2]])
+@pytest.mark.parametrize("write", [lambda v: v.reshape(-1), lambda v: v.ravel(), lambda v: v])
+def test_what_is_a_copy_of_a_view_with_gaps_is_not_written_through(mode: str, show: Any, write: Any) -> None:
+    def negate(x: Any) -> Any:
+        part = write(x)
+        part *= -1
+        return x + 0
+
+    f = tw.jit(negate)
+    for _ in range(4):
+        want = np.arange(1.0, 13.0).reshape(3, 4)
+        whole = tw.asarray(want)
+        np.testing.assert_array_equal(f(show(whole)), negate(show(want)))
+        np.testing.assert_array_equal(whole, want)
+
+
 def test_functions_that_look_at_values_are_called_each_time() -> None:
     @tw.jit
     def signed(x: Any) -> Any:
@@ -407,6 +442,15 @@ def test_results_that_are_read_only_and_floats_that_become_complex(mode: str) ->
         assert not f(tw.ones(2)).flags.writeable
         assert root(tw.ones(2), 4.0).tolist() == [2, 2]
         assert root(tw.ones(2), -4.0).tolist() == (np.ones(2) * (-4.0) ** 0.5).tolist()
+
+
+@pytest.mark.parametrize("made", [["a", "bb"], np.zeros(2, [("x", "f8"), ("n", "i4")]), np.array([{}, None])])
+def test_results_that_are_no_numbers_are_made_each_time(mode: str, made: Any) -> None:
+    f = tw.jit(lambda x: (x + 1, tw.array(made)))
+    for _ in range(4):
+        number, other = f(tw.ones(2))
+        assert number.tolist() == [2, 2]
+        np.testing.assert_array_equal(np.asarray(other), np.asarray(made), strict=True)
 
 
 def test_values_that_are_in_the_key_are_told_of_when_there_are_many() -> None:

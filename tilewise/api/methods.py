@@ -13,7 +13,7 @@ from tilewise.api.dispatch import call, implements, mutate
 from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
 from tilewise.array.session import cluster_here
 from tilewise.array.writing import assign
 from tilewise.config import LEAST, current
@@ -304,11 +304,7 @@ def dlpack_device(self: Array) -> Any:
 
 def setflags(self: Array, write: Any = None, align: Any = None, uic: Any = None) -> None:
     """Forbid (or allow again) writing through this handle."""
-    nd = meta(self)
-    if nd is self._cell.buf or nd is self._cell.ghost:
-        nd = nd[...]
-        self._nd, self._gen = nd, self._cell.gen
-    nd.setflags(write=write, align=align, uic=uic)
+    own_view(self).setflags(write=write, align=align, uic=uic)
 
 
 for _name, _method in {

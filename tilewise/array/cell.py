@@ -7,6 +7,7 @@ cell is a *ghost*: right shape, strides and dtype, no memory behind it; only its
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import weakref
@@ -143,6 +144,7 @@ class Cell:
 
 
 NOWHERE = 1 << 20
+_MEMORY = (ctypes.c_char * 1).from_address(NOWHERE)  # says that it can be written: flags.writeable may be set to True
 
 
 class _Nowhere:
@@ -155,7 +157,7 @@ class _Nowhere:
             "shape": shape,
             "typestr": dtype.str,
             "strides": strides,
-            "data": (NOWHERE, False),
+            "data": _MEMORY,
             "version": 3,
         }
 

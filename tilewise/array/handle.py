@@ -127,8 +127,8 @@ class Array:
 
     @property
     def flags(self) -> Any:
-        """NumPy's flags object: contiguity and whether writing is allowed."""
-        return meta(self).flags
+        """Contiguity and whether writing is allowed, as NumPy's flags object has them."""
+        return Flags(self)
 
     @property
     def device(self) -> str:
@@ -266,6 +266,44 @@ def refresh(x: Array) -> ND:
             x._nd = fresh
             x._gen = gen
             return fresh
+
+
+def own_view(x: Array) -> ND:
+    """x's ndarray, one that no other handle and not the cell has: its flags may be set."""
+    nd = meta(x)
+    if nd is x._cell.buf or nd is x._cell.ghost:
+        nd = nd[...]
+        x._nd, x._gen = nd, x._cell.gen
+    return nd
+
+
+class Flags:
+    """An Array's flags: NumPy's object, but what is set holds for this handle alone, as in NumPy."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Array) -> None:
+        object.__setattr__(self, "_of", of)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(meta(self._of).flags, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return meta(self._of).flags[name]  # type: ignore[index]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(own_view(self._of).flags, name, value)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        own_view(self._of).flags[name] = value  # type: ignore[index]
+
+    def __eq__(self, other: object) -> bool:
+        return bool(meta(self._of).flags == (meta(other._of).flags if type(other) is Flags else other))
+
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's
+
+    def __repr__(self) -> str:
+        return repr(meta(self._of).flags)
 
 
 def _whole(nd: ND) -> bool:

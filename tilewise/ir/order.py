@@ -47,6 +47,20 @@ def strides_of(shape: Sequence[int], itemsize: int, order: Order) -> tuple[int, 
     return tuple(out)
 
 
+def gapless(nd: Any) -> bool:
+    """Whether an ndarray's elements lie in one piece of memory, in some order of its axes.
+
+    >>> import numpy as np
+    >>> x = np.zeros((2, 3, 4))
+    >>> gapless(x.transpose(1, 0, 2)), gapless(x[:, :2]), gapless(x[::-1])
+    (True, False, False)
+    """
+    if nd.flags.forc:
+        return True
+    order = by_strides(nd.shape, nd.strides)
+    return bool(order is not None and nd.transpose(order).flags.c_contiguous)
+
+
 def same_order(shape: Sequence[Any], a: Order, b: Order) -> bool:
     """Whether two orders are the same memory (where an axis of length one stands does not matter)."""
     if a == b:

@@ -36,6 +36,7 @@ from tilewise.config import Settings, current
 from tilewise.engine.run import Runner, compiled, interpreted
 from tilewise.engine.straight import Line, Lines
 from tilewise.ir.node import Node
+from tilewise.ir.order import gapless
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
 
@@ -311,8 +312,11 @@ class Plan:
         for i in self.written:
             if type(inputs[i]) is not Array or cells.count(cells[i]) > 1:
                 raise Untraceable("a write to an argument that is given twice, or is not an Array")
-            if not meta(inputs[i]).flags.writeable:
+            nd = meta(inputs[i])
+            if not nd.flags.writeable:
                 raise Untraceable("a write to an argument that is read-only")
+            if not gapless(nd):  # stand-ins are: x.ravel() may be a view of one and a copy of this
+                raise Untraceable("a write to an argument that is a view with gaps or turned around")
 
     def small(self, inputs: Sequence[Any]) -> bool:
         """Whether all is known and small."""

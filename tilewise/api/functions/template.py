@@ -20,6 +20,7 @@ from tilewise.api.functions.tracer import PACKAGE
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of
+from tilewise.array.record import numeric
 from tilewise.config import config
 from tilewise.ir.node import Node, intern, known_leaf, numbered, twin
 from tilewise.ir.order import Order, by_strides
@@ -145,6 +146,7 @@ def stand_in(spec: Spec) -> Array:
 def _hidden(arrays: Sequence[Array]) -> Iterator[list[Node]]:
     """The arrays' cells are pending stand-ins inside."""
     cells = {x._cell: None for x in arrays}
+    shapes = [x.shape for x in arrays]
     kept = [(c, {n: getattr(c, n) for n in ("buf", "node", "gen", "ghost", "leaf", "exports")}) for c in cells]
     try:
         leaves = []
@@ -157,6 +159,9 @@ def _hidden(arrays: Sequence[Array]) -> Iterator[list[Node]]:
         for c, state in kept:
             for name, value in state.items():
                 setattr(c, name, value)
+        for x, shape in zip(arrays, shapes, strict=True):
+            if x.shape != shape:
+                x.shape = shape
 
 
 def _whole(cell: Cell) -> Any:
@@ -183,6 +188,7 @@ def trace(
         args = [stand_in(s) for s in specs]
         cells = [*(a._cell for a in args), *dict.fromkeys(x._cell for x in captured)]
         leaves = [a._cell.node for a in args] + outer
+        shapes = [x.shape for x in (*args, *captured)]
         try:
             given = call(args)
         except forcing.ValueAsked as error:
@@ -191,6 +197,8 @@ def trace(
             raise
         except Exception as error:
             raise Untraceable(f"what raises {type(error).__name__} ({error})", _line(error)) from None
+        if shapes != [x.shape for x in (*args, *captured)]:
+            raise Untraceable("a new shape for an argument itself (x.shape = ...)")
         found: list[Any] = []
         structure = flatten(given, found)
         if any(type(r) is Array and r._cell.node is not None and not r._cell.node.known for r in found):
@@ -244,6 +252,8 @@ def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
         raise Untraceable("a result that is a view of an argument")
     if not meta(r).flags.writeable:
         raise Untraceable("a result that is read-only")
+    if not numeric(r.dtype):
+        raise Untraceable(f"a result of dtype {r.dtype}")
     node = node_of(r)
     return Made(copy(node, node.order) if node.value is not None else node, r._fixed)
 
