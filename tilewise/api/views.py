@@ -104,7 +104,10 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
     nd = meta(a)
     try:
         if not copy:
-            return shown(a, np.reshape(nd, shape, order=order, copy=False))  # type: ignore[call-overload]
+            view = np.reshape(nd, shape, order=order, copy=False)  # type: ignore[call-overload]
+            if (reshaped := forcing.tracing.get()) is not None:
+                reshaped.add(a._cell)
+            return shown(a, view)
     except ValueError as error:
         if copy is False or "copy" not in str(error):
             raise

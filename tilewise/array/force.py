@@ -36,7 +36,8 @@ from tilewise.plan.memory import peak_bytes
 from tilewise.store import pool
 from tilewise.target import threads
 
-tracing: ContextVar[bool] = ContextVar("tilewise tracing", default=False)  # a user's function runs on stand-ins
+# While a user's function runs on stand-ins: the cells of which it has views in another shape.
+tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
 
 
 class ValueAsked(BaseException):
@@ -58,7 +59,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
         outputs += [c for c in beside.taken(outputs) if waiting(c)]
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
-    if tracing.get():
+    if tracing.get() is not None:
         raise ValueAsked
     settings = current()
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]

@@ -86,7 +86,7 @@ class jit:
         f = self._function
         if self._bound is not None:
             args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
-        if forcing.tracing.get():
+        if forcing.tracing.get() is not None:
             return f(*args, **kwargs)
         latest = self._latest
         if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:
@@ -315,8 +315,8 @@ class Plan:
             nd = meta(inputs[i])
             if not nd.flags.writeable:
                 raise Untraceable("a write to an argument that is read-only")
-            if not gapless(nd):  # stand-ins are: x.ravel() may be a view of one and a copy of this
-                raise Untraceable("a write to an argument that is a view with gaps or turned around")
+            if i in self.template.reshaped and not gapless(nd):  # a view of its stand-in, and a copy of this
+                raise Untraceable("a write to an argument with gaps, or turned around, that is given another shape")
 
     def small(self, inputs: Sequence[Any]) -> bool:
         """Whether all is known and small."""

@@ -76,6 +76,7 @@ class Template:
     order: tuple[Node, ...]  # all nodes, inputs before users
     result: Any  # nested as the function gave it: Given, Made, numbers
     writes: tuple[tuple[int, Node], ...]
+    reshaped: frozenset[int]  # inputs of which there are views in another shape
 
     @functools.cached_property
     def at(self) -> dict[Node, int]:
@@ -184,7 +185,7 @@ def trace(
     """
     if not all(isinstance(d, int) for s in specs for d in s.shape):
         raise Untraceable("arguments whose lengths masks decide")
-    with LOCK, _hidden(captured) as outer, _recording():
+    with LOCK, _hidden(captured) as outer, _recording() as reshaped:
         args = [stand_in(s) for s in specs]
         cells = [*(a._cell for a in args), *dict.fromkeys(x._cell for x in captured)]
         leaves = [a._cell.node for a in args] + outer
@@ -218,7 +219,9 @@ def trace(
         own = _own(order)
         results = [Made(own[new.get(r.node, r.node)], r.fixed) if isinstance(r, Made) else r for r in results]
         writes = tuple((i, own[new.get(n, n)]) for i, n in writes if n is not None)
-        return Template(tuple(leaves), tuple(own.values()), (structure, tuple(results)), writes)  # type: ignore[arg-type]
+        again = frozenset(i for i, c in enumerate(cells) if c in reshaped)
+        result = (structure, tuple(results))
+        return Template(tuple(leaves), tuple(own.values()), result, writes, again)  # type: ignore[arg-type]
 
 
 def _own(order: Sequence[Node]) -> dict[Node, Node]:
@@ -231,11 +234,13 @@ def _own(order: Sequence[Node]) -> dict[Node, Node]:
 
 
 @contextmanager
-def _recording() -> Iterator[None]:
-    token = forcing.tracing.set(True)
+def _recording() -> Iterator[set[Cell]]:
+    """Inside, all is recorded; gives the cells of which views in another shape are made."""
+    reshaped: set[Cell] = set()
+    token = forcing.tracing.set(reshaped)
     try:
         with config(eager_bytes=0, flush=False, fallback="silent"):
-            yield
+            yield reshaped
     finally:
         forcing.tracing.reset(token)
 

@@ -1,0 +1,115 @@
+"""tw.jit: functions that write to their arguments, or to views of them: memory is written where NumPy would write."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tests.api.test_jit import MODES
+
+
+@pytest.fixture(params=MODES)
+def mode(request: Any) -> Any:
+    with tw.config(fallback="silent", **MODES[request.param]):
+        yield request.param
+
+
+def test_writing_to_an_argument(mode: str) -> None:
+    @tw.jit
+    def push(x: Any, v: float) -> Any:
+        x[1:] = x[:-1] * 2.0
+        x += v
+        return x.sum()
+
+    def run(np: Any, push: Any) -> Any:
+        x = np.arange(5.0)
+        y = np.arange(10.0)
+        totals = [float(push(x, 1.0)), float(push(x, 2.0)), float(push(y[::2], 3.0)), float(push(y[5:], 1.0))]
+        return totals, np.asarray(x).tolist(), np.asarray(y).tolist()
+
+    assert run(tw, push) == run(np, push.__wrapped__)
+    real = np.arange(3.0)
+    push(real, 1.0)
+    assert real.tolist() == [1.0, 1.0, 3.0]  # an ndarray is written to as well
+    x = tw.arange(4.0)
+    part = tw.arange(6.0)
+
+    @tw.jit
+    def moved(by: float) -> Any:
+        return window + by
+
+    window = part[:3]
+    assert moved(1.0).tolist() == [1, 2, 3]
+    window = part[3:]
+    assert moved(1.0).tolist() == [4, 5, 6]
+    both = tw.jit(lambda a, b: a.__setitem__(0, 5.0) or (a + b))
+    assert both(x, x).tolist() == [10.0, 2.0, 4.0, 6.0]
+
+
+def test_results_that_are_views_of_arguments(mode: str) -> None:
+    f = tw.jit(lambda x: x[1:])
+    x = tw.arange(4.0)
+    y = f(x)
+    y[0] = 9.0
+    assert x.tolist() == [0, 9, 2, 3] and f(x).tolist() == [9, 2, 3]
+    pair = tw.jit(lambda x: (z := x + 1, z[1:]))
+    a, b = pair(x)
+    b[0] = -1
+    assert a.tolist() == [1, -1, 3, 4]
+
+
+def test_arguments_that_are_given_another_shape(mode: str) -> None:
+    table = tw.arange(6.0)
+
+    def flat(x: Any) -> Any:
+        x.shape = (-1,)
+        return x
+
+    def seen(x: Any) -> Any:
+        table.shape = (2, *table.shape[:-1], 3)
+        return x + table.sum(0)
+
+    f, g = tw.jit(flat), tw.jit(seen)
+    for _ in range(3):
+        x = tw.ones((2, 3))
+        assert f(x) is x and x.shape == (6,)
+        table.shape = (6,)
+        assert g(tw.zeros(3)).tolist() == [3, 5, 7] and table.shape == (2, 3)
+
+
+@pytest.mark.parametrize("show", [lambda a: a[::-1], lambda a: a[:, 1:], lambda a: a[:, ::2], lambda a: a.T[:2]])
+@pytest.mark.parametrize("write", [lambda v: v.reshape(-1), lambda v: v.ravel(), lambda v: v])
+def test_what_is_a_copy_of_a_view_with_gaps_is_not_written_through(mode: str, show: Any, write: Any) -> None:
+    def negate(x: Any) -> Any:
+        part = write(x)
+        part *= -1
+        return x + 0
+
+    f = tw.jit(negate)
+    for _ in range(4):
+        want = np.arange(1.0, 13.0).reshape(3, 4)
+        whole = tw.asarray(want)
+        np.testing.assert_array_equal(f(show(whole)), negate(show(want)))
+        np.testing.assert_array_equal(whole, want)
+
+
+def test_views_with_gaps_that_keep_their_shape_are_traced() -> None:
+    @tw.jit
+    def grow(x: Any) -> Any:
+        x[1:] += x[:-1] * 2
+        return x.sum()
+
+    with tw.config(eager_bytes=0), warnings.catch_warnings():
+        warnings.simplefilter("error", tw.PerformanceWarning)
+        for _ in range(3):
+            want = np.arange(12.0).reshape(3, 4)
+            whole = tw.asarray(want.copy())
+            part = want[:, ::2]
+            part[1:] += part[:-1] * 2
+            assert float(grow(whole[:, ::2])) == part.sum()
+            np.testing.assert_array_equal(np.asarray(whole), want)
+    assert grow.traces == 1
