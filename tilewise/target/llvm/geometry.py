@@ -24,7 +24,7 @@ FAR_BYTES = 512
 # Rows of a chunk of `columns`, in blocks: long chunks leave few partials, short ones keep wide rows in the caches.
 CHUNK_BYTES = 128 << 10
 CHUNK_BLOCKS = 32
-CHUNKS = 128  # of a row, from which on they get longer
+CHUNKS = 128  # of a row: where there would be twice as many, they get longer
 
 Strides = tuple[int, ...]
 

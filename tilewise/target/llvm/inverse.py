@@ -39,13 +39,13 @@ class Inverse:
     divisor: Val
     reciprocal: Val
     rest: Val
-    closely: str  # where it says whether dividends are looked at closely: for one that is zero, or has no reciprocal
+    closely: str  # where it says whether to look at dividends closely: one was out of range, or a reciprocal is NaN
     short: Val | None = None  # whether the divisor is one, if it is the same for all lanes
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Inverses in memory: where reciprocals lie, and what these miss."""
+    """Inverses in memory: where reciprocals lie, what these miss, and `Inverse.closely` for all of them."""
 
     reciprocals: str
     rests: str
