@@ -97,6 +97,7 @@ THRESHOLDS = (
     *_rows("target.llvm.prepare", (1, 8, 64), "STREAM_ROW", "LONG_ROW", "TURNS", "COMBINE_COLUMNS"),
     *_rows("target.llvm.prepare", NS, "ABREAST_AT_NS", "SHORT_NS", "BRIEF_NS"),
     *_rows("target.llvm.prepare", (8193, HUGE), "SCAN_IN_CHUNKS"),  # more than one chunk of any dtype
+    *_rows("target.llvm.prepare", (1, 3, HUGE), "FUSED_AT"),
     *_rows("target.llvm.prepare", BYTES, "SCAN_PART_BYTES", "NEAR_BYTES"),
     *_rows("target.llvm.fetching", BYTES, "FETCH_AT_BYTES", also=("target.llvm.tiles",)),
     *_rows("target.llvm.fetching", BYTES, "HELPED_AT_BYTES"),

@@ -162,6 +162,19 @@ def test_products_are_not_rounded_before_they_are_added(
     assert got.sum() == (2.0**-29 + 2.0**-60 if fuses else 2.0**-29)
 
 
+@pytest.mark.parametrize(
+    ("shape", "reduced"), [((1000, 2), (False, True)), ((2, 1000), (True, False)), ((2,), (True,))]
+)
+def test_two_products_cancel_as_rounded_numbers(shape: tuple[int, ...], reduced: tuple[bool, ...]) -> None:
+    p = np.random.default_rng(2).normal(size=shape)
+    first, second = (0, 1) if len(shape) == 1 else ((slice(None), 0), (slice(None), 1)) if reduced[1] else (0, 1)
+    q = np.empty_like(p)
+    q[first], q[second] = -p[second], p[first]
+    product = Kernel(("float64", "float64"), (), (Instr("multiply", (0, 1), "float64"),), (Output(2, "add"),), reduced)
+    (got,) = call(product, shape, [p, q])
+    assert not got.any()
+
+
 @pytest.mark.parametrize("size", [262_143, 262_144, 300_001, 2_100_000])
 def test_chunks_of_long_rows_get_longer(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few partial results are left to merge, and sums are as exact, for any number of threads."""

@@ -56,6 +56,7 @@ STREAM_AT_BYTES = 16 << 20  # outputs this large do not stay in the caches (benc
 LONG_ROW = 64  # elements of a row that are worth a reciprocal
 STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its ends
 ABREAST_AT_NS = 5_000_000  # work worth the time of compiling a long body for several vectors at once
+FUSED_AT = 16  # products of a sum
 SLOWER = 5  # times that ARM takes for functions
 TURNS = 16  # of a row by several vectors at once, at least
 PANEL_VECTORS = 4  # of `columns`, for one output
@@ -229,6 +230,7 @@ class Preparer:
             chunked=nest.chunked,
             long=nest.dims[-1].size >= LONG_ROW and bool(divisors(kernel, classes, self.machine)),
             tree=geometry.few_lanes(kernel, nest, tree_lanes(kernel, self.machine)) if self.machine.by_lane else 0,
+            fused=self._fuses(nest),
             neutral=neutral,
             kept=self._kept(nest, classes),
             fetched=fetched,
@@ -242,6 +244,11 @@ class Preparer:
         if nest.form == "nested":
             spec = replace(spec, guess=self._guess(nest, spec, total_ns))
         return native((kernel, spec), lambda name: forms.build(kernel, spec, name), self.machine.cpu)
+
+    def _fuses(self, nest: Nest) -> bool:
+        """Whether products are added without being rounded: not in the sums of few, which may cancel as NumPy's do."""
+        sums = any(o.reduce == "add" for o in self.kernel.outputs)
+        return sums and self.machine.fuses and prod(d.size for d in nest.dims if d.reduced) >= FUSED_AT
 
     def _abreast(self, nest: Nest, total_ns: float) -> int:
         """Vectors at once. ARM sees fewer instructions ahead, and its work takes longer than is estimated."""

@@ -105,7 +105,7 @@ class Accumulators:
         A sum has no bits to agree with, and without that rounding its error is smaller.
         """
         frame, found = self.frame, {}
-        if frame.spec.machine.fuses and frame.kernel.turning is None:
+        if frame.spec.fused and frame.kernel.turning is None:
             for j, reducer in self.reducers.items():
                 factors = frame.factors(frame.kernel.outputs[j].value)
                 if reducer.op == "add" and reducer.dtype in ("float32", "float64") and factors is not None:

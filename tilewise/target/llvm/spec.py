@@ -51,4 +51,5 @@ class Spec:
     kept: tuple[int, ...] = ()  # "map": inputs that all rows are divided by, whose inverses are kept
     fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (fetching.py)
     tree: int = 0  # "rows" and "short": lanes of an accumulator, if fewer than usual
+    fused: bool = False  # products that are summed are not rounded before
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)
