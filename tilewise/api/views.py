@@ -104,6 +104,7 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = N
     nd = meta(a)
     try:
         if not copy:
+            # Whatever shape and order are: NumPy raises its own errors.
             view = np.reshape(nd, shape, order=order, copy=False)  # type: ignore[call-overload]
             if (reshaped := forcing.tracing.get()) is not None:
                 reshaped.add(a._cell)

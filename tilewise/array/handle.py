@@ -289,13 +289,13 @@ class Flags:
         return getattr(meta(self._of).flags, name)
 
     def __getitem__(self, name: str) -> Any:
-        return meta(self._of).flags[name]  # type: ignore[index]
+        return meta(self._of).flags[name]  # type: ignore[index]  # any name: NumPy raises
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(own_view(self._of).flags, name, value)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        own_view(self._of).flags[name] = value  # type: ignore[index]
+        own_view(self._of).flags[name] = value  # type: ignore[index]  # any name: NumPy raises
 
     def __eq__(self, other: object) -> bool:
         return bool(meta(self._of).flags == (meta(other._of).flags if type(other) is Flags else other))

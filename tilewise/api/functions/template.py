@@ -221,6 +221,7 @@ def trace(
         writes = tuple((i, own[new.get(n, n)]) for i, n in writes if n is not None)
         again = frozenset(i for i, c in enumerate(cells) if c in reshaped)
         result = (structure, tuple(results))
+        # Stand-ins are pending: each has a node.
         return Template(tuple(leaves), tuple(own.values()), result, writes, again)  # type: ignore[arg-type]
 
 
