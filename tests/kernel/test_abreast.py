@@ -52,6 +52,42 @@ def test_bits(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 assert results(kernel, x) == one, (shape, x.strides)
 
 
+ENDS = {
+    "float64": Kernel(("float64",), (), (Instr("exp", (0,), "float64"),), (Output(1),), (False, False)),
+    "float32": Kernel(("float32",), (), (Instr("exp", (0,), "float32"),), (Output(1),), (False, False)),
+    "complex128": Kernel(
+        ("complex128",),
+        (),
+        (Instr("absolute", (0,), "float64"), Instr("exp", (1,), "float64")),
+        (Output(2), Output(0)),
+        (False, False),
+    ),
+    "bool": Kernel(
+        ("float64",), (), (Instr("log", (0,), "float64"), Instr("isnan", (1,), "bool")), (Output(2),), (False, False)
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", ENDS.values(), ids=ENDS)
+def test_what_is_left_of_a_row(kernel: Kernel) -> None:
+    """It goes through the code of whole vectors: the same bits wherever a row ends, and nothing beyond it."""
+    x = np.random.default_rng(2).normal(size=(3, 40)).astype(kernel.inputs[0])
+    code = Compiled(kernel, host_machine())
+    whole = empty_outs(kernel, x.shape)
+    code(x.shape, [x], [], whole)
+    for n in range(1, 20):
+        rooms = [np.zeros_like(out) for out in whole]
+        code((3, n), [x[:, :n]], [], [room[:, :n] for room in rooms])
+        for room, out in zip(rooms, whole, strict=True):
+            assert room[:, :n].tobytes() == out[:, :n].tobytes(), n
+            assert not room[:, n:].any(), n
+        if len(whole) == 1 and whole[0].dtype == x.dtype:
+            own = x.copy()
+            code((3, n), [own[:, :n]], [], [own[:, :n]])
+            assert own[:, :n].tobytes() == whole[0][:, :n].tobytes(), n
+            assert (own[:, n:] == x[:, n:]).all(), n
+
+
 def test_who_has_several(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long rows have, if there is enough to do; short ones, whose rest is done one by one, do not without masks."""
     machine, kernel = host_machine(), Kernel(("float64",), (), bodies("float64")["several"], (Output(3),), (False,))

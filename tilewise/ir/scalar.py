@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,12 @@ def scalar(name: str) -> Scalar:
         f = getattr(importlib.import_module("scipy.special"), name)
         found = TABLE.setdefault(name, Scalar(name, f.nin, f.nout, f))
     return found
+
+
+@cache
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """NumPy's name of a dtype, which takes it longer to find than planning an operator does."""
+    return dtype.name
 
 
 # An argument of these may stay Partial(op): function -> op -> which arguments may be partial, all together.

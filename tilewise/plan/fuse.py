@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from tilewise.ir.node import Node
-from tilewise.ir.scalar import EXPENSIVE
+from tilewise.ir.scalar import EXPENSIVE, dtype_name
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.layout import shards
 from tilewise.ops.bucket import Bucket
@@ -264,14 +264,14 @@ class _Fuser:
 
     def steps(self, merge: bool) -> list[Step]:
         """Passes by level, and all other nodes as steps of their own."""
-        groups: list[_Group] = []
+        groups: dict[int, list[_Group]] = {}  # by level
         units: list[tuple[tuple[int, int, int], Step | _Group]] = []
         writes = self.root_of_write
         absorbed = set(writes.values())
         for i, n in enumerate(self.nodes):
             op = n.op
             if i in writes or self.red[i] or (self.map[i] and self.stored[i] and i not in absorbed):
-                self._place(i, groups)
+                self._place(i, groups.setdefault(self.need[i], []))
             elif self.map[i] or _closed(n) or self._only_constant(i):
                 continue
             elif type(op) in (Window, Cut, Arrange):
@@ -282,7 +282,7 @@ class _Fuser:
                 units.append(((self.need[i], 1, i), Exchange(i, self.ins[i][0], more=self.ins[i][1:])))
             else:
                 units.append(((self.need[i], 1, i), self._kernel(i) or Call(i, self.ins[i])))
-        for g in groups:
+        for g in (g for level in groups.values() for g in level):
             late = 2 if any(r in writes for r in g.roots) else 1
             units.append(((g.need, late, min(g.roots)), g))
         units.sort(key=lambda u: u[0])
@@ -317,7 +317,7 @@ class _Fuser:
         return all(self.map[u] or self.red[u] for u in self.users[i])
 
     def _place(self, i: int, groups: list[_Group]) -> None:
-        """Add a node to a group with which it shares a pass; a reduction joins all such groups of reductions."""
+        """Add a node to a group of its level with which it shares a pass; a reduction joins all those of reductions."""
         tops = [t for t in self._tops(i) if self.nodes[t].shape or not self.red[i]]
         axes = reduced_axes(self.nodes[i]) if self.red[i] else None
         kind = _kind(self.nodes[i]) if self.red[i] else None
@@ -337,7 +337,7 @@ class _Fuser:
 
     def _together(self, g: _Group, new: _Group) -> bool:
         """Whether two groups can share a pass, and something that it reads or computes."""
-        if g.need != new.need or g.space != new.space or len(g.roots) + len(new.roots) > MAX_OUTS:
+        if g.space != new.space or len(g.roots) + len(new.roots) > MAX_OUTS:
             return False
         if g.axes is not None and new.axes is not None and (g.axes, g.kind) != (new.axes, new.kind):
             return False
@@ -389,12 +389,12 @@ class _Fuser:
             value = nodes[self.ins[x][0] if self._only_constant(x) else x].op
             assert isinstance(value, Const)
             number[x] = base + len(body)
-            body.append(Instr(f"const:{value.value.item()!r}", (), nodes[x].dtype.name))
+            body.append(Instr(f"const:{value.value.item()!r}", (), dtype_name(nodes[x].dtype)))
         for k in order:
             op = nodes[k].op
             assert isinstance(op, Map)
             number[k] = base + len(body)
-            body.append(Instr(code_name(op), tuple(number[x] for x in self.ins[k]), nodes[k].dtype.name))
+            body.append(Instr(code_name(op), tuple(number[x] for x in self.ins[k]), dtype_name(nodes[k].dtype)))
         outputs = []
         for r, some in zip(g.roots, tops, strict=True):
             op, values = nodes[r].op, [number[t] for t in some]
@@ -409,8 +409,8 @@ class _Fuser:
         rank = len(nodes[space].shape)
         axes = g.axes or ()
         kernel = Kernel(
-            tuple(nodes[x].dtype.name for x in arrays),
-            tuple(nodes[x].dtype.name for x in params),
+            tuple(dtype_name(nodes[x].dtype) for x in arrays),
+            tuple(dtype_name(nodes[x].dtype) for x in params),
             tuple(body),
             tuple(outputs),
             tuple(a in axes for a in range(rank)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewise.ir.node import Node
+from tilewise.ir.scalar import dtype_name
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native import DTYPES, supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.ops.bucket import Bucket
@@ -23,7 +24,7 @@ def native_map(node: Node) -> bool:
         return False
     if not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
         return False  # bytes in the other order have the same names
-    return supports(code_name(op), tuple(x.dtype.name for x in node.inputs), node.dtype.name)
+    return supports(code_name(op), tuple([dtype_name(x.dtype) for x in node.inputs]), dtype_name(node.dtype))
 
 
 def code_name(op: Map) -> str:

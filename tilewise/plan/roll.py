@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import count
 
 from tilewise.ir.node import Node
-from tilewise.ir.scalar import EXPENSIVE
+from tilewise.ir.scalar import EXPENSIVE, dtype_name
 from tilewise.kernel.loops import CARRIED, CARRY, TABLE, TURNS, Instr, Kernel, Output
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
@@ -65,7 +65,7 @@ def repeats(at: Mapping[Node, int], wanted: Collection[Node], most: int) -> bool
     number: dict[Node, tuple[int, int]] = {}  # which list, and where in it
     body: list[tuple[str, tuple[Node, ...], str]] = []
     for n in at:
-        op, name = n.op, n.dtype.name
+        op, name = n.op, dtype_name(n.dtype)
         if n.value is None and type(op) is Full:
             number[n] = number[n.inputs[0]]
         elif n.value is None and type(op) is Map and n.shape:

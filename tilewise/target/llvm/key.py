@@ -1,7 +1,7 @@
 """The name of code on disk. In: what code is made from. Out: a hash of that and of all that makes it.
 
 Two processes use one name only if they would make the same code: the sources of the emitters are hashed (once per
-process, 0.3 ms), so nobody has to remember to raise a version, and no IR has to be emitted to look code up.
+process, 1 ms), so nobody has to remember to raise a version, and no IR has to be emitted to look code up.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from tilewise.target.llvm.cpu import fingerprint
 from tilewise.target.llvm.frame import DATA_OFFSET
 
+MOST_BYTES = 1 << 18  # of a file, that are read at once
 FOLDERS = (Path(__file__).parent, Path(__file__).parents[2] / "kernel")  # what decides how code looks
 
 
@@ -27,10 +28,21 @@ def sources(folders: tuple[Path, ...] = FOLDERS) -> bytes:
         if not files:
             raise FileNotFoundError(f"no sources in {folder}")
         for name in files:
-            with open(f"{folder}/{name}", "rb", buffering=0) as file:  # a third of the time of Path.read_bytes
-                text = file.read()
+            text = _content(f"{folder}/{name}")
             whole.update(f"{name} {len(text)}\n".encode() + text)
     return whole.digest()
+
+
+def _content(path: str) -> bytes:
+    """All bytes of a file, in a quarter of the time of Path.read_bytes."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        text = os.read(file, MOST_BYTES)
+        while more := os.read(file, MOST_BYTES):
+            text += more
+        return text
+    finally:
+        os.close(file)
 
 
 def compiler_version() -> str:

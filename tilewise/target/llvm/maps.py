@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tilewise.target.llvm.control import minimum
+from tilewise.target.llvm.control import each, minimum
 from tilewise.target.llvm.frame import STREAM_ALIGN, Frame
 from tilewise.target.llvm.inverse import Kept, inverse
 from tilewise.target.llvm.memory import memory_type, store
+from tilewise.target.llvm.spec import STRIDED, UNIT
 from tilewise.target.llvm.text import Val
 from tilewise.target.llvm.turning import together
 from tilewise.target.llvm.walk import UNROLL, nest, row, store_plain, whole
@@ -25,19 +28,82 @@ def emit(frame: Frame) -> None:
         fixed = frame.uniform(pointers)
 
         def point(column: str, lanes: int, mask: Val | None, *, stream: bool = False) -> None:
-            values = frame.values(pointers, column, fixed, lanes, mask)
-            store_plain(frame, values, pointers, column, mask, stream=stream)
+            at(pointers, column, lanes, mask, stream=stream)
+
+        def at(here: list[str], column: str, lanes: int, mask: Val | None, *, stream: bool = False) -> None:
+            values = frame.values(here, column, fixed, lanes, mask)
+            store_plain(frame, values, here, column, mask, stream=stream)
+
+        def plain(start: str, stop: str, wide: int) -> None:
+            if once:
+                _vectors(frame, pointers, start, stop, at)
+            else:
+                row(frame, start, stop, point, wide=wide)
 
         start, stop = "0", frame.sizes[-1]
         if frame.spec.stream:
             # Plain code up to aligned memory (all of the row, if the outputs are never aligned together).
             start = _aligned(frame, pointers)
-            row(frame, "0", start, point, wide=0)
+            plain("0", start, 0)
             for turn in _lines(frame, wide):
                 start = whole(frame.fn, start, stop, turn, lambda c, lanes, m: point(c, lanes, m, stream=True))
-        row(frame, start, stop, point, wide=0 if frame.spec.stream else wide)
+        plain(start, stop, 0 if frame.spec.stream else wide)
 
+    once = not frame.light and not frame.masked and frame.lanes > 1 and not frame.kept
+    once = once and STRIDED not in frame.spec.classes
     nest(frame, frame.spec.rank - 1, inside)
+
+
+def _vectors(frame: Frame, pointers: list[str], start: str, stop: str, at: Callable[..., None]) -> None:
+    """The columns start … stop by one piece of code, which takes long to make twice, for vectors and for elements.
+
+    What is left of a row is copied to memory of a whole vector (its last element again and again), and from there.
+    """
+    fn, lanes = frame.fn, frame.lanes
+    sizes = [np.dtype(t).itemsize for t in frame.dtypes]
+    places = {
+        k: fn.hoist(f"alloca [{lanes} x i{8 * sizes[k]}], align 64")
+        for k in range(len(sizes))
+        if frame.spec.classes[k] == UNIT
+    }
+
+    length = fn.let(f"sub i64 {stop}, {start}")
+    left = fn.let(f"and i64 {length}, {lanes - 1}")
+    full = fn.let(f"sub i64 {stop}, {left}")
+    some = fn.let(f"icmp ne i64 {left}, 0")
+
+    def element(k: int, base: str, index: str) -> str:
+        return fn.let(f"getelementptr i8, ptr {base}, i64 {fn.let(f'mul i64 {index}, {sizes[k]}')}")
+
+    def copied(k: int, source: str, target: str) -> None:
+        got = fn.let(f"load i{8 * sizes[k]}, ptr {source}, align 1")
+        fn.do(f"store i{8 * sizes[k]} {got}, ptr {target}, align 1")
+
+    def fill(e: str) -> None:
+        here = fn.let(f"add i64 {full}, {minimum(fn, e, fn.let(f'sub i64 {left}, 1'))}")
+        for k in places:
+            if k < frame.n_inputs:
+                copied(k, element(k, pointers[k], here), element(k, places[k], e))
+
+    def empty(e: str) -> None:
+        here = fn.let(f"add i64 {full}, {e}")
+        for k in places:
+            if k >= frame.n_inputs:
+                copied(k, element(k, places[k], e), element(k, pointers[k], here))
+
+    def part(last: str) -> None:
+        """First the whole vectors, then (last = 1) what is left."""
+        rest = fn.let(f"icmp ne i64 {last}, 0")
+        here = list(pointers)
+        for k, place in places.items():
+            begin = element(k, place, fn.let(f"sub i64 0, {full}"))
+            here[k] = fn.let(f"select i1 {rest}, ptr {begin}, ptr {pointers[k]}")
+        begin, end = (fn.let(f"select i1 {rest}, i64 {a}, i64 {b}") for a, b in ((full, start), (stop, full)))
+        each(fn, begin, end, str(lanes), lambda column: at(here, column, lanes, None))
+
+    each(fn, "0", fn.let(f"select i1 {some}, i64 {lanes}, i64 0"), "1", fill)
+    each(fn, "0", fn.let(f"select i1 {some}, i64 2, i64 1"), "1", part)
+    each(fn, "0", left, "1", empty)
 
 
 def _keep(frame: Frame, k: int) -> None:
