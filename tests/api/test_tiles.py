@@ -336,3 +336,12 @@ def test_tiles_are_small_and_cover_all_rows() -> None:
     with tw.config(fallback="silent"):
         assert tw.map_tiles(noted, a(x)).sum() == 4 * 300_000
     assert sizes[0] == (2, 2) and sum(s[0] for s in sizes[1:]) == 300_000 and len(sizes) > 3
+
+
+@pytest.mark.parametrize("eager", [0, 1 << 21])
+def test_tiles_and_rows_are_ndarrays_to_those_who_ask(eager: int) -> None:
+    with tw.config(eager_bytes=eager, fallback="silent"):
+        assert tw.map_tiles(lambda t: t * isinstance(t, np.ndarray), a(A)).tolist() == A.tolist()
+        want = [[float((p * q).sum()) for q in A[:3]] for p in A[:3]]
+        got = tw.allpairs(lambda p, q: (p * q).sum() if isinstance(p, np.ndarray) else p.sum(), a(A[:3]))
+        np.testing.assert_allclose(got, want)

@@ -17,6 +17,7 @@ from tilewise.api.functions.reach import Untraceable, function_key, library, pla
 from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.template import Made, Spec, trace
 from tilewise.api.functions.trace import own_key
+from tilewise.api.functions.watch import Watch
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of
 from tilewise.errors import FunctionError, message
@@ -52,7 +53,10 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
     try:
         found = plain(f)
         if found is not None:
-            function_key(found, arrays=captured)
+            watch = Watch()
+            function_key(found, arrays=captured, watch=watch)
+            if watch.kinds:
+                raise Untraceable("np.ndarray, which rows are and stand-ins are not")
         elif not library(f):
             raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
         return rec.record(_lifted(f, a, b, captured))

@@ -27,6 +27,7 @@ IMPURE = frozenset(
     "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint".split()
 )
 LAYOUT = frozenset("strides flags setflags base ctypes __array_interface__".split())  # how an array lies in memory
+CONTENT = frozenset("shape real imag flat".split())  # attributes of arrays that may be assigned to
 BUILTINS = frozenset(
     "abs min max pow divmod round sum range len zip enumerate map reversed float int bool complex tuple list dict "
     "slice isinstance all any sorted".split()
@@ -85,6 +86,8 @@ def scan(code: CodeType) -> Scan:
             bad = bad or (f"assignment to {step.argval}, which is outside of the function", line)
         elif op in ("LOAD_ATTR", "LOAD_METHOD") and (step.argval in LAYOUT or (step.argval in IMPURE and k > named)):
             bad = bad or (f"the attribute {step.argval}", line)  # of an array, of what may be a module
+        elif op in ("STORE_ATTR", "DELETE_ATTR") and step.argval not in CONTENT:
+            bad = bad or (f"assignment to the attribute {step.argval}", line)
         elif op == "IMPORT_NAME":
             bad = bad or ("import", line)
         elif op == "PUSH_EXC_INFO":
@@ -182,11 +185,13 @@ def content(
         return function_key(inner, seen, watch=watch)
     if isinstance(value, np.vectorize) and not value.excluded and value.signature is None:
         watch.sure = False
-        return ("vectorize", content(value.pyfunc, where, name, seen), str(value.otypes))
+        return ("vectorize", content(value.pyfunc, where, name, seen, watch), str(value.otypes))
     if library(value) or (isinstance(value, type) and bare(value)):
+        watch.kinds = watch.kinds or value is np.ndarray
         return ("object", value)  # other classes have attributes that may change
     watch.sure = watch.sure and isinstance(value, ModuleType)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
+        watch.held.append(value)
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, ModuleType):
         path = value.__name__.split(".")

@@ -7,7 +7,6 @@ Arrays that the function refers to otherwise (its closure) are stand-ins as well
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise.api.functions.held import line_of, unwritable
 from tilewise.api.functions.reach import SCALARS, Untraceable, bare
-from tilewise.api.functions.tracer import PACKAGE
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import Array, from_node, meta, node_of
@@ -103,13 +102,18 @@ class Template:
         return made
 
 
+STRINGS = frozenset((str,))
+
+
 def flatten(value: Any, leaves: list[Any]) -> Any:
     """Nested tuples, lists and dicts as a structure; what is in them goes to `leaves`."""
     t = type(value)
     if t is tuple or t is list:
         return (t, tuple(flatten(v, leaves) for v in value))
-    if t is dict:
+    if t is dict and STRINGS.issuperset(map(type, value)):
         return (dict, tuple(value), tuple(flatten(v, leaves) for v in value.values()))
+    if t is dict:  # 1 and True are equal keys, and objects may change
+        return (dict, None, flatten(tuple(value.items()), leaves))
     if isinstance(value, tuple) and bare(t):
         return (t, None, tuple(flatten(v, leaves) for v in value))
     leaves.append(value)
@@ -120,6 +124,8 @@ def unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
     """The nested value again."""
     if structure is None:
         return next(leaves)
+    if structure[0] is dict and structure[1] is None:
+        return dict(unflatten(structure[2], leaves))
     if structure[0] is dict:
         return {k: unflatten(s, leaves) for k, s in zip(structure[1], structure[2], strict=True)}
     if len(structure) == 3:
@@ -191,13 +197,14 @@ def trace(
         leaves = [a._cell.node for a in args] + outer
         shapes = [x.shape for x in (*args, *captured)]
         try:
-            given = call(args)
+            with unwritable(f):
+                given = call(args)
         except forcing.ValueAsked as error:
-            raise Untraceable("a use of a value, not only of arrays", _line(error)) from None
+            raise Untraceable("a use of a value, not only of arrays", line_of(error)) from None
         except Untraceable:
             raise
         except Exception as error:
-            raise Untraceable(f"what raises {type(error).__name__} ({error})", _line(error)) from None
+            raise Untraceable(f"what raises {type(error).__name__} ({error})", line_of(error)) from None
         if shapes != [x.shape for x in (*args, *captured)]:
             raise Untraceable("a new shape for an argument itself (x.shape = ...)")
         found: list[Any] = []
@@ -262,15 +269,3 @@ def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
         raise Untraceable(f"a result of dtype {r.dtype}")
     node = node_of(r)
     return Made(copy(node, node.order) if node.value is not None else node, r._fixed)
-
-
-def _line(error: BaseException) -> str:
-    """The user's line that an exception came from."""
-    at, where = error.__traceback__, ""
-    skipped = (PACKAGE, *[p for p in (np.__path__[0],)])
-    while at is not None:
-        code = at.tb_frame.f_code
-        if not code.co_filename.startswith(skipped) and at.tb_frame is not sys._getframe(0):
-            where = f"{code.co_filename}:{at.tb_lineno}"
-        at = at.tb_next
-    return where
