@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+import threading
+import types
 import warnings
 from typing import Any, NamedTuple
 
@@ -513,3 +516,39 @@ def test_attributes_that_a_function_sets(mode: str) -> None:
         helper.last = None  # type: ignore[attr-defined]
         assert g(tw.ones(2)).tolist() == [2, 2] and helper.last == (2,)  # type: ignore[attr-defined]
     del helper.last  # type: ignore[attr-defined]
+
+
+def test_arrays_that_a_function_refers_to_stay_as_they_are_while_it_is_traced(mode: str) -> None:
+    """Other threads may be reading them, and see no stand-ins."""
+    table = tw.arange(6.0)
+    total = tw.ones(3).sum()
+    view = table[1:4]
+    module = types.ModuleType("of_the_users")
+    module.table, module.view = table, view  # type: ignore[attr-defined]
+    seen: list[Any] = []
+
+    def inner(x: Any, by: Any = view, *, more: Any = total) -> Any:
+        return x * by + more + table[2:5] + module.view + module.table[3:]
+
+    done = threading.Event()
+
+    def reader() -> None:
+        while not done.is_set():
+            seen.append((np.asarray(table).tolist(), float(view[0]), float(total), np.asarray(view + 1.0).tolist()))
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for k in range(60):
+            f = tw.jit(lambda x, k=k: inner(x) + view + k)
+            want = np.arange(1.0, 4.0) + 3 + np.arange(2.0, 5.0) + np.arange(1.0, 4.0) * 2 + np.arange(3.0, 6.0) + k
+            assert f(tw.ones(3)).tolist() == f(tw.ones(3)).tolist() == want.tolist()
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert seen and all(s == ([0, 1, 2, 3, 4, 5], 1.0, 3.0, [2, 3, 4]) for s in seen)
+    view[0] = 9.0
+    assert f(tw.ones(3)).tolist() == (want + [24, 0, 0]).tolist()

@@ -345,3 +345,12 @@ def test_tiles_and_rows_are_ndarrays_to_those_who_ask(eager: int) -> None:
         want = [[float((p * q).sum()) for q in A[:3]] for p in A[:3]]
         got = tw.allpairs(lambda p, q: (p * q).sum() if isinstance(p, np.ndarray) else p.sum(), a(A[:3]))
         np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("eager", [0, 1 << 21])
+def test_numbers_that_a_function_refers_to(eager: int) -> None:
+    total, view = tw.ones(3).sum(), tw.arange(8.0)[4:]
+    with tw.config(eager_bytes=eager):
+        np.testing.assert_array_equal(tw.map_tiles(lambda t: t * total + view, a(A)), A * 3 + np.arange(4.0, 8.0))
+        got = tw.allpairs(lambda p, q: (p * q).sum() * total, a(A))
+        np.testing.assert_allclose(got, (A[:, None] * A).sum(-1) * 3)

@@ -228,7 +228,7 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
     specs = [spec_of(leaves[i]) for i in where]
     numbers = Floats(len(floats))
 
-    def call(args: Sequence[Array]) -> Any:
+    def call(f: Any, args: Sequence[Array]) -> Any:
         filled = list(leaves)
         for i, a in zip(where, args, strict=True):
             filled[i] = a

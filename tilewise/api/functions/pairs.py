@@ -68,7 +68,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
 
 def _lifted(f: Any, a: Any, b: Any, captured: list[Array]) -> Node:
     specs = [Spec(m.shape[1:], m.dtype, None) for m in (a, b)]
-    template = trace(f, specs, lambda rows: f(*rows), captured)
+    template = trace(f, specs, lambda f, rows: f(*rows), captured)
     results = template.result[1]
     if template.result[0] is not None or template.writes or not isinstance(results[0], Made):
         raise Untraceable("a result that is not one new array, or a write to a row")
