@@ -341,3 +341,17 @@ def test_functions_that_write_to_ndarrays_are_called_for_each_element(mode: str)
         made = tw.vectorize(counted)(tw.arange(5.0))
         assert calls[0] == 6  # now, one of them for the dtype, as NumPy does
         assert made.tolist() == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_roots_tuples_of_one_and_numbers_are_pythons(mode: str) -> None:
+    with tw.config(fallback="silent", **MODES[mode]):
+        for x in (np.array([-0.0, -np.inf, 4.0]), np.array(-np.inf)):
+            got = np.asarray(tw.vectorize(lambda a: a**0.5)(tw.asarray(x)))
+            np.testing.assert_array_equal(got, np.vectorize(lambda a: a**0.5)(x))
+            assert not np.signbit(got).any()
+        truth = np.array([False, True])
+        one = np.vectorize(lambda a: (a,))(truth)  # the tuple is true
+        np.testing.assert_array_equal(tw.vectorize(lambda a: (a,))(tw.asarray(truth)), one)
+        number = np.vectorize(lambda a: ~(a > 0))(np.array(2.5))  # -2, as a boolean
+        assert bool(tw.vectorize(lambda a: ~(a > 0))(tw.asarray(np.array(2.5)))) == bool(number)
