@@ -21,7 +21,7 @@ from tilewise.api.functions.watch import Watch
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of
 from tilewise.errors import FunctionError, message
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, intern
 from tilewise.ops.contract import Contract, einsum, matmul
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, apply, cast
@@ -101,8 +101,8 @@ class _Lift:
 def _lift(n: Node, ins: list[_Lift]) -> _Lift:
     on_x, on_y = any(i.on_x for i in ins), any(i.on_y for i in ins)
     op = n.op
-    if not (on_x or on_y):
-        return _Lift(n, False, False)
+    if not (on_x or on_y):  # of arrays that the function refers to, or of none
+        return _Lift(intern(op, tuple(i.node for i in ins), n.shape, n.dtype, n.order) if ins else n, False, False)
     if type(op) is Map:
         parts = tuple(_padded(i.node, n.ndim + 2) if i.on else i.node for i in ins)
         if op.fn.name == "cast":
