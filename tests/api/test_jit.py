@@ -182,6 +182,11 @@ def test_exceptions_are_the_functions_own(mode: str) -> None:
     g = tw.jit(lambda x: undefined_name + x)  # type: ignore[name-defined]  # noqa: F821
     with pytest.raises(NameError, match="undefined_name"):
         g(tw.ones(2))
+    with tw.config(fallback="warn"), warnings.catch_warnings():  # nothing but the exception is told
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(ValueError, match="broadcast"):
+                f(tw.ones(400_000), tw.ones(3))
 
 
 def test_dtypes_orders_empty_and_numbers(mode: str) -> None:

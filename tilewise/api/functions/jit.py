@@ -143,9 +143,11 @@ class jit:
             return result
         except Untraceable as error:
             why = error
+        fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
+        result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
             tell("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
-        return f(*args, **kwargs)
+        return result if fails else f(*args, **kwargs)
 
     def _identity(self, key: Hashable) -> object:
         """An object that stands for what the function is: code takes long to hash."""
