@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy import geterr
 
 import tilewise as tw
 from tilewise import compiler
@@ -509,6 +510,28 @@ def test_keys_of_dicts(mode: str) -> None:
         assert made == k and repr(made) == repr(k)
     for part.weight in (1.0, 4.0, 2.0):
         assert total({part: tw.ones(2)}).tolist() == [part.weight] * 2
+
+
+def test_what_classes_in_functions_refer_to(mode: str) -> None:
+    scale = 1.0
+
+    def f(x: Any) -> Any:
+        class Settings:
+            factor = scale
+
+        return x * Settings.factor
+
+    g = tw.jit(f)
+    for scale in (2.0, 3.0, 2.0):  # read by the class
+        assert g(tw.ones(2)).tolist() == [scale, scale]
+
+
+@pytest.mark.parametrize("look", [lambda: np.geterr()["divide"], lambda: geterr()["divide"]])
+def test_what_numpy_says_of_itself_may_change(mode: str, look: Any) -> None:
+    f = tw.jit(lambda x: x * (2 if look() == "ignore" else 3))
+    for divide, want in (("ignore", 2), ("warn", 3), ("ignore", 2)):
+        with np.errstate(divide=divide):  # type: ignore[call-overload]
+            assert f(tw.ones(2)).tolist() == [want, want]
 
 
 def test_attributes_that_a_function_sets(mode: str) -> None:

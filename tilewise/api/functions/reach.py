@@ -24,8 +24,11 @@ MAX_CONTENT = 1 << 16  # bytes of an ndarray that a function refers to; more is 
 PACKAGES = ("numpy", "tilewise", "math", "cmath", "operator", "_operator", "scipy")
 IMPURE = frozenset(
     "random load loadtxt genfromtxt fromfile memmap save savez savez_compressed savetxt seterr seterrcall setbufsize "
-    "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint".split()
+    "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint "
+    "geterr geterrcall getbufsize get_printoptions datetime64".split()  # what they say may change ("now" is a time)
 )
+GLOBALS = frozenset("LOAD_GLOBAL LOAD_NAME LOAD_FROM_DICT_OR_GLOBALS".split())
+FREE = frozenset("LOAD_DEREF LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF".split())  # the latter in bodies of classes
 LAYOUT = frozenset("strides flags setflags base ctypes __array_interface__".split())  # how an array lies in memory
 CONTENT = frozenset("shape real imag flat".split())  # attributes of arrays that may be assigned to
 BUILTINS = frozenset(
@@ -74,13 +77,13 @@ def scan(code: CodeType) -> Scan:
     for k, step in enumerate(steps):
         line = step.starts_line if type(step.starts_line) is int else line
         op = step.opname
-        if op in ("LOAD_GLOBAL", "LOAD_NAME") or (op == "LOAD_DEREF" and step.argval in code.co_freevars):
+        if op in GLOBALS or (op in FREE and step.argval in code.co_freevars):
             attributes = []
             for later in steps[k + 1 :]:
                 if later.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                     break
                 attributes.append(later.argval)
-            reads.append(Read(step.argval, op == "LOAD_DEREF", tuple(attributes), line))
+            reads.append(Read(step.argval, op in FREE, tuple(attributes), line))
             named = k + len(attributes)
         elif op in ("STORE_GLOBAL", "DELETE_GLOBAL") or (op == "STORE_DEREF" and step.argval in code.co_freevars):
             bad = bad or (f"assignment to {step.argval}, which is outside of the function", line)
@@ -153,7 +156,12 @@ def references(f: FunctionType, watch: Watch) -> Iterator[tuple[str, Any, str]]:
 
 
 def library(value: Any) -> bool:
-    """Whether a callable is ours, NumPy's or Python's mathematics (`lookup` leaves out what has side effects)."""
+    """Whether a callable is ours, NumPy's or Python's mathematics, without side effects."""
+    return packaged(value) and getattr(value, "__name__", "") not in IMPURE
+
+
+def packaged(value: Any) -> bool:
+    """Whether a callable is ours, NumPy's or Python's mathematics."""
     if isinstance(value, np.ufunc | ufunc):
         return True
     if not isinstance(value, CALLABLES):
@@ -236,4 +244,4 @@ def plain(f: Any) -> FunctionType | None:
     """The user's Python function that a callable is, or that a `tw.jit` is made of; or None."""
     if type(f).__name__ == "jit" and type(f).__module__.startswith("tilewise."):
         f = f.__wrapped__
-    return f if isinstance(f, FunctionType) and not library(f) else None
+    return f if isinstance(f, FunctionType) and not packaged(f) else None
