@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
+import threading
+import types
 import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy import geterr
 
 import tilewise as tw
 from tilewise import compiler
@@ -179,6 +183,11 @@ def test_exceptions_are_the_functions_own(mode: str) -> None:
     g = tw.jit(lambda x: undefined_name + x)  # type: ignore[name-defined]  # noqa: F821
     with pytest.raises(NameError, match="undefined_name"):
         g(tw.ones(2))
+    with tw.config(fallback="warn"), warnings.catch_warnings():  # nothing but the exception is told
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(ValueError, match="broadcast"):
+                f(tw.ones(400_000), tw.ones(3))
 
 
 def test_dtypes_orders_empty_and_numbers(mode: str) -> None:
@@ -428,3 +437,146 @@ def test_rules_do_not_see_floats_that_are_parameters() -> None:
         for got, want in zip(f(tw.array(x), a, b), ((x * a + b) @ x.T, (x * b).sum()), strict=True):
             np.testing.assert_allclose(np.asarray(got), want)
     assert f.traces == 1
+
+
+def test_floats_that_raise(mode: str) -> None:
+    """The function raises itself: after what it has written, at its own line, also for what nothing uses."""
+
+    def used(x: Any, v: float) -> Any:
+        x += 1
+        return x * (1.0 / v)
+
+    def unused(x: Any, v: float) -> Any:
+        x += 1
+        half = 2.0**v / 2  # noqa: F841
+        return x + v
+
+    for f, v, error in ((used, 0.0, ZeroDivisionError), (unused, 2000.0, OverflowError)):
+        g = tw.jit(f)
+        for k in range(4):
+            x = tw.arange(3.0)
+            assert g(x, 0.5 + k).tolist() == f(np.arange(3.0), 0.5 + k).tolist()
+            with pytest.raises(error) as caught:
+                g(x, v)
+            assert caught.traceback[-1].name == f.__name__ and x.tolist() == [2, 3, 4]
+
+
+def test_floats_that_are_used_over_and_over() -> None:
+    def root(x: Any, v: float) -> Any:
+        r = v
+        for _ in range(100):  # 2**100 operations, if each were made from the start
+            r = 0.5 * (r + v / r)
+        return x * r
+
+    f = tw.jit(root)
+    for v in (2.0, 3.0, 5.0):
+        assert f(tw.ones(2), v).tolist() == root(np.ones(2), v).tolist()
+    assert f.traces == 1
+
+
+def test_floats_are_floats(mode: str) -> None:
+    def kind(v: Any) -> str:
+        match v:
+            case float():
+                return "float"
+        return "other"
+
+    programs = (
+        lambda x, v: x * v if isinstance(v, int | float) else x,
+        lambda x, v: x * v if np.isscalar(v) else x,
+        lambda x, v: x * v if kind(v) == "float" else x,
+    )
+    for f in map(tw.jit, programs):
+        for v in (0.5, 2.0, 3.0):
+            assert f(tw.ones(2), v).tolist() == [v, v]
+        assert f.traces == (0 if mode == "numpy" else 1)
+
+
+def test_the_class_of_arguments(mode: str) -> None:
+    f = tw.jit(lambda x: x * 2 if isinstance(x, np.ndarray) else x * 3)
+    for _ in range(3):
+        assert f(np.ones(2)).tolist() == [2, 2] and f(tw.ones(2)).tolist() == [3, 3]
+
+
+def test_keys_of_dicts(mode: str) -> None:
+    class Part:
+        weight = 1.0
+
+    part = Part()
+    names = tw.jit(lambda d: {k: v + 1 for k, v in d.items()})
+    total = tw.jit(lambda d: sum(v * k.weight for k, v in d.items()))
+    for k in (1, True, 1.0, "a", (1, 2.0), (True, 2), np.int64(1)):
+        (made,) = names({k: tw.ones(2)})
+        assert made == k and repr(made) == repr(k)
+    for part.weight in (1.0, 4.0, 2.0):
+        assert total({part: tw.ones(2)}).tolist() == [part.weight] * 2
+
+
+def test_what_classes_in_functions_refer_to(mode: str) -> None:
+    scale = 1.0
+
+    def f(x: Any) -> Any:
+        class Settings:
+            factor = scale
+
+        return x * Settings.factor
+
+    g = tw.jit(f)
+    for scale in (2.0, 3.0, 2.0):  # read by the class
+        assert g(tw.ones(2)).tolist() == [scale, scale]
+
+
+@pytest.mark.parametrize("look", [lambda: np.geterr()["divide"], lambda: geterr()["divide"]])
+def test_what_numpy_says_of_itself_may_change(mode: str, look: Any) -> None:
+    f = tw.jit(lambda x: x * (2 if look() == "ignore" else 3))
+    for divide, want in (("ignore", 2), ("warn", 3), ("ignore", 2)):
+        with np.errstate(divide=divide):  # type: ignore[call-overload]
+            assert f(tw.ones(2)).tolist() == [want, want]
+
+
+def test_attributes_that_a_function_sets(mode: str) -> None:
+    def f(x: Any) -> Any:
+        helper.last = x.shape  # type: ignore[attr-defined]
+        return x + 1
+
+    g = tw.jit(f)
+    for _ in range(4):
+        helper.last = None  # type: ignore[attr-defined]
+        assert g(tw.ones(2)).tolist() == [2, 2] and helper.last == (2,)  # type: ignore[attr-defined]
+    del helper.last  # type: ignore[attr-defined]
+
+
+def test_arrays_that_a_function_refers_to_stay_as_they_are_while_it_is_traced(mode: str) -> None:
+    """Other threads may be reading them, and see no stand-ins."""
+    table = tw.arange(6.0)
+    total = tw.ones(3).sum()
+    view = table[1:4]
+    module = types.ModuleType("of_the_users")
+    module.table, module.view = table, view  # type: ignore[attr-defined]
+    seen: list[Any] = []
+
+    def inner(x: Any, by: Any = view, *, more: Any = total) -> Any:
+        return x * by + more + table[2:5] + module.view + module.table[3:]
+
+    done = threading.Event()
+
+    def reader() -> None:
+        while not done.is_set():
+            seen.append((np.asarray(table).tolist(), float(view[0]), float(total), np.asarray(view + 1.0).tolist()))
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for k in range(60):
+            f = tw.jit(lambda x, k=k: inner(x) + view + k)
+            want = np.arange(1.0, 4.0) + 3 + np.arange(2.0, 5.0) + np.arange(1.0, 4.0) * 2 + np.arange(3.0, 6.0) + k
+            assert f(tw.ones(3)).tolist() == f(tw.ones(3)).tolist() == want.tolist()
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert seen and all(s == ([0, 1, 2, 3, 4, 5], 1.0, 3.0, [2, 3, 4]) for s in seen)
+    view[0] = 9.0
+    assert f(tw.ones(3)).tolist() == (want + [24, 0, 0]).tolist()

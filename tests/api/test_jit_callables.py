@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import pickle
 import warnings
 from typing import Any, NamedTuple
 
@@ -105,6 +107,25 @@ def test_inside_of_another_function() -> None:
     with tw.config(fallback="silent"):  # what the inner one holds may change
         for _ in range(3):
             np.testing.assert_allclose(outer(tw.asarray(X)), np.exp(-X) * X**2)
+
+
+@tw.jit
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def shifted(x: Any, by: float) -> Any:
+    return x + by
+
+
+def test_copies_and_pickles() -> None:
+    """As of functions: by name. One that has no name of its own is made again."""
+    for f, want in ((doubled, X * 2), (tw.jit(np.negative), -X), (tw.jit(functools.partial(shifted, by=0.5)), X + 0.5)):
+        for again in (f, copy.copy(f), copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
+            with tw.config(fallback="silent"):
+                for _ in range(4):
+                    np.testing.assert_array_equal(again(tw.asarray(X)), want)
+    assert copy.copy(doubled) is doubled and pickle.loads(pickle.dumps(doubled)) is doubled
 
 
 def test_what_is_no_function_of_python_is_called_as_it_is() -> None:

@@ -113,3 +113,49 @@ def test_views_with_gaps_that_keep_their_shape_are_traced() -> None:
             assert float(grow(whole[:, ::2])) == part.sum()
             np.testing.assert_array_equal(np.asarray(whole), want)
     assert grow.traces == 1
+
+
+TURN = np.zeros(2)
+LAST = TURN[1:]
+
+
+def swap() -> None:
+    np.subtract(1, TURN, out=TURN)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: TURN.__setitem__(0, 1 - TURN[0]),
+        lambda: TURN.fill(1 - LAST[0]),
+        lambda: np.copyto(TURN, 1 - TURN),
+        lambda: np.copyto(LAST, 1 - LAST),
+        swap,
+    ],
+)
+@pytest.mark.parametrize("look", [False, True])
+def test_ndarrays_that_the_function_refers_to_are_written_at_each_call(mode: str, write: Any, look: bool) -> None:
+    def f(x: Any, v: float) -> Any:
+        write()
+        return x + TURN[0] + LAST if not look or v > 0 else x
+
+    def run(np: Any, f: Any) -> Any:
+        TURN[:] = 0
+        return [(f(np.ones(1), 0.5 + k).tolist(), TURN.tolist()) for k in range(6)]
+
+    assert run(tw, tw.jit(f)) == run(np, f)
+    assert TURN.flags.writeable and LAST.flags.writeable
+
+
+def test_writes_to_ndarrays_are_told_of() -> None:
+    @tw.jit
+    def count(x: Any) -> Any:
+        TURN[0] += 1
+        return x + 1
+
+    TURN[:] = 0
+    line = count.__wrapped__.__code__.co_firstlineno + 2
+    with tw.config(eager_bytes=0), pytest.warns(tw.PerformanceWarning, match=f"a write to an ndarray.*{line}"):
+        for _ in range(3):
+            count(tw.ones(2))
+    assert TURN.tolist() == [3, 0]

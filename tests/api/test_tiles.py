@@ -5,6 +5,7 @@ Every row runs here and on virtual workers, at once and recorded, and once on Ra
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import traceback
@@ -336,3 +337,39 @@ def test_tiles_are_small_and_cover_all_rows() -> None:
     with tw.config(fallback="silent"):
         assert tw.map_tiles(noted, a(x)).sum() == 4 * 300_000
     assert sizes[0] == (2, 2) and sum(s[0] for s in sizes[1:]) == 300_000 and len(sizes) > 3
+
+
+@pytest.mark.parametrize("eager", [0, 1 << 21])
+def test_tiles_and_rows_are_ndarrays_to_those_who_ask(eager: int) -> None:
+    with tw.config(eager_bytes=eager, fallback="silent"):
+        assert tw.map_tiles(lambda t: t * isinstance(t, np.ndarray), a(A)).tolist() == A.tolist()
+        want = [[float((p * q).sum()) for q in A[:3]] for p in A[:3]]
+        got = tw.allpairs(lambda p, q: (p * q).sum() if isinstance(p, np.ndarray) else p.sum(), a(A[:3]))
+        np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("eager", [0, 1 << 21])
+def test_numbers_that_a_function_refers_to(eager: int) -> None:
+    total, view = tw.ones(3).sum(), tw.arange(8.0)[4:]
+    with tw.config(eager_bytes=eager):
+        np.testing.assert_array_equal(tw.map_tiles(lambda t: t * total + view, a(A)), A * 3 + np.arange(4.0, 8.0))
+        got = tw.allpairs(lambda p, q: (p * q).sum() * total, a(A))
+        np.testing.assert_allclose(got, (A[:, None] * A).sum(-1) * 3)
+        got = tw.allpairs(lambda p, q: (p * q).sum() * tw.exp(total), a(A + 1j))  # made of what it refers to alone
+        np.testing.assert_allclose(got, ((A[:, None] + 1j) * (A + 1j)).sum(-1) * np.exp(3))
+
+
+@pytest.mark.parametrize("where", [{"workers": 3}, {"mesh": (2, 2)}, None])
+def test_functions_on_workers_may_compute(where: Any) -> None:
+    """What they evaluate is theirs: the workers are busy with the tiles."""
+    weights = a(np.arange(4.0))
+
+    def f(t: Any) -> Any:
+        assert isinstance(t, np.ndarray)
+        return np.asarray(tw.exp(a(t)) * weights + tw.map_tiles(lambda u: np.asarray(u) * 2, a(t)))
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(tw.config(blocks=2) if where is None else tw.session(engine="virtual", **where))
+        stack.enter_context(tw.config(eager_bytes=0, fallback="silent"))
+        for _ in range(2):
+            np.testing.assert_allclose(tw.map_tiles(f, a(A)), np.exp(A) * np.arange(4.0) + A * 2)

@@ -327,3 +327,31 @@ def test_where_python_would_raise_there_is_what_numpys_functions_give() -> None:
 def test_numpys_error_state_that_raises() -> None:
     with np.errstate(all="raise"), tw.config(eager_bytes=0, fallback="silent"), pytest.raises(FloatingPointError):
         tw.vectorize(lambda a: np.log(a))(tw.zeros(3))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_functions_that_write_to_ndarrays_are_called_for_each_element(mode: str) -> None:
+    calls = np.zeros(1)
+
+    def counted(a: float) -> float:
+        calls[0] += 1
+        return a * 2
+
+    with tw.config(fallback="silent", **MODES[mode]):
+        made = tw.vectorize(counted)(tw.arange(5.0))
+        assert calls[0] == 6  # now, one of them for the dtype, as NumPy does
+        assert made.tolist() == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_roots_tuples_of_one_and_numbers_are_pythons(mode: str) -> None:
+    with tw.config(fallback="silent", **MODES[mode]):
+        for x in (np.array([-0.0, -np.inf, 4.0]), np.array(-np.inf)):
+            got = np.asarray(tw.vectorize(lambda a: a**0.5)(tw.asarray(x)))
+            np.testing.assert_array_equal(got, np.vectorize(lambda a: a**0.5)(x))
+            assert not np.signbit(got).any()
+        truth = np.array([False, True])
+        one = np.vectorize(lambda a: (a,))(truth)  # the tuple is true
+        np.testing.assert_array_equal(tw.vectorize(lambda a: (a,))(tw.asarray(truth)), one)
+        number = np.vectorize(lambda a: ~(a > 0))(np.array(2.5))  # -2, as a boolean
+        assert bool(tw.vectorize(lambda a: ~(a > 0))(tw.asarray(np.array(2.5)))) == bool(number)

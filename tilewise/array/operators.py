@@ -114,7 +114,7 @@ def _foreign(other: Any) -> bool:
     t = type(other)
     if t is Array or t in NUMBERS:
         return False
-    if isinstance(other, np.ndarray | np.generic | int | float | complex | bool | list | tuple):
+    if issubclass(t, np.ndarray | np.generic | int | float | complex | bool | list | tuple):
         return False
     return getattr(other, "__array_ufunc__", True) is None or hasattr(other, "__array_priority__")
 

@@ -12,8 +12,8 @@ from typing import Any
 from tilewise import compiler, events
 from tilewise.array.cell import ND, Cell
 from tilewise.array.pending import PENDING
-from tilewise.array.session import current_session, session_here
-from tilewise.config import Settings
+from tilewise.array.session import current_session, no_session, session_here
+from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf
@@ -26,7 +26,8 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
     """Run nodes whose lengths are all known."""
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
     before, began = cluster.counters.network_bytes, time.perf_counter()
-    results = cluster.run(plan, leaves, consts, settings.native)
+    with no_session(), config(blocks=1):  # a user's function on a worker may compute as well: there, not by workers
+        results = cluster.run(plan, leaves, consts, settings.native)
     if events.listeners:
         moved = cluster.counters.network_bytes - before
         events.emit(events.Event("exchange", "plan on workers", began, time.perf_counter(), moved))

@@ -8,6 +8,7 @@ function looks at values, it is called as it is, and a PerformanceWarning says w
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType, ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from tilewise import compiler, events
 from tilewise.api.functions.habit import Habit, roomy
-from tilewise.api.functions.number import Formula, Number, evaluate
+from tilewise.api.functions.number import At, Floats, Number
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
 from tilewise.api.functions.repeat import MISSED, Repeat, repeated
 from tilewise.api.functions.tell import tell, tell_again
@@ -79,6 +80,14 @@ class jit:
         self._latest: Repeat | None = None  # a call that can be made again at once
         self._previous: Plan | None = None  # of the last call
 
+    def __reduce__(self) -> Any:
+        """As functions are pickled: by name, if that stands for it."""
+        name = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (jit, (self.__wrapped__,))
+
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
 
@@ -110,6 +119,8 @@ class jit:
                 known = self._identity(function_key(found, arrays=seen, watch=watch))
                 self._known = watch, known, seen
             captured = seen
+            if watch.kinds and np.ndarray in map(type, leaves):
+                raise Untraceable("np.ndarray, which its stand-ins are not", pure=False)
             settings = current()
             key = (structure, *map(_kind, leaves), known, settings.rewrite, settings.exact)
             if len({*map(id, leaves)}) < len(leaves) and (twice := _twice(leaves)):
@@ -132,9 +143,11 @@ class jit:
             return result
         except Untraceable as error:
             why = error
+        fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
+        result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
             tell("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
-        return f(*args, **kwargs)
+        return result if fails else f(*args, **kwargs)
 
     def _identity(self, key: Hashable) -> object:
         """An object that stands for what the function is: code takes long to hash."""
@@ -215,16 +228,16 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
     """A plan for calls like this one; the floats at these places are parameters."""
     where = [i for i, v in enumerate(leaves) if type(v) in (Array, np.ndarray)]
     specs = [spec_of(leaves[i]) for i in where]
-    used: dict[Node, Formula] = {}
+    numbers = Floats(len(floats))
 
-    def call(args: Sequence[Array]) -> Any:
+    def call(f: Any, args: Sequence[Array]) -> Any:
         filled = list(leaves)
         for i, a in zip(where, args, strict=True):
             filled[i] = a
         for i, first in _twice(leaves):
             filled[i] = filled[first]
         for k, i in enumerate(floats):
-            filled[i] = Number(("given", k), used)
+            filled[i] = Number(At(k), numbers)
         given = unflatten(structure, iter(filled))
         args_, kwargs = given
         result = f(*args_, **kwargs)
@@ -237,10 +250,10 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
 
     settings = current()
     # Rules look at numbers; floats that are parameters have none.
-    template = trace(f, specs, call, captured, lambda roots: {} if used else _rewritten(roots, settings))
+    template = trace(f, specs, call, captured, lambda roots: {} if numbers.used else _rewritten(roots, settings))
     if any(isinstance(r, Number) for r in template.result[1]):
         raise Untraceable("a result that is a float argument")
-    return Plan(template, where, floats, used)
+    return Plan(template, where, floats, numbers)
 
 
 def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
@@ -251,14 +264,8 @@ def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
 class Plan:
     """A template and how to fill it."""
 
-    def __init__(
-        self,
-        template: Template,
-        where: list[int],
-        floats: list[int],
-        used: dict[Node, Formula],
-    ) -> None:
-        self.template, self.where, self.floats, self.used = template, where, floats, used
+    def __init__(self, template: Template, where: list[int], floats: list[int], numbers: Floats) -> None:
+        self.template, self.where, self.floats, self.numbers = template, where, floats, numbers
         self.written = {i for i, _ in template.writes}
         structure, results = template.result
         self.structure, self.results = structure, results
@@ -280,9 +287,8 @@ class Plan:
         if captured:
             inputs = [*arrays, *(_cell_array(c) for c in dict.fromkeys(x._cell for x in captured))]
         numbers: dict[Node, Any] = {}
-        if self.used:
-            floats = [leaves[i] for i in self.floats]
-            numbers = self.numbers(floats)
+        if self.numbers:
+            numbers = self.numbers.values([leaves[i] for i in self.floats])
         if self.written:
             self._check_writes(inputs)
         else:
@@ -299,13 +305,6 @@ class Plan:
                 if made is not None:
                     return self.fill(made, arrays)
         return self.fill(self._later(inputs, numbers), arrays)
-
-    def numbers(self, floats: Sequence[float]) -> dict[Node, Any]:
-        """What the trace makes of float arguments."""
-        made = {n: evaluate(formula, floats) for n, formula in self.used.items()}
-        if any(type(v) is complex for v in made.values()):
-            raise Untraceable("a float that becomes complex")
-        return made
 
     def _check_writes(self, inputs: Sequence[Any]) -> None:
         cells = [id(x._cell) if type(x) is Array else id(x) for x in inputs]
@@ -383,7 +382,7 @@ class Plan:
             plan = compiler.prepare(at, wanted, settings, structure)
             if plan.bound is None:
                 plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
-            given = [*(at for at in self.places if at is not None), *(self.at[n] for n in self.used if n in self.at)]
+            given = [at for at in (*self.places, *map(self.at.get, self.numbers.used)) if at is not None]
             self.bound = (way, plan, Lines(plan.bound, self.template.order, given, wanted))
         return self.bound[1:]
 

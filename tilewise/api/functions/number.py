@@ -1,6 +1,6 @@
-"""Floats as parameters of a trace. In: arithmetic of a float argument with numbers and Arrays. Out: formulas.
+"""Floats as parameters of a trace. In: arithmetic of a float argument with numbers and Arrays. Out: its steps.
 
-Where a `Number` meets an Array, a leaf of the graph stands for it; `used` says which formula gives the leaf its value.
+Where a `Number` meets an Array, a leaf of the graph stands for it; `Floats` says which step gives the leaf its value.
 Whatever looks at the value raises `Untraceable`: the trace is then made for that value only.
 """
 
@@ -20,16 +20,39 @@ from tilewise.array.handle import Array
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ops.elementwise import UnknownLength, apply
 
-Formula = tuple[Any, ...]  # ("given", which) or (operator, Formula | number, ...)
+
+class At(int):
+    """Which value is meant: the given floats, then one for each step."""
 
 
-def evaluate(formula: Any, floats: Sequence[float]) -> Any:
-    """The value of a formula."""
-    if not isinstance(formula, tuple):
-        return formula
-    if formula[0] == "given":
-        return floats[formula[1]]
-    return formula[0](*[evaluate(part, floats) for part in formula[1:]])
+class Floats:
+    """What a function does with its floats, one step after the other, also what nothing uses: it may raise."""
+
+    def __init__(self, given: int) -> None:
+        self._made = given
+        self._steps: list[tuple[Any, tuple[Any, ...]]] = []  # an operator, and numbers or places
+        self.used: dict[Node, At] = {}  # leaves of the graph
+
+    def __bool__(self) -> bool:
+        return bool(self._steps or self.used)
+
+    def step(self, f: Any, *parts: Any) -> Number:
+        """One more value."""
+        self._steps.append((f, parts))
+        self._made += 1
+        return Number(At(self._made - 1), self)
+
+    def values(self, floats: Sequence[float]) -> dict[Node, Any]:
+        """What the leaves stand for, given the arguments. Raises Untraceable where the function is to raise itself."""
+        made = list(floats)
+        try:
+            for f, parts in self._steps:
+                made.append(f(*[made[p] if type(p) is At else p for p in parts]))
+        except ArithmeticError as error:
+            raise Untraceable(f"a float that raises {type(error).__name__}") from None
+        if any(type(v) is complex for v in made):
+            raise Untraceable("a float that becomes complex")
+        return {leaf: made[at] for leaf, at in self.used.items()}
 
 
 class Absent:
@@ -45,10 +68,11 @@ class Number:
     """A float argument whose value is not known."""
 
     __array_ufunc__ = None
-    __slots__ = ("formula", "used")
+    __class__ = property(lambda self: float)  # isinstance() finds what the function is given
+    __slots__ = ("at", "floats")
 
-    def __init__(self, formula: Formula, used: dict[Node, Formula]) -> None:
-        self.formula, self.used = formula, used
+    def __init__(self, at: At, floats: Floats) -> None:
+        self.at, self.floats = at, floats
 
     def with_array(self, ufunc: np.ufunc, x: Array, swapped: bool) -> Any:
         """A ufunc of an Array and this number."""
@@ -62,7 +86,7 @@ class Number:
             made = apply(ufunc.__name__, (leaf, node) if swapped else (node, leaf), loop)
         except (CannotRecord, UnknownLength):
             raise self.refuse("this operator") from None
-        self.used[leaf] = self.formula
+        self.floats.used[leaf] = self.at
         return rec.record(made, not made.shape)
 
     def refuse(self, construct: str) -> Untraceable:
@@ -78,9 +102,8 @@ def _binary(name: str, swapped: bool) -> Any:
             return self.with_array(BINARY[name], other, not swapped)
         if t is not Number and t is not float and t is not int:
             return NotImplemented
-        right = other.formula if t is Number else other
-        parts = (right, self.formula) if swapped else (self.formula, right)
-        return Number((plain, *parts), self.used)
+        right = other.at if t is Number else other
+        return self.floats.step(plain, *((right, self.at) if swapped else (self.at, right)))
 
     return method
 
@@ -89,7 +112,7 @@ def _unary(name: str) -> Any:
     plain = getattr(operator, f"__{name}__")
 
     def method(self: Number) -> Number:
-        return Number((plain, self.formula), self.used)
+        return self.floats.step(plain, self.at)
 
     return method
 

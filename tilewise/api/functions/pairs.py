@@ -17,10 +17,11 @@ from tilewise.api.functions.reach import Untraceable, function_key, library, pla
 from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.template import Made, Spec, trace
 from tilewise.api.functions.trace import own_key
+from tilewise.api.functions.watch import Watch
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of
 from tilewise.errors import FunctionError, message
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, intern
 from tilewise.ops.contract import Contract, einsum, matmul
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, apply, cast
@@ -52,7 +53,10 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
     try:
         found = plain(f)
         if found is not None:
-            function_key(found, arrays=captured)
+            watch = Watch()
+            function_key(found, arrays=captured, watch=watch)
+            if watch.kinds:
+                raise Untraceable("np.ndarray, which rows are and stand-ins are not")
         elif not library(f):
             raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
         return rec.record(_lifted(f, a, b, captured))
@@ -64,7 +68,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
 
 def _lifted(f: Any, a: Any, b: Any, captured: list[Array]) -> Node:
     specs = [Spec(m.shape[1:], m.dtype, None) for m in (a, b)]
-    template = trace(f, specs, lambda rows: f(*rows), captured)
+    template = trace(f, specs, lambda f, rows: f(*rows), captured)
     results = template.result[1]
     if template.result[0] is not None or template.writes or not isinstance(results[0], Made):
         raise Untraceable("a result that is not one new array, or a write to a row")
@@ -97,8 +101,8 @@ class _Lift:
 def _lift(n: Node, ins: list[_Lift]) -> _Lift:
     on_x, on_y = any(i.on_x for i in ins), any(i.on_y for i in ins)
     op = n.op
-    if not (on_x or on_y):
-        return _Lift(n, False, False)
+    if not (on_x or on_y):  # of arrays that the function refers to, or of none
+        return _Lift(intern(op, tuple(i.node for i in ins), n.shape, n.dtype, n.order) if ins else n, False, False)
     if type(op) is Map:
         parts = tuple(_padded(i.node, n.ndim + 2) if i.on else i.node for i in ins)
         if op.fn.name == "cast":

@@ -24,9 +24,13 @@ MAX_CONTENT = 1 << 16  # bytes of an ndarray that a function refers to; more is 
 PACKAGES = ("numpy", "tilewise", "math", "cmath", "operator", "_operator", "scipy")
 IMPURE = frozenset(
     "random load loadtxt genfromtxt fromfile memmap save savez savez_compressed savetxt seterr seterrcall setbufsize "
-    "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint".split()
+    "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint "
+    "geterr geterrcall getbufsize get_printoptions datetime64".split()  # what they say may change ("now" is a time)
 )
+GLOBALS = frozenset("LOAD_GLOBAL LOAD_NAME LOAD_FROM_DICT_OR_GLOBALS".split())
+FREE = frozenset("LOAD_DEREF LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF".split())  # the latter in bodies of classes
 LAYOUT = frozenset("strides flags setflags base ctypes __array_interface__".split())  # how an array lies in memory
+CONTENT = frozenset("shape real imag flat".split())  # attributes of arrays that may be assigned to
 BUILTINS = frozenset(
     "abs min max pow divmod round sum range len zip enumerate map reversed float int bool complex tuple list dict "
     "slice isinstance all any sorted".split()
@@ -73,18 +77,20 @@ def scan(code: CodeType) -> Scan:
     for k, step in enumerate(steps):
         line = step.starts_line if type(step.starts_line) is int else line
         op = step.opname
-        if op in ("LOAD_GLOBAL", "LOAD_NAME") or (op == "LOAD_DEREF" and step.argval in code.co_freevars):
+        if op in GLOBALS or (op in FREE and step.argval in code.co_freevars):
             attributes = []
             for later in steps[k + 1 :]:
                 if later.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                     break
                 attributes.append(later.argval)
-            reads.append(Read(step.argval, op == "LOAD_DEREF", tuple(attributes), line))
+            reads.append(Read(step.argval, op in FREE, tuple(attributes), line))
             named = k + len(attributes)
         elif op in ("STORE_GLOBAL", "DELETE_GLOBAL") or (op == "STORE_DEREF" and step.argval in code.co_freevars):
             bad = bad or (f"assignment to {step.argval}, which is outside of the function", line)
         elif op in ("LOAD_ATTR", "LOAD_METHOD") and (step.argval in LAYOUT or (step.argval in IMPURE and k > named)):
             bad = bad or (f"the attribute {step.argval}", line)  # of an array, of what may be a module
+        elif op in ("STORE_ATTR", "DELETE_ATTR") and step.argval not in CONTENT:
+            bad = bad or (f"assignment to the attribute {step.argval}", line)
         elif op == "IMPORT_NAME":
             bad = bad or ("import", line)
         elif op == "PUSH_EXC_INFO":
@@ -150,7 +156,12 @@ def references(f: FunctionType, watch: Watch) -> Iterator[tuple[str, Any, str]]:
 
 
 def library(value: Any) -> bool:
-    """Whether a callable is ours, NumPy's or Python's mathematics (`lookup` leaves out what has side effects)."""
+    """Whether a callable is ours, NumPy's or Python's mathematics, without side effects."""
+    return packaged(value) and getattr(value, "__name__", "") not in IMPURE
+
+
+def packaged(value: Any) -> bool:
+    """Whether a callable is ours, NumPy's or Python's mathematics."""
     if isinstance(value, np.ufunc | ufunc):
         return True
     if not isinstance(value, CALLABLES):
@@ -182,11 +193,13 @@ def content(
         return function_key(inner, seen, watch=watch)
     if isinstance(value, np.vectorize) and not value.excluded and value.signature is None:
         watch.sure = False
-        return ("vectorize", content(value.pyfunc, where, name, seen), str(value.otypes))
+        return ("vectorize", content(value.pyfunc, where, name, seen, watch), str(value.otypes))
     if library(value) or (isinstance(value, type) and bare(value)):
+        watch.kinds = watch.kinds or value is np.ndarray
         return ("object", value)  # other classes have attributes that may change
     watch.sure = watch.sure and isinstance(value, ModuleType)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
+        watch.held.append(value)
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, ModuleType):
         path = value.__name__.split(".")
@@ -231,4 +244,4 @@ def plain(f: Any) -> FunctionType | None:
     """The user's Python function that a callable is, or that a `tw.jit` is made of; or None."""
     if type(f).__name__ == "jit" and type(f).__module__.startswith("tilewise."):
         f = f.__wrapped__
-    return f if isinstance(f, FunctionType) and not library(f) else None
+    return f if isinstance(f, FunctionType) and not packaged(f) else None

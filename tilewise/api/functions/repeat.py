@@ -86,8 +86,8 @@ class Repeat:
             return MISSED
         plan = self._plan
         try:
-            if plan.used:
-                for node, number in plan.numbers([args[i] for i in plan.floats]).items():
+            if plan.numbers:
+                for node, number in plan.numbers.values([args[i] for i in plan.floats]).items():
                     if node in plan.at:
                         values[plan.at[node]] = node.dtype.type(number)
             with LOCK:

@@ -98,7 +98,8 @@ class Tape:
                         made.append(np.asarray(made[e.args[0]]).astype(e.loop[-1]))
                     case Step():
                         args = [np.asarray(made[a]).astype(d, copy=False) for a, d in zip(e.args, e.loop, strict=False)]
-                        made.append(np.asarray(scalar(e.fn).call(*args)).astype(e.loop[-1], copy=False))
+                        call = _power if e.fn == "power" else scalar(e.fn).call
+                        made.append(np.asarray(call(*args)).astype(e.loop[-1], copy=False))
         return [made[r] for r in self.results]
 
     def fits(self, bounds: Sequence[Interval | None], targets: DTypes) -> bool:
@@ -128,6 +129,13 @@ class Tape:
             if span is not None and room is not None and not _inside(span, room):
                 return False
         return True
+
+
+def _power(a: Any, b: Any) -> Any:
+    """a ** b of each element: for one exponent of 0.5 NumPy takes roots, which are others of -0.0 and -inf."""
+    if b.ndim or b != 0.5:
+        return np.power(a, b)
+    return np.power(a.reshape(-1), np.full(a.size, b)).reshape(a.shape)
 
 
 def _dtype(e: Input | Literal | Step) -> np.dtype[Any]:

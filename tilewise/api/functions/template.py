@@ -7,7 +7,6 @@ Arrays that the function refers to otherwise (its closure) are stand-ins as well
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise.api.functions.held import line_of, unwritable
+from tilewise.api.functions.others import Others
 from tilewise.api.functions.reach import SCALARS, Untraceable, bare
-from tilewise.api.functions.tracer import PACKAGE
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
-from tilewise.array.handle import Array, from_node, meta, node_of
+from tilewise.array.handle import UNMADE, Array, from_node, meta, node_of, on_cell, refresh
 from tilewise.array.record import numeric
 from tilewise.config import config
 from tilewise.ir.node import Node, intern, known_leaf, numbered, twin
@@ -103,13 +103,18 @@ class Template:
         return made
 
 
+STRINGS = frozenset((str,))
+
+
 def flatten(value: Any, leaves: list[Any]) -> Any:
     """Nested tuples, lists and dicts as a structure; what is in them goes to `leaves`."""
     t = type(value)
     if t is tuple or t is list:
         return (t, tuple(flatten(v, leaves) for v in value))
-    if t is dict:
+    if t is dict and STRINGS.issuperset(map(type, value)):
         return (dict, tuple(value), tuple(flatten(v, leaves) for v in value.values()))
+    if t is dict:  # 1 and True are equal keys, and objects may change
+        return (dict, None, flatten(tuple(value.items()), leaves))
     if isinstance(value, tuple) and bare(t):
         return (t, None, tuple(flatten(v, leaves) for v in value))
     leaves.append(value)
@@ -120,6 +125,8 @@ def unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
     """The nested value again."""
     if structure is None:
         return next(leaves)
+    if structure[0] is dict and structure[1] is None:
+        return dict(unflatten(structure[2], leaves))
     if structure[0] is dict:
         return {k: unflatten(s, leaves) for k, s in zip(structure[1], structure[2], strict=True)}
     if len(structure) == 3:
@@ -143,30 +150,20 @@ def stand_in(spec: Spec) -> Array:
     return from_node(known_leaf(Nothing(spec.shape, spec.dtype), spec.order), spec.fixed)
 
 
-@contextmanager
-def _hidden(arrays: Sequence[Array]) -> Iterator[list[Node]]:
-    """The arrays' cells are pending stand-ins inside."""
-    cells = {x._cell: None for x in arrays}
-    shapes = [x.shape for x in arrays]
-    kept = [(c, {n: getattr(c, n) for n in ("buf", "node", "gen", "ghost", "leaf", "exports")}) for c in cells]
-    try:
-        leaves = []
-        for c in cells:
-            spec = spec_of(_whole(c))
-            leaves.append(known_leaf(Nothing(spec.shape, spec.dtype), spec.order))
-            c.node, c.buf = leaves[-1], None
-        yield leaves
-    finally:
-        for c, state in kept:
-            for name, value in state.items():
-                setattr(c, name, value)
-        for x, shape in zip(arrays, shapes, strict=True):
-            if x.shape != shape:
-                x.shape = shape
-
-
-def _whole(cell: Cell) -> Any:
-    return cell.meta()
+def _standing_for(arrays: Sequence[Array]) -> dict[int, Array]:
+    """A stand-in for each of the arrays, by identity; they share cells as the arrays do."""
+    cells: dict[Cell, Cell] = {}
+    made: dict[int, Array] = {}
+    for x in arrays:
+        nd, cell = meta(x), x._cell
+        if cell not in cells:
+            base = cell.meta()
+            order = None if base.flags.c_contiguous else by_strides(base.shape, base.strides)
+            cells[cell] = stand_in(Spec(base.shape, base.dtype, order))._cell
+        made[id(x)] = y = on_cell(cells[cell], nd)
+        y._gen, y._fixed = UNMADE, x._fixed
+        refresh(y)  # the same part of the other cell
+    return made
 
 
 Change = Callable[[Sequence[Node]], dict[Node, Node]]
@@ -179,26 +176,31 @@ def _as_written(roots: Sequence[Node]) -> dict[Node, Node]:
 def trace(
     f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), change: Change = _as_written
 ) -> Template:
-    """The template of `call(arguments)`, which calls f. `change` may put other nodes into its place.
+    """The template of `call(f, arguments)`, which calls f. `change` may put other nodes into its place.
+
+    `captured` are the arrays that f refers to; what is called instead of it refers to stand-ins.
 
     Raises Untraceable.
     """
     if not all(isinstance(d, int) for s in specs for d in s.shape):
         raise Untraceable("arguments whose lengths masks decide")
-    with LOCK, _hidden(captured) as outer, _recording() as reshaped:
+    with LOCK, _recording() as reshaped:
         args = [stand_in(s) for s in specs]
-        cells = [*(a._cell for a in args), *dict.fromkeys(x._cell for x in captured)]
-        leaves = [a._cell.node for a in args] + outer
-        shapes = [x.shape for x in (*args, *captured)]
+        others = _standing_for(captured)
+        seen_by_f = [*args, *others.values()]
+        cells = list(dict.fromkeys(x._cell for x in seen_by_f))
+        leaves = [c.node for c in cells]
+        shapes = [x.shape for x in seen_by_f]
         try:
-            given = call(args)
+            with unwritable(f):
+                given = call(Others(others).of(f) if others else f, args)
         except forcing.ValueAsked as error:
-            raise Untraceable("a use of a value, not only of arrays", _line(error)) from None
+            raise Untraceable("a use of a value, not only of arrays", line_of(error)) from None
         except Untraceable:
             raise
         except Exception as error:
-            raise Untraceable(f"what raises {type(error).__name__} ({error})", _line(error)) from None
-        if shapes != [x.shape for x in (*args, *captured)]:
+            raise Untraceable(f"what raises {type(error).__name__} ({error})", line_of(error)) from None
+        if shapes != [x.shape for x in seen_by_f]:
             raise Untraceable("a new shape for an argument itself (x.shape = ...)")
         found: list[Any] = []
         structure = flatten(given, found)
@@ -262,15 +264,3 @@ def _result(r: Any, args: Sequence[Array], cells: Sequence[Cell]) -> Any:
         raise Untraceable(f"a result of dtype {r.dtype}")
     node = node_of(r)
     return Made(copy(node, node.order) if node.value is not None else node, r._fixed)
-
-
-def _line(error: BaseException) -> str:
-    """The user's line that an exception came from."""
-    at, where = error.__traceback__, ""
-    skipped = (PACKAGE, *[p for p in (np.__path__[0],)])
-    while at is not None:
-        code = at.tb_frame.f_code
-        if not code.co_filename.startswith(skipped) and at.tb_frame is not sys._getframe(0):
-            where = f"{code.co_filename}:{at.tb_lineno}"
-        at = at.tb_next
-    return where

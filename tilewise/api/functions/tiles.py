@@ -18,6 +18,7 @@ from tilewise.api.functions.rows import by_rows
 from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.template import Made, spec_of, trace
 from tilewise.api.functions.trace import own_key
+from tilewise.api.functions.watch import Watch
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.errors import FunctionError, message
@@ -163,10 +164,13 @@ def _inlined(f: Any, given: list[Array], at: int) -> Array:
     captured: list[Array] = []
     found = plain(f)
     if found is not None:
-        function_key(found, arrays=captured)
+        watch = Watch()
+        function_key(found, arrays=captured, watch=watch)
+        if watch.kinds:
+            raise Untraceable("np.ndarray, which tiles are and stand-ins are not")
     elif not library(f):
         raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
-    template = trace(f, [spec_of(x) for x in given], lambda tiles: f(*tiles), captured)
+    template = trace(f, [spec_of(x) for x in given], lambda f, tiles: f(*tiles), captured)
     results = template.result[1]
     if template.result[0] is not None or template.writes or not isinstance(results[0], Made):
         raise Untraceable("a result that is not one new array, or a write to a tile")

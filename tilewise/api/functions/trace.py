@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise.api.functions.held import unwritable
 from tilewise.api.functions.reach import Untraceable, function_key, library, plain, scan
 from tilewise.api.functions.tape import Tape
 from tilewise.api.functions.tracer import (
@@ -179,7 +180,8 @@ def _trace(f: Any, kinds: Sequence[Kind]) -> Traced:
     recorder = Recorder()
     args = [recorder.input(i, k) for i, k in enumerate(kinds)]
     try:
-        tape, results = recorder.finish(lifted(f, {})(*args))
+        with unwritable(f):
+            tape, results = recorder.finish(lifted(f, {})(*args))
     except Untraceable:
         raise
     except Exception as error:

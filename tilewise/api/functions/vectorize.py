@@ -115,9 +115,11 @@ def _targets(
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the results: given, or what the first element's would be."""
     tape = values.tape
+    if tape.several and len(tape.results) == 1:
+        raise Untraceable("a tuple of one", pure=False)  # which NumPy takes for a number
     if given is not None:
         targets = tuple(np.dtype(t) for t in given)
-        if len(targets) != len(tape.results) or (tape.several and len(targets) == 1):
+        if len(targets) != len(tape.results):
             raise Untraceable("another number of results than of otypes", pure=False)
     else:
         kinds = traced(f, dtypes, key)
@@ -188,7 +190,8 @@ class Elements:
         shape = np.broadcast_shapes(*(b.shape for b in blocks))
         if 0 in shape:
             return np.empty(shape, self.dtype)
-        return np.ascontiguousarray(np.vectorize(self.f, otypes=[self.dtype.char])(*blocks)).reshape(shape)
+        arrays = map(np.asarray, blocks)  # a NumPy scalar would be given as it is
+        return np.ascontiguousarray(np.vectorize(self.f, otypes=[self.dtype.char])(*arrays)).reshape(shape)
 
 
 def _recorded(f: Any, arrays: Sequence[Any], dtype: np.dtype[Any]) -> Array:
