@@ -224,6 +224,24 @@ def test_large_results_that_share_most_of_their_work_are_computed_together() -> 
     np.testing.assert_allclose(third, want[2], rtol=1e-14, atol=1e-14)
 
 
+def test_fields_that_a_loop_updates_are_computed_together_and_then_at_once() -> None:
+    def steps(e: Any, h: Any) -> Any:
+        e, h = e.copy(), h.copy()
+        for _ in range(6):
+            e[1:] -= 0.5 * (h[1:] - h[:-1])
+            h[:-1] -= 0.5 * (e[1:] - e[:-1])
+        return e, h
+
+    f, (x, y) = tw.jit(steps), given()
+    want = steps(np.asarray(x), np.asarray(y))
+    for asked_first in (1, 0, 1):
+        found = f(x, y)
+        np.testing.assert_array_equal(found[asked_first], want[asked_first])
+        assert not recorded(found[1 - asked_first])
+        np.testing.assert_array_equal(found[1 - asked_first], want[1 - asked_first])
+    assert not any(map(recorded, f(x, y)))
+
+
 def test_results_that_changed_since_the_call_are_left_alone() -> None:
     f, (x, _) = tw.jit(moments), given()
     total, rest = f(x)

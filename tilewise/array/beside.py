@@ -11,18 +11,21 @@ from collections.abc import Sequence
 
 from tilewise.array.cell import LOCK, Cell
 
-# By cell: those to compute beside it, each with what its node was (which is not held).
+# By cell: those to compute with it, itself among them, each with what its node was (which is not held).
 SIBLINGS: weakref.WeakKeyDictionary[Cell, list[tuple[weakref.ref[Cell], int]]] = weakref.WeakKeyDictionary()
 
 
-def compute_beside(cell: Cell, others: Sequence[Cell]) -> None:
-    """When this pending cell is asked for, compute these, too: it takes little, and they may be asked for next."""
+def compute_beside(cell: Cell, cells: Sequence[Cell]) -> None:
+    """When this pending cell is asked for, compute all of these: it takes little, and they may be asked for next.
+
+    It is one of them: whichever is asked for, they are computed in one order, by one plan.
+    """
     with LOCK:
-        SIBLINGS[cell] = [(weakref.ref(c), id(c.node)) for c in others if c.node is not None]
+        SIBLINGS[cell] = [(weakref.ref(c), id(c.node)) for c in cells if c.node is not None]
 
 
 def taken(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells to compute beside these, unless they stand for something else by now. They are forgotten."""
+    """The cells to compute with these, unless they stand for something else by now. They are forgotten."""
     found: dict[Cell, None] = {}
     for c in cells:
         for ref, node in SIBLINGS.pop(c, ()):

@@ -56,7 +56,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
     if not outputs:
         return
     if beside.SIBLINGS:
-        outputs += [c for c in beside.taken(outputs) if waiting(c)]
+        outputs = [*[c for c in beside.taken(outputs) if waiting(c)], *outputs]
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
     if tracing.get() is not None:

@@ -402,9 +402,9 @@ class Plan:
                 node.trail |= trail if node.inputs else 0
         for i, n in self.template.writes:
             store(inputs[i], made[self.at[n]])
-        for x, others in zip(arrays, self.beside, strict=True):
+        for j, others in enumerate(self.beside):
             if others and roomy():
-                compute_beside(x._cell, [arrays[k]._cell for k in others])
+                compute_beside(arrays[j]._cell, [arrays[k]._cell for k in sorted((j, *others))])
         return arrays
 
     def fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from tilewise.ir.node import Node, walk
 from tilewise.ops.const import Const
 from tilewise.ops.elementwise import HEAVY, Map
+from tilewise.ops.index import Update
 from tilewise.ops.reduce import Arg, Reduce
 from tilewise.ops.views import Arrange, Window
 
 BESIDE_BYTES, BESIDE_NODES = 64 << 10, 32  # of a result that takes little beside one that reads the same
 COMMON = 4  # times what a result takes by itself, that it has in common with another one
 BESIDE = frozenset((Map, Reduce, Arg, Window, Arrange))
+ALONG = frozenset((Map, Update, Window, Arrange))
 
 
 def beside(roots: Sequence[Node]) -> list[list[int]]:
@@ -40,11 +42,14 @@ def beside(roots: Sequence[Node]) -> list[list[int]]:
 
 
 def _common(graph: Sequence[Node], other: Sequence[Node], size: int) -> bool:
-    """Whether most of a graph is part of another, and the rest are operators on no more elements than that reads."""
+    """Whether most of a graph is part of another, and the rest are operators on no more elements than that reads.
+
+    Fields that a loop updates by turns, say: the last turn of each is its own.
+    """
     shared = set(other)
     own = [n for n in graph if n not in shared and n.inputs]
     work = [sum(_work(n) for n in part) for part in (own, (n for n in graph if n in shared))]
-    return all(type(n.op) is Map and n.nbytes <= size for n in own) and COMMON * work[0] <= work[1]
+    return all(type(n.op) in ALONG and n.nbytes <= size for n in own) and COMMON * work[0] <= work[1]
 
 
 def _work(n: Node) -> int:
