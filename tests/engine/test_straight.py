@@ -54,6 +54,7 @@ def peaks(np: Any, x: Any) -> Any:
 PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "a chain": lambda np, x: (x * 2 + 1) / (x * x + 3),
     "a number on the way": lambda np, x: (x - x.min()) / (x.max() - x.min() + 1),
+    "one of some numbers": lambda np, x: (x - x.sum(0)[-1], np.maximum(x * 2, np.full(3, 5)[1]) - (x + 1)[0, 0]),
     "rows and columns": lambda np, x: (x.sum(0), x.sum(1) * 2, x.mean(), (x - x.mean(1, keepdims=True)).var()),
     "time steps": diffuse,
     "padding": padded,
@@ -116,7 +117,9 @@ def test_call_after_call(name: str, dtype: str) -> None:
                 assert a.tobytes() == b.tobytes()
 
 
-WITH_A_LINE = "a chain, a number on the way, time steps, padding, writes, a sort, axes in another order".split(", ")
+WITH_A_LINE = (
+    "a chain, a number on the way, one of some numbers, time steps, padding, writes, a sort, axes in another order"
+).split(", ")
 
 
 @pytest.mark.parametrize("name", WITH_A_LINE)

@@ -78,7 +78,7 @@ class Layer:
         self.calls: list[Any] = []  # that wait to be put together
         self.phases: list[tuple[list[Any], list[list[Any]] | None]] = []  # calls before these, whole and in parts
         self.shared_ns = 0.0  # how long those take that have parts
-        self.waiting: set[int] = set()  # what they make
+        self.waiting: set[int] = set()  # what they make, and views of it
         self.numbers: dict[int, Look | None] = {}  # what they are given
         self.laid: list[tuple[Pass, Any, Seen]] = []  # the passes of this group so far
         self.laid_ns = 0.0  # how long they take
@@ -157,6 +157,8 @@ class Layer:
         match step:
             case View():
                 self._see(step.pos, now)
+                if step.input in self.waiting:
+                    self.waiting.add(step.pos)
                 return
             case Call():
                 calls = self._call(step, now)
