@@ -305,6 +305,17 @@ def test_what_others_record_as_well_and_evaluate_stays_in_the_trace(mode: str) -
         np.testing.assert_array_equal(np.asarray(f(tw.asarray(x))), x * np.arange(7) + np.eye(5, 7))
 
 
+def test_what_hangs_on_no_argument_stays_in_the_trace(mode: str) -> None:
+    f = tw.jit(lambda x: (tw.arange(4), x + tw.arange(4)[1]))
+    for turn in range(5):
+        with tw.config(eager_bytes=0):
+            pending = tw.full(3, float(turn)) * 1
+        for x in (pending, tw.full((3, 2), float(turn))[:, 1]):
+            steps, moved = f(x)
+            assert steps.tolist() == [0, 1, 2, 3] and moved.tolist() == [turn + 1.0] * 3
+            steps[0] = 9
+
+
 @pytest.mark.parametrize("turns", [13, 30, 60])
 def test_loops_that_roll(turns: int) -> None:
     def loop(x: Any, y: Any) -> Any:

@@ -86,7 +86,7 @@ class Template:
     @functools.cached_property
     def _made(self) -> list[tuple[int, Node, tuple[int, ...]]]:
         """What is made again at each replay: position, node, positions of its inputs."""
-        rows = [(i, n) for i, n in enumerate(self.order) if n.value is None and n.inputs]
+        rows = [(i, n) for i, n in enumerate(self.order) if n.value is None and type(n.op) is not Const]
         return [(i, n, tuple(self.at[x] for x in n.inputs)) for i, n in rows]
 
     def replay(self, leaves: Sequence[Node], more: dict[Node, Node] | None = None) -> list[Node]:
