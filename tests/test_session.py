@@ -92,6 +92,30 @@ def test_compare_names_the_node_that_differs(monkeypatch: pytest.MonkeyPatch) ->
             y.compute()
 
 
+def ordered(np: Any) -> Any:
+    """Writes into memory of another order than C's, and sums that cancel."""
+    x = np.asfortranarray(np.arange(12.0).reshape(3, 4) / 7)
+    y = np.zeros_like(x)
+    y[:, 0] = 5
+    z = (x - x.mean()).astype("c8")
+    return np.pad(x, 1), np.pad(x, 1, mode="edge"), y, (x - x.mean()).sum(), z.sum(), np.full_like(x, 2)
+
+
+@pytest.mark.parametrize("setting", [{"engine": "numpy"}, {"compare": True}])
+def test_what_was_recorded_is_evaluated_by_numpy(setting: Any) -> None:
+    with tw.config(eager_bytes=0):
+        pending = ordered(tw)
+    with tw.config(**setting):
+        for a, b in zip(ordered(np), pending, strict=True):
+            np.testing.assert_allclose(np.asarray(b), a, atol=1e-5)
+            assert b.flags.f_contiguous == np.asarray(a).flags.f_contiguous
+    with tw.config(eager_bytes=0):
+        x, y = tw.arange(4.0) + 1, tw.arange(4.0) * 2
+    with tw.config(**setting):
+        assert x.min().tolist() == 1.0 and np.add(x, y, dtype="f4").tolist() == [1, 4, 7, 10]
+        assert y.sum(axis=0, keepdims=True).tolist() == [12.0]
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("workers", [2, 3, 7])
 def test_no_layout_changes_a_result(seed: int, workers: int) -> None:

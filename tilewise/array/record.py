@@ -312,7 +312,7 @@ def unwrap(value: Any) -> Any:
 
 ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
 SCALARS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
-_HUGE = sys.maxsize // 4  # more bytes than any limit, also if several are added up
+_HUGE = 1 << 80  # more bytes than any limit has
 
 
 def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: list[Any]) -> int:
