@@ -159,3 +159,30 @@ def test_writes_to_ndarrays_are_told_of() -> None:
         for _ in range(3):
             count(tw.ones(2))
     assert TURN.tolist() == [3, 0]
+
+
+def test_ndarrays_of_others_are_written_to_once_in_each_call(mode: str) -> None:
+    calls, flag = np.zeros(1), np.zeros(2, int)
+
+    @tw.jit
+    def counted(x: Any) -> Any:
+        calls[0] += 1
+        return x * calls[0]
+
+    @tw.jit
+    def turned(x: Any) -> Any:
+        np.subtract(1, flag, out=flag)
+        return x if x.sum() > 9 else x + flag[0]
+
+    assert [counted(tw.ones(2)).tolist() for _ in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    assert [turned(tw.ones(2)).tolist() for _ in range(4)] == [[2, 2], [1, 1], [2, 2], [1, 1]]
+    assert calls.tolist() == [3] and flag.tolist() == [0, 0]
+    table = np.arange(3.0)
+
+    @tw.jit
+    def reads(x: Any) -> Any:
+        x[:2] = table[1:]
+        return x * table
+
+    assert [reads(tw.ones(3)).tolist() for _ in range(3)] == [[0, 2, 2]] * 3
+    assert reads.traces == (mode != "numpy")

@@ -178,6 +178,14 @@ def test_functions_that_do_more_are_called_as_numpy_calls_them(mode: str) -> Non
         seen.clear()
         tw.vectorize(noted)(tw.arange(3.0))
         assert seen == want
+        calls = np.zeros(1, int)
+
+        def counted(x: Any) -> Any:
+            calls[0] += 1
+            return x * 2
+
+        assert tw.vectorize(counted, otypes="d")(tw.arange(3.0)).tolist() == [0, 2, 4]
+        assert calls.tolist() == [3]
         drawn = tw.vectorize(lambda x: x + random.random())(tw.zeros(50)).compute()
         assert len(set(drawn.tolist())) > 40
         drawn = tw.vectorize(lambda x: x + np.random.rand())(tw.zeros(50)).compute()
