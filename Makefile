@@ -24,10 +24,12 @@ lint: $(DEV)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Random programs, random kernels, and the property tests, each with many new random examples (half an hour).
+# Random programs and functions, random kernels, and the property tests, each with many new random examples (half an hour).
 fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --cases 20000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz --cases 5000 --seed $$(date +%s) --thresholds
+	$(BIN)/python -m tests.fuzz.jitted --cases 5000 --seed $$(date +%s)
+	$(BIN)/python -m tests.fuzz.jitted --cases 1000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tilewise
+from tests.fuzz import jitted
 from tests.fuzz.__main__ import check, minimal
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Line, Loop, compare, lines_of, model, source
@@ -38,6 +39,15 @@ def test_small_arrays_go_the_ways_of_large_ones(part: int) -> None:
             name, program, setting, found = bad
             small, found = minimal(program, setting, found, seconds=10)
             pytest.fail(f"case {case}: {found}\n{source(small, name)}")
+
+
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("part", range(4))
+def test_random_functions(part: int, small: bool) -> None:
+    for case in range(part, 16 if small else 80, 4):
+        bad = jitted.check(case, small)
+        if bad is not None:
+            pytest.fail(f"case {case}: {bad[1]}\n{bad[0]}")
 
 
 def test_every_module_that_imports_a_threshold_is_told() -> None:

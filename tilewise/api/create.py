@@ -304,6 +304,8 @@ def asarray(
     if type(a) is Array:
         if a._fixed:
             a = from_buffer(forcing.force(a).copy())
+        if order in ("C", "F") and (laid := forcing.tracing.get()) is not None:
+            laid.add(a._cell)
         if order in ("C", "F") and not (meta(a).flags.c_contiguous if order == "C" else meta(a).flags.f_contiguous):
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")

@@ -36,7 +36,7 @@ from tilewise.plan.memory import peak_bytes
 from tilewise.store import pool
 from tilewise.target import threads
 
-# While a user's function runs on stand-ins: the cells of which it has views in another shape.
+# While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
 tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
 
 

@@ -315,7 +315,7 @@ class Plan:
             if not nd.flags.writeable:
                 raise Untraceable("a write to an argument that is read-only")
             if i in self.template.reshaped and not gapless(nd):  # a view of its stand-in, and a copy of this
-                raise Untraceable("a write to an argument with gaps, or turned around, that is given another shape")
+                raise Untraceable("a write to an argument with gaps, or turned around, in another shape or order")
 
     def small(self, inputs: Sequence[Any]) -> bool:
         """Whether all is known and small."""

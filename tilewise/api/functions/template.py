@@ -76,7 +76,7 @@ class Template:
     order: tuple[Node, ...]  # all nodes, inputs before users
     result: Any  # nested as the function gave it: Given, Made, numbers
     writes: tuple[tuple[int, Node], ...]
-    reshaped: frozenset[int]  # inputs of which there are views in another shape
+    reshaped: frozenset[int]  # inputs of which there are views in another shape, or in an order that is asked for
 
     @functools.cached_property
     def at(self) -> dict[Node, int]:
@@ -238,7 +238,7 @@ def _own(order: Sequence[Node]) -> dict[Node, Node]:
 
 @contextmanager
 def _recording() -> Iterator[set[Cell]]:
-    """Inside, all is recorded; gives the cells of which views in another shape are made."""
+    """Inside, all is recorded; gives the cells of which there are views in another shape, or in an order asked for."""
     reshaped: set[Cell] = set()
     token = forcing.tracing.set(reshaped)
     try:
