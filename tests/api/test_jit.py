@@ -7,6 +7,7 @@ import sys
 import threading
 import types
 import warnings
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -462,7 +463,12 @@ def test_floats_that_raise(mode: str) -> None:
         half = 2.0**v / 2  # noqa: F841
         return x + v
 
-    for f, v, error in ((used, 0.0, ZeroDivisionError), (unused, 2000.0, OverflowError)):
+    def complicated(x: Any, v: float) -> Any:
+        x += 1
+        return x * (v**0.5 // 2)
+
+    rows = ((used, 0.0, ZeroDivisionError), (unused, 2000.0, OverflowError), (complicated, -1.0, TypeError))
+    for f, v, error in rows:
         g = tw.jit(f)
         for k in range(4):
             x = tw.arange(3.0)
@@ -507,6 +513,25 @@ def test_the_class_of_arguments(mode: str) -> None:
     f = tw.jit(lambda x: x * 2 if isinstance(x, np.ndarray) else x * 3)
     for _ in range(3):
         assert f(np.ones(2)).tolist() == [2, 2] and f(tw.ones(2)).tolist() == [3, 3]
+    f = tw.jit(lambda x: x * 2 if isinstance(x, tw.Array) else x * 3)
+    for _ in range(3):
+        assert f(np.ones(2)).tolist() == [3, 3] and f(tw.ones(2)).tolist() == [2, 2]
+    f = tw.jit(lambda x, kind: x * 2 if isinstance(x, kind) else x * 3)
+    g = tw.jit(lambda x, look: x * 2 if look(x) else x * 3)
+    for _ in range(3):
+        assert f(np.ones(2), np.ndarray).tolist() == [2, 2] and f(np.ones(2), tw.Array).tolist() == [3, 3]
+        assert g(np.ones(2), lambda x: isinstance(x, np.ndarray)).tolist() == [2, 2]
+
+
+def test_arguments_of_functions_that_are_not_traced_are_let_go(mode: str) -> None:
+    f = tw.jit(lambda x: x * 2 if x.sum() > 0 else x)
+    with tw.config(fallback="silent"):
+        for _ in range(3):
+            x = tw.ones(2)
+            f(x)
+            gone = weakref.ref(x)
+            del x
+            assert gone() is None
 
 
 def test_keys_of_dicts(mode: str) -> None:

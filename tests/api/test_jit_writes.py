@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import types
 import warnings
 from typing import Any
 
@@ -196,3 +199,99 @@ def test_ndarrays_of_others_are_written_to_once_in_each_call(mode: str) -> None:
 
     assert [reads(tw.ones(3)).tolist() for _ in range(3)] == [[0, 2, 2]] * 3
     assert reads.traces == (mode != "numpy")
+
+
+def of_an_interface() -> Any:
+    class Owner:
+        data = np.arange(3.0)
+        __array_interface__ = data.__array_interface__
+
+    return np.asarray(Owner())
+
+
+def of_one_that_became_read_only() -> Any:
+    base = np.arange(4.0)
+    view = base[1:]
+    base.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize("make", [of_an_interface, of_one_that_became_read_only])
+def test_ndarrays_stay_writeable(mode: str, make: Any) -> None:
+    """Also those that NumPy would not make writeable again."""
+    a = make()
+    f, g = tw.jit(lambda x: x + a.shape[0]), tw.vectorize(lambda v: v + a.shape[0])
+    for _ in range(3):
+        assert f(tw.ones(3)).tolist() == g(tw.ones(3)).tolist() == [4, 4, 4]
+        assert a.flags.writeable
+
+
+def test_other_threads_write_while_a_function_is_traced() -> None:
+    table = np.zeros(3)
+    failed: list[Exception] = []
+    done = threading.Event()
+
+    def writer() -> None:
+        while not done.is_set():
+            try:
+                table[0] = 1.0 - table[0]
+            except ValueError as error:
+                failed.append(error)
+                return
+
+    thread = threading.Thread(target=writer)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for k in range(60):
+            f = tw.jit(lambda x, k=k: sum([x + table[1:] for _ in range(100)], 1 + k) - 100 * x)
+            assert f(tw.ones(2)).tolist() == [1 + k, 1 + k]
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert not failed
+
+
+def test_writes_by_functions_that_are_arguments_or_lie_in_tuples_and_modules(mode: str) -> None:
+    module = types.ModuleType("of_the_users")
+    module.TURN, module.swap = TURN, swap  # type: ignore[attr-defined]
+    both, each = (TURN, swap), np.vectorize(lambda v: TURN.fill(1 - v) or v, otypes=[float])
+
+    def given(x: Any, f: Any) -> Any:
+        f()
+        return x + TURN[0]
+
+    for f in (
+        lambda x: given(x, swap),
+        lambda x: (both[1](), x + TURN[0])[1],
+        lambda x: (both[0].fill(1 - TURN[0]), x + TURN[0])[1],
+        lambda x: (module.swap(), x + TURN[0])[1],
+        lambda x: (module.TURN.fill(1 - TURN[0]), x + TURN[0])[1],
+        lambda x: (each(TURN[0]), x + TURN[0])[1],
+    ):
+        TURN[:] = 0
+        g = tw.jit(f)
+        assert [g(tw.ones(1)).tolist() for _ in range(6)] == [[2], [1]] * 3
+    g = tw.jit(lambda x, f: x + f())
+    assert [g(tw.ones(1), lambda: (swap(), TURN[0])[1]).tolist() for _ in range(6)] == [[2], [1]] * 3
+
+
+def test_shapes_and_files_of_ndarrays(mode: str, tmp_path: Any) -> None:
+    a, name = np.arange(4.0), str(tmp_path / "a")
+
+    def shaped(x: Any) -> Any:
+        a.shape = 2, 2
+        return x + a
+
+    def written(x: Any) -> Any:
+        a.tofile(name)
+        return x + 1
+
+    f, g = tw.jit(shaped), tw.jit(written)
+    for _ in range(4):
+        a.shape = (4,)
+        assert f(tw.ones((2, 2))).tolist() == [[1, 2], [3, 4]] and a.shape == (2, 2)
+        assert g(tw.ones(1)).tolist() == [2]
+        (tmp_path / "a").unlink()

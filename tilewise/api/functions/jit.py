@@ -18,6 +18,7 @@ import numpy as np
 from tilewise import compiler, events
 from tilewise.api.functions.habit import Habit, roomy
 from tilewise.api.functions.number import At, Floats, Number
+from tilewise.api.functions.others import Others
 from tilewise.api.functions.reach import Untraceable, content, function_key, plain
 from tilewise.api.functions.repeat import MISSED, Repeat, repeated
 from tilewise.api.functions.tell import tell, tell_again
@@ -119,8 +120,6 @@ class jit:
                 known = self._identity(function_key(found, arrays=seen, watch=watch))
                 self._known = watch, known, seen
             captured = seen
-            if watch.kinds and np.ndarray in map(type, leaves):
-                raise Untraceable("np.ndarray, which its stand-ins are not", pure=False)
             settings = current()
             key = (structure, *map(_kind, leaves), known, settings.rewrite, settings.exact)
             if len({*map(id, leaves)}) < len(leaves) and (twice := _twice(leaves)):
@@ -142,7 +141,7 @@ class jit:
             self._previous = plan
             return result
         except Untraceable as error:
-            why = error
+            why = error.with_traceback(None)  # its frames have the arguments
         fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
         result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
@@ -229,9 +228,10 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
     where = [i for i, v in enumerate(leaves) if type(v) in (Array, np.ndarray)]
     specs = [spec_of(leaves[i]) for i in where]
     numbers = Floats(len(floats))
+    _check_kinds(f, leaves)
 
-    def call(f: Any, args: Sequence[Array]) -> Any:
-        filled = list(leaves)
+    def call(others: Others, args: Sequence[Array]) -> Any:
+        filled = [v if type(v) in (Array, np.ndarray) else others.of(v) for v in leaves]
         for i, a in zip(where, args, strict=True):
             filled[i] = a
         for i, first in _twice(leaves):
@@ -240,7 +240,7 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
             filled[i] = Number(At(k), numbers)
         given = unflatten(structure, iter(filled))
         args_, kwargs = given
-        result = f(*args_, **kwargs)
+        result = others.of(f)(*args_, **kwargs)
         after: list[Any] = []
         if flatten(given, after) != structure or any(a is not b for a, b in zip(after, filled, strict=True)):
             raise Untraceable("a change of a list or dict that is an argument", pure=False)
@@ -250,10 +250,25 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
 
     settings = current()
     # Rules look at numbers; floats that are parameters have none.
-    template = trace(f, specs, call, captured, lambda roots: {} if numbers.used else _rewritten(roots, settings))
+    template = trace(specs, call, captured, lambda roots: {} if numbers.used else _rewritten(roots, settings))
     if any(isinstance(r, Number) for r in template.result[1]):
         raise Untraceable("a result that is a float argument")
     return Plan(template, where, floats, numbers)
+
+
+def _check_kinds(f: Any, leaves: Sequence[Any]) -> None:
+    """Raises Untraceable for a function that may ask for the class of an ndarray: its stand-in is an Array."""
+    kinds = list(map(type, leaves))
+    if np.ndarray in kinds:
+        watch = Watch()
+        for v in (f, *(v for v, t in zip(leaves, kinds, strict=True) if t is not Array and t is not np.ndarray)):
+            found = plain(v)
+            if found is None:
+                content(v, watch=watch)
+            else:
+                function_key(found, arrays=[], watch=watch)
+        if watch.kinds:
+            raise Untraceable("a class of arrays, and stand-ins are of another than ndarrays", pure=False)
 
 
 def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:

@@ -48,7 +48,7 @@ class Floats:
         try:
             for f, parts in self._steps:
                 made.append(f(*[made[p] if type(p) is At else p for p in parts]))
-        except ArithmeticError as error:
+        except (ArithmeticError, TypeError) as error:  # the latter of complex numbers
             raise Untraceable(f"a float that raises {type(error).__name__}") from None
         if any(type(v) is complex for v in made):
             raise Untraceable("a float that becomes complex")

@@ -56,7 +56,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
             watch = Watch()
             function_key(found, arrays=captured, watch=watch)
             if watch.kinds:
-                raise Untraceable("np.ndarray, which rows are and stand-ins are not")
+                raise Untraceable("a class of arrays, and stand-ins are of another than rows")
         elif not library(f):
             raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
         return rec.record(_lifted(f, a, b, captured))
@@ -68,7 +68,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
 
 def _lifted(f: Any, a: Any, b: Any, captured: list[Array]) -> Node:
     specs = [Spec(m.shape[1:], m.dtype, None) for m in (a, b)]
-    template = trace(f, specs, lambda f, rows: f(*rows), captured)
+    template = trace(specs, lambda others, rows: others.of(f)(*rows), captured)
     results = template.result[1]
     if template.result[0] is not None or template.writes or not isinstance(results[0], Made):
         raise Untraceable("a result that is not one new array, or a write to a row")

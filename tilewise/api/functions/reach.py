@@ -23,8 +23,8 @@ from tilewise.array.handle import Array
 MAX_CONTENT = 1 << 16  # bytes of an ndarray that a function refers to; more is not compared at every call
 PACKAGES = ("numpy", "tilewise", "math", "cmath", "operator", "_operator", "scipy")
 IMPURE = frozenset(
-    "random load loadtxt genfromtxt fromfile memmap save savez savez_compressed savetxt seterr seterrcall setbufsize "
-    "set_printoptions printoptions errstate config session profile calibrate testing open checkpoint "
+    "random load loadtxt genfromtxt fromfile memmap save savez savez_compressed savetxt tofile dump seterr seterrcall "
+    "setbufsize set_printoptions printoptions errstate config session profile calibrate testing open checkpoint "
     "geterr geterrcall getbufsize get_printoptions datetime64".split()  # what they say may change ("now" is a time)
 )
 GLOBALS = frozenset("LOAD_GLOBAL LOAD_NAME LOAD_FROM_DICT_OR_GLOBALS".split())
@@ -133,6 +133,8 @@ def lookup(f: FunctionType, read: Read, watch: Watch) -> tuple[str, Any]:
         if not isinstance(value, ModuleType):
             if isinstance(value, FunctionType | type) and not library(value):
                 raise Untraceable(f"{name}.{attribute}, which may change", place(f.__code__, read.line), False)
+            if not IMPURE.isdisjoint(read.attributes):
+                raise Untraceable(f"{name}.{attribute}", place(f.__code__, read.line), False)
             break
         name = f"{name}.{attribute}"
         if attribute in IMPURE or not hasattr(value, attribute):
@@ -195,11 +197,10 @@ def content(
         watch.sure = False
         return ("vectorize", content(value.pyfunc, where, name, seen, watch), str(value.otypes))
     if library(value) or (isinstance(value, type) and bare(value)):
-        watch.kinds = watch.kinds or value is np.ndarray
+        watch.kinds = watch.kinds or value is np.ndarray or value is Array
         return ("object", value)  # other classes have attributes that may change
     watch.sure = watch.sure and isinstance(value, ModuleType)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
-        watch.held.append(value)
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, ModuleType):
         path = value.__name__.split(".")

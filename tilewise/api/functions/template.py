@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.api.functions.held import line_of, unwritable
-from tilewise.api.functions.others import Others
+from tilewise.api.functions.others import Others, line_of
 from tilewise.api.functions.reach import SCALARS, Untraceable, bare
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
@@ -173,12 +172,11 @@ def _as_written(roots: Sequence[Node]) -> dict[Node, Node]:
     return {}
 
 
-def trace(
-    f: Any, specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), change: Change = _as_written
-) -> Template:
-    """The template of `call(f, arguments)`, which calls f. `change` may put other nodes into its place.
+def trace(specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), change: Change = _as_written) -> Template:
+    """The template of `call(others, arguments)`, which calls `others.of(f)`, a copy of f.
 
-    `captured` are the arrays that f refers to; what is called instead of it refers to stand-ins.
+    `captured` are the arrays that f refers to; the copy refers to stand-ins. `change` may put other nodes into the
+    template's place.
 
     Raises Untraceable.
     """
@@ -186,14 +184,15 @@ def trace(
         raise Untraceable("arguments whose lengths masks decide")
     with LOCK, _recording() as reshaped:
         args = [stand_in(s) for s in specs]
-        others = _standing_for(captured)
-        seen_by_f = [*args, *others.values()]
+        outer = _standing_for(captured)
+        seen_by_f = [*args, *outer.values()]
+        others = Others(outer)
         cells = list(dict.fromkeys(x._cell for x in seen_by_f))
         leaves = [c.node for c in cells]
         shapes = [x.shape for x in seen_by_f]
         try:
-            with unwritable(f):
-                given = call(Others(others).of(f) if others else f, args)
+            with others.unwritten():
+                given = call(others, args)
         except forcing.ValueAsked as error:
             raise Untraceable("a use of a value, not only of arrays", line_of(error)) from None
         except Untraceable:

@@ -167,10 +167,10 @@ def _inlined(f: Any, given: list[Array], at: int) -> Array:
         watch = Watch()
         function_key(found, arrays=captured, watch=watch)
         if watch.kinds:
-            raise Untraceable("np.ndarray, which tiles are and stand-ins are not")
+            raise Untraceable("a class of arrays, and stand-ins are of another than tiles")
     elif not library(f):
         raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
-    template = trace(f, [spec_of(x) for x in given], lambda f, tiles: f(*tiles), captured)
+    template = trace([spec_of(x) for x in given], lambda others, tiles: others.of(f)(*tiles), captured)
     results = template.result[1]
     if template.result[0] is not None or template.writes or not isinstance(results[0], Made):
         raise Untraceable("a result that is not one new array, or a write to a tile")

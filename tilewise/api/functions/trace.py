@@ -5,16 +5,12 @@ The function runs once on tracers, in a copy whose `math`, `min` and `max` know 
 
 from __future__ import annotations
 
-import builtins
 import math
 from collections.abc import Callable, Hashable, Sequence
-from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tilewise.api.functions.held import unwritable
-from tilewise.api.functions.reach import Untraceable, function_key, library, plain, scan
+from tilewise.api.functions.others import Others
+from tilewise.api.functions.reach import Untraceable, function_key, library, plain
 from tilewise.api.functions.tape import Tape
 from tilewise.api.functions.tracer import (
     BOOL,
@@ -96,38 +92,19 @@ def _no_isinstance(*args: Any) -> Any:
 STANDINS: dict[Any, Any] = {max: _extreme(True), min: _extreme(False), isinstance: _no_isinstance}
 
 
-def lifted(value: Any, seen: dict[int, Any]) -> Any:
-    """What stands for a value while a function is traced."""
-    if value is math:
-        return Mathematics()
-    if isinstance(value, ModuleType | np.ndarray):
-        return value
-    f = plain(value)
-    if f is not None:
-        return _copy(f, seen)
-    if getattr(value, "__module__", None) == "math" and hasattr(math, value.__name__):
-        return of_math(value.__name__)
-    try:
-        return STANDINS.get(value, value)
-    except TypeError:
-        return value
+class Lifted(Others):
+    """What stands for values while a function of numbers is traced."""
 
-
-def _copy(f: FunctionType, seen: dict[int, Any]) -> FunctionType:
-    """The function with stand-ins for what it refers to."""
-    if id(f) in seen:
-        return seen[id(f)]  # type: ignore[no-any-return]
-    cells = tuple(CellType() for _ in f.__closure__ or ())
-    names = dict(f.__globals__)
-    made = seen[id(f)] = FunctionType(f.__code__, names, f.__name__, f.__defaults__, cells or None)
-    made.__kwdefaults__ = f.__kwdefaults__
-    for read in scan(f.__code__).reads:
-        if not read.free:
-            value = names[read.name] if read.name in names else getattr(builtins, read.name)
-            names[read.name] = lifted(value, seen)
-    for cell, old in zip(cells, f.__closure__ or (), strict=True):
-        cell.cell_contents = lifted(old.cell_contents, seen)
-    return made
+    def of(self, value: Any) -> Any:
+        """Of math, min and max what takes tracers."""
+        if value is math:
+            return Mathematics()
+        if getattr(value, "__module__", None) == "math" and hasattr(math, value.__name__):
+            return of_math(value.__name__)
+        try:
+            return STANDINS[value]
+        except (KeyError, TypeError):
+            return super().of(value)
 
 
 class Traced(NamedTuple):
@@ -177,11 +154,11 @@ def traced(f: Any, kinds: Sequence[Kind], key: Hashable = None) -> Traced:
 
 
 def _trace(f: Any, kinds: Sequence[Kind]) -> Traced:
-    recorder = Recorder()
+    recorder, others = Recorder(), Lifted()
     args = [recorder.input(i, k) for i, k in enumerate(kinds)]
     try:
-        with unwritable(f):
-            tape, results = recorder.finish(lifted(f, {})(*args))
+        with others.unwritten():
+            tape, results = recorder.finish(others.of(f)(*args))
     except Untraceable:
         raise
     except Exception as error:

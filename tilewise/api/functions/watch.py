@@ -15,16 +15,15 @@ ABSENT = object()
 class Watch:
     """The names, cells and functions that a key was made from; `sure`: nothing else could change it.
 
-    `held` are the ndarrays among them; `kinds`: the class of ndarrays is, as for `isinstance`.
+    `kinds`: a class of arrays is among them, as for `isinstance`.
     """
 
-    __slots__ = ("cells", "functions", "held", "kinds", "names", "sure")
+    __slots__ = ("cells", "functions", "kinds", "names", "sure")
 
     def __init__(self) -> None:
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.cells: list[tuple[CellType, Any]] = []
         self.functions: list[tuple[FunctionType, Any, Any]] = []
-        self.held: list[Any] = []
         self.sure, self.kinds = True, False
 
     def name(self, where: dict[str, Any], name: str) -> None:
