@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 import types
 import warnings
 from typing import Any
@@ -12,13 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tests.api.test_jit import MODES
-
-
-@pytest.fixture(params=MODES)
-def mode(request: Any) -> Any:
-    with tw.config(fallback="silent", **MODES[request.param]):
-        yield request.param
+from tests.api.alongside import alongside
 
 
 def test_writing_to_an_argument(mode: str) -> None:
@@ -228,35 +220,19 @@ def test_ndarrays_stay_writeable(mode: str, make: Any) -> None:
 
 def test_other_threads_write_while_a_function_is_traced() -> None:
     table = np.zeros(3)
-    failed: list[Exception] = []
-    done = threading.Event()
 
     def writer() -> None:
-        while not done.is_set():
-            try:
-                table[0] = 1.0 - table[0]
-            except ValueError as error:
-                failed.append(error)
-                return
+        table[0] = 1.0 - table[0]
 
-    thread = threading.Thread(target=writer)
-    thread.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
+    with alongside(writer):
         for k in range(60):
             f = tw.jit(lambda x, k=k: sum([x + table[1:] for _ in range(100)], 1 + k) - 100 * x)
             assert f(tw.ones(2)).tolist() == [1 + k, 1 + k]
-    finally:
-        sys.setswitchinterval(interval)
-        done.set()
-        thread.join()
-    assert not failed
 
 
 def test_writes_by_functions_that_are_arguments_or_lie_in_tuples_and_modules(mode: str) -> None:
     module = types.ModuleType("of_the_users")
-    module.TURN, module.swap = TURN, swap  # type: ignore[attr-defined]
+    module.TURN, module.swap = TURN, swap  # type: ignore[attr-defined]  # an empty module
     both, each = (TURN, swap), np.vectorize(lambda v: TURN.fill(1 - v) or v, otypes=[float])
 
     def given(x: Any, f: Any) -> Any:

@@ -23,6 +23,8 @@ def emit(frame: Frame) -> None:
     wide = (UNROLL if frame.kernel.turning is None else together(frame)) * frame.lanes
     for k in frame.spec.kept:
         _keep(frame, k)
+    once = not frame.light and not frame.masked and frame.lanes > 1 and not frame.kept
+    once = once and STRIDED not in frame.spec.classes
 
     def inside(pointers: list[str]) -> None:
         fixed = frame.uniform(pointers)
@@ -49,8 +51,6 @@ def emit(frame: Frame) -> None:
                 start = whole(frame.fn, start, stop, turn, lambda c, lanes, m: point(c, lanes, m, stream=True))
         plain(start, stop, 0 if frame.spec.stream else wide)
 
-    once = not frame.light and not frame.masked and frame.lanes > 1 and not frame.kept
-    once = once and STRIDED not in frame.spec.classes
     nest(frame, frame.spec.rank - 1, inside)
 
 
