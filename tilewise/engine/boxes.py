@@ -1,21 +1,24 @@
-"""Parts of arrays, as operands of tiles. In: arrays, windows. Out: functions from an array to a view of it."""
+"""Parts of arrays, as operands of tiles. In: arrays, windows. Out: views, and where they begin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewise.engine.buffers import walked
 from tilewise.ir.order import Order
 from tilewise.ops.views import Arrange, Cut, Window, explain
 
 Array = np.ndarray[Any, Any]
-See = Callable[[Array], Array]
 
 LINE, PAGE = 64, 4096  # bytes of a cache line; addresses so far apart share a place in the L1 cache
 PADDED_ROW = 1024  # bytes of a row that begins at a line of its own; shorter ones follow each other, to be one loop
+
+
+def address_of(array: Array) -> int:
+    """Where the first element of an array is."""
+    return int(array.__array_interface__["data"][0])
 
 
 def slices(array: Array, axis: int, low: int, stop: int) -> Array:
@@ -54,7 +57,7 @@ def around(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slice
         before.append(part)
 
 
-def box(op: Window, axis: int | None) -> See:
+def box(x: Array, op: Window, axis: int | None) -> Array:
     """What a window shows of an array (that has some slices only along one axis: all of them)."""
     found = explain(op)
     assert found is not None
@@ -67,18 +70,10 @@ def box(op: Window, axis: int | None) -> See:
     if axis is not None:
         key[axis] = slice(None)
     arrange = Arrange(tuple(a.base for a in axes), tuple(a.length for a in axes))
-    return lambda x: arrange.numpy(x[tuple(key)])
+    view: Array = arrange.numpy(x[tuple(key)])
+    return view
 
 
-def walking(along: tuple[int, ...], rank: int) -> See:
-    return lambda x: walked(x, along, rank)
-
-
-def chained(first: See | None, then: See) -> See:
-    return then if first is None else lambda x: then(first(x))
-
-
-def dropping(reduced: tuple[bool, ...]) -> See:
+def dropped(x: Array, reduced: tuple[bool, ...]) -> Array:
     """Without the axes that a reduction keeps with length one."""
-    key = (*(0 if r else slice(None) for r in reduced), Ellipsis)
-    return lambda x: x[key]
+    return x[(*(0 if r else slice(None) for r in reduced), Ellipsis)]

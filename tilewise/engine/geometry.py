@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.boxes import around, boxed, dropping, padded, slices, taken
+from tilewise.engine.boxes import around, boxed, dropped, padded, slices, taken
 from tilewise.engine.buffers import fresh
 from tilewise.engine.merging import about_own_mean
-from tilewise.engine.operands import Given, Operands, llvm
+from tilewise.engine.operands import Given, Number, Operands, llvm
 from tilewise.engine.pivots import Pivot
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
@@ -37,7 +37,7 @@ class Plan:
     """One geometry: the walk over tiles, and the sums with their chunks."""
 
     walk: Any
-    arrays: tuple[Given, ...]  # of each stretch of the walk
+    given: tuple[Given, ...]  # what the walk goes over
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
     blas: bool  # some calls are into BLAS
     own: tuple[tuple[int, Any, tuple[int, ...]], ...]  # what each tile has of its own: key, dtype, shape
@@ -81,15 +81,13 @@ class Layout(Operands):
         self.counts: dict[int, Array] = {}  # of elements that are summed, by tile
 
     def plan(self) -> Plan | None:
-        stretches, arrays = [], []
+        stretches = []
         for part in parts_of(self.step, self.way, self.nodes, self.tile):
             whole = self._calls(part, False)
-            given = tuple(self.arrays)
             further = self._calls(part, True) if part.new is not None else []
             if whole is None or further is None:
                 return None
             stretches.append(self.llvm.Stretch(part.first, part.stop, whole, further))
-            arrays += [given, tuple(self.arrays)]
         walk = self.llvm.Walk(self.tiles, self.chunks, stretches, self.scratch)
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
         own = tuple((key, sample.dtype, sample.shape) for key, sample in self.own.items())
@@ -103,7 +101,7 @@ class Layout(Operands):
         trees = frozenset(self.trees)
         mirrored = frozenset(self.mirrored)
         pivots = tuple(self.pivots.values())
-        return Plan(walk, tuple(arrays), sums, self.blas, own, merges, pivots, late, after, mirrored, trees)
+        return Plan(walk, tuple(self.given), sums, self.blas, own, merges, pivots, late, after, mirrored, trees)
 
     def _pivots(self) -> dict[int, Pivot]:
         """The squared deviations that need no means of tiles, by their position."""
@@ -255,7 +253,7 @@ class Layout(Operands):
         before: list[Any] = []
         if squares in self.pivots:
             sample = np.empty(self.nodes[mean].dims, node.dtype)
-            self.means[mean] = self._given(~self.pivots[squares].totals[0], None, sample, 0)
+            self.means[mean] = self._given(~self.pivots[squares].totals[0], sample)
         else:
             made = self._mean(step, kept, shape)
             if made is None:
@@ -275,12 +273,12 @@ class Layout(Operands):
         dtype, space, dim = self.own[total].dtype, space_of(step, self.nodes), self.way.dims[squares]
         others = prod(n for d, n in enumerate(space) if step.kernel.reduced[d] and d != dim)
         self.counts[squares] = others * np.diff([*range(0, self.way.length, self.tile), self.way.length])
-        count = np.array(others * shape[dim], dtype)
+        count = Number(others * shape[dim], dtype)
         made = self.scratch.array(kept, dtype)
         if made is None:
             return None
         self.means[mean] = self.llvm.Ref(made.reshape(self.nodes[mean].dims))
-        refs = [self._own(total, self.own[total]), self._given(total, lambda _: count, count, 0), self.llvm.Ref(made)]
+        refs = [self._own(total, self.own[total]), self._given(count, count.of({})), self.llvm.Ref(made)]
         divide = _combiner("divide", dtype.name, len(kept))
         calls: list[Any] | None = self.llvm.calls_of(divide, kept, refs, (), self.scratch, self._pinned)
         return calls
@@ -288,7 +286,7 @@ class Layout(Operands):
     def _own(self, key: int, sample: Array) -> Any:
         """An operand of which each tile has its own."""
         self.own[key] = sample
-        return self._given(key, None, sample, sample.nbytes)
+        return self._given(key, sample, sample.nbytes)
 
     def _shape(self, step: Pass) -> tuple[int, ...]:
         """The space of a pass on a tile."""
@@ -372,9 +370,8 @@ class Layout(Operands):
         assert step.letters is not None
         lacks = 1 if 0 in step.letters[0] else 0
         rows = first.of(first.array.squeeze(lacks).T)
-        call = self.llvm.gram(rows, self._given(pos, None, total, 0, total.nbytes))
+        call = self.llvm.gram(rows, self._given(pos, total, 0, total.nbytes))
         if call is None:
-            self.arrays.pop()
             return None
         self.sums[pos] = ("add", total.shape)
         self.mirrored.add(pos)
@@ -383,8 +380,6 @@ class Layout(Operands):
     def _out(self, step: Pass, k: int, pos: int, after: list[Any]) -> Any:
         node, where, made = self.nodes[pos], self.way.at[pos], self.ranges[step.outs[0]]
         reduced, space = step.kernel.reduced, space_of(step, self.nodes)
-        drops = drops_axes(step, k, node)
-        see = dropping(reduced) if drops else None
         if isinstance(where, str):
             kept = tuple(n for n, r in zip(space, reduced, strict=True) if not r)
             kept = node.dims if step.kernel.outputs[k].key is not None else kept
@@ -395,7 +390,7 @@ class Layout(Operands):
                 return None
             self.sums[pos] = (where, kept)
             total = np.empty(kept, node.dtype)
-            acc = self._given(pos, None, total, 0, total.nbytes)
+            acc = self._given(pos, total, 0, total.nbytes)
             add = self.llvm.calls_of(
                 _combiner(where, node.dtype.name, len(kept)),
                 kept,
@@ -426,13 +421,13 @@ class Layout(Operands):
             ref = out = self._stored(pos, where, made)
             first = made[0]
         self.refs[pos] = (ref, where, first)
-        return out if see is None else self._again(out, see)
+        return out.of(dropped(out.array, reduced)) if drops_axes(step, k, node) else out
 
     def _stored(self, pos: int, axis: int, made: Range) -> Any:
         """Some slices of a value that is needed outside."""
         if pos not in self.samples:
             self.samples[pos] = fresh(self.nodes[pos])
-        ref = self._given_slices(pos, None, self.samples[pos], axis, made)
+        ref = self._given_slices(pos, self.samples[pos], axis, made)
         read = pos in self.read and pos not in self.rooms
         return ref if read else replace(ref, far=self.samples[pos].nbytes)
 

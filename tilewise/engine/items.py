@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tilewise.config import current
+from tilewise.engine.boxes import address_of
 from tilewise.engine.buffers import fresh
 from tilewise.engine.geometry import Plan
-from tilewise.engine.operands import Given, llvm
+from tilewise.engine.operands import llvm
 from tilewise.engine.run import run_step
 from tilewise.engine.tiled import choice_of, run_chosen
 from tilewise.ops.views import strided
@@ -159,7 +160,9 @@ class Tiles:
             return
         for pos, look in self._numbers:
             values[pos] = look.at(arrays)
-        walk.run([arrays] * len(plan.arrays), values.__getitem__)
+        made = [x for x in plan.given if not isinstance(x, int)]
+        found = {x: self._looks[x].at(arrays) for x in plan.given if isinstance(x, int)} if made else {}
+        walk.run([*arrays, *(x.of(found) for x in made)], values.__getitem__)
 
     def _run_as_ever(self, arrays: list[Array], values: list[Any], nodes: Sequence[Any]) -> None:
         """As a step, but for the question what to do with arrays that lie so."""
@@ -170,38 +173,24 @@ class Tiles:
         other.take(arrays, values)
 
     def _moved(self, plan: Plan, arrays: Sequence[Array]) -> Any:
-        """The walk of a plan over the arrays of the line; None if it has others: copies that each run makes."""
-        places: list[Callable[[int], tuple[int, int]]] = []
-        for given in plan.arrays:
-            found = self._places(given, arrays)
-            if found is None:
+        """The walk of a plan over the arrays of the line and what a run makes after them; None if it has others."""
+        places: list[tuple[int, int]] = []
+        made = len(arrays)
+        for x in plan.given:
+            if not isinstance(x, int):
+                places.append((made, 0))
+                made += 1
+            elif x in self._looks:
+                look = self._looks[x]
+                places.append((look.slot, address_of(look.at(arrays)) - address_of(arrays[look.slot])))
+            else:
                 return None
-            places.append(found.__getitem__)
-        return plan.walk.moved(places)
-
-    def _places(self, given: Given, arrays: Sequence[Array]) -> list[tuple[int, int]] | None:
-        """In which array of the line each array of a plan begins, and where."""
-        out = []
-        for pos, see in given:
-            look = self._looks.get(pos)
-            if look is None:
-                return None
-            whole = look.at(arrays)
-            part = whole if see is None else see(whole)
-            if not np.may_share_memory(part, whole):
-                return None
-            out.append((look.slot, address_of(part) - address_of(arrays[look.slot])))
-        return out
+        return plan.walk.moved(places.__getitem__)
 
 
 def owner_of(value: Any) -> Any:
     """What has the memory of an array; the value, if it is none."""
     return value.base if isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray) else value
-
-
-def address_of(array: Array) -> int:
-    """Where the first element of an array is."""
-    return int(array.__array_interface__["data"][0])
 
 
 _NOTHING = np.empty(0)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.boxes import slices
+from tilewise.engine.boxes import address_of, slices
 from tilewise.engine.buffers import walked
-from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, address_of, owner_of, scratch_of
+from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, owner_of, scratch_of
 from tilewise.engine.operands import llvm
 from tilewise.engine.run import apart, box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of

@@ -6,13 +6,14 @@ An operand is an array that a run is given (all of it, or the slices of a tile),
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tilewise.engine.boxes import See, box, chained, slices, taken, walking
+from tilewise.engine.boxes import address_of, box, slices, taken
+from tilewise.engine.buffers import walked
 from tilewise.ops.views import Arrange
 from tilewise.plan.inline import Formed
 from tilewise.plan.reach import Part, Range, Ranges, renewed
@@ -21,12 +22,38 @@ from tilewise.plan.tiling import Tiling
 from tilewise.plan.ways import axis_of, space_of, view_axes
 
 Array = np.ndarray[Any, Any]
-Given = tuple[tuple[int, See | None], ...]  # arrays that a run is given: position, and how they are seen
 
 
 def llvm() -> Any:
     """The compiler, loaded when it is first needed."""
     return importlib.import_module("tilewise.target.llvm")
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A copy of a part of an array, made once per run."""
+
+    pos: int
+    offset: int  # bytes from where the array begins
+    pack: Any
+
+    def of(self, arrays: Mapping[int, Array]) -> Array:
+        made: Array = llvm().packed(arrays[self.pos], self.pack, self.offset)
+        return made
+
+
+@dataclass(frozen=True)
+class Number:
+    """The same number in every run."""
+
+    value: int
+    dtype: np.dtype[Any]
+
+    def of(self, arrays: Mapping[int, Array]) -> Array:
+        return np.array(self.value, self.dtype)
+
+
+Given = int | Panels | Number  # what a run is given: a whole array by its position, or what is made then
 
 
 class Operands:
@@ -38,10 +65,10 @@ class Operands:
     def __init__(self, form: Formed, values: Sequence[Any], cut: Tiling) -> None:
         self.step, self.nodes, self.way, self.tile = form.group, form.nodes, cut.way, cut.tile
         n = len(form.nodes) - len(form.shown)  # of the graph; a caller may have values beyond
-        self.shown = {n + k: (x, box(op, None)) for k, (x, op) in enumerate(form.shown)}
-        self.values = [*values[:n], *(see(values[x]) for x, see in self.shown.values())]
+        self.shown = {n + k: x for k, (x, _) in enumerate(form.shown)}
+        self.values = [*values[:n], *(box(values[x], op, None) for x, op in form.shown)]
         self.llvm = llvm()
-        self.arrays: list[tuple[int, See | None]] = []
+        self.given: dict[Given, int] = {}  # and its place among the arrays of a run, which all calls share
         self.refs: dict[int, tuple[Any, int, int]] = {}  # what is made by tiles: operand, axis, its first slice
         self.means: dict[int, Any] = {}
         self.met: set[int] = set()
@@ -49,20 +76,21 @@ class Operands:
     def begin(self, part: Part, ranges: Ranges) -> None:
         """Start over with a tile of a part, on which passes make some slices."""
         self.part, self.ranges = part, ranges
-        self.arrays, self.refs, self.means, self.met = [], {}, {}, set()
+        self.refs, self.means, self.met = {}, {}, set()
 
-    def _given(self, pos: int, see: See | None, sample: Array, step: int, chunk_step: int = 0) -> Any:
-        """An operand among the arrays that a run is given."""
-        if pos in self.shown:
-            pos, part = self.shown[pos]
-            see = part if see is None else chained(part, see)
-        self.arrays.append((pos, see))
-        return self.llvm.Ref(sample, step, chunk_step, len(self.arrays) - 1)
+    def _given(self, what: Given, sample: Array, step: int = 0, chunk_step: int = 0) -> Any:
+        """An operand among what a run is given."""
+        offset = 0
+        if what in self.shown:
+            base = self.shown[what]
+            offset = address_of(self.values[what]) - address_of(self.values[base])
+            what = base
+        return self.llvm.Ref(sample, step, chunk_step, self.given.setdefault(what, len(self.given)), offset)
 
-    def _given_slices(self, pos: int, see: See | None, array: Array, axis: int, made: Range) -> Any:
+    def _given_slices(self, pos: int, array: Array, axis: int, made: Range) -> Any:
         """Some slices of a whole array that a run is given, for the first tile of the part; then those of the next."""
         stride = array.strides[axis]
-        ref = self._given(pos, see, slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
+        ref = self._given(pos, slices(array, axis, 0, made[1] - made[0]), self.tile * stride)
         return ref.on(ref.array, (made[0] - self.part.first * self.tile) * stride)
 
     def _slices_of(self, pos: int, axis: int, made: Range) -> Any:
@@ -70,29 +98,23 @@ class Operands:
         if pos in self.refs:
             ref, along, first = self.refs[pos]
             return taken(ref, along, made[0] - first, made[1] - first)
-        ref = self._given_slices(pos, None, self.values[pos], axis, made)
+        ref = self._given_slices(pos, self.values[pos], axis, made)
         return ref if self._seen_before(pos) else replace(ref, far=self.values[pos].nbytes)
 
-    def _pinned(self, ref: Any, see: See) -> Any:
+    def _pinned(self, ref: Any, pack: Any) -> Any:
         """A copy of an array that is the same for all tiles, made once per run."""
-        pos, before = self.arrays[ref.slot]
-        return self._given(pos, chained(before, see), see(ref.array), 0, ref.chunk_step)
-
-    def _again(self, ref: Any, see: See) -> Any:
-        """Another view of what a run is given, or of scratch."""
-        if ref.slot is None:
-            return ref.of(see(ref.array))
-        pos, before = self.arrays[ref.slot]
-        self.arrays.append((pos, chained(before, see)))
-        return replace(ref, array=see(ref.array), slot=len(self.arrays) - 1)
+        pos = list(self.given)[ref.slot]
+        assert isinstance(pos, int)
+        return self._given(Panels(pos, ref.offset, pack), np.empty(pack.shape, ref.array.dtype))
 
     def _see(self, step: View) -> None:
         """A view of what is made by tiles: all of their slices, a box of each."""
         op, node = self.nodes[step.pos].op, self.nodes[step.pos]
         ref, axis, first = self.refs[step.input]
         axes, start = view_axes(op, node.ndim), self.way.behind(step.pos)[1] - self.way.behind(step.input)[1]
-        see = op.numpy if isinstance(op, Arrange) else box(op, axis)
-        self.refs[step.pos] = (self._again(ref, see), axes.index(axis), first - start)
+        view = op.numpy(ref.array) if isinstance(op, Arrange) else box(ref.array, op, axis)
+        ref = ref.on(view, address_of(view) - address_of(ref.array))
+        self.refs[step.pos] = (ref, axes.index(axis), first - start)
 
     def _rows(self, step: Pass) -> Range:
         """The slices of its space that a pass goes over on a tile."""
@@ -107,27 +129,26 @@ class Operands:
             if k == but:
                 continue
             along = None if step.letters is None else step.letters[k]
-            see = None if along is None else walking(along, rank)
             if x in self.means:
                 refs.append(self.means[x])
                 continue
             if x in self.refs:
                 ref, axis, first = self.refs[x]
                 some = taken(ref, axis, made[0] - first, made[1] - first)
-                refs.append(some if see is None else self._again(some, see))
+                refs.append(some if along is None else some.of(walked(some.array, along, rank)))
                 continue
             cut = axis_of(step, k, dim, nodes)
-            array = self.values[x] if see is None else see(self.values[x])
+            array = self.values[x] if along is None else walked(self.values[x], along, rank)
             if cut is None:
-                refs.append(self._given(x, see, array, 0))
+                refs.append(self._given(x, array))
             else:
-                ref = self._given_slices(x, see, array, cut if along is None else dim, made)
+                ref = self._given_slices(x, array, cut if along is None else dim, made)
                 refs.append(ref if self._seen_before(x) else replace(ref, far=array.nbytes))
         return refs
 
     def _seen_before(self, x: int) -> bool:
         """Whether a call on this tile reads the memory of an input already; it does from now on."""
-        x = self.shown[x][0] if x in self.shown else x
+        x = self.shown.get(x, x)
         base = dict(zip(self.step.inputs, self.step.sources, strict=False)).get(x, x)
         seen = base in self.met
         self.met.add(base)

@@ -174,7 +174,7 @@ def _run(plan: Plan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> bo
             made[pos] = fresh(nodes[pos])
     guessed = {~p.totals[0]: guesses(values[p.value], p) for p in plan.pivots}
     found = {**{x: values[x] for x in step.inputs}, **made, **sums, **own, **guessed}
-    arrays = [[found[pos] if see is None else see(found[pos]) for pos, see in given] for given in plan.arrays]
+    arrays = [found[x] if isinstance(x, int) else x.of(found) for x in plan.given]
     with _one_thread_each() if plan.blas else nullcontext():
         plan.walk.run(arrays, values.__getitem__)
     whole = {pos: added(sums[pos], op) for pos, op, _ in plan.sums}

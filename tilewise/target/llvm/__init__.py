@@ -13,6 +13,7 @@ from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.launch import Compiled, compile, nests, run
 from tilewise.target.llvm.listing import Listing, listing
 from tilewise.target.llvm.notes import keep, recall
+from tilewise.target.llvm.packing import packed
 from tilewise.target.llvm.product import product
 from tilewise.target.llvm.scalar import identity
 from tilewise.target.llvm.select import select
@@ -40,6 +41,7 @@ __all__ = [
     "keep",
     "listing",
     "nests",
+    "packed",
     "product",
     "recall",
     "run",

@@ -56,12 +56,23 @@ def address_words(arrays: Iterable[Array]) -> bytes:
     return struct.pack(f"<{len(words)}Q", *words)
 
 
-def packed(source: Array, pack: Pack) -> Array:
-    """A copy of an input in panels."""
+class _Memory:
+    """Memory as NumPy is told of it."""
+
+    def __init__(self, source: Array, pack: Pack, offset: int) -> None:
+        about = source.__array_interface__
+        start, _ = about["data"]
+        place = {"data": (start + offset, True), "shape": pack.shape, "strides": pack.strides}
+        self.__array_interface__ = {**about, **place}
+        self.source = source  # lives as long as this is looked at
+
+
+def packed(source: Array, pack: Pack, offset: int = 0) -> Array:
+    """A copy of an input in panels, from some bytes on."""
     target = pool.empty(pack.shape, source.dtype)
     width = pack.shape[-1]
     full, rest = divmod(pack.lanes, width)
-    whole = np.lib.stride_tricks.as_strided(source, pack.shape, pack.strides)
+    whole = np.asarray(_Memory(source, pack, offset))
     target[..., :full, :, :] = whole[..., :full, :, :]
     if rest:
         target[..., full, :, :rest] = whole[..., full, :, :rest]

@@ -13,7 +13,6 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import is_not
 from typing import Any
 
@@ -29,7 +28,6 @@ from tilewise.target.llvm.geometry import Pack
 from tilewise.target.llvm.handing import Parts
 from tilewise.target.llvm.launch import Compiled, compile
 from tilewise.target.llvm.launches import Tree
-from tilewise.target.llvm.packing import packed
 from tilewise.target.llvm.prepare import STREAM_AT_BYTES
 
 Array = np.ndarray[Any, Any]
@@ -93,8 +91,8 @@ class Scratch:
         return made
 
 
-# Another array for a run to be given: a copy of one it is given. None: copies are made by calls, each time.
-Pin = Callable[[Ref, Callable[[Array], Array]], Ref] | None
+# Another array for a run to be given: a copy of one it is given, in panels. None: copies are made by calls, each time.
+Pin = Callable[[Ref, Pack], Ref] | None
 
 
 def calls_of(
@@ -116,7 +114,7 @@ def calls_of(
     for pack in launch.packs:
         ref = refs[pack.operand]
         if pin is not None and ref.slot is not None and not ref.step:
-            operands[pack.operand] = pin(ref, partial(packed, pack=pack))
+            operands[pack.operand] = pin(ref, pack)
             continue
         made = _packed(ref, pack, scratch, pin)
         if made is None:
@@ -328,13 +326,13 @@ class _Room:
         for k, words in zip(needed, self._words, strict=True):
             self.places[k] = words.ctypes.data
 
-    def fill(self, arrays: Sequence[Sequence[Array]], numbers: Words) -> None:
+    def fill(self, arrays: Sequence[Array], numbers: Words) -> None:
         """What is not as it was; scratch is taken from what is idle."""
         memory = _spaces.pop() if _spaces else Scratch(SCRATCH_BYTES)
         laid, numbered = memory is self._laid, numbers is self._numbers
         self._laid = self._numbers = None
         for k, (table, view) in enumerate(zip(self._tables, self._views, strict=True)):
-            table.place(view, arrays[k])
+            table.place(view, arrays)
             if not laid:
                 table.lay(view, memory)
             if not numbered:
@@ -364,10 +362,10 @@ class Walk:
         self._numbers: tuple[list[Any], Words] = [], [[] for _ in self._needed]  # of the last run, and their words
         self._parts: Parts | None = None  # once a run has been short: Python does not see every chunk of it
 
-    def moved(self, where: Sequence[Callable[[int], tuple[int, int]]]) -> Walk:
-        """The same walk over other arrays, all tables over the same ones: where the slots of each are now."""
+    def moved(self, where: Callable[[int], tuple[int, int]]) -> Walk:
+        """The same walk over other arrays: `where` a slot is now, and how many bytes on."""
         new = copy.copy(self)
-        new._begin([table.moved(own) for table, own in zip(self._tables, where, strict=True)])
+        new._begin([table.moved(where) for table in self._tables])
         return new
 
     def _of(self, chunk: int) -> Iterator[tuple[int, bytes]]:
@@ -380,17 +378,16 @@ class Walk:
                 if start < last:
                     yield table, struct.pack("<3q", start, last, chunk)
 
-    def run(self, arrays: Sequence[Sequence[Array]], params: Callable[[int], Any]) -> None:
-        """Over all tiles, on all threads. `arrays` are those of each stretch: of calls, of further ones."""
+    def run(self, arrays: Sequence[Array], params: Callable[[int], Any]) -> None:
+        """Over all tiles, on all threads."""
         used: list[_Room] = []
-        given = [arrays[k] for k in self._needed]
         numbers = self._as_words(params)
 
         def tables() -> list[int]:
             """The addresses of the tables of a thread."""
             room = self._idle.pop() if self._idle else _Room(self._tables, self._needed)
             used.append(room)
-            room.fill(given, numbers)
+            room.fill(arrays, numbers)
             return room.places
 
         began, parts = time.perf_counter(), self._parts
