@@ -195,8 +195,9 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
                 np.square(nd, out=nd)
                 return self
             return rec.wrap(nd**other)
-    if type(other) in (int, float) and other in POWERS and not self._fixed:  # numbers: (-inf) ** 0.5 is inf
-        kind = self.dtype.kind
+    kind = self.dtype.kind
+    # Of numbers only squares, which have right last bits (pow's are off now and then): (-inf) ** 0.5 is inf.
+    if type(other) in (int, float) and other in POWERS and (not self._fixed or (other == 2 and kind == "f")):
         if (
             kind == "f"
             or (kind == "c" and (type(other), other) in COMPLEX_POWERS)

@@ -123,7 +123,10 @@ class Line:
         new = [(m.slot, nodes[m.position]) for m in layer.memories if m.result and not m.given]
         self._small = [(slot, n.dims, n.dtype) for slot, n in new if n.order is None and n.nbytes < POOLED_AT_BYTES]
         self._fresh = [(slot, n) for slot, n in new if n.order is not None or n.nbytes >= POOLED_AT_BYTES]
-        self._ends = [(pos, layer.looks[pos]) for pos in wanted]
+        whole = {slot: (n.dims, n.dtype) for slot, n in new}
+        looks = [(pos, layer.looks[pos]) for pos in wanted]
+        # of results that are new arrays, which; of others, how they lie
+        self._ends = [(p, x.slot, None if x.whole and whole.get(x.slot) == (x.shape, x.dtype) else x) for p, x in looks]
 
     def run(self, values: list[Any]) -> None:
         """Fill in the results."""
@@ -139,5 +142,5 @@ class Line:
                 item.run(arrays, values)
             else:
                 item.run(arrays, values, self._nodes)
-        for pos, look in self._ends:
-            values[pos] = look.at(arrays)
+        for pos, slot, look in self._ends:
+            values[pos] = arrays[slot] if look is None else look.at(arrays)

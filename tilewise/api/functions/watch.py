@@ -50,6 +50,9 @@ class Watch:
             if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not None:
                 return False
         try:
-            return all([cell.cell_contents is value for cell, value in self.cells])
+            for cell, value in self.cells:
+                if cell.cell_contents is not value:
+                    return False
         except ValueError:  # a variable that has no value any more
             return False
+        return True
