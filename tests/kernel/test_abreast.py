@@ -1,4 +1,4 @@
-"""Several vectors at once, for bodies with functions: the bits of one at a time, whatever the form and the rest."""
+"""Several vectors at once, for bodies with functions and long ones: the bits of one at a time, whatever form and rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ SHAPES = [(1000,), (2049,), (3, 200), (40, 131), (5, 7), (2, 600), (700, 9)]
 
 def bodies(dtype: str) -> dict[str, tuple[Instr, ...]]:
     """Bodies of one input with one function, with one that is no mathematical one, and with several."""
+    turns = [
+        Instr(fn, (k, max(k - 2, 0)), dtype) for k, fn in enumerate(("add", "multiply", "maximum", "subtract") * 8)
+    ]
     return {
+        "long": tuple(turns),
         "exp": (Instr("exp", (0,), dtype),),
         "log of a square": (Instr("multiply", (0, 0), dtype), Instr("log", (1,), dtype)),
         "remainder": (Instr("const:0.3", (), dtype), Instr("remainder", (0, 1), dtype)),
@@ -47,8 +51,10 @@ def test_bits(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for x in views(made) if len(shape) > 1 else [made, np.repeat(made, 2)[::2]]:
             for kernel in kernels:
                 monkeypatch.setattr(prepare, "ABREAST_AT_NS", 1e12)
+                monkeypatch.setattr(prepare, "LONG_AT_NS", 1e12)
                 one = results(kernel, x)
                 monkeypatch.setattr(prepare, "ABREAST_AT_NS", 0)
+                monkeypatch.setattr(prepare, "LONG_AT_NS", 0)
                 assert results(kernel, x) == one, (shape, x.strides)
 
 

@@ -19,6 +19,7 @@ from tilewise.engine.items import Look, Native, Other, Product, Tiles, Unfit, ow
 from tilewise.engine.operands import llvm
 from tilewise.engine.run import apart, box_around, kept_axes
 from tilewise.engine.sharing import Seen, parts, way_of
+from tilewise.kernel.family import X86
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.contract import Contract, folded
 from tilewise.ops.create import Arange, Empty
@@ -37,7 +38,9 @@ MULTIPLY: dict[str, Any] = {"matmul": np.matmul, "dot": np.dot}
 Steps = list[tuple[Step, Any]]  # with what runs them
 
 MOST_BYTES = 8 << 20  # of memory that a line keeps
-SHARE_NS = 100_000  # of calls in a row that threads could share, for them to do so: waking one takes up to 50 us
+# Of calls in a row that threads could share, for them to do so: waking one takes up to 50 us. What is 60 us by estimate
+# takes 150 on ARM.
+SHARE_NS = 100_000 if X86 else 60_000
 PHASE_NS = 20_000  # of a pass or a copy among these: threads wait for each other after it
 COPY_NS = 0.08  # of a byte that is copied
 MOST_NS = 200_000  # of a pass: longer ones are handed to threads, which takes a step of some 50 us

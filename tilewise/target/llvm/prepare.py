@@ -18,6 +18,7 @@ from tilewise.kernel.loops import Kernel, Output
 from tilewise.target.llvm import bucketing, combine, cutting, fetching, forms, geometry, guess, maps, panels, strips
 from tilewise.target.llvm.bodies import (
     HEAVY,
+    LIGHT_BODY,
     beside,
     divisors,
     goes_once,
@@ -58,6 +59,8 @@ STREAM_ROW = 64  # elements of a row, so that whole cache lines outnumber its en
 ABREAST_AT_NS = 5_000_000  # work worth the time of compiling a long body for several vectors at once
 FUSED_AT = 16  # products of a sum
 SLOWER = 5  # times that ARM takes for functions
+LONG_AT_NS = 10_000  # the same for a long body of simple operations, on ARM
+LONG_ROWS = (4, 64), (2, 8)  # vectors at once for it, and of a row at least: what is left of it is done one by one
 TURNS = 16  # of a row by several vectors at once, at least
 PANEL_VECTORS = 4  # of `columns`, for one output
 COMBINE_COLUMNS = 1 << 16  # of partial results, that a thread merges and copies: they fit its L2 cache
@@ -255,12 +258,20 @@ class Preparer:
         slow = self.machine.by_lane
         if one_by_one(self.kernel, self.machine):
             return 1
+        row = nest.dims[-1].size // vector_lanes(self.kernel, self.machine.vector_bytes)
+        if slow and not self._heavy:
+            long = (
+                nest.form in ("map", "rows", "short")
+                and self.kernel.turning is None
+                and len(self.kernel.body) > LIGHT_BODY
+            )
+            enough = long and total_ns >= LONG_AT_NS
+            return next((k for k, vectors in LONG_ROWS if enough and row >= vectors), 1)
         if self._heavy < (1 if slow else 2) or total_ns < ABREAST_AT_NS / (SLOWER if slow else 1):
             return 1
         single = self._heavy == 1 and not any(i.fn in HEAVY and i.fn not in MATH for i in self.kernel.body)
         most = 4 if slow and single and nest.form in ("map", "rows", "short") else 2
-        turns = nest.dims[-1].size // (TURNS * vector_lanes(self.kernel, self.machine.vector_bytes))
-        return most if self.machine.masked or turns >= most else 1  # what is left of a row is done one by one
+        return most if self.machine.masked or row // TURNS >= most else 1  # what is left of a row is done one by one
 
     def _guess(self, nest: Nest, spec: Spec, total_ns: float) -> tuple[int, int] | None:
         """The tile of scores in float32, where they tell most positions."""
