@@ -1,4 +1,4 @@
-"""Several vectors at once, for bodies with functions and long ones: the bits of one at a time, whatever form and rest."""
+"""Several vectors at once, for bodies with functions and long ones: the bits of one at a time, in all forms."""
 
 from __future__ import annotations
 
