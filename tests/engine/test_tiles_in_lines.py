@@ -95,6 +95,31 @@ def test_call_after_call_on_other_arrays(program: Program, shape: tuple[int, ...
         assert moved(f)
 
 
+SEEN: list[Callable[[Any], Any]] = [lambda w: w, lambda w: w.T, lambda w: w[3:], lambda w: w[::-1, ::2]]
+
+
+@pytest.mark.parametrize("see", SEEN)
+def test_panels_are_copied_anew_in_every_call(see: Callable[[Any], Any]) -> None:
+    """Tiles of products share copies of the smaller matrix, which is another one each time; so in lines and without."""
+
+    def positive(np: Any, x: Any, w: Any) -> Any:
+        part = see(w)
+        return np.maximum(x[:, : part.shape[0]] @ part, 0) + 1
+
+    def check(f: Callable[[Any, Any], Any]) -> None:
+        x, w = rng.normal(size=(3001, 48)), rng.normal(size=(48, 48))
+        found = np.asarray(f(tw.asarray(x), tw.asarray(w)))
+        np.testing.assert_allclose(found, positive(np, x, w), rtol=1e-12, atol=1e-12)
+
+    rng, f = np.random.default_rng(3), tw.jit(lambda x, w: positive(tw, x, w))
+    for _ in range(8):
+        check(f)
+    assert moved(f)
+    with tw.config(eager_bytes=0):
+        for _ in range(2):
+            check(lambda x, w: positive(tw, x, w))
+
+
 def test_results_of_earlier_calls_stay() -> None:
     f = tw.jit(lambda x: blurred(np, x))
     given = [np.full((700, 400), float(k)) for k in range(8)]

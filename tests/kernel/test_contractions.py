@@ -13,6 +13,8 @@ from tests.kernel.support import WIDTHS, Array, call, empty_outs, meaning, numbe
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import threads
 from tilewise.target.llvm import cpu, prepare
+from tilewise.target.llvm.geometry import Pack
+from tilewise.target.llvm.packing import packed
 
 SHAPES = [
     (1, 4, 2),
@@ -167,3 +169,13 @@ def test_nan_and_infinity_stay_in_their_cells() -> None:
     x[3, 0, 4], c[7, 2], c[9, 1] = np.nan, np.inf, -np.inf
     for kernel in (DISTANCES, product("add", "minimum"), product("multiply", "add")):
         assert same_bits(call(kernel, (20, 30, 10), [x, c])[0], meaning(kernel, (20, 30, 10), [x, c])[0])
+
+
+def test_panels_of_a_part_of_an_array() -> None:
+    whole = np.arange(200.0).reshape(10, 20)
+    part = whole[2:, 3:]
+    pack = Pack(0, (5, 8, 4), (32, 160, 8), 17)  # the last panel has one lane
+    panels = packed(whole, pack, 2 * 160 + 3 * 8)
+    np.testing.assert_array_equal(panels.transpose(1, 0, 2).reshape(8, 20)[:, :17], part)
+    assert not panels[-1, :, 1:].any()
+    np.testing.assert_array_equal(panels, packed(part, pack))
