@@ -148,7 +148,7 @@ def ufunc_node(
         loop = loop_of(ufunc, tuple([kind_of(a) for a in args]))
     else:
         kinds = tuple(kind_of(a) for a in args)
-        wanted = (None,) * ufunc.nin + (None if dtype is None else np.dtype(dtype),) * ufunc.nout
+        wanted = (None,) * ufunc.nin + (None if dtype is None else rec.dtype_of(dtype),) * ufunc.nout
         loop = ufunc.resolve_dtypes((*kinds, *([None] * ufunc.nout)), signature=wanted, casting=casting)
         if not rec.numeric(*loop):
             raise CannotRecord
