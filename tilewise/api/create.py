@@ -222,7 +222,10 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     kind = np.dtype(dtype) if dtype is not None else np.result_type(np.int_, *parts)
     if kind.char not in "bhilqdf":
         return from_buffer(np.arange(*plain, dtype=dtype))
-    length = max(math.ceil((stop - start) / step), 0)
+    steps = (stop - start) / step
+    if not math.isfinite(steps):
+        return from_buffer(np.arange(*plain, dtype=dtype))  # NumPy's complaint
+    length = max(math.ceil(steps), 0)
     if length * kind.itemsize < rec.eager_limit() or length < 2:
         return from_buffer(np.arange(*plain, dtype=dtype))
     first, second = kind.type(start), kind.type(start + step)
@@ -239,6 +242,7 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> Array:
     """An array from data; always a copy of what it is given, unless that is an Array and copy is not asked for.
@@ -248,7 +252,8 @@ def array(
     Array([[1, 2],
            [3, 4]])
     """
-    if type(object) is Array:
+    more: dict[str, Any] = {"ndmin": ndmin, "ndmax": ndmax} if ndmax else {"ndmin": ndmin}  # before 2.4 there is none
+    if type(object) is Array and not ndmax:
         x: Array = object
         if dtype is not None and rec.dtype_of(dtype) != x.dtype:
             if copy is False:
@@ -260,15 +265,15 @@ def array(
         while x.ndim < ndmin:
             x = x[None]  # type: ignore[index]
         return x
-    if dtype is None and copy and not ndmin and order in ("K", "C") and _siblings(object):
+    if dtype is None and copy and not ndmin and not ndmax and order in ("K", "C") and _siblings(object):
         return call(np.stack, (object,), {})  # type: ignore[no-any-return]
     large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0
-    if large and (dtype is None or rec.dtype_of(dtype) == object.dtype):
+    if large and not ndmax and (dtype is None or rec.dtype_of(dtype) == object.dtype):
         return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     data = rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
-    return from_buffer(np.array(data, dtype, copy=True, order=order, ndmin=ndmin))  # type: ignore[call-overload]
+    return from_buffer(np.array(data, dtype, copy=True, order=order, **more))  # type: ignore[call-overload]
 
 
 def _siblings(parts: Any) -> bool:

@@ -278,8 +278,8 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             node = intern(op, nodes, x.shape, loop[2], x.order)
         else:
             node = ufunc_node(ufunc, (a, b))
-    except CannotRecord:
-        return rec.at_once(ufunc, (a, b), {})
+    except (CannotRecord, TypeError):  # of records, or dates and numbers, only the operator says whether they are equal
+        return rec.at_once(PLAIN.get(ufunc, ufunc), (a, b), {})
     return rec.record(node, not node.shape, at=at)
 
 
