@@ -14,6 +14,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import few
 from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.array.indexing import OBJECT
 from tilewise.config import LEAST
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.const import const
@@ -84,7 +85,7 @@ def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
         if nd.nbytes < LEAST.eager_bytes:
             return from_buffer(nd)
     _device(device)
-    return _filled(shape, 0, np.dtype(dtype), order)
+    return _filled(shape, 0, rec.dtype_of(dtype), order)
 
 
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Array:
@@ -95,7 +96,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
     Array([1, 1], dtype=int32)
     """
     _device(device)
-    return _filled(shape, 1, np.dtype(float if dtype is None else dtype), order)
+    return _filled(shape, 1, rec.dtype_of(float if dtype is None else dtype), order)
 
 
 def full(
@@ -110,7 +111,7 @@ def full(
     """
     _device(device)
     value = rec.unwrap(fill_value)
-    d = np.dtype(dtype) if dtype is not None else np.asarray(value).dtype
+    d = rec.dtype_of(dtype) if dtype is not None else np.asarray(value).dtype
     if np.ndim(value) or not rec.numeric(d):
         return from_buffer(np.full(_shape(shape), value, dtype, order=order))  # type: ignore[call-overload]
     if d.kind in "iu" and isinstance(value, int):
@@ -126,9 +127,9 @@ def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
     (2, 0)
     """
     _device(device)
-    dims, d = _shape(shape), np.dtype(dtype)
-    if d.hasobject:
-        return from_buffer(np.empty(dims, d))
+    dims, d = _shape(shape), rec.dtype_of(dtype)
+    if d.hasobject or not d.itemsize:  # strings of no length have one character
+        return from_buffer(np.empty(dims, d, "F" if order == "F" else "C"))
     return from_buffer(pool.empty(dims, d, _perm(order, len(dims))))
 
 
@@ -142,7 +143,7 @@ def _like(maker: Any) -> Any:
         if nd is not None and dtype is None and order == "K" and shape is None and device is None:
             return from_buffer(quick(nd))
         x = a if type(a) is Array else rec.record_const(a)
-        d = x.dtype if dtype is None else np.dtype(dtype)
+        d = x.dtype if dtype is None else rec.dtype_of(dtype)
         dims = x.shape if shape is None else _shape(shape)
         return maker(dims, d, _order_like(x, dims, order))  # type: ignore[no-any-return]
 
@@ -159,7 +160,7 @@ def _like(maker: Any) -> Any:
 def _order_like(x: Array, dims: tuple[int, ...], order: str) -> Any:
     """The memory order of an array made like x."""
     flags = meta(x).flags
-    if order == "F" or (order in "AK" and flags.fnc and len(dims) == x.ndim):
+    if order == "F" or (flags.fnc and (order == "A" or (order == "K" and len(dims) == x.ndim))):
         return "F"
     if order == "K" and len(dims) == x.ndim:
         return by_strides(x.shape, x.strides) or "C"
@@ -188,7 +189,7 @@ def full_like(
     Array([5, 5, 5])
     """
     x = a if type(a) is Array else rec.record_const(a)
-    d = x.dtype if dtype is None else np.dtype(dtype)
+    d = x.dtype if dtype is None else rec.dtype_of(dtype)
     value = rec.unwrap(fill_value)
     dims = x.shape if shape is None else _shape(shape)
     if np.ndim(value):
@@ -215,10 +216,16 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     if bounds or len(plain) not in (1, 2, 3):
         return from_buffer(np.arange(*plain, dtype=dtype, **bounds))
     start, stop, step = (0, plain[0], 1) if len(plain) == 1 else (*plain, 1) if len(plain) == 2 else plain
-    kind = np.dtype(dtype) if dtype is not None else np.result_type(np.int_, *(np.asarray(p) for p in plain))
-    if kind.char not in "bhilqdf" or not step:
+    parts = [np.asarray(p) for p in plain]
+    if any(p.dtype.kind not in "biuf" for p in parts) or not step:  # dates, …
         return from_buffer(np.arange(*plain, dtype=dtype))
-    length = max(math.ceil((stop - start) / step), 0)
+    kind = np.dtype(dtype) if dtype is not None else np.result_type(np.int_, *parts)
+    if kind.char not in "bhilqdf":
+        return from_buffer(np.arange(*plain, dtype=dtype))
+    steps = (stop - start) / step
+    if not math.isfinite(steps):
+        return from_buffer(np.arange(*plain, dtype=dtype))  # NumPy's complaint
+    length = max(math.ceil(steps), 0)
     if length * kind.itemsize < rec.eager_limit() or length < 2:
         return from_buffer(np.arange(*plain, dtype=dtype))
     first, second = kind.type(start), kind.type(start + step)
@@ -235,6 +242,7 @@ def array(
     order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> Array:
     """An array from data; always a copy of what it is given, unless that is an Array and copy is not asked for.
@@ -244,9 +252,10 @@ def array(
     Array([[1, 2],
            [3, 4]])
     """
-    if type(object) is Array:
+    more: dict[str, Any] = {"ndmin": ndmin, "ndmax": ndmax} if ndmax else {"ndmin": ndmin}  # before 2.4 there is none
+    if type(object) is Array and not ndmax:
         x: Array = object
-        if dtype is not None and np.dtype(dtype) != x.dtype:
+        if dtype is not None and rec.dtype_of(dtype) != x.dtype:
             if copy is False:
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
             x = x.astype(dtype, order=order)  # type: ignore[attr-defined]
@@ -256,14 +265,15 @@ def array(
         while x.ndim < ndmin:
             x = x[None]  # type: ignore[index]
         return x
-    if dtype is None and copy and not ndmin and order in ("K", "C") and _siblings(object):
+    if dtype is None and copy and not ndmin and not ndmax and order in ("K", "C") and _siblings(object):
         return call(np.stack, (object,), {})  # type: ignore[no-any-return]
     large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0
-    if large and (dtype is None or np.dtype(dtype) == object.dtype):
+    if large and not ndmax and (dtype is None or rec.dtype_of(dtype) == object.dtype):
         return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    return from_buffer(np.array(rec.unwrap(object), dtype, copy=True, order=order, ndmin=ndmin))  # type: ignore[call-overload]
+    data = rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
+    return from_buffer(np.array(data, dtype, copy=True, order=order, **more))  # type: ignore[call-overload]
 
 
 def _siblings(parts: Any) -> bool:
@@ -365,7 +375,7 @@ def eye(
         return from_buffer(made)
     _device(device)
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
-    (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), np.dtype(dtype)
+    (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), rec.dtype_of(dtype)
     if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
         return from_buffer(np.eye(n, m, k, d, order))  # type: ignore[call-overload]
     return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[index,no-any-return]
@@ -391,7 +401,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
            [1, 1, 0]])
     """
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
-    d = np.dtype(dtype)
+    d = rec.dtype_of(dtype)
     shape = N, N if M is None else M
     if (
         not all(isinstance(v, int) for v in (*shape, k))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -249,11 +250,11 @@ def out_at(func: Any) -> int:
     try:
         parameters = list(inspect.signature(func).parameters.values())
     except (TypeError, ValueError):
-        return 99
+        return sys.maxsize
     for i, p in enumerate(parameters):
         if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD:
             return i
-    return 99
+    return sys.maxsize
 
 
 def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:

@@ -1,4 +1,4 @@
-"""x.flat: all elements in C order, one by one or by index. In: an Array. Out: a `Flat`."""
+"""Elements one by one. In: Arrays. Out: x.flat, all of one in C order, also by index; np.nditer, of several at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tilewise.api import views
 from tilewise.api.dispatch import mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta
 
 
@@ -69,3 +70,30 @@ def set_flat(self: Array, value: Any) -> None:
     if self._fixed:
         raise AttributeError("attribute 'flat' of 'numpy.generic' objects is not writable")
     Flat(self)[:] = value
+
+
+WRITING = {"readwrite", "writeonly"}
+
+
+def nditer(op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's iterator over several arrays; what it writes goes to the Arrays at once.
+
+    >>> import tilewise as tw
+    >>> x = tw.arange(3)
+    >>> with tw.nditer(x, op_flags=["readwrite"]) as it:
+    ...     for v in it:
+    ...         v[...] = 2 * v
+    >>> x
+    Array([0, 2, 4])
+    """
+    several = isinstance(op, list | tuple)
+    operands = list(op) if several else [op]
+    each = op_flags if op_flags and not isinstance(op_flags[0], str) else [op_flags or ()] * len(operands)
+    with LOCK:
+        plain = [rec.unwrap(x) for x in operands]
+        for i, x in enumerate(operands):
+            if type(x) is Array and not x._fixed and i < len(each) and WRITING & set(each[i]):
+                if meta(x).flags.writeable:
+                    x._cell.own()
+                plain[i] = meta(x)
+        return np.nditer(plain if several else plain[0], flags, op_flags, *args, **kwargs)

@@ -13,9 +13,10 @@ from tilewise.api.dispatch import call, implements, mutate
 from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
 from tilewise.array.session import cluster_here
-from tilewise.array.writing import assign
+from tilewise.array.writing import assign, check_writable
 from tilewise.config import LEAST, current
 from tilewise.errors import LayoutError, message
 from tilewise.ops.elementwise import cast
@@ -118,14 +119,15 @@ def astype(
         nd = self._nd
         if nd.nbytes < current().eager_bytes:
             return from_buffer(nd.astype(dtype))
-    d = np.dtype(dtype)
+    d = rec.dtype_of(dtype)
     if d == self.dtype and not copy and order == "K":
         return self  # type: ignore[no-any-return]
-    if not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]
+    by_value = casting == "same_value"  # only the values tell whether it can be done
+    if not by_value and not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'")
     complex_lost = self.dtype.kind == "c" and d.kind not in "cb"
-    if rec.small((self,)) or not rec.numeric(self.dtype, d) or complex_lost or order != "K":
-        nd = forcing.force(self).astype(d, order=order, copy=True)  # type: ignore[call-overload]
+    if rec.small((self,)) or not rec.numeric(self.dtype, d) or complex_lost or order != "K" or by_value:
+        nd = forcing.force(self).astype(d, order=order, casting=casting if by_value else "unsafe", copy=True)  # type: ignore[call-overload]
         return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])
     node = node_of(self)
     return rec.record(cast(node, d) if d != node.dtype else copy_node(node, node.order), fixed=self._fixed)
@@ -140,6 +142,12 @@ def fill(self: Array, value: Any) -> None:
     """One value everywhere."""
     if self._fixed:
         _as_scalar(self, "fill", value)
+    elif not rec.numeric(self.dtype):
+        check_writable(self)
+        with LOCK:
+            forcing.force(self)
+            self._cell.own()
+            meta(self).fill(rec.elements(value, True))  # to arrays of objects, lists are values like others
     elif np.ndim(value):
         np.zeros(1, self.dtype).fill(rec.unwrap(value))  # NumPy's complaint
         assign(self, value)
@@ -226,7 +234,7 @@ def view(self: Array, dtype: Any = None, type: Any = None) -> Array:
 
 def conjugate(self: Array, *args: Any, **kwargs: Any) -> Any:
     """Complex conjugate."""
-    if self.dtype.kind != "c" and not args and not kwargs:
+    if self.dtype.kind in "biuf" and not args and not kwargs:
         return self
     return np.conjugate(self, *args, **kwargs)  # type: ignore[call-overload]
 

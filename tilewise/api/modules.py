@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,13 @@ from tilewise.api.ufuncs import special_ufunc
 WRAPPED = {"char": "numpy.char", "strings": "numpy.strings", "rec": "numpy.rec", "emath": "numpy.lib.scimath"}
 PLAIN = (
     "ma",
-    "polynomial",
     "dtypes",
     "exceptions",
     "typing",
     "ctypeslib",
     "f2py",
 )  # NumPy's own; they take Arrays as data
-NAMES = (*WRAPPED, *PLAIN, "special")
+NAMES = (*WRAPPED, *PLAIN, "polynomial", "special")
 
 
 def load(name: str) -> Any:
@@ -31,16 +32,42 @@ def load(name: str) -> Any:
         return importlib.import_module(f"numpy.{name}")
     if name == "special":
         return Special()
+    if name == "polynomial":
+        module = _module(name, np.polynomial, lambda f: f)
+        module.polyutils = np.polynomial.polyutils  # type: ignore[attr-defined]
+        for part in POLYNOMIALS:
+            setattr(module, part, _module(f"{name}.{part}", getattr(np.polynomial, part), _polynomial))
+        return module
     if name not in WRAPPED:
         raise AttributeError(f"module 'tilewise' has no attribute {name!r}")
-    source = importlib.import_module(WRAPPED[name])
+    return _module(name, importlib.import_module(WRAPPED[name]), _calling)
+
+
+POLYNOMIALS = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")
+
+
+def _module(name: str, source: types.ModuleType, ours: Callable[[Any], Any]) -> types.ModuleType:
+    """A module with NumPy's names; `ours` makes our functions of its functions."""
     module = types.ModuleType(f"tilewise.{name}", source.__doc__)
     for n in dir(source):
         value = getattr(source, n)
         if not n.startswith("_") and not isinstance(value, types.ModuleType):
-            setattr(module, n, value if isinstance(value, type) or not callable(value) else _calling(value))
+            setattr(module, n, value if isinstance(value, type) or not callable(value) else ours(value))
     sys.modules[module.__name__] = module
     return module
+
+
+def _polynomial(func: Any) -> Any:
+    """The values of one polynomial are elementwise work. All else asks whether its arguments are ndarrays."""
+    at_once = _calling(func)
+    if not func.__name__.endswith("val"):
+        return at_once
+
+    @functools.wraps(func)
+    def values(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs) if len(args) > 1 and np.ndim(args[1]) == 1 else at_once(*args, **kwargs)
+
+    return values
 
 
 def _calling(func: Any) -> Any:

@@ -12,6 +12,7 @@ from tilewise.api import (
     compose,
     contract,
     create,
+    flat,
     fourier,
     histogram,
     joining,
@@ -50,7 +51,7 @@ def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:
     return np.frompyfunc(func, nin, nout, **kwargs)
 
 
-OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc}
+OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc, "nditer": flat.nditer}
 
 
 class Grid:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.counter import Counter, CounterDraws
+from tilewise.api.dispatch import into
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK
@@ -41,15 +42,9 @@ class Generator:
         """Independent generators."""
         return [Generator(g.bit_generator) for g in self._numpy.spawn(n_children)]
 
-    def shuffle(self, x: Any, axis: int = 0) -> None:
+    def shuffle(self, x: Any, *args: Any, **kwargs: Any) -> None:
         """Shuffle in place."""
-        if type(x) is not Array:
-            self._numpy.shuffle(x, axis)
-            return
-        with LOCK:
-            forcing.force(x)
-            x._cell.own()
-            self._numpy.shuffle(meta(x), axis)
+        _shuffle(self._numpy.shuffle, x, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -92,8 +87,19 @@ class CounterGenerator(CounterDraws, Generator):
         return (Generator, (self.source,))
 
 
+def _shuffle(method: Any, x: Any, *args: Any, **kwargs: Any) -> None:
+    with LOCK:
+        if type(x) is Array:
+            forcing.force(x)
+            x._cell.own()
+            x = meta(x)
+        method(x, *args, **kwargs)
+
+
 def _wrapping(method: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
+        if type(kwargs.get("out")) is Array:
+            return into(method, args, kwargs, kwargs["out"])
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 
@@ -118,19 +124,14 @@ def default_rng(seed: Any = None) -> Generator:
 
 def shuffle(x: Any) -> None:
     """Shuffle in place, by the legacy global state."""
-    if type(x) is not Array:
-        np.random.shuffle(x)
-        return
-    with LOCK:
-        forcing.force(x)
-        x._cell.own()
-        np.random.shuffle(meta(x))
+    _shuffle(np.random.shuffle, x)
 
 
 class RandomState(Generator):
     """NumPy's legacy generator with Arrays for results."""
 
     def __init__(self, seed: Any = None) -> None:
+        seed = rec.unwrap(seed)
         self._numpy = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:

@@ -46,7 +46,7 @@ def node_for(x: Any) -> Node:
 
 def accumulator(f: np.ufunc, dtype: np.dtype[Any], wanted: Any) -> np.dtype[Any]:
     """The dtype NumPy accumulates in (small integers widen for sums and products), or NumPy's own exception."""
-    return _accumulator(f, dtype, None if wanted is None else np.dtype(wanted))
+    return _accumulator(f, dtype, None if wanted is None else rec.dtype_of(wanted))
 
 
 @functools.cache
@@ -156,7 +156,7 @@ def scan_ufunc(f: np.ufunc, array: Any, axis: int, dtype: Any, out: Any) -> Any:
 
     def recorder(array: Any, axis: Any, dtype: Any = None) -> Any:
         node = node_for(array)
-        acc = np.dtype(dtype) if dtype is not None else f.accumulate(np.ones(2, node.dtype)).dtype
+        acc = rec.dtype_of(dtype) if dtype is not None else f.accumulate(np.ones(2, node.dtype)).dtype
         if f not in _REDUCIBLE or f in _LOGICAL or not rec.numeric(acc) or np.ndim(axis) or node.ndim == 0:
             return NotImplemented
         if acc != accumulator(f, node.dtype, dtype):
@@ -258,7 +258,7 @@ def _divide(node: Node, count: Any) -> Node:
 def _mean_node(node: Node, axes: tuple[int, ...], dtype: Any, keepdims: bool) -> Node | None:
     """NumPy's mean: integers and bools in float64, float16 in float32."""
     kind = node.dtype.kind
-    acc = np.dtype(dtype) if dtype is not None else np.dtype(np.float64) if kind in "biu" else node.dtype
+    acc = rec.dtype_of(dtype) if dtype is not None else np.dtype(np.float64) if kind in "biu" else node.dtype
     if acc == np.float16 or acc.kind not in "fc":
         return None
     count = 1
@@ -368,10 +368,16 @@ def std(
     return rec.record(root, fixed=root.shape == ())
 
 
-@implements(np.trace, np.linalg.trace)
+@implements(np.trace)
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """The sum of a diagonal."""
     return a.diagonal(offset, axis1, axis2).sum(-1, dtype)
+
+
+@implements(np.linalg.trace)
+def trace_of_matrices(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of a diagonal of the last two axes: those of a stack of matrices."""
+    return trace(x, offset, -2, -1, dtype)
 
 
 def _arg(name: str) -> Any:

@@ -148,7 +148,7 @@ def ufunc_node(
         loop = loop_of(ufunc, tuple([kind_of(a) for a in args]))
     else:
         kinds = tuple(kind_of(a) for a in args)
-        wanted = (None,) * ufunc.nin + (None if dtype is None else np.dtype(dtype),) * ufunc.nout
+        wanted = (None,) * ufunc.nin + (None if dtype is None else rec.dtype_of(dtype),) * ufunc.nout
         loop = ufunc.resolve_dtypes((*kinds, *([None] * ufunc.nout)), signature=wanted, casting=casting)
         if not rec.numeric(*loop):
             raise CannotRecord
@@ -278,8 +278,8 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
             node = intern(op, nodes, x.shape, loop[2], x.order)
         else:
             node = ufunc_node(ufunc, (a, b))
-    except CannotRecord:
-        return rec.at_once(ufunc, (a, b), {})
+    except (CannotRecord, TypeError):  # of records, or dates and numbers, only the operator says whether they are equal
+        return rec.at_once(PLAIN.get(ufunc, ufunc), (a, b), {})
     return rec.record(node, not node.shape, at=at)
 
 

@@ -25,7 +25,7 @@ def export(x: Array) -> ND:
         if x._cell.node is not None:  # a copy of what workers hold
             nd.flags.writeable = False
             return nd
-        if nd.dtype.kind in "OVUSMm" or nd.size == 0:
+        if not rec.numeric(nd.dtype) or nd.size == 0:
             out = nd.copy()
             out.flags.writeable = False
             return out
@@ -42,7 +42,7 @@ def export(x: Array) -> ND:
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
     """For `numpy.asarray(x)`: read-only and shared; a writable copy if asked for one, or for another dtype."""
-    if dtype is not None and np.dtype(dtype) != self.dtype:
+    if dtype is not None and rec.dtype_of(dtype) != self.dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return forcing.fetch(self).astype(dtype)
@@ -131,7 +131,7 @@ def _rows(self: Array) -> Iterator[Any]:
             yield self[i]  # type: ignore[index]
         else:
             r = nd[i]
-            yield on_cell(cell, r) if type(r) is np.ndarray else r
+            yield on_cell(cell, r) if type(r) is np.ndarray and nd.ndim > 1 else r
 
 
 def contains(self: Array, value: Any) -> bool:
@@ -190,9 +190,14 @@ def reduce(self: Array) -> Any:
     return (_rebuild_pending, (freeze([node]), self._fixed))
 
 
-def deepcopy(self: Array, memo: Any = None) -> Array:
+def shallow_copy(self: Array) -> Array:
     """An independent array with the same value."""
     return self if self._fixed else from_buffer(private_copy(forcing.fetch(self)))
+
+
+def deepcopy(self: Array, memo: Any = None) -> Array:
+    """The same, of objects with copies of these."""
+    return from_buffer(forcing.fetch(self).__deepcopy__(memo)) if self.dtype.hasobject else shallow_copy(self)
 
 
 for _name, _method in {
@@ -214,7 +219,7 @@ for _name, _method in {
     "__hash__": hashed,
     "__reduce__": reduce,
     "__deepcopy__": deepcopy,
-    "__copy__": deepcopy,
+    "__copy__": shallow_copy,
 }.items():
     setattr(Array, _name, _method)
 Array.__array_priority__ = 1000.0  # type: ignore[attr-defined]

@@ -96,6 +96,12 @@ class Array:
         cell = self._cell
         return cell.node.dtype if cell.node is not None else cell.meta().dtype
 
+    @dtype.setter
+    def dtype(self, new: Any) -> None:
+        if self._fixed:
+            raise AttributeError("attribute 'dtype' of 'numpy.generic' objects is not writable")
+        self._nd = meta(self).view(new)
+
     @property
     def ndim(self) -> int:
         """The number of axes."""

@@ -26,6 +26,7 @@ from tilewise.ops.views import view
 
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 BASIC_TYPES = frozenset((int, slice, type(None), type(Ellipsis), *(np.dtype(c).type for c in "bhilqBHILQ")))
+OBJECT = np.dtype(object)
 _new = object.__new__
 _NDARRAY, _VOID = np.ndarray, np.void  # one look-up less
 
@@ -154,6 +155,8 @@ def getitem(self: Array, key: Any) -> Any:
             if type(r) is _NDARRAY:
                 if self._fixed:
                     return from_buffer(r.copy())
+                if self._nd.dtype is OBJECT and _names_one(self._nd, key):  # type: ignore[union-attr]
+                    return r  # an object like any other, no view
                 x = _new(Array)  # on_cell(cell, r), written out
                 x._cell = cell
                 x._nd = r
@@ -185,6 +188,12 @@ def getitem(self: Array, key: Any) -> Any:
         part = on_cell(cell, r)
         return part if key is whole or not _has_array(whole) else _copied(part)
     return select(self, key)
+
+
+def _names_one(nd: Any, key: Any) -> bool:
+    """Whether a basic key is a whole number for every axis."""
+    parts = key if type(key) is tuple else (key,)
+    return len(parts) == nd.ndim and not any(k is None or k is Ellipsis or type(k) is slice for k in parts)
 
 
 def _has_array(key: Any) -> bool:

@@ -69,7 +69,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                         return other * int(a)  # n * [0] repeats the list
                     if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
-                    return NotImplemented if _foreign(other) else binary(ufunc, self, other)
+                    return NotImplemented if _foreign(other) else _unlike(ufunc, op, self, other)
                 if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
                     return pair(ufunc, self, other)
                 if size >= REUSE_BYTES:
@@ -104,9 +104,17 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
             return other * int(forcing.fetch(self))  # n * [0] repeats the list
         if t in _TEXTS_AND_TIMES:
             return rec.at_once(op, (self, other), {})
-        return binary(ufunc, self, other)
+        return _unlike(ufunc, op, self, other)
 
     return method
+
+
+def _unlike(ufunc: np.ufunc, op: Callable[[Any, Any], Any], self: Array, other: Any) -> Any:
+    """An operation with a list, an ndarray or something else. Where no ufunc takes it, `==` still has an answer."""
+    try:
+        return binary(ufunc, self, other)
+    except TypeError:
+        return rec.at_once(op, (self, other), {})
 
 
 def _foreign(other: Any) -> bool:

@@ -16,6 +16,7 @@ from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
     BASIC_TYPES,
+    OBJECT,
     bad,
     check_bounds,
     gather_shape,
@@ -60,7 +61,7 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 c = value._cell
                 if c is NUMBER:
                     v = value._nd
-                elif c.node is not None:
+                elif c.node is not None or self._nd.dtype is OBJECT:  # type: ignore[union-attr]
                     v = None
                 else:
                     v = value._nd if value._gen == c.gen else meta(value)
@@ -81,20 +82,23 @@ def setitem(self: Array, key: Any, value: Any) -> None:
                 return
     check_writable(self)
     key = plain_key(key)
+    if not rec.numeric(self.dtype):
+        _put_now(self, key, value)  # what becomes of lists and arrays in an element is NumPy's to say
+        return
     if is_basic(key):
         shown = meta(self)
         r = show(shown, key)
         if r is None:
             r = _point(shown, key)
-            if isinstance(value, list | tuple | np.ndarray) and rec.numeric(shown.dtype):
+            if isinstance(value, list | tuple | np.ndarray):
                 one = np.zeros(1, shown.dtype)
                 one[0] = rec.unwrap(value)  # NumPy's conversion, and its complaint
                 value = one[0]
-            elif type(value) is Array and value.ndim and rec.numeric(shown.dtype) and shown.dtype.kind != "b":
+            elif type(value) is Array and value.ndim and shown.dtype.kind != "b":
                 error = TypeError if shown.dtype.kind == "c" else ValueError
                 raise error("setting an array element with a sequence.")
         if isinstance(value, list | tuple):
-            value = np.asarray(rec.unwrap(value), shown.dtype) if rec.numeric(shown.dtype) else rec.unwrap(value)
+            value = np.asarray(rec.unwrap(value), shown.dtype)
         assign(on_cell(cell, r), value)
         return
     put(self, key, value)
@@ -106,7 +110,7 @@ setattr(Array, "__setitem__", setitem)  # noqa: B010
 def _few(nd: ND, key: Any) -> bool:
     """Whether a basic key names few bytes."""
     limit = current().eager_bytes
-    return nd.nbytes < limit or nd[key].nbytes < limit
+    return nd.nbytes < limit or getattr(nd[key], "nbytes", 0) < limit  # an object may have none
 
 
 def _point(shown: ND, key: Any) -> ND:
@@ -125,7 +129,7 @@ def put(x: Array, key: Any, value: Any) -> None:
         arrays.append(value)
     now = all(rec.known(a) is not None for a in arrays) and touches_little(x, key)
     odd = type(value) is not Array and not rec.numeric(np.asarray(rec.unwrap(value)).dtype)  # None, huge integers, …
-    if now or odd or not rec.numeric(x.dtype):
+    if now or odd:
         _put_now(x, key, value)
         return
     if rec.settle(x):
@@ -138,7 +142,7 @@ def put(x: Array, key: Any, value: Any) -> None:
 
 def _put_now(x: Array, key: Any, value: Any) -> None:
     with LOCK:
-        v = rec.unwrap(value)
+        v = rec.elements(value, True) if x.dtype == OBJECT else rec.unwrap(value)
         k = rec.unwrap(key)
         forcing.force(x)
         x._cell.own()

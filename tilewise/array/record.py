@@ -6,6 +6,7 @@ whether NumPy's result is a view of a cell or new memory.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -310,6 +311,31 @@ def unwrap(value: Any) -> Any:
     return value
 
 
+def elements(value: Any, objects: bool) -> Any:
+    """What goes into a new array. Dicts and lists stay the same ones: an array of objects may keep them.
+
+    So do Arrays if it is known to be one, so that writes to them are seen through it.
+    """
+    t = type(value)
+    if t is Array and objects and not value._fixed:
+        return value
+    if t is list or t is tuple:
+        parts = [elements(v, objects) for v in value]
+        return t(parts) if any(map(operator.is_not, parts, value)) else value
+    return value if t is dict else unwrap(value)
+
+
+def dtype_of(given: Any) -> np.dtype[Any]:
+    """A dtype as users name it. `np.dtype` takes classes of `np.dtypes`, which NumPy's functions know, for objects."""
+    kind: Any = given
+    if isinstance(given, type) and issubclass(given, np.dtype):
+        try:
+            kind = kind()
+        except TypeError:
+            kind = kind.type  # of strings: of any length
+    return np.dtype(kind)  # type: ignore[no-any-return]
+
+
 ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
 SCALARS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
 _HUGE = 1 << 80  # more bytes than any limit has
@@ -384,8 +410,8 @@ def wrap(value: Any, sources: Sequence[Array] = (), foreign: Sequence[Any] = ())
     if t in SCALARS:
         return from_number(value)
     if isinstance(value, np.generic):
-        if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_):
-            return value
+        if isinstance(value, np.void | np.str_ | np.bytes_ | np.object_ | np.datetime64 | np.timedelta64):
+            return value  # nothing is recorded of these, and `np.datetime64(x.max())` takes none of ours
         return from_number(value)
     if t is list or t is tuple:
         return t(wrap(v, sources, foreign) for v in value)

@@ -189,7 +189,7 @@ def trace(specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), chan
         others = Others(outer)
         cells = list(dict.fromkeys(x._cell for x in seen_by_f))
         leaves = [c.node for c in cells]
-        shapes = [x.shape for x in seen_by_f]
+        shapes = [(x.shape, x.dtype) for x in seen_by_f]
         try:
             with others.unwritten():
                 given = call(others, args)
@@ -199,8 +199,8 @@ def trace(specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), chan
             raise
         except Exception as error:
             raise Untraceable(f"what raises {type(error).__name__} ({error})", line_of(error)) from None
-        if shapes != [x.shape for x in seen_by_f]:
-            raise Untraceable("a new shape for an argument itself (x.shape = ...)")
+        if shapes != [(x.shape, x.dtype) for x in seen_by_f]:
+            raise Untraceable("a new shape or dtype for an argument itself (x.shape = ...)")
         found: list[Any] = []
         structure = flatten(given, found)
         if any(type(r) is Array and r._cell.node is not None and not r._cell.node.known for r in found):
