@@ -65,6 +65,21 @@ def test_values_that_are_repeated_have_no_say_in_the_order_of_results(mode: str)
             assert [m.tolist() for m in got] == [m.tolist() for m in want]
 
 
+def test_windows_leave_the_order_of_axes_open(mode: str) -> None:
+    def f(x: Any) -> Any:
+        made = x.T * 2
+        made.reshape(-1)[:3] = -1.0  # of a view: the transposed lies in C order, too
+        return made
+
+    g, windows = tw.jit(f), np.lib.stride_tricks.sliding_window_view
+    want = f(windows(np.arange(6.0), 3)).tolist()
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tw.PerformanceWarning)
+            assert g(windows(tw.arange(6.0), 3)).tolist() == want  # type: ignore[call-overload]
+            assert g(windows(np.arange(6.0), 3)).tolist() == want
+
+
 def test_a_float_beside_an_array_that_is_given_twice() -> None:
     f = tw.jit(lambda a, b, k: a * k + b)
     x, y = tw.ones(3), tw.ones(3)
