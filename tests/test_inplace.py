@@ -47,6 +47,17 @@ UPDATES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def test_bytes_turned_round_in_place_are_not_seen_by_what_was_written_before(recorded: None) -> None:
+    source = np.arange(5.0)
+    x, want = tw.asarray(source), source.copy()
+    before, view, seen = x + 1.0, x[1:], np.asarray(x)
+    assert x.byteswap(inplace=True) is x
+    want.byteswap(inplace=True)
+    assert np.array_equal(before.compute(), source + 1.0) and np.array_equal(seen, source)
+    assert np.array_equal(x.compute(), want) and np.array_equal(view.compute(), want[1:])
+    assert source.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
 @pytest.mark.parametrize("name", UPDATES)
 def test_the_buffer_stays(recorded: None, name: str) -> None:
     x, want = made(), np.arange(float(N))

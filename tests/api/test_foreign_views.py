@@ -53,3 +53,21 @@ def test_what_numpy_gives_read_only_is_read_only() -> None:
         with pytest.raises(ValueError, match="read-only"):
             got[0] = 1
         assert np.array_equal(np.asarray(got), want) and (got + 1).shape == want.shape
+
+
+@pytest.mark.parametrize("eager_bytes", [0, 100_000])
+def test_repeated_values_of_an_ndarray_have_no_say_in_memory_order(eager_bytes: int) -> None:
+    repeated, turned = np.broadcast_to(np.arange(3.0), (4, 3)), np.asfortranarray(np.ones((4, 3)))
+    with tw.config(eager_bytes=eager_bytes):
+        x = tw.asarray(repeated)
+        assert (x.strides, x.flags.writeable) == (repeated.strides, False)
+        assert tw.array(repeated).strides == np.array(repeated).strides
+        for see in (
+            lambda np, x: -np.asarray(x),
+            lambda np, x: np.arange(3.0) + x,
+            lambda np, x: np.add(np.asarray(turned), x),
+            lambda np, x: np.asarray(x).T * 2,
+        ):
+            want = see(np, repeated)
+            for got in (see(tw, x), see(tw, repeated)):
+                assert got.strides == want.strides and np.array_equal(np.asarray(got), want)

@@ -46,6 +46,40 @@ def test_how_arrays_lie_is_not_traced(mode: str) -> None:
                 assert f(tw.arange(16.0)[view]).tolist() == get(x).tolist()
 
 
+def test_values_that_are_repeated_have_no_say_in_the_order_of_results(mode: str) -> None:
+    def f(x: Any, y: Any) -> Any:
+        made = x * 2 + y, x + y, x.T * 2 + 1
+        for m in made:
+            m.reshape(-1)[::3] = 0.0  # of a view, or of a copy
+        return made
+
+    g = tw.jit(f)
+    row = np.arange(3.0)
+    for order in ("C", "F", "F", "F"):
+        y = np.asarray(np.ones((4, 3)), order=order)  # type: ignore[call-overload]
+        want = f(np.broadcast_to(row, (4, 3)), y)
+        for x in (tw.broadcast_to(tw.asarray(row), (4, 3)), np.broadcast_to(row, (4, 3))):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", tw.PerformanceWarning)
+                got = g(x, tw.asarray(y))
+            assert [m.tolist() for m in got] == [m.tolist() for m in want]
+
+
+def test_windows_leave_the_order_of_axes_open(mode: str) -> None:
+    def f(x: Any) -> Any:
+        made = x.T * 2
+        made.reshape(-1)[:3] = -1.0  # of a view: the transposed lies in C order, too
+        return made
+
+    g, windows = tw.jit(f), np.lib.stride_tricks.sliding_window_view
+    want = f(windows(np.arange(6.0), 3)).tolist()
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tw.PerformanceWarning)
+            assert g(windows(tw.arange(6.0), 3)).tolist() == want  # type: ignore[call-overload]
+            assert g(windows(np.arange(6.0), 3)).tolist() == want
+
+
 def test_a_float_beside_an_array_that_is_given_twice() -> None:
     f = tw.jit(lambda a, b, k: a * k + b)
     x, y = tw.ones(3), tw.ones(3)

@@ -55,6 +55,15 @@ def test_every_tile_gives_numpys_values(name, dtype):
                 np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance, err_msg=f"{shape} tile {tile}")
 
 
+def test_tiles_of_copies_in_one_order_are_not_those_of_another():
+    X = np.arange(96.0).reshape(8, 12)
+    with tw.config(eager_bytes=0, tile=7):
+        for order in "FCFC":
+            kept = tw.asarray(X)[:4, :4].copy(order)  # held, so that it is made beside what reads it
+            assert np.array_equal((kept * 2).compute(), X[:4, :4] * 2)
+            assert np.array_equal(kept.compute(), X[:4, :4])
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_threads_change_no_bit(name):
     X = np.random.default_rng(2).normal(size=(20_000, 13))

@@ -13,6 +13,7 @@ from tilewise.api.views import copy_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import few
+from tilewise.array.foreign import broadcast_copy, broadcasts
 from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.array.indexing import OBJECT
 from tilewise.config import LEAST
@@ -321,6 +322,8 @@ def asarray(
                 raise ValueError("Unable to avoid copy while creating an array as requested.")
             copy = True
         return array(a, dtype, copy=copy, order=order or "K")
+    if type(a) is np.ndarray and not a.flags.writeable and broadcasts(a) and (dtype is None or dtype == a.dtype):
+        return array(a, order=order or "K") if copy or order in ("C", "F") else broadcast_copy(a)
     return array(a, dtype, order=order or "K")
 
 

@@ -190,6 +190,14 @@ def _now(name: str) -> Any:
     return method
 
 
+def byteswap(self: Array, inplace: Any = False) -> Any:
+    """The bytes of every element turned round, perhaps in place."""
+    if not inplace or self._fixed:
+        return _now("byteswap")(self, inplace)
+    _in_place("byteswap")(self, True)
+    return self
+
+
 def compress(self: Array, condition: Any, axis: Any = None, out: Any = None) -> Any:
     """The slices where a condition holds."""
     return call(np.compress, (condition, self, axis), {} if out is None else {"out": out})
@@ -320,7 +328,7 @@ for _name, _method in {
     "view": view, "conj": conjugate, "conjugate": conjugate, "resize": resize, "flatten": views.flatten,
     "setflags": setflags,
     "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
-    "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": _now("byteswap"),
+    "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": byteswap,
     "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"),
     "dumps": _now("dumps"), "getfield": _now("getfield"), "compress": compress, "__delitem__": delete,
     "__round__": rounded,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.cell import ND, address, root
-from tilewise.array.handle import Array, from_buffer
+from tilewise.array.handle import Array, from_buffer, on_cell
 from tilewise.ops.views import strided
 
 
@@ -28,6 +28,18 @@ def snapshot(base: ND, nd: ND) -> tuple[ND, ND]:
     view = strided(own, address(nd) - address(base), nd.shape, nd.strides, nd.dtype)
     view.flags.writeable = nd.flags.writeable
     return own, view
+
+
+def broadcasts(nd: ND) -> bool:
+    """Whether an array shows values again along an axis, which has no stride then."""
+    return 0 in nd.strides and any(s == 0 and n > 1 for n, s in zip(nd.shape, nd.strides, strict=True)) and nd.size > 0
+
+
+def broadcast_copy(nd: ND) -> Array:
+    """An array that repeats values as the same view of a copy of them: they have no say in the order of results."""
+    part = tuple(slice(1) if s == 0 else slice(None) for s in nd.strides)
+    own = nd[part].copy(order="K")
+    return on_cell(from_buffer(own)._cell, np.broadcast_to(own, nd.shape))
 
 
 def made_new(base: ND, foreign: Sequence[Any]) -> bool:

@@ -19,7 +19,7 @@ from tilewise import compiler
 from tilewise.array import force as forcing
 from tilewise.array import turns
 from tilewise.array.cell import ND, Cell, address, root
-from tilewise.array.foreign import copied, made_new, snapshot
+from tilewise.array.foreign import broadcast_copy, broadcasts, copied, made_new, snapshot
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.pending import PENDING, pending_cells, register, waiting
 from tilewise.array.session import cluster_here
@@ -242,6 +242,8 @@ def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
     nd = np.asarray(value, dtype)
     if nd.ndim == 0:
         return const(nd[()])  # type: ignore[arg-type]
+    if broadcasts(nd):
+        return node_of(broadcast_copy(nd))
     nd = nd.copy(order="K")
     return known_leaf(nd, by_strides(nd.shape, nd.strides))
 

@@ -118,6 +118,7 @@ def choice_of(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any]
         get_threads(),
         *[(a.shape, a.strides) for x in step.inputs if isinstance(a := values[x], np.ndarray)],
         *[nodes[s.pos].op if isinstance(s, View) else nodes[makes(s)[0]].dims for s in step.steps],
+        *[nodes[x].order for s in step.steps for x in makes(s)],  # a copy's does not follow from what it reads
         *[nodes[s.outs[0]].op for s in step.steps if isinstance(s, Pass) and replaces(s)],
         *[nodes[s.centre.count].op.value for s in step.steps if isinstance(s, Pass) and s.centre is not None],
     )

@@ -201,7 +201,7 @@ def content(
         return ("object", value)  # other classes have attributes that may change
     watch.sure = watch.sure and isinstance(value, ModuleType)
     if t is np.ndarray and value.nbytes <= MAX_CONTENT and not value.dtype.hasobject:
-        return value.shape, value.dtype.str, value.tobytes()
+        return value.shape, value.strides, value.dtype.str, value.tobytes()
     if isinstance(value, ModuleType):
         path = value.__name__.split(".")
         if path[0] not in PACKAGES or not IMPURE.isdisjoint(path):

@@ -45,9 +45,17 @@ class Nothing:
 
 
 def spec_of(x: Any) -> Spec:
-    """What an Array or ndarray is."""
+    """What an Array or ndarray is.
+
+    Raises Untraceable for axes that go on by the same stride, or none (windows, np.broadcast_to): which of them is the
+    slower one is open, and other operands decide the order of results; of a stand-in's axes it never is.
+    """
     ours = type(x) is Array
     nd = meta(x) if ours else x
+    if not nd.flags.c_contiguous:
+        steps = [abs(s) for n, s in zip(nd.shape, nd.strides, strict=True) if n > 1]
+        if nd.size and (0 in steps or len({*steps}) < len(steps)):
+            raise Untraceable("an argument that shows elements more than once", pure=False)
     order = None if nd.flags.c_contiguous else by_strides(nd.shape, nd.strides)
     return Spec(nd.shape, nd.dtype, order, ours and x._fixed)
 
