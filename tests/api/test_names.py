@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -121,3 +124,31 @@ def test_with_array_api_names_of_numpys_signatures() -> None:
     assert tw.isdtype(x.dtype, "real floating") and tw.result_type(x, tw.float32) == tw.float64
     assert tw.finfo(x.dtype).bits == 64 and tw.can_cast(tw.int8, tw.float64)
     assert [type(p) for p in tw.unique_all(x)] == [tw.Array] * 4
+
+
+IMPORTS = """
+from tilewise.linalg import norm; from tilewise.fft import fft2; from tilewise.random import default_rng
+from tilewise.polynomial import Polynomial
+from tilewise.polynomial.chebyshev import chebval
+import tilewise.polynomial.polynomial as p; assert p.polyval(2.0, [0.0, 1.0]) == 2
+import tilewise.ma as ma, numpy.ma; assert ma is numpy.ma and numpy.ma.__spec__.name == "numpy.ma"
+import tilewise.ma.core, numpy.ma.core; assert tilewise.ma.core is numpy.ma.core
+from tilewise.typing import NDArray; from tilewise.exceptions import AxisError; from tilewise.dtypes import Int8DType
+from tilewise.char import upper; from tilewise.strings import lower; from tilewise.rec import array
+from tilewise.lib.stride_tricks import as_strided; from tilewise.lib.npyio import NpzFile
+from tilewise.lib import recfunctions; recfunctions.append_fields
+import tilewise.special, tilewise.emath, tilewise as tw; assert tw.special is tilewise.special
+""".strip().splitlines()
+
+
+def test_modules_can_be_imported_before_anything_else() -> None:
+    """As in programs that import NumPy's by name; each of them in a namespace that has seen no other."""
+    for line in IMPORTS:
+        done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
+        assert done.returncode == 0, (line, done.stderr)
+
+
+@pytest.mark.parametrize("name", ["tilewise.nothing", "tilewise.lib.nothing", "tilewise.polynomial.nothing"])
+def test_modules_that_there_are_not(name: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=name):
+        importlib.import_module(name)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.arithmetic import choose
+from tilewise.array.arithmetic import choose, strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
@@ -209,7 +209,7 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         touched += rec.look(kwargs.values(), more, arrays, foreign)
         if touched < rec.eager_limit():
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
-    if func in QUIET:
+    if func in QUIET or (strict_errors() and func not in VIEWS):
         return rec.at_once(func, args, kwargs)
     if rec.turned(arrays):
         return call(func, args, kwargs)

@@ -13,6 +13,7 @@ from tilewise.api.dispatch import call, implements, mutate
 from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
 from tilewise.array.session import cluster_here
@@ -126,7 +127,14 @@ def astype(
     if not by_value and not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'")
     complex_lost = self.dtype.kind == "c" and d.kind not in "cb"
-    if rec.small((self,)) or not rec.numeric(self.dtype, d) or complex_lost or order != "K" or by_value:
+    if (
+        rec.small((self,))
+        or not rec.numeric(self.dtype, d)
+        or complex_lost
+        or order != "K"
+        or by_value
+        or strict_errors()
+    ):
         nd = forcing.force(self).astype(d, order=order, casting=casting if by_value else "unsafe", copy=True)  # type: ignore[call-overload]
         return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])
     node = node_of(self)

@@ -7,6 +7,8 @@ import importlib
 import sys
 import types
 from collections.abc import Callable
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,13 @@ import numpy as np
 from tilewise.api.dispatch import call
 from tilewise.api.ufuncs import special_ufunc
 
-WRAPPED = {"char": "numpy.char", "strings": "numpy.strings", "rec": "numpy.rec", "emath": "numpy.lib.scimath"}
+WRAPPED = {
+    "char": "numpy.char",
+    "strings": "numpy.strings",
+    "rec": "numpy.rec",
+    "emath": "numpy.lib.scimath",
+    "lib.recfunctions": "numpy.lib.recfunctions",
+}
 PLAIN = (
     "ma",
     "dtypes",
@@ -23,7 +31,8 @@ PLAIN = (
     "ctypeslib",
     "f2py",
 )  # NumPy's own; they take Arrays as data
-NAMES = (*WRAPPED, *PLAIN, "polynomial", "special")
+NAMES = (*(n for n in WRAPPED if "." not in n), *PLAIN, "polynomial", "special")
+IMPORTED = ("matlib", "lib.npyio")  # NumPy's own that are there only once they are imported
 
 
 def load(name: str) -> Any:
@@ -41,6 +50,27 @@ def load(name: str) -> Any:
     if name not in WRAPPED:
         raise AttributeError(f"module 'tilewise' has no attribute {name!r}")
     return _module(name, importlib.import_module(WRAPPED[name]), _calling)
+
+
+class Importer(MetaPathFinder, Loader):
+    """Lets `import tilewise.ma` or `from tilewise.polynomial import Polynomial` find what the namespace has."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        root, _, name = fullname.partition(".")
+        known = root == "tilewise" and (name.partition(".")[0] in NAMES or name in WRAPPED or name in IMPORTED)
+        return ModuleSpec(fullname, self) if known else None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Put the module that there is in the place of the new one."""
+        assert module.__spec__ is not None
+        full = module.__spec__.name
+        name = full.partition(".")[2]
+        if name.partition(".")[0] in PLAIN or name in IMPORTED:
+            sys.modules[full] = importlib.import_module(f"numpy.{name}")
+        elif name in NAMES or name in WRAPPED:
+            sys.modules[full] = load(name)
+        else:
+            raise ModuleNotFoundError(f"No module named {full!r}", name=full)
 
 
 POLYNOMIALS = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")

@@ -107,6 +107,7 @@ def fill_namespace(names: dict[str, Any]) -> None:
 
     names["__getattr__"] = lazy_module
     names["__dir__"] = lambda: sorted({*names, *modules.NAMES})
+    sys.meta_path.insert(0, modules.Importer())  # before NumPy's parts would be loaded once more under our name
 
 
 def library() -> types.ModuleType:
@@ -121,6 +122,7 @@ def library() -> types.ModuleType:
         setattr(module, name, part)
         sys.modules[part.__name__] = part
     module.NumpyVersion = np.lib.NumpyVersion  # type: ignore[attr-defined]
+    module.__path__ = []  # a package, of whose modules some are imported later
     sys.modules["tilewise.lib"] = module
     return module
 
