@@ -152,3 +152,44 @@ def test_modules_can_be_imported_before_anything_else() -> None:
 def test_modules_that_there_are_not(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=name):
         importlib.import_module(name)
+
+
+VARIADIC = {"broadcast_arrays", "meshgrid", "result_type"}
+
+
+@pytest.mark.parametrize("name", [*STANDARD, *(f"linalg.{n}" for n in LINALG), *(f"fft.{n}" for n in FFT)])
+def test_signatures_say_what_may_be_given(name: str) -> None:
+    """As the standard's own tests ask for: no function hides what it takes behind *args."""
+    module, _, last = name.rpartition(".")
+    ours, theirs = (getattr(getattr(np, module) if module else np, last) for np in (tw, numpy))
+    if not callable(ours) or isinstance(ours, type) or last == "__array_namespace_info__":
+        return
+    found = inspect.signature(ours).parameters
+    if name not in VARIADIC:
+        assert not any(p.kind is p.VAR_POSITIONAL for p in found.values()), found
+    try:
+        known = inspect.signature(theirs).parameters
+    except ValueError:  # NumPy before 2.4 says it of few
+        return
+    assert known.keys() <= found.keys() | {"x", "x1", "x2", "a", "prototype", "shape"}
+    positional = [p.name for p in known.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert [n for n in found if n in positional] == positional or name == "clip"
+
+
+def test_signatures_of_what_the_standard_adds() -> None:
+    assert list(inspect.signature(tw.clip).parameters)[:3] == ["a", "min", "max"]
+    assert "descending" in inspect.signature(tw.sort).parameters
+    assert tw.clip(tw.asarray([1, 5, 9]), min=2, max=6).tolist() == [2, 5, 6]
+    assert tw.clip(tw.asarray([1, 5, 9]), 2, 6).tolist() == tw.clip(tw.asarray([1, 5, 9]), a_min=2, a_max=6).tolist()
+
+
+@pytest.mark.parametrize("eager_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_descending(axis: int | None, eager_bytes: int) -> None:
+    x = numpy.random.default_rng(2).integers(0, 4, (5, 7))
+    flat, along = (x.ravel(), 0) if axis is None else (x, axis)
+    with tw.config(eager_bytes=eager_bytes):
+        found = numpy.asarray(tw.sort(tw.asarray(x), axis=axis, descending=True))
+        places = numpy.asarray(tw.argsort(tw.asarray(x), axis=axis, descending=True, stable=True))
+    numpy.testing.assert_array_equal(found, -numpy.sort(-flat, axis=along))
+    numpy.testing.assert_array_equal(places, numpy.argsort(-flat, axis=along, stable=True))

@@ -247,14 +247,20 @@ def attempt(
 @functools.cache
 def out_at(func: Any) -> int:
     """Where a function takes its output if that is not given by name; far away if nowhere."""
-    try:
-        parameters = list(inspect.signature(func).parameters.values())
-    except (TypeError, ValueError):
-        return sys.maxsize
-    for i, p in enumerate(parameters):
+    found = signature_of(func)
+    for i, p in enumerate(found.parameters.values() if found is not None else ()):
         if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD:
             return i
     return sys.maxsize
+
+
+@functools.cache
+def signature_of(func: Any) -> inspect.Signature | None:
+    """How a function is called, if it says so."""
+    try:
+        return inspect.signature(func)
+    except (TypeError, ValueError):
+        return None
 
 
 def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
@@ -346,6 +352,8 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     function.__module__ = "tilewise"
     function.__dict__.pop("__wrapped__", None)
+    if (called := signature_of(func)) is not None:
+        function.__signature__ = called  # type: ignore[attr-defined]  # for `help` and editors
     PUBLIC[func] = function
     return function
 

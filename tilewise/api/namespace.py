@@ -22,23 +22,31 @@ from tilewise.api import (
     padding,
     random,
     reductions,
+    standard,
     views,
 )
-from tilewise.api.dispatch import MUTATORS, public
+from tilewise.api.dispatch import MUTATORS, public, signature_of
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import convert, indexing, putting
 from tilewise.array import record as rec
 
-OWN: dict[str, Any] = {
-    n: getattr(create, n)
-    for n in (
-        "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray "
-        "ascontiguousarray asfortranarray eye identity tri from_dlpack frombuffer"
-    ).split()
-} | compose.MADE
+OWN: dict[str, Any] = (
+    {
+        n: getattr(create, n)
+        for n in (
+            "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray "
+            "ascontiguousarray asfortranarray eye identity tri from_dlpack frombuffer"
+        ).split()
+    }
+    | compose.MADE
+    | standard.MADE
+)
 
 OWN |= {n: getattr(contract, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
+for _name in ("arange", "matmul", "vecdot", "matvec", "vecmat"):  # they take any arguments, to see which there are
+    if (_called := signature_of(getattr(np, _name, None))) is not None:
+        OWN[_name].__signature__ = _called
 
 
 def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api.dispatch import signature_of
 from tilewise.api.reductions import reduce_ufunc, scan_ufunc, segment_ufunc
 from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
@@ -46,6 +47,8 @@ class ufunc:
         return f"<ufunc '{self.__name__}'>"
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__signature__" and (called := signature_of(self.numpy)) is not None:
+            return called  # for `help` and editors
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.numpy, name)  # nin, nout, nargs, types, identity, signature
