@@ -10,13 +10,19 @@ import numpy as np
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.target import llvm
-from tilewise.target.llvm.cpu import host_machine
+from tilewise.target.llvm.cpu import host_machine, level
 
 _WIDEST = host_machine().vector_bytes
 # The machine's own code, and that of lesser CPUs: narrower vectors by their own instructions, scalar code.
 WIDTHS = (None, *(w for w in (32, 16, 0) if w < _WIDEST or w == 0))
 RUNNABLE = (None, *(w for w in (64, 32, 16, 0) if w <= _WIDEST))  # with the least CPU that has the widest vectors
 Array = np.ndarray[Any, Any]
+
+
+def alike(width: int | None) -> tuple[int | None, ...]:
+    """The runnable widths that give sums of products the bits of this one: CPUs with SSE alone round the products."""
+    fuses = {w: (host_machine() if w is None else level(w)).fuses for w in RUNNABLE}
+    return tuple(w for w in RUNNABLE if fuses[w] == fuses[width])
 
 
 def one_op(fn: str, dtypes: tuple[str, ...], out: str, rank: int = 1) -> Kernel:

@@ -60,8 +60,6 @@ def test_like_numpy(fn: str, width: int | None) -> None:
 @pytest.mark.parametrize(("source", "target"), [(row[1][0], row[2]) for row in CASTS])
 def test_cast(source: str, target: str, width: int | None) -> None:
     a = awkward(source)
-    if target == "uint32" and source in native.FLOATS:
-        a = a[np.abs(a.astype(float)) < 2.0**62]  # NumPy's vector and scalar loops differ beyond
     kernel, want = one_op("cast", (source,), target), np.empty(a.shape, target)
     interpret.run(kernel, a.shape, [a], (), [want])
     (got,) = call(kernel, a.shape, [a], width=width)

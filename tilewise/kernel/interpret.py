@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.scalar import scalar
-from tilewise.kernel.family import ARM
 from tilewise.kernel.loops import CARRIED, CARRY, INNER, TABLE, TURNS, Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
@@ -35,8 +34,8 @@ def apply(instr: Instr, args: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any,
 
 
 def _cast(a: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """astype; on ARM, NumPy's vectors and what it does at the end of an array convert differently what does not fit."""
-    if not ARM or a.dtype.kind != "f" or dtype.kind not in "iu":
+    """astype; NumPy's vectors and what it does at the end of an array convert differently what does not fit."""
+    if a.dtype.kind != "f" or dtype.kind not in "iu":
         return a.astype(dtype)
     return np.append(a, np.zeros(LANES, a.dtype)).astype(dtype)[: a.size].reshape(a.shape)
 

@@ -128,7 +128,7 @@ def _while_any(turn: Callable[..., list[Val]], state: list[Val]) -> list[Val]:
 
 def from_float(ty: str, signed: bool, a: Val, half: bool) -> Val:
     """Truncation. What does not fit gives what it gives in NumPy's loops on this CPU, in vectors if those differ."""
-    return _from_float_x86(ty, signed, a) if X86 else _from_float_arm(ty, signed, a, half)
+    return _from_float_x86(ty, signed, a, half) if X86 else _from_float_arm(ty, signed, a, half)
 
 
 def _from_float_arm(ty: str, signed: bool, a: Val, half: bool) -> Val:
@@ -145,17 +145,18 @@ def _from_float_arm(ty: str, signed: bool, a: Val, half: bool) -> Val:
     return nearest if wide == ty else nearest.convert("trunc", ty)
 
 
-def _from_float_x86(ty: str, signed: bool, a: Val) -> Val:
+def _from_float_x86(ty: str, signed: bool, a: Val, half: bool) -> Val:
     """What does not fit gives the least i32 or i64, or wraps."""
     bits = BITS[ty]
-    if signed and bits == 64:
+    if bits == 64 and signed:
         return _signed_from_float("i64", a)
-    if bits == 64:
-        # Above 2**63 without that, and the top bit put back.
-        top = a.cmp("oge", 2.0**63)
-        low = _signed_from_float("i64", top.select(a - 2.0**63, a))
-        return low ^ top.select(low.const(-(1 << 63)), 0)
-    wide = _signed_from_float("i64" if bits == 32 and not signed else "i32", a)
+    if bits == 64 or (bits == 32 and not signed and not half):
+        # Above the top bit's value without that, and the bit put back.
+        limit = 2.0 ** (bits - 1)
+        top = a.cmp("oge", limit)
+        low = _signed_from_float(ty, top.select(a - limit, a))
+        return low ^ top.select(low.const(-(1 << (bits - 1))), 0)
+    wide = _signed_from_float("i64" if bits == 32 and not signed else "i32", a)  # halves go one by one in NumPy
     return wide if wide.ty == ty else wide.convert("trunc", ty)
 
 
