@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 import subprocess
 import sys
 
@@ -131,6 +132,8 @@ from tilewise.linalg import norm; from tilewise.fft import fft2; from tilewise.r
 from tilewise.polynomial import Polynomial
 from tilewise.polynomial.chebyshev import chebval
 import tilewise.polynomial.polynomial as p; assert p.polyval(2.0, [0.0, 1.0]) == 2
+import tilewise.polynomial.polyutils as u, numpy.polynomial.polyutils as n; assert u is n
+import importlib, tilewise.polynomial as p; assert importlib.reload(p) is p
 import tilewise.ma as ma, numpy.ma; assert ma is numpy.ma and numpy.ma.__spec__.name == "numpy.ma"
 import tilewise.ma.core, numpy.ma.core; assert tilewise.ma.core is numpy.ma.core
 from tilewise.typing import NDArray; from tilewise.exceptions import AxisError; from tilewise.dtypes import Int8DType
@@ -146,6 +149,15 @@ def test_modules_can_be_imported_before_anything_else() -> None:
     for line in IMPORTS:
         done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True)
         assert done.returncode == 0, (line, done.stderr)
+
+
+def test_functions_of_modules_can_be_pickled() -> None:
+    fields = importlib.import_module("tilewise.lib.recfunctions")
+    poly = tw.polynomial
+    for f in (poly.polynomial.polyval, poly.chebyshev.chebfit, tw.char.upper, tw.emath.sqrt, fields.join_by):
+        assert pickle.loads(pickle.dumps(f)) is f
+    for f in (tw.sum, tw.linalg.norm, tw.fft.fft, tw.lib.stride_tricks.as_strided):
+        assert pickle.loads(pickle.dumps(f)) is f
 
 
 @pytest.mark.parametrize("name", ["tilewise.nothing", "tilewise.lib.nothing", "tilewise.polynomial.nothing"])

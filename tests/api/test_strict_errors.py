@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,12 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "dot": lambda np, x, y: np.dot(x.ravel(), y.ravel()),
     "product": lambda np, x, y: x @ y.T,
     "tensordot": lambda np, x, y: np.tensordot(x, y, 2),
+    "into an array": lambda np, x, y: np.sum(x, 0, out=np.empty(30)),
+    "product into an array": lambda np, x, y: np.matmul(x, y.T, out=np.empty((20, 20))),
+    "product in place": lambda np, x, y: operator.imatmul(x, np.ones((30, 30))),
+    "ufunc.reduce": lambda np, x, y: np.add.reduce(x),
+    "ufunc.accumulate": lambda np, x, y: np.add.accumulate(x),
+    "ufunc.reduceat": lambda np, x, y: np.add.reduceat(x, [0, 1, 2]),
     "pending": lambda np, x, y: (x - x).sum(),
     "views": lambda np, x, y: x.T[::-1].reshape(-1)[3:],
     "no mistake": lambda np, x, y: np.maximum(y, 2.0).sum(0),

@@ -253,7 +253,6 @@ def array(
     Array([[1, 2],
            [3, 4]])
     """
-    more: dict[str, Any] = {"ndmin": ndmin, "ndmax": ndmax} if ndmax else {"ndmin": ndmin}  # before 2.4 there is none
     if type(object) is Array and not ndmax:
         x: Array = object
         if dtype is not None and rec.dtype_of(dtype) != x.dtype:
@@ -273,8 +272,10 @@ def array(
         return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    data = rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
-    return from_buffer(np.array(data, dtype, copy=True, order=order, **more))  # type: ignore[call-overload]
+    plain = type(object) is np.ndarray
+    data = object if plain else rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
+    more = {"ndmax": ndmax} if ndmax else {}  # before NumPy 2.4 there is none
+    return from_buffer(np.array(data, dtype, copy=True, order=order, ndmin=ndmin, **more))  # type: ignore[call-overload]
 
 
 def _siblings(parts: Any) -> bool:

@@ -277,6 +277,7 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
     recorder = RECORDERS.get(func)
     if (
         recorder is not None
+        and not strict_errors()
         and not rec.small(arrays)
         and all(rec.numeric(x.dtype) for x in arrays)
         and meta(out).flags.writeable
@@ -350,7 +351,7 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
             return call(func, args, kwargs) if found is MISSED else found
 
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
-    function.__module__ = "tilewise"
+    function.__module__ = func.__module__.replace("numpy", "tilewise", 1)  # where pickle finds it
     function.__dict__.pop("__wrapped__", None)
     if (called := signature_of(func)) is not None:
         function.__signature__ = called  # type: ignore[attr-defined]  # for `help` and editors

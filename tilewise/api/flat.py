@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tilewise.api import views
 from tilewise.api.dispatch import mutate
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.cell import LOCK
+from tilewise.array.cell import LOCK, Outside
 from tilewise.array.handle import Array, meta
 
 
@@ -76,7 +77,9 @@ WRITING = {"readwrite", "writeonly"}
 
 
 def nditer(op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's iterator over several arrays; what it writes goes to the Arrays at once.
+    """NumPy's iterator over several arrays; what it writes goes to the Arrays at once, and to no work recorded before.
+
+    Nothing else should write to these Arrays while it does: a recorded write takes other memory.
 
     >>> import tilewise as tw
     >>> x = tw.arange(3)
@@ -93,7 +96,11 @@ def nditer(op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwarg
         plain = [rec.unwrap(x) for x in operands]
         for i, x in enumerate(operands):
             if type(x) is Array and not x._fixed and i < len(each) and WRITING & set(each[i]):
-                if meta(x).flags.writeable:
+                writeable = meta(x).flags.writeable
+                if writeable:
                     x._cell.own()
-                plain[i] = meta(x)
+                plain[i] = meta(x).view()
+                if writeable:
+                    x._cell.exports = Outside()
+                    x._cell.exports.writer = weakref.ref(plain[i])
         return np.nditer(plain if several else plain[0], flags, op_flags, *args, **kwargs)

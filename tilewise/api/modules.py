@@ -32,7 +32,7 @@ PLAIN = (
     "f2py",
 )  # NumPy's own; they take Arrays as data
 NAMES = (*(n for n in WRAPPED if "." not in n), *PLAIN, "polynomial", "special")
-IMPORTED = ("matlib", "lib.npyio")  # NumPy's own that are there only once they are imported
+IMPORTED = ("matlib", "lib.npyio", "lib.user_array")  # NumPy's own that are there only once they are imported
 
 
 def load(name: str) -> Any:
@@ -42,8 +42,9 @@ def load(name: str) -> Any:
     if name == "special":
         return Special()
     if name == "polynomial":
-        module = _module(name, np.polynomial, lambda f: f)
+        module = _module(name, np.polynomial, _calling)
         module.polyutils = np.polynomial.polyutils  # type: ignore[attr-defined]
+        sys.modules[f"{module.__name__}.polyutils"] = np.polynomial.polyutils
         for part in POLYNOMIALS:
             setattr(module, part, _module(f"{name}.{part}", getattr(np.polynomial, part), _polynomial))
         return module
@@ -67,7 +68,9 @@ class Importer(MetaPathFinder, Loader):
         name = full.partition(".")[2]
         if name.partition(".")[0] in PLAIN or name in IMPORTED:
             sys.modules[full] = importlib.import_module(f"numpy.{name}")
-        elif name in NAMES or name in WRAPPED:
+        elif name in NAMES:
+            sys.modules[full] = getattr(sys.modules["tilewise"], name)
+        elif name in WRAPPED:
             sys.modules[full] = load(name)
         else:
             raise ModuleNotFoundError(f"No module named {full!r}", name=full)
@@ -82,9 +85,15 @@ def _module(name: str, source: types.ModuleType, ours: Callable[[Any], Any]) -> 
     for n in dir(source):
         value = getattr(source, n)
         if not n.startswith("_") and not isinstance(value, types.ModuleType):
-            setattr(module, n, value if isinstance(value, type) or not callable(value) else ours(value))
+            setattr(module, n, value if isinstance(value, type) or not callable(value) else _at(module, n, ours(value)))
     sys.modules[module.__name__] = module
     return module
+
+
+def _at(module: types.ModuleType, name: str, function: Any) -> Any:
+    """A function that says where it is, so that it can be pickled."""
+    function.__module__, function.__qualname__ = module.__name__, name
+    return function
 
 
 def _polynomial(func: Any) -> Any:
@@ -129,7 +138,7 @@ class Special(types.ModuleType):
         if isinstance(value, np.ufunc):
             value = special_ufunc(value)
         elif callable(value) and not isinstance(value, type):
-            value = _calling(value)
+            value = _at(self, name, _calling(value))
         setattr(self, name, value)
         return value
 

@@ -6,6 +6,7 @@ same. `Generator(Counter(seed))` gives numbers that depend on the position only 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,17 @@ def _shuffle(method: Any, x: Any, *args: Any, **kwargs: Any) -> None:
         method(x, *args, **kwargs)
 
 
+# Where draws take what they fill, if it is not given by name.
+OUT_AT = {"random": 2, "standard_normal": 2, "standard_exponential": 3, "standard_gamma": 3}
+
+
 def _wrapping(method: Any) -> Any:
+    at = OUT_AT.get(getattr(method, "__name__", ""), sys.maxsize)
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        if type(kwargs.get("out")) is Array:
-            return into(method, args, kwargs, kwargs["out"])
+        out = args[at] if len(args) > at else kwargs.get("out")
+        if type(out) is Array:
+            return into(method, args[:at], kwargs, out)
         result = method(*rec.unwrap(args), **rec.unwrap(kwargs))
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 

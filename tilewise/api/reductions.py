@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tilewise.api.dispatch import attempt, implements, into
 from tilewise.array import record as rec
+from tilewise.array.arithmetic import strict_errors
 from tilewise.array.handle import Array, node_of
 from tilewise.ir.node import Length, Node
 from tilewise.ops import reduce as ops
@@ -138,10 +139,10 @@ def reduce_ufunc(
 
 
 def _now(*operands: Any) -> bool:
-    """Whether NumPy does it at once: no Arrays, little to do, or values that are not numbers."""
+    """Whether NumPy does it at once: no Arrays, little to do, values that are not numbers, errors that are raised."""
     arrays: list[Array] = []
     rec.find_arrays(operands, arrays)
-    return not arrays or rec.small(arrays) or not all(rec.numeric(x.dtype) for x in arrays)
+    return not arrays or rec.small(arrays) or strict_errors() or not all(rec.numeric(x.dtype) for x in arrays)
 
 
 def scan_ufunc(f: np.ufunc, array: Any, axis: int, dtype: Any, out: Any) -> Any:

@@ -35,11 +35,16 @@ class Outside(list[Any]):
     # No __init__: one is made for every array that is handed out, and few of them have either.
     homes: dict[int, list[Any]] | None = None  # id of a cluster -> the copies there
     holder: weakref.ref[Cell] | None = None  # a cell whose buffer a leaf of others is, too
+    writer: weakref.ref[ND] | None = None  # the last view through which an iterator writes, whenever it likes
 
     def held(self, buffer: ND) -> bool:
         """Whether the holder still has the buffer."""
         cell = None if self.holder is None else self.holder()
         return cell is not None and cell.buf is buffer
+
+    def written(self) -> bool:
+        """Whether there is an iterator that may write to the buffer at any time."""
+        return self.writer is not None and self.writer() is not None
 
 
 class Cell:
@@ -81,6 +86,8 @@ class Cell:
                 if self.exports is None:
                     self.exports = Outside()
                 order = None if buf.flags.c_contiguous else by_strides(buf.shape, buf.strides)
+                if self.exports.written():
+                    return known_leaf(private_copy(buf), order)
                 found = known_leaf(buf, order, self.exports)
                 self.leaf = weakref.ref(found)
         return found
@@ -96,7 +103,9 @@ class Cell:
                 for e in self.exports:
                     if e() is not None:
                         return False
-            self.leaf = self.exports = None  # whoever read it is gone
+            self.leaf = None  # whoever read it is gone
+            if self.exports is not None and not self.exports.written():
+                self.exports = None
         return True
 
     def own(self) -> ND:

@@ -305,7 +305,7 @@ def unwrap(value: Any) -> Any:
     if t is Array:
         return forcing.force(value)[()] if value._fixed else forcing.force(value)
     if t is list or t is tuple:
-        return t(unwrap(v) for v in value)
+        return value if ATOMS.issuperset(map(type, value)) else t(unwrap(v) for v in value)
     if t is dict:
         return {k: unwrap(v) for k, v in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -322,6 +322,8 @@ def elements(value: Any, objects: bool) -> Any:
     if t is Array and objects and not value._fixed:
         return value
     if t is list or t is tuple:
+        if ATOMS.issuperset(map(type, value)):
+            return value
         parts = [elements(v, objects) for v in value]
         return t(parts) if any(map(operator.is_not, parts, value)) else value
     return value if t is dict else unwrap(value)
