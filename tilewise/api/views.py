@@ -87,10 +87,10 @@ for _f in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
 
 @implements(np.broadcast_arrays, view=True)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    """Views of the operands in their common shape."""
+    """The operands in their common shape: views, or themselves where they have it."""
     arrays = [a if type(a) is Array else rec.record_const(a) for a in args]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    return tuple(shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
+    return tuple(a if a.shape == shape and not a._fixed else shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
 
 
 @implements(np.reshape, view=True)
