@@ -212,6 +212,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise ValueError("shape-mismatch for sum")
     left = tuple(normalize_axis_index(i, na) for i in left)
     right = tuple(normalize_axis_index(i, nb) for i in right)
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        return NotImplemented  # NumPy's complaint
     return _tensordot(a, b, left, right, False)  # NumPy's ends in a reshape: an array, also without axes
 
 

@@ -169,6 +169,8 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
          max: Any = np._NoValue, **kwargs: Any) -> Any:  # fmt: skip
     """Elements limited to a range."""
     no = np._NoValue
+    if (a_min is no) != (a_max is no) or (a_min is not no and (min is not no or max is not no)):
+        return NotImplemented  # NumPy's complaint
     low = min if a_min is no else a_min
     high = max if a_max is no else a_max
     low, high = (None if v is no else v for v in (low, high))

@@ -94,11 +94,14 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
 
 
 @implements(np.reshape, view=True)
-def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
+def reshape(
+    a: Any, /, shape: Any = np._NoValue, order: str = "C", *, newshape: Any = np._NoValue, copy: bool | None = None
+) -> Any:
     """The same elements in another shape: a view where strides allow it."""
-    if type(a) is not Array:
+    shape = newshape if shape is np._NoValue else shape
+    if type(a) is not Array or shape is np._NoValue:
         return NotImplemented
-    shape = rec.unwrap(newshape if shape is None else shape)
+    shape = rec.unwrap(shape)
     if order == "A":
         order = "F" if meta(a).flags.fnc else "C"
     nd = meta(a)
