@@ -279,6 +279,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     """Sorted along an axis."""
     if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
+    if kind is not None and stable is not None:
+        return NotImplemented  # NumPy's complaint
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
     node = node_for(a)
@@ -290,6 +292,8 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     """Positions that sort an axis."""
     if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
+    if kind is not None and stable is not None:
+        return NotImplemented  # NumPy's complaint
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
     node = node_for(a)
