@@ -212,6 +212,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise ValueError("shape-mismatch for sum")
     left = tuple(normalize_axis_index(i, na) for i in left)
     right = tuple(normalize_axis_index(i, nb) for i in right)
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        return NotImplemented  # NumPy's complaint
     return _tensordot(a, b, left, right, False)  # NumPy's ends in a reshape: an array, also without axes
 
 
@@ -240,7 +242,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     if isinstance(operands[0], str) and "->" in operands[0] and "." not in operands[0]:
         ins, result = operands[0].replace(" ", "").split("->")
     else:  # dots, no result, or numbers for letters: NumPy says what they stand for
-        arrays = arrays if isinstance(operands[0], str) else operands[: len(operands) - len(operands) % 2 : 2]
+        if not isinstance(operands[0], str):
+            arrays = operands[: len(operands) - len(operands) % 2 : 2]
+            if any(type(k) is int and k < 0 for labels in operands[1::2] for k in labels):
+                return NotImplemented  # letters counted from the end below, an error for NumPy
         ins, result, _ = parse_einsum([meta(x) if type(x) is Array else x for x in operands])
     terms = ins.split(",")
     text = f"{ins}->{result}"
@@ -248,6 +253,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         return NotImplemented  # NumPy's own complaint
     if len(set(result)) != len(result) or not set(result) <= set(ins):
         return NotImplemented
+    if type(optimize) is not bool:
+        np.einsum_path(text, *(meta(x) if type(x) is Array else x for x in arrays), optimize=optimize)  # may complain
     nodes = _nodes(*arrays)
     d = _dtype(*nodes)
     if d is None or (any(len(set(t)) != len(t) for t in terms) and len(arrays) == 1 and set(terms[0]) == set(result)):

@@ -37,6 +37,7 @@ QUICK: dict[Any, Callable[..., Any]] = {
     ).split()
 }
 NAMED: dict[Any, Callable[..., Any]] = {}  # those that also take the same names of arguments
+JOINS: set[Any] = {np.concatenate, np.stack}  # take an output or a dtype: NumPy complains about both
 PRODUCTS: set[Any] = {np.dot, np.matmul}  # of a matrix and a vector: at once (record.slight)
 # NumPy functions that ask for the values in any case: nothing to warn about.
 QUIET: set[Any] = {
@@ -209,7 +210,7 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         touched += rec.look(kwargs.values(), more, arrays, foreign)
         if touched < rec.eager_limit():
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
-    if func in QUIET or (strict_errors() and func not in VIEWS):
+    if func in QUIET or (strict_errors() and func not in VIEWS) or any(map(rec.peculiar, foreign)):
         return rec.at_once(func, args, kwargs)
     if rec.turned(arrays):
         return call(func, args, kwargs)
@@ -281,6 +282,7 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
         and not rec.small(arrays)
         and all(rec.numeric(x.dtype) for x in arrays)
         and meta(out).flags.writeable
+        and (func not in JOINS or kwargs.get("dtype") is None)
     ):
         try:
             result = recorder(*args, **kwargs)

@@ -169,6 +169,8 @@ def clip(a: Any, a_min: Any = np._NoValue, a_max: Any = np._NoValue, out: Any = 
          max: Any = np._NoValue, **kwargs: Any) -> Any:  # fmt: skip
     """Elements limited to a range."""
     no = np._NoValue
+    if (a_min is no) != (a_max is no) or (a_min is not no and (min is not no or max is not no)):
+        return NotImplemented  # NumPy's complaint
     low = min if a_min is no else a_min
     high = max if a_max is no else a_max
     low, high = (None if v is no else v for v in (low, high))
@@ -277,6 +279,8 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
     """Sorted along an axis."""
     if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
+    if kind is not None and stable is not None:
+        return NotImplemented  # NumPy's complaint
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
     node = node_for(a)
@@ -288,6 +292,8 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
     """Positions that sort an axis."""
     if order is not None or type(a) is not Array or kind not in _KINDS or a.ndim == 0:
         return NotImplemented
+    if kind is not None and stable is not None:
+        return NotImplemented  # NumPy's complaint
     if axis is None:
         a, axis = a.reshape(-1), 0  # type: ignore[attr-defined]
     node = node_for(a)

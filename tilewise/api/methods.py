@@ -57,10 +57,17 @@ def _function(func: Any) -> Any:
 
 
 for _name in (
-    "all any argmax argmin argsort argpartition choose clip cumprod cumsum diagonal dot max mean min nonzero prod "
+    "all any argmax argmin argsort argpartition choose cumprod cumsum diagonal dot max mean min nonzero prod "
     "ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
 ).split():
     setattr(Array, _name, _function(getattr(np, _name)))
+
+_clip = _function(np.clip)
+
+
+def clip(self: Array, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """Elements limited to a range: the method needs no second bound, NumPy's function does."""
+    return _clip(self, min, max, **kwargs) if out is None else _clip(self, min, max, out=out, **kwargs)
 
 
 def transpose(self: Array, *axes: Any) -> Array:
@@ -334,7 +341,7 @@ def setflags(self: Array, write: Any = None, align: Any = None, uic: Any = None)
 for _name, _method in {
     "transpose": transpose, "reshape": reshape, "copy": copy, "astype": astype, "fill": fill, "sort": sort,
     "view": view, "conj": conjugate, "conjugate": conjugate, "resize": resize, "flatten": views.flatten,
-    "setflags": setflags,
+    "setflags": setflags, "clip": clip,
     "__array_namespace__": namespace, "to_device": to_device, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
     "put": _in_place("put"), "partition": _in_place("partition"), "byteswap": byteswap,
     "tolist": _now("tolist"), "tobytes": _now("tobytes"), "tofile": _now("tofile"), "dump": _now("dump"),

@@ -312,7 +312,7 @@ def _number(x: Any) -> Any:
 def _var_node(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, options: tuple[Any, ...]) -> Node | None:
     """NumPy's two passes: the mean, then the mean of squared differences. None where NumPy must do it."""
     where, mean, correction = options
-    if where is not NO or mean is not NO or type(a) is not Array:
+    if where is not NO or mean is not NO or type(a) is not Array or (correction is not NO and ddof != 0):
         return None
     ddof = correction if correction is not NO else ddof
     node = node_for(a)

@@ -97,6 +97,8 @@ class ufunc:
         rec.find_arrays(kwargs.values(), arrays)
         if (
             not arrays
+            or rec.peculiar(a)
+            or rec.peculiar(b)
             or self.numpy.nin != 2
             or self.numpy.nout != 1
             or (rec.small(arrays, x.size * y.size * 8) and "out" not in kwargs)

@@ -87,18 +87,21 @@ for _f in (np.atleast_1d, np.atleast_2d, np.atleast_3d):
 
 @implements(np.broadcast_arrays, view=True)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
-    """Views of the operands in their common shape."""
+    """The operands in their common shape: views, or themselves where they have it."""
     arrays = [a if type(a) is Array else rec.record_const(a) for a in args]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    return tuple(shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
+    return tuple(a if a.shape == shape and not a._fixed else shown(a, np.broadcast_to(meta(a), shape)) for a in arrays)
 
 
 @implements(np.reshape, view=True)
-def reshape(a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: bool | None = None) -> Any:
+def reshape(
+    a: Any, /, shape: Any = np._NoValue, order: str = "C", *, newshape: Any = np._NoValue, copy: bool | None = None
+) -> Any:
     """The same elements in another shape: a view where strides allow it."""
-    if type(a) is not Array:
+    shape = newshape if shape is np._NoValue else shape
+    if type(a) is not Array or shape is np._NoValue:
         return NotImplemented
-    shape = rec.unwrap(newshape if shape is None else shape)
+    shape = rec.unwrap(shape)
     if order == "A":
         order = "F" if meta(a).flags.fnc else "C"
     nd = meta(a)

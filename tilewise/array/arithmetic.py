@@ -190,6 +190,8 @@ def _operand(a: Any, d: np.dtype[Any]) -> Node:
                     _consts.clear()
                 _consts[a, d] = found
         return found
+    if rec.peculiar(a):
+        raise CannotRecord
     other = rec.as_node(a)
     if not rec.numeric(other.dtype):
         raise CannotRecord

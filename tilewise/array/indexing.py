@@ -42,8 +42,8 @@ def is_basic(key: Any) -> bool:
 
 
 def plain_key(key: Any) -> Any:
-    """The key with 0-d integer Arrays as integers."""
-    if type(key) is tuple:
+    """The key with 0-d integer Arrays as integers; a tuple of any class (a namedtuple, too) becomes a plain one."""
+    if isinstance(key, tuple):
         return tuple(plain_part(k) for k in key)
     return plain_part(key)
 
@@ -198,7 +198,7 @@ def _names_one(nd: Any, key: Any) -> bool:
 
 def _has_array(key: Any) -> bool:
     """Whether an index is an array without axes, and no number: NumPy then gives a copy."""
-    parts = key if type(key) is tuple else (key,)
+    parts = key if isinstance(key, tuple) else (key,)
     return any(type(k) is Array and not k._fixed for k in parts)
 
 

@@ -122,6 +122,8 @@ def _foreign(other: Any) -> bool:
     t = type(other)
     if t is Array or t in NUMBERS:
         return False
+    if rec.peculiar(other):
+        return bool(other.__array_priority__ > 0)  # as an ndarray does
     if issubclass(t, np.ndarray | np.generic | int | float | complex | bool | list | tuple):
         return False
     return getattr(other, "__array_ufunc__", True) is None or hasattr(other, "__array_priority__")

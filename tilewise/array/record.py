@@ -248,6 +248,11 @@ def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
     return known_leaf(nd, by_strides(nd.shape, nd.strides))
 
 
+def peculiar(value: Any) -> bool:
+    """Whether an ndarray is of a class with ways of its own (masked arrays, matrices): a node would lose them."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and not isinstance(value, np.memmap)
+
+
 def eager_limit() -> int:
     """Bytes below which work on known data is done at once."""
     settings = current()
