@@ -287,3 +287,14 @@ def test_arrays_by_keyword(program: Callable[[Any, Any, Any], Any], eager: int |
         assert outcome(lambda: program(tw, tw.array(x), tw.array(m))) == outcome(lambda: program(np, x, m))
         pending = tw.array(x) * 1.0
         assert outcome(lambda: program(tw, pending, tw.array(m))) == outcome(lambda: program(np, x, m))
+
+
+def test_powers_of_recorded_numbers() -> None:
+    """A square has the right last bit; a root is what NumPy's scalars have, for which (-inf) ** 0.5 is inf."""
+    for value in (3.7, -1e200, -np.inf, np.nan, -0.0):
+        with tw.config(eager_bytes=0):
+            number = tw.asarray(np.array([value, value])).min()
+            found = np.asarray(number**2), np.asarray(number**0.5)
+        with np.errstate(all="ignore"):
+            want = np.float64(value) * np.float64(value), np.float64(value) ** 0.5
+        assert [x.tobytes() for x in found] == [x.tobytes() for x in want], value
