@@ -97,7 +97,6 @@ THRESHOLDS = (
     *_rows("target.llvm.prepare", (1, 8, 64), "STREAM_ROW", "LONG_ROW", "TURNS", "COMBINE_COLUMNS"),
     *_rows("target.llvm.prepare", NS, "ABREAST_AT_NS", "LONG_AT_NS", "SHORT_NS", "BRIEF_NS"),
     *_rows("target.llvm.prepare", (((4, 4), (2, 2)), ((2, 1),), ((4, 64), (2, 8))), "LONG_ROWS"),
-    *_rows("target.llvm.prepare", (0, 3, 24), "LIGHT_BODY"),
     *_rows("target.llvm.prepare", (8193, HUGE), "SCAN_IN_CHUNKS"),  # more than one chunk of any dtype
     *_rows("target.llvm.prepare", (1, 3, HUGE), "FUSED_AT"),
     *_rows("target.llvm.prepare", BYTES, "SCAN_PART_BYTES", "NEAR_BYTES"),
@@ -149,7 +148,7 @@ OF_CODE = (
     *_rows("target.llvm.scans", (8,), "COLUMN_TILE"),
     *_rows("target.llvm.nested", (64,), "FAR_BYTES"),
     *_rows("target.llvm.guess", (1,), "LEAST_ROWS", "SPARED"),
-    *_rows("target.llvm.bodies", (4,), "LIGHT_BODY", also=("target.llvm.panels",)),
+    *_rows("target.llvm.bodies", (4,), "LIGHT_BODY", also=("target.llvm.panels", "target.llvm.prepare")),
     *_rows("target.llvm.buckets", (0,), "PLAIN_BODY"),
 )
 
