@@ -56,7 +56,7 @@ def test_values_that_are_repeated_have_no_say_in_the_order_of_results(mode: str)
     g = tw.jit(f)
     row = np.arange(3.0)
     for order in ("C", "F", "F", "F"):
-        y = np.asarray(np.ones((4, 3)), order=order)  # type: ignore[call-overload]
+        y = np.asarray(np.ones((4, 3)), order=order)  # type: ignore[call-overload]  # a str of any kind
         want = f(np.broadcast_to(row, (4, 3)), y)
         for x in (tw.broadcast_to(tw.asarray(row), (4, 3)), np.broadcast_to(row, (4, 3))):
             with warnings.catch_warnings():
@@ -76,7 +76,7 @@ def test_windows_leave_the_order_of_axes_open(mode: str) -> None:
     for _ in range(3):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tw.PerformanceWarning)
-            assert g(windows(tw.arange(6.0), 3)).tolist() == want  # type: ignore[call-overload]
+            assert g(windows(tw.arange(6.0), 3)).tolist() == want  # type: ignore[call-overload]  # an Array
             assert g(windows(np.arange(6.0), 3)).tolist() == want
 
 

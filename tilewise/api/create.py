@@ -275,7 +275,8 @@ def array(
     plain = type(object) is np.ndarray
     data = object if plain else rec.elements(object, dtype is not None and rec.dtype_of(dtype) == OBJECT)
     more = {"ndmax": ndmax} if ndmax else {}  # before NumPy 2.4 there is none
-    return from_buffer(np.array(data, dtype, copy=True, order=order, ndmin=ndmin, **more))  # type: ignore[call-overload]
+    made = np.array(data, dtype, copy=True, order=order, ndmin=ndmin, **more)  # type: ignore[call-overload]  # any str
+    return from_buffer(made)
 
 
 def _siblings(parts: Any) -> bool:

@@ -131,7 +131,7 @@ def astype(
     if d == self.dtype and not copy and order == "K":
         return self  # type: ignore[no-any-return]
     by_value = casting == "same_value"  # only the values tell whether it can be done
-    if not by_value and not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]
+    if not by_value and not np.can_cast(self.dtype, d, casting):  # type: ignore[arg-type]  # any str: NumPy complains
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'")
     complex_lost = self.dtype.kind == "c" and d.kind not in "cb"
     if (
@@ -142,7 +142,8 @@ def astype(
         or by_value
         or strict_errors()
     ):
-        nd = forcing.force(self).astype(d, order=order, casting=casting if by_value else "unsafe", copy=True)  # type: ignore[call-overload]
+        how: Any = {"order": order, "casting": casting if by_value else "unsafe", "copy": True}
+        nd = forcing.force(self).astype(d, **how)
         return from_buffer(nd) if not self._fixed else rec.wrap(nd[()])
     node = node_of(self)
     return rec.record(cast(node, d) if d != node.dtype else copy_node(node, node.order), fixed=self._fixed)

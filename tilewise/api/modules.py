@@ -43,7 +43,7 @@ def load(name: str) -> Any:
         return Special()
     if name == "polynomial":
         module = _module(name, np.polynomial, _calling)
-        module.polyutils = np.polynomial.polyutils  # type: ignore[attr-defined]
+        module.polyutils = np.polynomial.polyutils  # type: ignore[attr-defined]  # a module made here
         sys.modules[f"{module.__name__}.polyutils"] = np.polynomial.polyutils
         for part in POLYNOMIALS:
             setattr(module, part, _module(f"{name}.{part}", getattr(np.polynomial, part), _polynomial))

@@ -155,7 +155,7 @@ def getitem(self: Array, key: Any) -> Any:
             if type(r) is _NDARRAY:
                 if self._fixed:
                     return from_buffer(r.copy())
-                if self._nd.dtype is OBJECT and _names_one(self._nd, key):  # type: ignore[union-attr]
+                if self._nd.dtype is OBJECT and _names_one(self._nd, key):  # type: ignore[union-attr]  # known: it has one
                     return r  # an object like any other, no view
                 x = _new(Array)  # on_cell(cell, r), written out
                 x._cell = cell

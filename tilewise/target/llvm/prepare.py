@@ -42,12 +42,8 @@ from tilewise.target.llvm.truths import BYTE
 
 Array = np.ndarray[Any, Any]
 
-BYTE_NS, OP_NS, SLOW_NS, HEAVY_NS = (
-    0.08,
-    0.1,
-    0.8,
-    2.0,
-)  # rough costs of one thread; they only decide how many parts there are
+# Rough costs of one thread; they only decide how many parts there are.
+BYTE_NS, OP_NS, SLOW_NS, HEAVY_NS = 0.08, 0.1, 0.8, 2.0
 SLOW = frozenset(("divide", "sqrt", "reciprocal"))  # whose units a core has one of
 NEAR_BYTES, NEAR_BYTE_NS = 1 << 20, 0.03  # what lies in a core's L2 cache
 SOME_TURNS = 16  # that a part of the body is taken to run for
