@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz soak bench bench-kernels bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak bench bench-kernels bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -30,11 +30,17 @@ fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m tests.fuzz.jitted --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz.jitted --cases 1000 --seed $$(date +%s) --thresholds
+	$(BIN)/python -m tests.fuzz.bits --cases 200 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
 
-# The same and the tests marked `soak` (long).
+# The same program on the same data gives the same bits: every program of benchmarks/kernels, and 2,000 random ones (an hour).
+bits: $(DEV)
+	$(BIN)/python -m tests.bits.compare
+	$(BIN)/python -m tests.fuzz.bits --cases 2000
+
+# The same as `fuzz` and the tests marked `soak` (long).
 soak: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
 

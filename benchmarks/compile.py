@@ -24,11 +24,12 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from tilewise.backend.llvm.cache import compiler, linker
+from tilewise.backend.llvm.cache.build import _SIGNATURE
+from tilewise.backend.llvm.cache.cpu import host_machine
+from tilewise.backend.llvm.emit.frame import Spec
+from tilewise.backend.llvm.loops import forms
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm import compiler, forms, linker
-from tilewise.target.llvm.build import _SIGNATURE
-from tilewise.target.llvm.cpu import host_machine
-from tilewise.target.llvm.frame import Spec
 
 RESULTS = Path(__file__).parent / "results" / "compile.json"
 F = "float64"
@@ -45,7 +46,7 @@ IN_A_NEW_PROCESS = """
 import json, sys, time
 import numpy as np
 from benchmarks.compile import kernel
-from tilewise.target import llvm
+from tilewise.backend import llvm
 made = kernel(int(sys.argv[1]), int(sys.argv[2]))
 x = np.full(100, 0.5)
 started, began = time.perf_counter(), time.thread_time()

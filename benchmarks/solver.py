@@ -28,15 +28,15 @@ import numpy as np
 from benchmarks.tilings.apps import APPLICATIONS, figure_11, lbfgs
 from benchmarks.tilings.graphs import Recorded, model, recorded, tight
 from benchmarks.tilings.programs import Program, random_loop, random_program
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import FIXED, Rates
 from tilewise.layout import Mesh, describe, even_shard
-from tilewise.solver.baselines import MOST, brute_force, greedy
-from tilewise.solver.budget import within
-from tilewise.solver.calm import calm
-from tilewise.solver.check import CertificateError, check
-from tilewise.solver.model import Model
+from tilewise.solver.gc_off import gc_off
+from tilewise.solver.model.budget import within
+from tilewise.solver.model.model import Model
 from tilewise.solver.problem import INF, Infeasible, Problem, cost_of
-from tilewise.solver.search import Solution, solve
+from tilewise.solver.proof.check import CertificateError, check
+from tilewise.solver.search.baselines import MOST, brute_force, greedy
+from tilewise.solver.search.solve import Solution, solve
 
 RESULTS = Path(__file__).resolve().parent / "results" / "solver.json"
 TIME, BYTES = FIXED, replace(FIXED, objective="bytes")
@@ -49,7 +49,7 @@ TAMPER = 20  # One certificate in so many is tampered with.
 class Case:
     program: Program
     mesh: Mesh
-    machine: Machine
+    machine: Rates
     budget: float | None = None  # a part: see `tight`
 
 
@@ -92,7 +92,7 @@ def _seeds(count: int, part: float, first: int) -> range:
     return range(first, first + math.ceil(count * part))
 
 
-def _small(mesh: Mesh, machines: tuple[Machine, ...], count: int, budgets: tuple[float | None, ...] = (None,)) -> Cases:
+def _small(mesh: Mesh, machines: tuple[Rates, ...], count: int, budgets: tuple[float | None, ...] = (None,)) -> Cases:
     def cases(part: float, first: int) -> Iterator[Case]:
         for seed in _seeds(count, part, first):
             machine, budget = machines[seed % len(machines)], budgets[seed % len(budgets)]
@@ -181,7 +181,7 @@ def _budget(case: Case, nodes: Recorded) -> int | None:
     return tight(model(nodes, case.mesh, case.machine, limited=True), case.budget)
 
 
-@calm()  # as where plans are made (solver/choose.py)
+@gc_off()  # as where plans are made (solver/choose.py)
 def _solve(row: Row, outcome: Outcome, case: Case, nodes: Recorded, budget: int | None) -> Solved | None:
     """One case, timed; None if nothing fits its budget."""
     wall, own = time.perf_counter(), time.process_time()

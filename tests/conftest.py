@@ -1,8 +1,9 @@
 """What all tests share: how many examples properties are tried on, and settings that do not leak."""
 
 import signal
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from hypothesis import HealthCheck, settings
 
 from tilewise import compiler
 from tilewise.config import config
+from tilewise.tuning import tuned, using
+
+Retune = Callable[..., None]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt themselves
@@ -19,6 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shel
 settings.register_profile("ci", derandomize=True, max_examples=25, deadline=None)
 settings.register_profile("soak", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
+compiler.checked = True
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +45,15 @@ _first_states: dict[int, Mapping[str, Any]] = {}
 
 
 @pytest.fixture
-def no_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_plans() -> Iterator[None]:
     """Plans are kept for graphs of all sizes: those that other tests have made may not be the best for a test's."""
-    monkeypatch.setattr(compiler, "_structures", {})
+    compiler.forget_plans()
+    yield
+    compiler.forget_plans()
+
+
+@pytest.fixture
+def retune() -> Iterator[Retune]:
+    """Change figures of the tuning in force, until the test ends: `retune(split_at_ns=0)`."""
+    with ExitStack() as stack:
+        yield lambda **figures: stack.enter_context(using(replace(tuned(), **figures)))

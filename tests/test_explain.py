@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.backend import llvm
 from tilewise.cost.model import FIXED
-from tilewise.target import llvm
 
 
 @pytest.fixture(autouse=True)

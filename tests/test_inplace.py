@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ import pytest
 
 import tilewise as tw
 from tests.fuzz.settings import Fault, faults
-from tilewise.engine import run
+from tilewise.backend.host import steps
 from tilewise.store import pool
 
 N = 100
@@ -163,8 +164,8 @@ def red_and_black(np: Any, y: Any, x: Any) -> Any:
 def test_other_parts_of_the_buffer_may_be_read(recorded: None, program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written is not what is read, though both lie between the same ends: nothing is copied."""
     copied: list[Any] = []
-    real = run.copy_around
-    monkeypatch.setattr(run, "copy_around", lambda *args: copied.append(args) or real(*args))
+    real = steps.copy_around
+    monkeypatch.setattr(steps, "copy_around", lambda *args: copied.append(args) or real(*args))
     X, Y = np.random.default_rng(2).normal(size=(2, 8, 10))
     want, compiled = program(np, Y.copy(), X), tw.jit(lambda y, x: program(tw, y.copy(), x))
     y, x = tw.array(Y), tw.asarray(X)
@@ -265,7 +266,7 @@ def test_noted_values_are_not_overwritten(recorded: None, step: int) -> None:
 @contextmanager
 def interrupted(after: int) -> Iterator[None]:
     """Ctrl-C arrives while a kernel (or a write) is at work, and again."""
-    real, count = {n: getattr(run, n) for n in ("run_pass", "run_write")}, 0
+    real, count = {n: getattr(steps, n) for n in ("run_pass", "run_write")}, 0
 
     def pressing(f: Any) -> Any:
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -280,12 +281,12 @@ def interrupted(after: int) -> Iterator[None]:
         return step
 
     for n, f in real.items():
-        setattr(run, n, pressing(f))
+        setattr(steps, n, pressing(f))
     try:
         yield
     finally:
         for n, f in real.items():
-            setattr(run, n, f)
+            setattr(steps, n, f)
 
 
 @pytest.mark.parametrize("after", range(1, 7))
@@ -319,11 +320,17 @@ def test_threads_share_arrays(recorded: None) -> None:
             if not np.array_equal(mine.compute(), want):
                 errors.append(f"thread {k}")
 
-    workers = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for w in workers:
-        w.start()
-    for w in workers:
-        w.join()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # an evaluation in one thread, recording in another
+    try:
+        for _ in range(6):
+            workers = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+            for w in workers:
+                w.start()
+            for w in workers:
+                w.join()
+    finally:
+        sys.setswitchinterval(before)
     assert errors == []
     assert np.array_equal(shared.compute(), np.arange(float(N)))
 

@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewise.ir.node import Node, intern, known_leaf
-from tilewise.ir.scalar import LAWS, TABLE, UFUNCS
+from tilewise.ir.reductions import LAWS
+from tilewise.ir.scalar import TABLE, UFUNCS
 from tilewise.layout import Mesh, Partial, Replicate
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.join import Broadcast, Copy, Reshape
 from tilewise.ops.reduce import Reduce
-from tilewise.ops.rules import rules
+from tilewise.ops.rule import rules
 from tilewise.ops.views import Arrange, Cut
 
-ROWS = [(f, op, how) for f, laws in LAWS.items() for op, how in laws.items()]
+ROWS = [(f, row.name, how) for f, laws in LAWS.items() for row, how in laws.items()]
 SMALL = st.integers(-8, 8)
 
 

@@ -8,10 +8,12 @@ import numpy as np
 
 import tilewise as tw
 from tilewise.array.handle import node_of
+from tilewise.compiler import compile_stages
 from tilewise.ir.node import walk
 from tilewise.ops.elementwise import Map
-from tilewise.plan.fuse import MAX_BODY, fuse
-from tilewise.plan.steps import passes
+from tilewise.plan.draft import Draft
+from tilewise.rounding import MAX_BODY
+from tilewise.stage.steps import passes
 
 
 def two_chains(np: Any, x: Any) -> Any:
@@ -31,7 +33,8 @@ def test_chains_that_share_their_turns_are_cut_together() -> None:
         given = tw.array(x)
         got = two_chains(tw, given)
         nodes = walk([node_of(a) for a in got])
-        steps = fuse(nodes, [n in {node_of(a) for a in got} for n in nodes], True)
+        wanted = [n in {node_of(a) for a in got} for n in nodes]
+        steps = compile_stages(Draft(nodes, wanted, fusion=True, merge=False), frozenset())[0].steps
         operators = sum(type(n.op) is Map for n in nodes)
         written = [i.fn for s in steps for p in passes(s) for i in p.kernel.body if not i.fn.startswith("const:")]
         assert operators > MAX_BODY and len(written) == operators

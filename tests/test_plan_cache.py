@@ -14,13 +14,13 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler
-from tilewise.array import record as recording
-from tilewise.array import turns as loops
 from tilewise.array.pending import PENDING
 from tilewise.array.record import record
+from tilewise.array.schedule import loop_flush as loops
+from tilewise.array.schedule import sites
+from tilewise.backend import llvm
 from tilewise.ir.node import numbered
 from tilewise.ops.const import const
-from tilewise.target import llvm
 
 pytestmark = pytest.mark.usefixtures("no_plans")
 TURNS = 12
@@ -32,7 +32,7 @@ def nothing_before() -> None:
     """What other tests have left pending would be evaluated with a loop, and shift where its chunks begin."""
     gc.collect()
     PENDING.clear()
-    recording._spots.clear()
+    sites._spots.clear()
     loops.forget_places()
 
 

@@ -1,8 +1,6 @@
 """Loops whose turns are alike run in one kernel with a loop over turns: the same bits, fewer kernels."""
 
-import itertools
 import random
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +9,12 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler
-from tilewise.array import turns as loops
-from tilewise.array.streak import TRIES, streak
+from tilewise.array.schedule import loop_flush as loops
+from tilewise.array.schedule.promote import TRIES, promotion
+from tilewise.backend import llvm
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.plan.roll import rolled
-from tilewise.target import llvm
 
 SIZES = (1, 7, 100, 1003)
 
@@ -211,10 +209,9 @@ def checked(np: Any, x: Any, turns: int) -> Any:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was done at once so far, and nothing takes any time."""
-    for name, value in (("count", 0), ("start", None), ("starts", {}), ("refused", 0), ("pace", 0.0)):
-        monkeypatch.setattr(streak, name, value)
-    monkeypatch.setattr(sys.modules["tilewise.array.streak"], "perf_counter", lambda: 0.0)
+    """Nothing was done at once so far."""
+    for name, value in (("count", 0), ("start", None), ("starts", set()), ("refused", 0)):
+        monkeypatch.setattr(promotion, name, value)
 
 
 @pytest.mark.usefixtures("fresh")
@@ -226,18 +223,8 @@ def test_long_loops_over_middling_arrays_are_recorded_in_the_end() -> None:
         got = steps(tw, tw.array(n), 60)
         same(np.asarray(got), want)
         plans.append(compiler.planned_count)
-    assert len(streak.starts) == 1 and not streak.refused
+    assert len(promotion.starts) == 1 and not promotion.refused
     assert plans[0] < plans[-1] and plans[-3] == plans[-1]
-
-
-@pytest.mark.usefixtures("fresh")
-def test_places_where_recording_takes_longer_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    ever = itertools.count()
-    monkeypatch.setattr(sys.modules["tilewise.array.streak"], "perf_counter", lambda: 2.0 ** next(ever))
-    n = np.arange(1, 50_001)
-    for _ in range(40):
-        same(np.asarray(steps(tw, tw.array(n), 60)), steps(np, n, 60))
-    assert not streak.starts and streak.refused
 
 
 @pytest.mark.usefixtures("fresh")
@@ -245,7 +232,7 @@ def test_loops_that_ask_for_numbers_are_soon_left_alone() -> None:
     x = np.random.default_rng(0).random(50_000)
     want = checked(np, x, 3000)
     same(checked(tw, tw.array(x), 3000), want)
-    assert not streak.starts and streak.refused <= TRIES
+    assert not promotion.starts and promotion.refused <= TRIES
 
 
 def test_choices_have_numpys_dtypes() -> None:
@@ -373,6 +360,6 @@ def test_nothing_is_computed_that_nobody_reads(turns: int) -> None:
 
 @pytest.mark.usefixtures("fresh")
 def test_a_place_that_another_thread_has_given_up() -> None:
-    streak.start = (1, 2)  # no longer among the places where recording begins
-    streak.ended(rolled=False)
-    assert streak.start is None and streak.refused == 1
+    promotion.start = (1, 2)  # no longer among the places where recording begins
+    promotion.ended(rolled=False)
+    assert promotion.start is None and promotion.refused == 1

@@ -9,7 +9,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.array.pending import pending_cells
-from tilewise.target import llvm
+from tilewise.backend import llvm
 
 
 @pytest.fixture(autouse=True)

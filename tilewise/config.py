@@ -64,6 +64,7 @@ class Settings:
     layout_seed: int | None = None  # Choose layouts at random (valid ones) with this seed: for tests.
     objective: Literal["time", "bytes"] = "time"  # What layouts are chosen by: predicted time, or bytes that move.
     machine: Literal["fixed", "measured"] = "fixed"  # Whose rates time is predicted by; see tw.calibrate.
+    without: frozenset[str] = frozenset()  # Passes of the compiler to leave out, by name: "roll,tile".
 
     def __enter__(self) -> "Settings":
         """A block without changes: `with config(**changes)` works for whatever changes there are."""
@@ -94,6 +95,7 @@ class Changes(TypedDict, total=False):
     layout_seed: int | None
     objective: Literal["time", "bytes"]
     machine: Literal["fixed", "measured"]
+    without: str | Iterable[str]
 
 
 # --- values ----------------------------------------------------------------------------------------------
@@ -176,6 +178,31 @@ def _optional(kind: Kind) -> Kind:
 
 FLAG = Kind("True or False", _flag, _flag_text)
 
+_passes: dict[str, None] = {}  # names that `without` may have; the compiler enters them
+
+
+def name_passes(*names: str) -> None:
+    """Enter names of compiler passes that can be left out."""
+    _passes.update(dict.fromkeys(names))
+
+
+def _pass_names(value: object) -> frozenset[str]:
+    names = value.split(",") if isinstance(value, str) else [_text(name) for name in cast(Iterable[object], value)]
+    found = frozenset(name.strip() for name in names if name.strip())
+    for name in sorted(found.difference(_passes)) if _passes else ():
+        near = difflib.get_close_matches(name, _passes, n=1)
+        guess = f"Did you mean {near[0]}? " if near else ""
+        cure = f"{guess}Passes that can be left out are {', '.join(_passes)}"
+        raise ConfigError(message(f"there is no compiler pass {name!r} to leave out", cure=cure))
+    return found
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
 KINDS: dict[str, Kind] = {
     "eager_bytes": Kind("a size in bytes, as 4194304 or '4MiB'", parse_bytes, parse_bytes),
     "exact": FLAG,
@@ -195,6 +222,7 @@ KINDS: dict[str, Kind] = {
     "layout_seed": _optional(_count(0)),
     "objective": _choice("time", "bytes"),
     "machine": _choice("fixed", "measured"),
+    "without": Kind("names of compiler passes, as 'roll,tile'", _pass_names, _pass_names),
 }
 assert tuple(KINDS) == tuple(each.name for each in fields(Settings)) == tuple(Changes.__annotations__)
 
@@ -208,6 +236,8 @@ def _checked(name: str, value: object, *, text: bool = False, shown: str | None 
         raise ConfigError(message(f"there is no setting {name!r}", cure=f"{guess}Settings are {', '.join(KINDS)}"))
     try:
         return kind.read(cast(str, value)) if text else kind.check(value)
+    except ConfigError:
+        raise
     except (TypeError, ValueError, KeyError):
         cure = "Engines other than NumPy are chosen by tw.session(engine=...)" if name == "engine" else None
         raise ConfigError(message(f"{shown or name} is {kind.says}", got=repr(value), cure=cure)) from None

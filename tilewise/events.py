@@ -13,11 +13,11 @@ from dataclasses import dataclass
 class Event:
     """One thing that happened: a step of a plan, an exchange, a fallback to NumPy."""
 
-    kind: str  # "pass", "call", "write", "exchange", "gather", "fallback", "plan"
+    kind: str  # "pass", "call", "write", "exchange", "gather", "read", "memory", "fallback", "compile"
     name: str
     start: float  # seconds, time.perf_counter
     end: float
-    bytes: int = 0  # touched in memory, or moved
+    bytes: int = 0  # touched in memory, moved, read, or held at most
     worker: int = 0
     where: str = ""
     flops: float = 0.0  # operations on numbers

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, program, side
+from benchmarks.kernels.registry import ND, Inputs, program, side
 
 TURNS = 50
 JULIA = (-0.4, 0.6)
@@ -20,7 +20,7 @@ def plane(n: int) -> Inputs:
 
 def numba_mandelbrot(numba: Any, jit: Any) -> Any:
     @jit
-    def f(c: Array) -> Array:
+    def f(c: ND) -> ND:
         count = numpy.zeros(c.shape, dtype=numpy.int64)
         for i in numba.prange(c.shape[0]):
             for j in range(c.shape[1]):
@@ -61,7 +61,7 @@ def numba_julia(numba: Any, jit: Any) -> Any:
     real, imag = JULIA
 
     @jit
-    def f(xs: Array, ys: Array) -> Array:
+    def f(xs: ND, ys: ND) -> ND:
         count = numpy.zeros((ys.size, xs.size), dtype=numpy.int64)
         for i in numba.prange(ys.size):
             for j in range(xs.size):

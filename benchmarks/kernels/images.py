@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, program, side, uniform
+from benchmarks.kernels.registry import ND, Inputs, program, side, uniform
 
 WINDOW = 7
 RADIUS = 3
@@ -19,7 +19,7 @@ def picture(n: int) -> Inputs:
 
 def numba_dilation(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         h, w = x.shape
         out = numpy.empty((h - WINDOW + 1, w - WINDOW + 1))
         for i in numba.prange(h - WINDOW + 1):
@@ -83,7 +83,7 @@ def marked(n: int) -> Inputs:
 
 def numba_growcut(numba: Any, jit: Any) -> Any:
     @jit
-    def f(image: Array, label: Array, strength: Array) -> tuple[Array, Array]:
+    def f(image: ND, label: ND, strength: ND) -> tuple[ND, ND]:
         h, w = image.shape
         new, best = label.copy(), strength.copy()
         for i in numba.prange(RADIUS, h - RADIUS):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, normal, program
+from benchmarks.kernels.registry import ND, Inputs, normal, program
 
 FEATURES, K = 50, 64
 GOALS = {"of_limit": 0.85, "of_peer": 1.8}
@@ -28,7 +28,7 @@ def labels(np: Any, X: Any, C: Any) -> Any:
 
 def numba_step(numba: Any, jit: Any) -> Any:
     @jit
-    def f(X: Array, C: Array) -> Array:
+    def f(X: ND, C: ND) -> ND:
         rows, d = X.shape
         k = C.shape[0]
         threads = numba.get_num_threads()
@@ -59,14 +59,14 @@ def jax_step(jax: Any, np: Any) -> Any:
     return f
 
 
-def sklearn_step(sklearn: Any, X: Array, C: Array) -> Any:
+def sklearn_step(sklearn: Any, X: ND, C: ND) -> Any:
     from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
     from threadpoolctl import ThreadpoolController
 
     blas = ThreadpoolController()
     weight, near = numpy.ones(len(X)), numpy.zeros(len(X), dtype=numpy.int32)
 
-    def f() -> Array:
+    def f() -> ND:
         new, weights, shift = numpy.zeros_like(C), numpy.zeros(K), numpy.zeros(K)
         with blas.limit(limits=1, user_api="blas"):  # as KMeans.fit does
             lloyd_iter_chunked_dense(X, weight, C, new, weights, near, shift, 2)
@@ -75,8 +75,8 @@ def sklearn_step(sklearn: Any, X: Array, C: Array) -> Any:
     return f
 
 
-def dask_step(da: Any, X: Array, C: Array) -> Any:
-    def block(x: Array) -> Array:
+def dask_step(da: Any, X: ND, C: ND) -> Any:
+    def block(x: ND) -> ND:
         near = labels(numpy, x, C)
         hot = numpy.zeros((len(x), K))
         hot[numpy.arange(len(x)), near] = 1
@@ -87,14 +87,14 @@ def dask_step(da: Any, X: Array, C: Array) -> Any:
     parts = da.map_blocks(block, D, new_axis=0, chunks=((1,) * D.numblocks[0], (K,), (FEATURES + 1,)), dtype=float)
     both = parts.sum(axis=0)
 
-    def f() -> Array:
+    def f() -> ND:
         found = both.compute()
         return found[:, :-1] / found[:, -1:]
 
     return f
 
 
-def c_step(lib: Any, X: Array, C: Array) -> Any:
+def c_step(lib: Any, X: ND, C: ND) -> Any:
     return lib("kmeans", *X.shape, K, X, C, out=numpy.empty_like(C))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, program, side, uniform
+from benchmarks.kernels.registry import ND, Inputs, program, side, uniform
 
 DIMENSIONS = 10
 SOFTENING = 1e-3
@@ -20,7 +20,7 @@ def clouds(n: int) -> Inputs:
 
 def numba_distances(numba: Any, jit: Any) -> Any:
     @jit
-    def f(a: Array, b: Array) -> Array:
+    def f(a: ND, b: ND) -> ND:
         out = numpy.empty((a.shape[0], b.shape[0]))
         for i in numba.prange(a.shape[0]):
             for j in range(b.shape[0]):
@@ -34,7 +34,7 @@ def numba_distances(numba: Any, jit: Any) -> Any:
 
 
 def c_distances(root: int) -> Any:
-    def maker(lib: Any, a: Array, b: Array) -> Any:
+    def maker(lib: Any, a: ND, b: ND) -> Any:
         return lib("distances", len(a), len(b), a.shape[1], root, a, b, out=lib.empty((len(a), len(b))))
 
     return maker
@@ -54,7 +54,7 @@ def few(n: int) -> Inputs:
 
 def numba_allpairs(numba: Any, jit: Any) -> Any:
     @jit
-    def f(a: Array, b: Array) -> Array:
+    def f(a: ND, b: ND) -> ND:
         out = numpy.empty((a.shape[0], b.shape[0]))
         for i in numba.prange(a.shape[0]):
             for j in range(b.shape[0]):
@@ -82,7 +82,7 @@ def bodies(n: int) -> Inputs:
 
 def numba_nbody(numba: Any, jit: Any) -> Any:
     @jit
-    def f(pos: Array, mass: Array) -> Array:
+    def f(pos: ND, mass: ND) -> ND:
         n = mass.size
         acc = numpy.empty_like(pos)
         for i in numba.prange(n):
@@ -124,7 +124,7 @@ def weights(n: int) -> Inputs:
 
 def numba_tropical(numba: Any, jit: Any) -> Any:
     @jit
-    def f(a: Array, b: Array) -> Array:
+    def f(a: ND, b: ND) -> ND:
         out = numpy.full((a.shape[0], b.shape[1]), numpy.inf)
         for i in numba.prange(a.shape[0]):
             for k in range(a.shape[1]):
@@ -155,7 +155,7 @@ def charges(n: int) -> Inputs:
 
 def numba_potential(numba: Any, jit: Any) -> Any:
     @jit
-    def f(p: Array, q: Array, w: Array) -> Array:
+    def f(p: ND, q: ND, w: ND) -> ND:
         out = numpy.empty(p.shape[0])
         for i in numba.prange(p.shape[0]):
             total = 0.0
@@ -180,7 +180,7 @@ def summation(np: Any, p: Any, q: Any, w: Any) -> Any:
 
 def numba_periodic(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array, y: Array, z: Array) -> Array:
+    def f(x: ND, y: ND, z: ND) -> ND:
         out = numpy.empty((x.size, x.size))
         for i in numba.prange(x.size):
             for j in range(x.size):
@@ -218,7 +218,7 @@ def places(n: int) -> Inputs:
 
 def numba_arc(numba: Any, jit: Any) -> Any:
     @jit
-    def f(t1: Array, p1: Array, t2: Array, p2: Array) -> Array:
+    def f(t1: ND, p1: ND, t2: ND, p2: ND) -> ND:
         out = numpy.empty((t1.size, t2.size))
         for i in numba.prange(t1.size):
             for j in range(t2.size):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, program, uniform
+from benchmarks.kernels.registry import ND, Inputs, program, uniform
 
 GRID = 512
 
@@ -17,7 +17,7 @@ def cloud(n: int) -> Inputs:
 
 def numba_splat(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array, y: Array, weight: Array) -> Array:
+    def f(x: ND, y: ND, weight: ND) -> ND:
         threads = numba.get_num_threads()
         grids = numpy.zeros((threads, GRID, GRID))
         for part in numba.prange(threads):

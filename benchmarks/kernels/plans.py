@@ -13,7 +13,7 @@ import tilewise as tw
 from benchmarks.kernels.registry import Inputs, Program
 from benchmarks.kernels.systems import evaluated, tilewise_inputs
 from tilewise import compiler
-from tilewise.plan.steps import Call, View, members
+from tilewise.stage.steps import Call, View, members
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from scipy.special import erf
 
-from benchmarks.kernels.registry import Array, Inputs, program, uniform
+from benchmarks.kernels.registry import ND, Inputs, program, uniform
 
 RATE, VOL = 0.03, 0.3
 ROOT_HALF = math.sqrt(0.5)
@@ -29,7 +29,7 @@ def options(n: int) -> Inputs:
 
 def numba_black_scholes(numba: Any, jit: Any) -> Any:
     @jit
-    def f(s: Array, k: Array, t: Array) -> tuple[Array, Array]:
+    def f(s: ND, k: ND, t: ND) -> tuple[ND, ND]:
         call, put = numpy.empty_like(s), numpy.empty_like(s)
         for i in numba.prange(s.size):
             spread = VOL * math.sqrt(t[i])
@@ -45,8 +45,8 @@ def numba_black_scholes(numba: Any, jit: Any) -> Any:
     return f
 
 
-def dask_black_scholes(da: Any, *inputs: Array) -> Any:
-    def block(s: Array, k: Array, t: Array) -> Array:
+def dask_black_scholes(da: Any, *inputs: ND) -> Any:
+    def block(s: ND, k: ND, t: ND) -> ND:
         return numpy.stack(black_scholes(numpy, s, k, t))
 
     chunk = min(CHUNK, inputs[0].size)
@@ -55,7 +55,7 @@ def dask_black_scholes(da: Any, *inputs: Array) -> Any:
     return lambda: tuple(both.compute())
 
 
-def numexpr_black_scholes(ne: Any, s: Array, k: Array, t: Array) -> Any:
+def numexpr_black_scholes(ne: Any, s: ND, k: ND, t: ND) -> Any:
     # numexpr has no erf: the normal distribution by SciPy between two expressions.
     given = {"s": s, "k": k, "t": t, "DRIFT": RATE + 0.5 * VOL * VOL, "ROOT_HALF": ROOT_HALF, "RATE": RATE, "VOL": VOL}
 
@@ -70,7 +70,7 @@ def numexpr_black_scholes(ne: Any, s: Array, k: Array, t: Array) -> Any:
     return f
 
 
-def c_black_scholes(lib: Any, s: Array, k: Array, t: Array) -> Any:
+def c_black_scholes(lib: Any, s: ND, k: ND, t: ND) -> Any:
     return lib("black_scholes", s.size, RATE, VOL, s, k, t, out=(lib.empty(s.shape), lib.empty(s.shape)))
 
 
@@ -107,13 +107,13 @@ def numba_chain(numba: Any, jit: Any) -> Any:
     return jit(lambda a, b, c: 2 * a * b + c - a / 3 + b * c)
 
 
-def dask_chain(da: Any, *inputs: Array) -> Any:
+def dask_chain(da: Any, *inputs: ND) -> Any:
     a, b, c = (da.from_array(x, chunks=min(CHUNK, x.size)) for x in inputs)
     result = 2 * a * b + c - a / 3 + b * c
     return lambda: result.compute()
 
 
-def numexpr_chain(ne: Any, a: Array, b: Array, c: Array) -> Any:
+def numexpr_chain(ne: Any, a: ND, b: ND, c: ND) -> Any:
     names = {"a": a, "b": b, "c": c}
     return lambda: ne.evaluate("2 * a * b + c - a / 3 + b * c", names)
 
@@ -135,7 +135,7 @@ def chain(np: Any, a: Any, b: Any, c: Any) -> Any:
 
 def numba_sum(numba: Any, jit: Any) -> Any:
     @jit
-    def f(a: Array, b: Array, c: Array) -> float:
+    def f(a: ND, b: ND, c: ND) -> float:
         total = 0.0
         for i in numba.prange(a.size):
             total += (a[i] - b[i]) ** 2 * c[i]
@@ -144,13 +144,13 @@ def numba_sum(numba: Any, jit: Any) -> Any:
     return f
 
 
-def dask_sum(da: Any, *inputs: Array) -> Any:
+def dask_sum(da: Any, *inputs: ND) -> Any:
     a, b, c = (da.from_array(x, chunks=min(CHUNK, x.size)) for x in inputs)
     result = ((a - b) ** 2 * c).sum()
     return lambda: result.compute()
 
 
-def numexpr_sum(ne: Any, a: Array, b: Array, c: Array) -> Any:
+def numexpr_sum(ne: Any, a: ND, b: ND, c: ND) -> Any:
     names = {"a": a, "b": b, "c": c}
     return lambda: ne.evaluate("sum((a - b) ** 2 * c)", names)
 
@@ -185,7 +185,7 @@ def simple_avg(np: Any, x: Any, y: Any, z: Any) -> Any:
 
 def numba_rosenbrock(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         n = x.size
         der = numpy.empty_like(x)
         for i in numba.prange(1, n - 1):
@@ -248,7 +248,7 @@ ALPHA = 0.1
 
 def numba_smoothing(numba: Any, jit: Any) -> Any:
     @numba.njit(fastmath=True)  # sequential: there is nothing to share out
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         y = numpy.empty_like(x)
         last = 0.0
         for i in range(x.size):
@@ -290,7 +290,7 @@ def smoothing(np: Any, x: Any) -> Any:
 
 def numba_collatz(numba: Any, jit: Any) -> Any:
     @jit
-    def f(start: Array) -> Array:
+    def f(start: ND) -> ND:
         steps = numpy.zeros_like(start)
         for i in numba.prange(start.size):
             x, n = start[i], 0

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+ND = np.ndarray[Any, Any]
 Inputs = tuple[Any, ...]
 Maker = Callable[..., Callable[..., Any]]
 
@@ -75,12 +75,12 @@ def load() -> dict[str, Program]:
     return PROGRAMS
 
 
-def uniform(*shape: int, seed: int = 0) -> Array:
+def uniform(*shape: int, seed: int = 0) -> ND:
     """Numbers in [0, 1)."""
     return np.random.default_rng(seed).random(shape)
 
 
-def normal(*shape: int, seed: int = 0) -> Array:
+def normal(*shape: int, seed: int = 0) -> ND:
     """Normal numbers."""
     return np.random.default_rng(seed).standard_normal(shape)
 

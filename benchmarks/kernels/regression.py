@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, normal, program, uniform
+from benchmarks.kernels.registry import ND, Inputs, normal, program, uniform
 
 FEATURES = 50
 ROWS = 100_000  # per chunk of Dask's
@@ -21,7 +21,7 @@ def labelled(n: int) -> Inputs:
 
 def numba_logistic(numba: Any, jit: Any) -> Any:
     @jit
-    def f(X: Array, y: Array, w: Array) -> Array:
+    def f(X: ND, y: ND, w: ND) -> ND:
         rows, d = X.shape
         parts = numpy.zeros((numba.get_num_threads(), d))
         for part in numba.prange(parts.shape[0]):
@@ -39,7 +39,7 @@ def numba_logistic(numba: Any, jit: Any) -> Any:
     return f
 
 
-def dask_logistic(da: Any, X: Array, y: Array, w: Array) -> Any:
+def dask_logistic(da: Any, X: ND, y: ND, w: ND) -> Any:
     rows = min(ROWS, len(y))
     DX, Dy = da.from_array(X, chunks=(rows, FEATURES)), da.from_array(y, chunks=rows)
     result = DX.T @ (1 / (1 + da.exp(-(DX @ w))) - Dy)
@@ -61,7 +61,7 @@ def logistic_gradient(np: Any, X: Any, y: Any, w: Any) -> Any:
 
 def numba_line(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array, y: Array) -> tuple[float, float]:
+    def f(x: ND, y: ND) -> tuple[float, float]:
         sx = sy = sxy = sxx = 0.0
         for i in numba.prange(x.size):
             sx += x[i]

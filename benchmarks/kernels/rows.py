@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, normal, program, uniform
+from benchmarks.kernels.registry import ND, Inputs, normal, program, uniform
 
 COLUMNS = 500  # of a row that is normalised
 FEATURES = 50  # of columns that are standardised
@@ -21,7 +21,7 @@ def wide(n: int) -> Inputs:
 
 def numba_softmax(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         out = numpy.empty_like(x)
         for i in numba.prange(x.shape[0]):
             top = x[i].max()
@@ -48,7 +48,7 @@ def scaled(n: int) -> Inputs:
 
 def numba_layer_norm(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array, gain: Array, bias: Array) -> Array:
+    def f(x: ND, gain: ND, bias: ND) -> ND:
         out = numpy.empty_like(x)
         for i in numba.prange(x.shape[0]):
             mean = x[i].mean()
@@ -76,7 +76,7 @@ def layer_norm(np: Any, x: Any, gain: Any, bias: Any) -> Any:
 
 def numba_variance(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array) -> float:
+    def f(x: ND) -> float:
         total = 0.0
         for i in numba.prange(x.size):
             total += x[i]
@@ -101,7 +101,7 @@ def variance(np: Any, x: Any) -> Any:
 
 def numba_standardise(numba: Any, jit: Any) -> Any:
     @jit
-    def f(X: Array) -> Array:
+    def f(X: ND) -> ND:
         n, d = X.shape
         threads = numba.get_num_threads()
         sums, squares = numpy.zeros((threads, d)), numpy.zeros((threads, d))
@@ -133,7 +133,7 @@ def standardise(np: Any, X: Any) -> Any:
 
 def numba_histogram(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         threads = numba.get_num_threads()
         counts = numpy.zeros((threads, BINS), dtype=numpy.int64)
         for part in numba.prange(threads):
@@ -146,7 +146,7 @@ def numba_histogram(numba: Any, jit: Any) -> Any:
     return f
 
 
-def dask_histogram(da: Any, x: Array) -> Any:
+def dask_histogram(da: Any, x: ND) -> Any:
     counts, _ = da.histogram(da.from_array(x, chunks=min(1_000_000, x.size)), bins=BINS, range=(0, 1))
     return lambda: counts.compute()
 

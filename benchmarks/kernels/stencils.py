@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from benchmarks.kernels.registry import Array, Inputs, program, side, uniform
+from benchmarks.kernels.registry import ND, Inputs, program, side, uniform
 
 SWEEPS = 10
 TAPS = (0.0625, 0.25, 0.375, 0.25, 0.0625)
@@ -22,7 +22,7 @@ def square(n: int) -> Inputs:
 
 def numba_jacobi(numba: Any, jit: Any) -> Any:
     @jit
-    def f(u: Array) -> Array:
+    def f(u: ND) -> ND:
         a, b = u.copy(), u.copy()
         for _ in range(SWEEPS):
             for i in numba.prange(1, u.shape[0] - 1):
@@ -63,7 +63,7 @@ def numba_blur(numba: Any, jit: Any) -> Any:
     t0, t1, t2 = TAPS[:3]
 
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         h, w = x.shape
         out = numpy.empty((h - 4, w - 4))
         for i in numba.prange(h - 4):
@@ -89,7 +89,7 @@ def gaussian_blur(np: Any, x: Any) -> Any:
 
 def numba_harris(numba: Any, jit: Any) -> Any:
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         h, w = x.shape
         out = numpy.empty((h - 4, w - 4))
         for i in numba.prange(h - 4):
@@ -132,7 +132,7 @@ def numba_conv(numba: Any, jit: Any) -> Any:
     taps = numpy.array(KERNEL)
 
     @jit
-    def f(x: Array) -> Array:
+    def f(x: ND) -> ND:
         h, w = x.shape
         out = numpy.empty((h - 2, w - 2))
         for i in numba.prange(h - 2):
@@ -158,7 +158,7 @@ def simple_conv(np: Any, x: Any) -> Any:
     return sum(KERNEL[i][j] * x[i : h - 2 + i, j : w - 2 + j] for i in range(3) for j in range(3))
 
 
-def c_clamped(lib: Any, x: Array) -> Any:
+def c_clamped(lib: Any, x: ND) -> Any:
     h, w = x.shape
     return lib("conv3_clamped", h, w, x, numpy.array(KERNEL), lib.empty((h + 2, w + 2)), out=lib.empty(x.shape))
 
@@ -177,7 +177,7 @@ def diffusion(n: int) -> Inputs:
 
 def numba_diffuse(numba: Any, jit: Any) -> Any:
     @jit
-    def f(u: Array, steps: int) -> Array:
+    def f(u: ND, steps: int) -> ND:
         a, b = u.copy(), u.copy()
         for _ in range(steps):
             for i in numba.prange(1, u.shape[0] - 1):
@@ -222,7 +222,7 @@ def fields(n: int) -> Inputs:
 
 def numba_fdtd(numba: Any, jit: Any) -> Any:
     @jit
-    def f(ex: Array, ey: Array, hz: Array) -> tuple[Array, Array, Array]:
+    def f(ex: ND, ey: ND, hz: ND) -> tuple[ND, ND, ND]:
         ex, ey, hz = ex.copy(), ey.copy(), hz.copy()
         h, w = hz.shape
         for _ in range(STEPS):

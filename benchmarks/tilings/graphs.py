@@ -13,13 +13,13 @@ import numpy as np
 import tilewise as tw
 from benchmarks.tilings.programs import Op, Program
 from tilewise.array.handle import from_node, node_of
-from tilewise.cost.model import Machine
+from tilewise.cost.model import Rates
 from tilewise.ir.node import Node, known_leaf, walk
 from tilewise.layout import Layout, Mesh, OnDriver
-from tilewise.solver.budget import within
-from tilewise.solver.graph import Stub, graph_of
-from tilewise.solver.model import Model, model_of
-from tilewise.solver.search import solve
+from tilewise.solver.model.budget import within
+from tilewise.solver.model.graph import Stub, graph_of
+from tilewise.solver.model.model import Model, model_of
+from tilewise.solver.search.solve import solve
 
 NO_LIMIT = 1 << 60  # bytes
 
@@ -43,7 +43,7 @@ def recorded(program: Program) -> Recorded:
 def model(
     recorded: Recorded,
     mesh: Mesh,
-    machine: Machine,
+    machine: Rates,
     *,
     inputs: tuple[Layout, ...] = (OnDriver(),),
     limited: bool = False,

@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy
 import pytest
@@ -81,6 +82,15 @@ def test_array_object_of_the_standard() -> None:
     info = tw.__array_namespace_info__()
     assert info.default_device() == "cpu" and "float64" in info.dtypes() and info.capabilities()["boolean indexing"]
     assert x.to_device("cpu") is x and x.device == "cpu"
+
+
+@pytest.mark.parametrize("version", [None, (0, 0), (0, 8), (1, 0)])
+def test_dlpack_versions(version: tuple[int, int] | None) -> None:
+    """Consumers of old versions know no read-only memory: they get a copy."""
+    x = tw.arange(3.0)
+    assert "dltensor" in repr(x.__dlpack__(max_version=version))
+    with pytest.raises((ValueError, BufferError)) if version != (1, 0) else nullcontext():
+        x.__dlpack__(max_version=version, copy=False)
 
 
 def test_dlpack_both_ways() -> None:

@@ -20,6 +20,8 @@ import numpy
 import pytest
 
 import tilewise as tw
+from tests.store.toys import Grown, elements
+from tilewise.array.handle import from_source
 from tilewise.array.session import Session
 from tilewise.engine.cluster import REVIVALS, Cluster, Counters, Log, WorkerLost
 from tilewise.engine.rounds import rounds
@@ -323,6 +325,17 @@ def test_an_array_written_after_it_was_sent_does_not_change_what_was_made_of_it(
     assert cluster.counters.replays == before + cluster.mortal
 
 
+def test_workers_read_sources(session: Session) -> None:
+    counters = None if session.cluster is None else session.cluster.counters
+    before = None if counters is None else (counters.network_bytes, counters.predicted_bytes)
+    x = from_source(Grown((40, 30), (16, 30)))
+    want = elements((40, 30), "f8")
+    same((x - x.mean(0)).sum(1), (want - want.mean(0)).sum(1))
+    same(x, want)
+    if counters is not None and before is not None:
+        assert counters.network_bytes - before[0] == counters.predicted_bytes - before[1]
+
+
 @pytest.mark.parametrize(("engine", "workers"), [("virtual", 2), ("ray", 1)])
 def test_closed_sessions(engine: str, workers: int, request: pytest.FixtureRequest) -> None:
     with opened(engine, workers, request):
@@ -382,6 +395,15 @@ def test_a_worker_may_be_lost_at_any_call(mortal: Mortal) -> None:
     gc.collect()
     mortal.sweep()
     assert not mortal.log and not mortal.log.maker and not any(w.stored() for w in mortal.workers)
+
+
+def test_a_lost_worker_reads_its_source_again(mortal: Mortal) -> None:
+    x = from_source(Grown((40, 30), (16, 30)))
+    want = elements((40, 30), "f8")
+    y = tw.evaluate(x * 2)
+    mortal.fatal = {mortal.calls + 1}
+    same(y + x, want * 3)
+    assert mortal.counters.replays == 1
 
 
 def test_a_worker_may_be_lost_while_workers_talk(mortal: Mortal) -> None:

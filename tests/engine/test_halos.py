@@ -5,8 +5,8 @@ import pytest
 
 import tilewise as tw
 from tilewise.array.program import program_of
-from tilewise.plan.inline import formed
-from tilewise.plan.steps import Pass, Tiled, View, passes
+from tilewise.backend.llvm.tiles.recompute import formed
+from tilewise.stage.steps import Pass, Tiled, View, passes
 
 pytestmark = pytest.mark.usefixtures("no_plans")
 

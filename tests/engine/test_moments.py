@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise import rounding
 from tilewise.array.program import program_of
-from tilewise.engine import tiled
-from tilewise.plan.steps import Call, Pass, Tiled
-from tilewise.plan.tiling import MERGED_BYTES, as_run
-from tilewise.target import llvm
+from tilewise.backend.llvm.tiles import group
+from tilewise.backend.llvm.tiles.lengths import tiling
+from tilewise.stage.steps import Call, Pass, Tiled
+from tilewise.stage.tiles import as_run
 
 N = 50_003
-LARGE = MERGED_BYTES // 8  # float64 from which on tiles are merged without being told to
+LARGE = rounding.MERGED_AT_BYTES // 8  # float64 from which on tiles are merged without being told to
 RNG = np.random.default_rng(3)
 BASE = RNG.normal(size=N)
 HARD = {
@@ -77,7 +78,7 @@ def plan_of(program, X, **settings):
     with tw.config(eager_bytes=0, **settings):
         program_ = program_of(many(program(tw, tw.asarray(X))))
         plan, nodes, _ = program_.plan(None)
-    return [s for s in as_run(plan.steps, nodes) if isinstance(s, Pass | Tiled | Call) and 0 in s.inputs]
+    return [s for s in as_run(plan.steps, nodes, tiling) if isinstance(s, Pass | Tiled | Call) and 0 in s.inputs]
 
 
 @pytest.mark.parametrize("name", HARD)
@@ -175,14 +176,14 @@ def test_threads_change_no_bit(name):
 @pytest.fixture
 def runs(monkeypatch):
     """Whether each run over tiles was about guesses, and whether these were good."""
-    seen, real = [], tiled._run
+    seen, real = [], group._run
 
     def noted(plan, *rest):
         done = real(plan, *rest)
         seen.append((bool(plan.pivots), done))
         return done
 
-    monkeypatch.setattr(tiled, "_run", noted)
+    monkeypatch.setattr(group, "_run", noted)
     return seen
 
 
@@ -338,7 +339,7 @@ def test_no_tiles_of_a_few_columns_of_a_large_matrix():
 
 
 def test_where_scratch_has_no_room_for_the_mean_of_a_tile_passes_run_one_by_one(monkeypatch, no_plans):
-    monkeypatch.setattr(llvm, "SCRATCH_BYTES", 200)
+    monkeypatch.setattr(rounding, "SCRATCH_BYTES", 200)
     X = np.random.default_rng(5).integers(0, 9, size=(33, 40))
     (found,) = run(PROGRAMS["standardise"], X, tile=8)
     np.testing.assert_allclose(found, PROGRAMS["standardise"](np, X), rtol=1e-12, atol=1e-12)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.engine import laying, straight
-from tilewise.engine.items import Native
-from tilewise.engine.straight import Line
+from tests.conftest import Retune
+from tilewise.backend.llvm.replay import calls
+from tilewise.backend.llvm.replay.calls import Line
+from tilewise.backend.llvm.replay.entries import Native
 from tilewise.store import pool
 
 rng = np.random.default_rng(5)
@@ -325,13 +326,12 @@ def rising(np: Any, x: Any) -> Any:
 
 @pytest.mark.parametrize("program", [*PROGRAMS.values(), potential, rising])
 @pytest.mark.parametrize("count", [2, 3])
-def test_the_same_bits_where_threads_share(program: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_bits_where_threads_share(program: Any, count: int, retune: Retune) -> None:
     for shape in [(1, 1), (2, 3), (17, 33), (60, 70)]:
         x = rng.normal(size=shape) * 9
         found = []
         for share_ns, threads in ((float("inf"), 1), (0.0, count)):
-            monkeypatch.setattr(laying, "SHARE_NS", share_ns)
-            monkeypatch.setattr(laying, "PHASE_NS", 0.0)
+            retune(replay_share_ns=share_ns, replay_phase_ns=0.0)
             f = tw.jit(lambda x: program(tw, x))
             with tw.config(threads=threads, fallback="silent"):
                 found.append([[a.tobytes() for a in arrays(f(tw.asarray(x)))] for _ in range(4)])
@@ -358,9 +358,8 @@ def padded(np: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_copies_and_lone_passes_are_shared_in_phases(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laying, "SHARE_NS", 0.0)
-    monkeypatch.setattr(laying, "PHASE_NS", 0.0)
+def test_copies_and_lone_passes_are_shared_in_phases(count: int, retune: Retune) -> None:
+    retune(replay_share_ns=0.0, replay_phase_ns=0.0)
     f = tw.jit(lambda x: padded(tw, x))
     for order in "CF":
         for k in range(60):
@@ -370,8 +369,8 @@ def test_copies_and_lone_passes_are_shared_in_phases(count: int, monkeypatch: py
     assert set(shared_parts(f)) == {count}
 
 
-def test_sums_over_all_rows_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laying, "SHARE_NS", 0.0)
+def test_sums_over_all_rows_are_not_shared(retune: Retune) -> None:
+    retune(replay_share_ns=0.0)
     f = tw.jit(lambda x: rising(tw, x))
     with tw.config(threads=2):
         for _ in range(4):
@@ -389,8 +388,8 @@ def twice_over(np: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("count", [2, 5])
-def test_memory_is_not_used_again_while_another_part_reads_it(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laying, "SHARE_NS", 0.0)
+def test_memory_is_not_used_again_while_another_part_reads_it(count: int, retune: Retune) -> None:
+    retune(replay_share_ns=0.0)
     f = tw.jit(lambda x: twice_over(tw, x))
     with tw.config(threads=count):
         for k in range(60):
@@ -428,4 +427,4 @@ def test_a_run_that_becomes_no_line_keeps_little() -> None:
         pool.reset_peak()
         start = pool.peak_bytes()
         tw.evaluate(f(y))
-        assert pool.peak_bytes() - start < 6 * y.nbytes + straight.FLAT_BYTES
+        assert pool.peak_bytes() - start < 6 * y.nbytes + calls.FLAT_BYTES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.target.llvm import launch, prepare, tiles
+from tilewise.backend.llvm.call import compiled
 
 PROGRAMS = {
     "long rows": lambda np, X: (X - X.max(1, keepdims=True)) * 2,
@@ -24,19 +24,18 @@ def several(made):
 
 
 @pytest.fixture
-def streaming(monkeypatch):
+def streaming(monkeypatch, retune):
     """Every result counts as large; the list says of each native code whether it stores past the caches."""
     found: list[bool] = []
-    real = launch.Compiled.alone
+    real = compiled.Compiled.alone
 
     def alone(self, *args):
         made = real(self, *args)
         found.append(made is not None and made.streams)
         return made
 
-    for module in (prepare, tiles):
-        monkeypatch.setattr(module, "STREAM_AT_BYTES", 1)
-    monkeypatch.setattr(launch.Compiled, "alone", alone)
+    retune(stream_at_bytes=1)
+    monkeypatch.setattr(compiled.Compiled, "alone", alone)
     return found
 
 
@@ -66,7 +65,7 @@ def test_columns_of_a_result_that_scratch_does_not_hold(streaming):
             assert np.array_equal(program(tw.asarray(a), tw.asarray(b)).compute(), program(a, b))
 
 
-@pytest.mark.skipif(not launch.host_machine().masked, reason="only machines with masked stores stream")
+@pytest.mark.skipif(not compiled.host_machine().masked, reason="only machines with masked stores stream")
 @pytest.mark.parametrize(
     ("name", "shape"), [("long rows", (400, 301)), ("layers", (900, 21)), ("two results", (410, 99))]
 )
@@ -77,7 +76,7 @@ def test_large_results_are_streamed(streaming, name, shape):
     assert any(streaming)
 
 
-@pytest.mark.skipif(not launch.host_machine().masked, reason="only machines with masked stores stream")
+@pytest.mark.skipif(not compiled.host_machine().masked, reason="only machines with masked stores stream")
 def test_what_a_tile_reads_again_stays_in_the_caches(streaming):
     X = np.random.default_rng(4).normal(size=(400, 303))
     with tw.config(eager_bytes=0, tile=8):

@@ -5,8 +5,8 @@ import pytest
 
 import tilewise as tw
 from tilewise.array.program import program_of
-from tilewise.plan.steps import Call, Pass, Tiled, passes
-from tilewise.plan.tiling import tiling
+from tilewise.backend.llvm.tiles.lengths import tiling
+from tilewise.stage.steps import Call, Pass, Tiled, passes
 
 PROGRAMS = {
     "softmax": lambda np, X: np.exp(X - X.max(1, keepdims=True)) / np.exp(X - X.max(1, keepdims=True)).sum(1)[:, None],

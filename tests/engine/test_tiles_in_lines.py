@@ -12,11 +12,11 @@ import pytest
 import tilewise as tw
 from tests.engine.test_straight import lines_of
 from tilewise.array.program import program_of
-from tilewise.engine.items import Tiles
-from tilewise.plan.steps import Tiled
-from tilewise.plan.tiling import tiling
-from tilewise.target.llvm import tiles
-from tilewise.target.llvm.tiles import Walk
+from tilewise.backend.llvm.call import tile_walk
+from tilewise.backend.llvm.call.tile_walk import Walk
+from tilewise.backend.llvm.replay.entries import Tiles
+from tilewise.backend.llvm.tiles.lengths import tiling
+from tilewise.stage.steps import Tiled
 
 pytestmark = pytest.mark.usefixtures("no_plans")
 
@@ -166,9 +166,9 @@ def test_an_interrupt_leaves_no_scratch_to_two_threads(count: int, monkeypatch: 
         assert moved(f)
         for _ in range(2):
             with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
-                m.setattr(tiles._Room, "fill", interrupted)
+                m.setattr(tile_walk._Room, "fill", interrupted)
                 f(tw.asarray(x))
-        idle = [id(space) for space in tiles._spaces]
+        idle = [id(space) for space in tile_walk._spaces]
         assert len(set(idle)) == len(idle)
         np.testing.assert_allclose(np.asarray(f(tw.asarray(x))), blurred(np, x), rtol=1e-13)
 
@@ -177,21 +177,21 @@ def test_words_are_laid_out_again_after_an_interrupt(monkeypatch: pytest.MonkeyP
     x = np.random.default_rng(3).random((70, 40))
     f = tw.jit(lambda x: blurred(np, x))
     laid: list[object] = []
-    lay = tiles.Table.lay
+    lay = tile_walk.Table.lay
 
-    def half(self: tiles.Table, view: memoryview[int], memory: tiles.Scratch) -> None:
+    def half(self: tile_walk.Table, view: memoryview[int], memory: tile_walk.Scratch) -> None:
         lay(self, view, memory)
         raise KeyboardInterrupt
 
     with tw.config(threads=1, tile=7):
         for _ in range(6):
             f(tw.asarray(x))
-        mine = tiles._spaces.pop()  # somebody else has it
+        mine = tile_walk._spaces.pop()  # somebody else has it
         with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
-            m.setattr(tiles.Table, "lay", half)
+            m.setattr(tile_walk.Table, "lay", half)
             f(tw.asarray(x))
-        tiles._spaces.append(mine)
-        monkeypatch.setattr(tiles.Table, "lay", lambda *given: (laid.append(given[2]), lay(*given)))
+        tile_walk._spaces.append(mine)
+        monkeypatch.setattr(tile_walk.Table, "lay", lambda *given: (laid.append(given[2]), lay(*given)))
         np.testing.assert_allclose(np.asarray(f(tw.asarray(x))), blurred(np, x), rtol=1e-13)
     assert mine in laid
 

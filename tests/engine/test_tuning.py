@@ -11,23 +11,24 @@ import pytest
 
 import tilewise as tw
 from tests.engine.test_tiled import PROGRAMS, run
-from tilewise import compiler
+from tilewise import compiler, rounding
 from tilewise.array.program import program_of
-from tilewise.engine import tiled, tuning
-from tilewise.engine.tuning import LEAST_S, SHARE, TRIES, Trials
-from tilewise.plan import tiling, tuned
-from tilewise.plan.steps import Tiled
-from tilewise.plan.tuned import FACTORS, USUAL, Record, record_of
-from tilewise.target.llvm import disk, key
+from tilewise.backend.llvm.cache import disk, key
+from tilewise.backend.llvm.tiles import group, lengths, tuning, tuning_records
+from tilewise.backend.llvm.tiles.tuning import Trials
+from tilewise.backend.llvm.tiles.tuning_records import FACTORS, USUAL, Record, record_of
+from tilewise.stage.steps import Tiled
+from tilewise.tuning import tuned
 
+FIGURES = tuned()
 X = np.random.default_rng(4).normal(size=(3000, 100))
 LOOSE = ("softmax", "layer norm", "distances", "nearest", "transposed")  # nothing is summed over tiles
 
 
 def as_a_new_process():
     """Know only what is on disk."""
-    tuned.forget()
-    compiler._structures.clear()
+    tuning_records.forget()
+    compiler.forget_plans()
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ class Clock:
 @pytest.fixture
 def clocked(monkeypatch):
     def install(seconds):
-        clock, real = Clock(seconds), tiled._run
+        clock, real = Clock(seconds), group._run
 
         def timed(plan, *rest):
             done = real(plan, *rest)
@@ -64,7 +65,7 @@ def clocked(monkeypatch):
             return done
 
         monkeypatch.setattr(tuning, "clock", clock)
-        monkeypatch.setattr(tiled, "_run", timed)
+        monkeypatch.setattr(group, "_run", timed)
         return clock
 
     return install
@@ -117,7 +118,7 @@ def test_trials_cost_no_more_than_their_share(tmp_path, slow):
         each.end(turn, seconds)
         total += seconds
         if each.record.factor is None:
-            assert each.spent <= SHARE * total * (1 + 1e-9), n
+            assert each.spent <= FIGURES.trial_share * total * (1 + 1e-9), n
             assert each.spent == pytest.approx(total - best * (n + 1))
     assert each.record.factor == USUAL
 
@@ -125,7 +126,7 @@ def test_trials_cost_no_more_than_their_share(tmp_path, slow):
 def test_a_length_far_slower_is_tried_once_and_stops_that_side(tmp_path):
     each = trials(tmp_path)
     taken = play(each, lambda f, n: 0.010 if f in (USUAL, 0.5, 0.25) else 0.050)
-    assert taken.count(2.0) == 1 and taken.count(4.0) == 0 and taken.count(0.25) == TRIES
+    assert taken.count(2.0) == 1 and taken.count(4.0) == 0 and taken.count(0.25) == FIGURES.trial_tries
     assert each.record.factor == USUAL
 
 
@@ -133,24 +134,24 @@ def test_a_busy_time_drops_nothing(tmp_path):
     """Runs one after the other are compared: where all of them are slow, a trial is not to blame."""
     each = trials(tmp_path)
     taken = play(each, lambda f, n: 0.010 * (1 + 2 * (n // 7 % 2)) * (0.8 if f == 2 else 1), runs=2000)
-    assert all(taken.count(f) >= TRIES for f in FACTORS) and each.record.factor == 2
+    assert all(taken.count(f) >= FIGURES.trial_tries for f in FACTORS) and each.record.factor == 2
 
 
 def test_trials_end(tmp_path):
     taken = play(trials(tmp_path), lambda f, n: 0.010)
-    assert len(taken) < 100 and all(taken.count(f) == TRIES for f in FACTORS)
+    assert len(taken) < 100 and all(taken.count(f) == FIGURES.trial_tries for f in FACTORS)
     assert all(USUAL in pair for pair in pairwise(taken))  # never two trials in a row
 
 
 def test_a_plan_that_takes_long_to_make_waits_until_it_is_affordable(tmp_path):
     taken = play(trials(tmp_path, build_s=0.1), lambda f, n: 0.010)
     first = next(n for n, f in enumerate(taken) if f != USUAL)
-    assert SHARE * (first + 12) * 0.010 >= 0.1
+    assert FIGURES.trial_share * (first + 12) * 0.010 >= 0.1
 
 
 def test_short_runs_are_left_alone(tmp_path):
     each = trials(tmp_path)
-    assert set(play(each, lambda f, n: LEAST_S / 2)) == {USUAL} and each.record.factor is None
+    assert set(play(each, lambda f, n: FIGURES.trial_least_s / 2)) == {USUAL} and each.record.factor is None
 
 
 def test_turns_at_the_same_time_are_not_measured(tmp_path):
@@ -249,19 +250,19 @@ def test_what_is_kept_changes_no_bit(name, monkeypatch):
             want = [a.tobytes() for a in run(PROGRAMS[name], data)]
         for factor in FACTORS:
             as_a_new_process()
-            monkeypatch.setattr(tiled, "record_of", lambda where, f=factor: Record(where, f))
+            monkeypatch.setattr(group, "record_of", lambda where, f=factor: Record(where, f))
             assert [a.tobytes() for a in run(PROGRAMS[name], data)] == want
 
 
 @pytest.mark.parametrize("l2_kib", [256, 512, 4096])
 @pytest.mark.parametrize("name", LOOSE)
 def test_machines_with_other_caches_give_the_same_bits(name, l2_kib, monkeypatch):
-    real = tiling.machine()
+    real = lengths.machine()
     for shape in SHAPES:
         data, found = np.random.default_rng(8).normal(size=shape), []
         for kib in (2048, l2_kib):
             as_a_new_process()
-            monkeypatch.setattr(tiling, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
+            monkeypatch.setattr(lengths, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
             found.append([a.tobytes() for a in run(PROGRAMS[name], data)])
         assert found[0] == found[1]
 
@@ -270,14 +271,14 @@ def test_tiles_suit_the_l2_cache(monkeypatch):
     made = program_of([PROGRAMS["softmax"](tw, tw.asarray(np.ones((60_000, 5))))])
     plan, nodes, *_ = made.plan(None)
     (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
-    cut = tiling.tiling(step, nodes)
+    cut = lengths.tiling(step, nodes)
     assert cut is not None and cut.loose
-    real, sizes = tiling.machine(), []
+    real, sizes = lengths.machine(), []
     for kib in (64, 1024, 2048, 1 << 20):
-        monkeypatch.setattr(tiling, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
-        sizes.append(tiling.fitted(cut).tile * cut.each)
-    assert sizes == sorted(sizes) and sizes[0] <= tiling.LEAST_TILE and sizes[-1] <= tiling.MOST_TILE
-    assert sizes[1:3] == pytest.approx([(1 << 20) / tiling.L2_SHARE, (2 << 20) / tiling.L2_SHARE], rel=0.05)
+        monkeypatch.setattr(lengths, "machine", lambda kib=kib: replace(real, l2_bytes=kib << 10))
+        sizes.append(lengths.fitted(cut).tile * cut.each)
+    assert sizes == sorted(sizes) and sizes[0] <= real.l1_bytes and sizes[-1] <= FIGURES.tile_most_bytes
+    assert sizes[1:3] == pytest.approx([(1 << 20) / FIGURES.tile_l2_share, (2 << 20) / FIGURES.tile_l2_share], rel=0.05)
 
 
 @pytest.mark.parametrize("rows", [4_000, 60_000, 200_000])
@@ -286,22 +287,52 @@ def test_chunks_have_a_least_of_work_unless_sums_hang_on_them(rows):
         made = program_of([PROGRAMS[name](tw, tw.asarray(np.zeros((rows, 50))))])
         plan, nodes, *_ = made.plan(None)
         (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
-        cut = tiling.tiling(step, nodes)
-        if rows * 50 * 8 < tiling.SUMMED_BYTES and not loose:
+        cut = lengths.tiling(step, nodes)
+        if rows * 50 * 8 < rounding.SUMMED_AT_BYTES and not loose:
             assert cut is None  # adding sums up takes longer
             continue
         assert cut is not None and cut.loose == loose
         if not loose:
-            assert cut.chunks == min(cut.tiles, tiling.CHUNKS)
+            assert cut.chunks == min(cut.tiles, rounding.TILE_CHUNKS)
             continue
-        for found in (cut, tiling.fitted(cut), tiling.fitted(cut, 0.25)):
+        for found in (cut, lengths.fitted(cut), lengths.fitted(cut, 0.25)):
             per_chunk = found.each * rows // found.chunks
-            assert per_chunk >= tiling.CHUNK_BYTES
-            assert found.chunks == tiling.CHUNKS or per_chunk < 2 * max(tiling.CHUNK_BYTES, found.each * found.tile)
+            assert per_chunk >= FIGURES.tile_chunk_bytes
+            assert found.chunks == rounding.TILE_CHUNKS or per_chunk < 2 * max(
+                FIGURES.tile_chunk_bytes, found.each * found.tile
+            )
+
+
+@pytest.mark.parametrize(("l1_kib", "l2_kib"), [(32, 64), (32, 256), (48, 2048), (192, 16 << 10)])
+def test_lengths_lie_between_what_the_two_caches_hold(l1_kib, l2_kib, monkeypatch):
+    """The bounds of Parakeet's section 5.1: a pessimist's tile is in the L1 cache, an optimist's fills the L2 cache."""
+    made = program_of([PROGRAMS["softmax"](tw, tw.asarray(np.ones((2_000_000, 5))))])
+    plan, nodes, *_ = made.plan(None)
+    (step,) = [s for s in plan.steps if isinstance(s, Tiled)]
+    cut = lengths.tiling(step, nodes)
+    there = replace(lengths.machine(), l1_bytes=l1_kib << 10, l2_bytes=l2_kib << 10)
+    monkeypatch.setattr(lengths, "machine", lambda: there)
+    spare = 1 - rounding.TILE_ROWS * cut.each / there.l1_bytes  # lengths are multiples of some rows
+    sizes = [lengths.fitted(cut, f).tile * cut.each for f in (USUAL, *FACTORS)]
+    assert all(spare * there.l1_bytes <= size <= there.l2_bytes for size in sizes)
+    assert len(set(lengths.offered(cut))) == len(lengths.offered(cut)) == len(set(sizes)) - 1
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_blocks_of_workers_are_tuned_and_no_bit_changes(workers, clocked):
+    data = np.random.default_rng(9).normal(size=(9000, 100))
+    with tw.config(tune=False), tw.session(engine="virtual", workers=workers):
+        want = np.asarray(PROGRAMS["softmax"](tw, tw.asarray(data))).tobytes()
+    clock = clocked(lambda tiles, n: 0.010 + tiles * 1e-4)
+    with tw.session(engine="virtual", workers=workers):
+        x = tw.asarray(data)
+        found = {np.asarray(PROGRAMS["softmax"](tw, x)).tobytes() for _ in range(120 // workers)}
+    assert found == {want}
+    assert clock.tiles[-workers:] == [min(clock.tiles)] * workers and len(set(clock.tiles)) > 3
 
 
 def test_sums_over_tiles_and_products_keep_their_length(clocked, monkeypatch):
-    monkeypatch.setattr(tiling, "SUMMED_BYTES", tiling.LEAST_BYTES)
+    monkeypatch.setattr(rounding, "SUMMED_AT_BYTES", rounding.TILED_AT_BYTES)
     clock = clocked(lambda tiles, n: 0.010 + tiles * 1e-4)
     for name in ("there and back", "sums along both axes"):
         settled(clock, name, runs=80)
@@ -353,7 +384,7 @@ def test_a_damaged_file_is_none_and_is_written_again(damage):
     found = record_of((folder, "some class"))
     assert found.factor is None
     found.settle(0.5)
-    tuned.forget()
+    tuning_records.forget()
     assert record_of((folder, "some class")).factor == 0.5
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler
+from tilewise.backend.llvm.tiles import builder
 from tilewise.config import current
-from tilewise.engine import geometry
-from tilewise.plan.steps import Tiled, passes
-from tilewise.plan.ways import replaces
+from tilewise.stage.cut_axis import replaces
+from tilewise.stage.steps import Tiled, passes
 
 pytestmark = pytest.mark.usefixtures("no_plans")
 TILES = (1, 3, 7, None)
@@ -22,7 +22,7 @@ TILES = (1, 3, 7, None)
 def tiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many updates each group had that was laid out in tiles."""
     seen: list[int] = []
-    plan = geometry.Layout.plan
+    plan = builder.Builder.plan
 
     def counted(self: Any) -> Any:
         made = plan(self)
@@ -30,7 +30,7 @@ def tiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             seen.append(len(self.way.updates))
         return made
 
-    monkeypatch.setattr(geometry.Layout, "plan", counted)
+    monkeypatch.setattr(builder.Builder, "plan", counted)
     return seen
 
 

@@ -59,9 +59,13 @@ def main() -> int:
     parser.add_argument("--thresholds", action="store_true", help="thresholds of large data are small")
     options = parser.parse_args()
     faulthandler.enable()
+    cases = range(options.seed, options.seed + options.cases)
+    chosen = small_settings_of if options.thresholds else lambda case: settings_of(case, options.native)
+    if not any(options.only in name and options.without not in name for case in cases[:100] for name in chosen(case)):
+        parser.error(f"no setting has {options.only!r} in its name; they are {sorted(chosen(cases[0]))} and so on")
     kinds: Counter[str] = Counter()
     start = time.monotonic()
-    for case in range(options.seed, options.seed + options.cases):
+    for case in cases:
         bad = check(case, options.native, options.only, options.without, options.thresholds)
         if bad is None:
             continue

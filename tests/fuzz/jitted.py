@@ -1,7 +1,7 @@
 """Random programs as functions for `tw.jit`: `python -m tests.fuzz.jitted --cases 2000 --seed 0`.
 
 A program's data become arguments. The function is called again and again, with other values that lie otherwise in
-memory: from the third call on, small arrays go through a line of native calls (engine/straight.py). Results and
+memory: from the third call on, small arrays go through a line of native calls (backend/llvm/replay/). Results and
 arguments must be NumPy's after every call.
 """
 
@@ -21,7 +21,7 @@ import tilewise as tw
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Difference, Line, Loop, data, differs, quiet
 from tests.fuzz.thresholds import thresholds
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.purity import Untraceable
 
 Array = numpy.ndarray[Any, Any]
 Block = tuple[int, list[str]]  # how often, statements

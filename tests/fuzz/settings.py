@@ -9,7 +9,7 @@ from typing import Any
 import tilewise
 from tests.fuzz.program import Setting
 from tests.fuzz.thresholds import thresholds
-from tilewise.engine import run
+from tilewise.backend.host import steps
 
 MESHES = (1, 2, 3, 4, 7, (2, 2), 8, (2, 4), 16)
 
@@ -22,7 +22,7 @@ class Fault(Exception):
 def faults(every: int) -> Iterator[None]:
     """Every so many steps of plans (and ever more, so that programs end), one fails before it does its work."""
     count, next_one, gap = 0, every, every
-    saved = {name: getattr(run, name) for name in ("run_pass", "call", "run_write")}
+    saved = {name: getattr(steps, name) for name in ("run_pass", "call", "run_write")}
 
     def failing(real: Any) -> Any:
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -37,12 +37,12 @@ def faults(every: int) -> Iterator[None]:
         return step
 
     for name, real in saved.items():
-        setattr(run, name, failing(real))
+        setattr(steps, name, failing(real))
     try:
         yield
     finally:
         for name, real in saved.items():
-            setattr(run, name, real)
+            setattr(steps, name, real)
 
 
 @contextmanager

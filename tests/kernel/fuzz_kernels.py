@@ -25,12 +25,12 @@ import numpy as np
 
 from tests.fuzz.thresholds import thresholds
 from tests.kernel.guards import guarded, strides_for
-from tests.kernel.support import RUNNABLE, Array, alike, awkward, same_bits
+from tests.kernel.support import ND, RUNNABLE, alike, awkward, same_bits
+from tilewise.backend import llvm
+from tilewise.backend.llvm.math.table import MATH
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm
-from tilewise.target.llvm import prepare
-from tilewise.target.llvm.scalar import MATH
+from tilewise.tuning import tuned, using
 
 
 def _is_modulus(row: tuple[str, tuple[str, ...], str]) -> bool:
@@ -128,7 +128,7 @@ def _kernel(rng: random.Random, rank: int) -> tuple[Kernel, bool]:
     return kernel, not any(i.fn in MATH for i in body)
 
 
-def operands(case: Case) -> tuple[list[Array], list[Array]]:
+def operands(case: Case) -> tuple[list[ND], list[ND]]:
     """New inputs with awkward values, and outputs full of ones."""
     kernel, rng = case.kernel, np.random.default_rng(case.seed)
     arrays = []
@@ -145,12 +145,13 @@ def check(case: Case) -> None:
     """Run a case at its widths and compare."""
     kernel = case.kernel
     inputs, _ = operands(case)
-    prepare.ABREAST_AT_NS = 0 if case.abreast else 10**12
-    prepare.STREAM_AT_BYTES, prepare.STREAM_ROW = (0, 1) if case.stream else (1 << 62, 1)
+    stream_at, abreast_at = 0 if case.stream else 1 << 62, 0 if case.abreast else 10**12
+    figures = replace(tuned(), abreast_at_ns=abreast_at, stream_at_bytes=stream_at, stream_row=1)
     results = []
     for width in case.widths:
         _, outs = operands(case)
-        llvm.compile(kernel, width)(case.shape, inputs, case.params, outs)
+        with using(figures):
+            llvm.compile(kernel, width)(case.shape, inputs, case.params, outs)
         results.append([np.array(out) for out in outs])
     for other in results[1:]:
         for j, (a, b) in enumerate(zip(results[0], other, strict=True)):
@@ -159,7 +160,7 @@ def check(case: Case) -> None:
         _compare(case, inputs, results[0])
 
 
-def _compare(case: Case, inputs: Sequence[Array], got: Sequence[Array]) -> None:
+def _compare(case: Case, inputs: Sequence[ND], got: Sequence[ND]) -> None:
     """Bits of the interpreter, but for sums and products of floats."""
     kernel = case.kernel
     plain = replace(kernel, outputs=tuple(Output(o.value) for o in kernel.outputs))
@@ -194,7 +195,7 @@ def case_size(case: Case) -> int:
     return max(1, math.prod(case.shape))
 
 
-def _close(op: str, values: Array, axes: tuple[int, ...], got: Array) -> bool:
+def _close(op: str, values: ND, axes: tuple[int, ...], got: ND) -> bool:
     """Whether sums or products of floats are as near as pairwise ones, wherever nothing over- or underflows."""
     wide = values.astype(np.longdouble)
     count = max(1, math.prod(values.shape[a] for a in axes))

@@ -11,15 +11,16 @@ import itertools
 import random
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from tests.kernel.guards import guarded, strides_for
 from tests.kernel.support import RUNNABLE, same_bits
+from tilewise.backend import llvm
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm
-from tilewise.target.llvm import launch
+from tilewise.tuning import tuned, using
 
 SHAPES = [(1, 1), (3, 17), (5, 64), (40, 3), (33, 130), (2, 4099)]
 # axes in memory, steps
@@ -71,13 +72,13 @@ def run(case: Case, longer: int = 0) -> None:
         operands.append(guarded(kept, dtype, strides_for(kept, size, range(len(kept)), (1,) * len(kept)), side))
     for array in operands[:2]:
         array[...] = rng.integers(0, 2 if dtype == "bool" else 100, shape)
-    launch.STREAM_AT_BYTES, launch.STREAM_ROW = (0, 1) if stream else (1 << 62, 1)
     want = [np.empty(a.shape, dtype) for a in operands[2:]]
     interpret.run(kernel, shape, operands[:2], (), want)
     if longer:
         operands = [np.lib.stride_tricks.as_strided(a, (shape[0], shape[1] + longer), a.strides) for a in operands]
         shape = (shape[0], shape[1] + longer)
-    llvm.compile(kernel, width)(shape, operands[:2], (), operands[2:])
+    with using(replace(tuned(), stream_at_bytes=0 if stream else 1 << 62, stream_row=1)):
+        llvm.compile(kernel, width)(shape, operands[:2], (), operands[2:])
     for got, expected in zip(operands[2:], want, strict=True):
         assert same_bits(np.array(got), expected), case
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.kernel.support import Array
+from tests.kernel.support import ND
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
-def fenced(nbytes: int) -> tuple[Array, int, int]:
+def fenced(nbytes: int) -> tuple[ND, int, int]:
     """Bytes between two guard pages: the whole region, where the usable part begins and where it ends."""
     pages = max(1, -(-nbytes // PAGE))
     region = np.frombuffer(mmap.mmap(-1, (pages + 2) * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
@@ -34,7 +34,7 @@ def strides_for(shape: Sequence[int], itemsize: int, order: Sequence[int], steps
     return tuple(strides)
 
 
-def guarded(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...], side: str) -> Array:
+def guarded(shape: tuple[int, ...], dtype: str, strides: tuple[int, ...], side: str) -> ND:
     """An array with these strides whose first byte ("left") or last byte ("right") is next to a guard page."""
     itemsize = np.dtype(dtype).itemsize
     reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)] if 0 not in shape else []

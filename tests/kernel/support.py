@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.backend import llvm
+from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm
-from tilewise.target.llvm.cpu import host_machine, level
 
 _WIDEST = host_machine().vector_bytes
 # The machine's own code, and that of lesser CPUs: narrower vectors by their own instructions, scalar code.
 WIDTHS = (None, *(w for w in (32, 16, 0) if w < _WIDEST or w == 0))
 RUNNABLE = (None, *(w for w in (64, 32, 16, 0) if w <= _WIDEST))  # with the least CPU that has the widest vectors
-Array = np.ndarray[Any, Any]
+ND = np.ndarray[Any, Any]
 
 
 def alike(width: int | None) -> tuple[int | None, ...]:
@@ -36,7 +36,7 @@ def reduction(op: str, dtype: str, reduced: tuple[bool, ...]) -> Kernel:
     return Kernel((dtype,), (), (), (Output(0, op),), reduced)
 
 
-def empty_outs(kernel: Kernel, shape: tuple[int, ...], buckets: int = 5) -> list[Array]:
+def empty_outs(kernel: Kernel, shape: tuple[int, ...], buckets: int = 5) -> list[ND]:
     """New arrays for the outputs of a kernel."""
     kept = kernel.kept(shape)
     return [
@@ -45,34 +45,34 @@ def empty_outs(kernel: Kernel, shape: tuple[int, ...], buckets: int = 5) -> list
     ]
 
 
-def call(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], params: Sequence[Any] = (),
-         outs: Sequence[Array] | None = None, width: int | None = None, buckets: int = 5) -> list[Array]:  # fmt: skip
+def call(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[ND], params: Sequence[Any] = (),
+         outs: Sequence[ND] | None = None, width: int | None = None, buckets: int = 5) -> list[ND]:  # fmt: skip
     """Run a kernel into new arrays."""
     outs = outs or empty_outs(kernel, shape, buckets)
     llvm.compile(kernel, width)(shape, inputs, params, outs)
     return list(outs)
 
 
-def meaning(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[Array], buckets: int = 5) -> list[Array]:
+def meaning(kernel: Kernel, shape: tuple[int, ...], inputs: Sequence[ND], buckets: int = 5) -> list[ND]:
     """What a kernel without params gives by its definition."""
     outs = empty_outs(kernel, shape, buckets)
     interpret.run(kernel, shape, inputs, [], outs)
     return outs
 
 
-def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0, top: int = 20) -> Array:
+def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0, top: int = 20) -> ND:
     """Few different values, so that many are equal, none of them a zero below zero."""
     low = 0 if np.dtype(dtype).kind in "bu" else -top
     return np.random.default_rng(seed).integers(low, top, shape, endpoint=True).astype(dtype)
 
 
-def views(x: Array) -> list[Array]:
+def views(x: ND) -> list[ND]:
     """The same values in other orders of memory, and other values with other steps."""
     doubled = np.repeat(np.repeat(x, 2, 0), 2, -1)
     return [x, np.asfortranarray(x), doubled[::2, ..., ::2], x[::-1], x[..., ::-1]]
 
 
-def awkward(dtype: str, seed: int = 0) -> Array:
+def awkward(dtype: str, seed: int = 0) -> ND:
     """Special and random values of a dtype."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype)
@@ -97,20 +97,20 @@ def awkward(dtype: str, seed: int = 0) -> Array:
     return np.concatenate([np.array(edges, kind), rng.integers(info.min, info.max, 9, dtype=kind, endpoint=True)])
 
 
-def complex_of(real: Array, imag: Array) -> Array:
+def complex_of(real: ND, imag: ND) -> ND:
     """Complex numbers of parts that may be infinite or NaN (arithmetic would mix them)."""
     out = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
     out.real, out.imag = real, imag
     return out
 
 
-def pairs(dtype: str, other: str | None = None) -> tuple[Array, Array]:
+def pairs(dtype: str, other: str | None = None) -> tuple[ND, ND]:
     """Every awkward value with every other."""
     a, b = np.meshgrid(awkward(dtype), awkward(other or dtype))
     return a.ravel().copy(), b.ravel().copy()
 
 
-def same_bits(a: Array, b: Array) -> bool:
+def same_bits(a: ND, b: ND) -> bool:
     """Equal to the last bit; NaNs are equal to each other."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernel.support import Array, empty_outs, views
+from tests.conftest import Retune
+from tests.kernel.support import ND, empty_outs, views
+from tilewise.backend.llvm.cache.cpu import host_machine
+from tilewise.backend.llvm.call import prepare
+from tilewise.backend.llvm.call.compiled import Compiled
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm import prepare
-from tilewise.target.llvm.cpu import host_machine
-from tilewise.target.llvm.launch import Compiled
 
 SHAPES = [(1000,), (2049,), (3, 200), (40, 131), (5, 7), (2, 600), (700, 9)]
 
@@ -28,7 +29,7 @@ def bodies(dtype: str) -> dict[str, tuple[Instr, ...]]:
     }
 
 
-def results(kernel: Kernel, x: Array) -> list[bytes]:
+def results(kernel: Kernel, x: ND) -> list[bytes]:
     """What new code gives (a compiled kernel keeps its launches)."""
     outs = empty_outs(kernel, x.shape)
     Compiled(kernel, host_machine())(x.shape, [x], [], outs)
@@ -37,7 +38,7 @@ def results(kernel: Kernel, x: Array) -> list[bytes]:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", bodies("float64"))
-def test_bits(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bits(name: str, dtype: str, retune: Retune) -> None:
     body = bodies(dtype)[name]
     last, rng = len(body), np.random.default_rng(4)
     for shape in SHAPES:
@@ -50,11 +51,9 @@ def test_bits(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
         made = rng.normal(size=shape).astype(dtype)
         for x in views(made) if len(shape) > 1 else [made, np.repeat(made, 2)[::2]]:
             for kernel in kernels:
-                monkeypatch.setattr(prepare, "ABREAST_AT_NS", 1e12)
-                monkeypatch.setattr(prepare, "LONG_AT_NS", 1e12)
+                retune(abreast_at_ns=1e12, abreast_long_at_ns=1e12)
                 one = results(kernel, x)
-                monkeypatch.setattr(prepare, "ABREAST_AT_NS", 0)
-                monkeypatch.setattr(prepare, "LONG_AT_NS", 0)
+                retune(abreast_at_ns=0, abreast_long_at_ns=0)
                 assert results(kernel, x) == one, (shape, x.strides)
 
 
@@ -94,12 +93,12 @@ def test_what_is_left_of_a_row(kernel: Kernel) -> None:
             assert (own[:, n:] == x[:, n:]).all(), n
 
 
-def test_who_has_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_several(retune: Retune) -> None:
     """Long rows have, if there is enough to do; short ones, whose rest is done one by one, do not without masks."""
     machine, kernel = host_machine(), Kernel(("float64",), (), bodies("float64")["several"], (Output(3),), (False,))
     preparer = prepare.Preparer(kernel, machine)
     found = []
     for size, enough in ((4096, 0), (4096, 1e12), (16, 0)):
-        monkeypatch.setattr(prepare, "ABREAST_AT_NS", enough)
+        retune(abreast_at_ns=enough)
         found.append(preparer._abreast(preparer._nest((size,), [(8,), (8,)], ()), 1.0))
     assert found == ([2, 1, 2 if machine.masked else 1] if machine.registers == 32 else [1, 1, 1])

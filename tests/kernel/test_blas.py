@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from tilewise.target import blas
+from tilewise.backend import blas
 
 TYPES = {"d": np.float64, "s": np.float32, "z": np.complex128, "c": np.complex64}
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, alike, call, empty_outs, meaning, numbers, same_bits, views
+from tests.conftest import Retune
+from tests.kernel.support import ND, WIDTHS, alike, call, empty_outs, meaning, numbers, same_bits, views
+from tilewise.backend import llvm, threads
 from tilewise.kernel import native
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm, threads
 
 AXES = [(True, True), (True, False), (False, True)]
 
@@ -27,7 +28,7 @@ def bucket(op: str, dtype: str, reduced: tuple[bool, ...]) -> Kernel:
     return Kernel((dtype, "int64"), (), (), (Output(0, op, key=1),), reduced)
 
 
-def keys_for(shape: tuple[int, int], buckets: int) -> list[Array]:
+def keys_for(shape: tuple[int, int], buckets: int) -> list[ND]:
     """Keys along either dim or both, some of them outside."""
     rng = np.random.default_rng(1)
     return [rng.integers(-2, buckets + 2, s) for s in ((shape[0], 1), (shape[1],), shape)]
@@ -54,9 +55,8 @@ def test_shapes_and_orders(shape: tuple[int, int], buckets: int) -> None:
 
 
 @pytest.mark.parametrize("reduced", AXES)
-def test_same_bits_for_any_threads_and_width(reduced: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+def test_same_bits_for_any_threads_and_width(reduced: tuple[bool, bool], retune: Retune) -> None:
+    retune(split_at_ns=0, part_ns=1)
     x = np.random.default_rng(0).normal(size=(40_000, 7))
     kernel = Kernel(
         ("float64", "int64"), (), (Instr("square", (0,), "float64"), Instr("exp", (0,), "float64"),

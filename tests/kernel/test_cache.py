@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import call
+from tilewise.backend.llvm.cache import build, compiler, cpu, disk, key, linker
+from tilewise.backend.llvm.call import compiled
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
 from tilewise.kernel.family import X86
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm import build, compiler, cpu, disk, key, launch, linker
 
 EXP = Kernel(("float64",), (), (Instr("exp", (0,), "float64"),), (Output(1),), (False,))
 
@@ -32,7 +33,7 @@ def forgetful() -> Iterator[None]:
 
     def forget() -> None:
         build._cache.clear()
-        launch.compile.cache_clear()
+        compiled.compile.cache_clear()
         disk._quiet.clear()
         for handle in disk._folders.values():
             if handle is not None:
@@ -61,7 +62,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def again(kernel: Kernel = EXP) -> None:
     """Run a kernel as in a new process."""
     build._cache.clear()
-    launch.compile.cache_clear()
+    compiled.compile.cache_clear()
     x = np.linspace(-1, 1, 77)
     np.testing.assert_allclose(call(kernel, (77,), [x])[0], np.exp(x), rtol=1e-15)
 
@@ -330,12 +331,12 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(linker, "linked", noted)
     with config(cache_dir=tmp_path):
-        held = launch.compile(EXP)
+        held = compiled.compile(EXP)
         x = np.arange(5.0)
         out = np.empty(5)
         held((5,), [x], (), [out])
         for fn in ("negative", "square", "sqrt", "floor"):
-            launch.compile.cache_clear()
+            compiled.compile.cache_clear()
             call(Kernel(("float64",), (), (Instr(fn, (0,), "float64"),), (Output(1),), (False,)), (5,), [x])
         assert len(build._cache) == 2 and len(freed) == 2  # of five: one is held, two are remembered
         held((5,), [x], (), [out])

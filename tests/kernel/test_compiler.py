@@ -15,16 +15,18 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import alike, call, one_op, reduction, same_bits
+from tilewise.backend import llvm
+from tilewise.backend.llvm.cache import build, compiler, cpu, linker, relocation
+from tilewise.backend.llvm.call import compiled
+from tilewise.backend.llvm.emit.spec import Spec, VectorUnit
+from tilewise.backend.llvm.emit.text import Function
+from tilewise.backend.llvm.loops import combine, forms
+from tilewise.backend.llvm.loops.reducers import Reducer
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
 from tilewise.kernel import interpret, native
 from tilewise.kernel.family import X86
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm
-from tilewise.target.llvm import build, combine, compiler, cpu, forms, launch, linker, relocation
-from tilewise.target.llvm.reducers import Reducer
-from tilewise.target.llvm.spec import Machine, Spec
-from tilewise.target.llvm.text import Function
 
 F = "float64"
 MIXED = Kernel(
@@ -40,13 +42,13 @@ MIXED = Kernel(
 def fresh(tmp_path: Path) -> Iterator[None]:
     """Nothing compiled yet, nothing warned of yet."""
     build._cache.clear()
-    launch.compile.cache_clear()
-    launch._causes.clear()
+    compiled.compile.cache_clear()
+    compiled._causes.clear()
     with config(cache_dir=tmp_path):
         yield
     build._cache.clear()
-    launch.compile.cache_clear()
-    launch._causes.clear()
+    compiled.compile.cache_clear()
+    compiled._causes.clear()
 
 
 def arrays() -> list[Any]:
@@ -98,7 +100,7 @@ def test_where_the_system_is_silent_llvm_is_asked(monkeypatch: pytest.MonkeyPatc
     assert cpu.host.__wrapped__() == compiler.host()
 
 
-NEON = Machine(16, masked=False, registers=32, follows=True, by_lane=True)
+NEON = VectorUnit(16, masked=False, registers=32, follows=True, by_lane=True)
 
 
 @pytest.mark.parametrize("form", ["map", "rows", "columns"])
@@ -135,7 +137,7 @@ def test_llvms_linker_runs_the_same_code(monkeypatch: pytest.MonkeyPatch, fresh:
     """What our linker does not know goes to LLVM's."""
     want = call(MIXED, (33, 70), arrays(), [1.5])
     build._cache.clear()
-    launch.compile.cache_clear()
+    compiled.compile.cache_clear()
 
     def refuses(code: bytes, name: str) -> tuple[int, object]:
         raise relocation.Unknown("anything")
@@ -145,7 +147,7 @@ def test_llvms_linker_runs_the_same_code(monkeypatch: pytest.MonkeyPatch, fresh:
         for a, b in zip(want, call(MIXED, (33, 70), arrays(), [1.5]), strict=True):
             assert same_bits(a, b)
         build._cache.clear()
-        launch.compile.cache_clear()
+        compiled.compile.cache_clear()
 
 
 @pytest.mark.skipif(relocation.RULES is None, reason="our linker does not know this CPU")
@@ -243,7 +245,7 @@ def test_llvmlite_missing_or_broken(error: Exception, monkeypatch: pytest.Monkey
             raise error
         return real(name, *rest)
 
-    monkeypatch.delitem(sys.modules, "tilewise.target.llvm.compiler")
+    monkeypatch.delitem(sys.modules, "tilewise.backend.llvm.cache.compiler")
     monkeypatch.setattr(builtins, "__import__", without)
     answers(str(error))
 

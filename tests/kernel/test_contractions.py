@@ -9,12 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, alike, call, empty_outs, meaning, numbers, same_bits
+from tests.conftest import Retune
+from tests.kernel.support import ND, WIDTHS, alike, call, empty_outs, meaning, numbers, same_bits
+from tilewise.backend import threads
+from tilewise.backend.llvm.cache import cpu
+from tilewise.backend.llvm.call import prepare
+from tilewise.backend.llvm.call.packing import packed
+from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import threads
-from tilewise.target.llvm import cpu, prepare
-from tilewise.target.llvm.geometry import Pack
-from tilewise.target.llvm.packing import packed
 
 SHAPES = [
     (1, 4, 2),
@@ -48,18 +50,18 @@ DISTANCES = Kernel(
 )  # fmt: skip
 
 
-def is_contraction(kernel: Kernel, shape: tuple[int, ...], inputs: list[Array]) -> bool:
+def is_contraction(kernel: Kernel, shape: tuple[int, ...], inputs: list[ND]) -> bool:
     """Whether register tiles are what runs."""
     preparer = prepare.Preparer(kernel, cpu.host_machine())
     strides = preparer._strides(shape, [*inputs, *empty_outs(kernel, shape)])
     return preparer._nest(shape, strides, []).form == "contract"
 
 
-def operands(i: int, k: int, d: int, dtype: str = "float64") -> list[Array]:
+def operands(i: int, k: int, d: int, dtype: str = "float64") -> list[ND]:
     return [numbers(dtype, (i, 1, d)), numbers(dtype, (k, d), seed=1)]
 
 
-def orders(x: Array) -> list[Array]:
+def orders(x: ND) -> list[ND]:
     return [x, np.asfortranarray(x), np.repeat(x, 2, -1)[..., ::2], x[..., ::-1], x[::-1]]
 
 
@@ -138,9 +140,8 @@ def test_with_params_weights_and_two_outputs(width: int | None) -> None:
 
 
 @pytest.mark.parametrize("shape", [(60, 40, 50), (5, 9, 3000), (700, 4, 3)])
-def test_same_bits_for_any_threads_and_width(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+def test_same_bits_for_any_threads_and_width(shape: tuple[int, int, int], retune: Retune) -> None:
+    retune(split_at_ns=0, part_ns=1)
     rng = np.random.default_rng(0)
     i, k, d = shape
     inputs = [rng.normal(size=(i, 1, d)), rng.normal(size=(k, d))]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernel.support import RUNNABLE, Array, call, one_op
+from tests.kernel.support import ND, RUNNABLE, call, one_op
+from tilewise.backend.llvm.emit.bodies import divisors as have_inverses
+from tilewise.backend.llvm.emit.bodies import row_divisors
+from tilewise.backend.llvm.emit.spec import VectorUnit
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm.bodies import divisors as have_inverses
-from tilewise.target.llvm.bodies import row_divisors
-from tilewise.target.llvm.spec import Machine
 
 DTYPES = ["float64", "float32"]
 INTEGER = {"float64": np.int64, "float32": np.int32}
 SIZES = [(0, 64), (1, 1), (1, 64), (3, 63), (7, 65), (40, 301)]
 
 
-def dividends(dtype: str, shape: tuple[int, int]) -> Array:
+def dividends(dtype: str, shape: tuple[int, int]) -> ND:
     """Any bits, numbers near 1, whole numbers, zeros of both signs, infinities: in turn by rows."""
     rng, info = np.random.default_rng(5), np.iinfo(INTEGER[dtype])
     kinds = [
@@ -29,7 +29,7 @@ def dividends(dtype: str, shape: tuple[int, int]) -> Array:
     return np.where(np.arange(shape[0])[:, None] % 2, kinds[rng.integers(5)], kinds[rng.integers(4)])
 
 
-def divisors(dtype: str, rows: int) -> Array:
+def divisors(dtype: str, rows: int) -> ND:
     rng, info = np.random.default_rng(6), np.iinfo(INTEGER[dtype])
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, -3.0, 1 - np.finfo(dtype).eps / 2, np.finfo(dtype).tiny / 2, 3.0]
     found = np.where(rng.random(rows) < 0.5, rng.random(rows), 1 + rng.integers(0, 64, rows) * np.finfo(dtype).eps)
@@ -39,7 +39,7 @@ def divisors(dtype: str, rows: int) -> Array:
     return found[:, None]
 
 
-def same_bits(a: Array, b: Array) -> bool:
+def same_bits(a: ND, b: ND) -> bool:
     ints = INTEGER[a.dtype.name]
     return bool(np.all((a.view(ints) == b.view(ints)) | (np.isnan(a) & np.isnan(b))))
 
@@ -135,7 +135,7 @@ def test_quotients_as_close_to_the_middle_of_two_numbers_as_can_be() -> None:
     assert same_bits(call(kernel, tall.shape, [tall, by])[0], tall / by)  # a number for each row
 
 
-def short_divisors(dtype: str) -> Array:
+def short_divisors(dtype: str) -> ND:
     """Of few bits, as most that are written down; and some that just are not."""
     most = 2.0 ** (32 if dtype == "float64" else 12)
     written = [1, 3, 5, 6, 7, 9, 10, 12, 49, 60, 100, 255, 360, 1000, 4095, 0.75, 2.5, 1.25, 1e-3, 0.1, 8, 0.5]
@@ -144,7 +144,7 @@ def short_divisors(dtype: str) -> Array:
     )
 
 
-def hard_dividends(dtype: str, s: float) -> Array:
+def hard_dividends(dtype: str, s: float) -> ND:
     """Any bits, every binary exponent, specials, and what is closest to the middle of two numbers."""
     rng, info, limits = np.random.default_rng(4), np.iinfo(INTEGER[dtype]), np.finfo(dtype)
     bits = rng.integers(info.min, info.max, 20_000, INTEGER[dtype], endpoint=True).view(dtype)
@@ -175,9 +175,9 @@ def test_short_divisors(dtype: str, width: int | None) -> None:
 def test_who_is_divided_by_inverses() -> None:
     """By the divider: of ARM for doubles, of AVX-512; not by powers of two, which have exact reciprocals anyway."""
     arm, avx2, avx512 = (
-        Machine(16, False, 32, True, True),
-        Machine(32, False, 16, False, False),
-        Machine(64, True, 32, False, False),
+        VectorUnit(16, False, 32, True, True),
+        VectorUnit(32, False, 16, False, False),
+        VectorUnit(64, True, 32, False, False),
     )
 
     def by_number(dtype: str, constant: float | None = None) -> Kernel:

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, call, complex_of, one_op, reduction, same_bits
+from tests.kernel.support import ND, WIDTHS, call, complex_of, one_op, reduction, same_bits
 from tests.kernel.ulps import ulps
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
@@ -15,7 +15,7 @@ PAIRED = ("complex64", "complex128")
 DTYPES = (*PAIRED, "float16")
 
 
-def some(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
+def some(dtype: str, shape: tuple[int, ...], seed: int = 0) -> ND:
     rng = np.random.default_rng(seed)
     if dtype in PAIRED:
         return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
@@ -32,7 +32,7 @@ def body(dtype: str) -> Kernel:
     )  # fmt: skip
 
 
-def views(a: Array) -> list[Array]:
+def views(a: ND) -> list[ND]:
     return [
         a,
         np.asfortranarray(a),

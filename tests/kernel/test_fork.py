@@ -15,9 +15,9 @@ import pytest
 
 import tilewise as tw
 from tests.kernel.support import call, one_op
+from tilewise.backend import threads
+from tilewise.backend.llvm.cache import build
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import threads
-from tilewise.target.llvm import build
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 F = "float64"

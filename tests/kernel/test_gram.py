@@ -11,10 +11,10 @@ import pytest
 import tilewise as tw
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE
-from tilewise.engine.geometry import Layout
-from tilewise.target.llvm.cpu import host_machine, level
-from tilewise.target.llvm.gram import gram
-from tilewise.target.llvm.tiles import Ref
+from tilewise.backend.llvm.cache.cpu import host_machine, level
+from tilewise.backend.llvm.call.tile_walk import Ref
+from tilewise.backend.llvm.products.gram import gram
+from tilewise.backend.llvm.tiles.builder import Builder
 
 PROGRAMS = {
     "X.T @ X": lambda np, X: X.T @ X,
@@ -41,14 +41,14 @@ def several(made):
 def grams(monkeypatch):
     """How many products were made by halves."""
     found = []
-    real = Layout._gram
+    real = Builder._gram
 
     def seen(self, step, first):
         made = real(self, step, first)
         found.append(made is not None)
         return made
 
-    monkeypatch.setattr(Layout, "_gram", seen)
+    monkeypatch.setattr(Builder, "_gram", seen)
     return found
 
 

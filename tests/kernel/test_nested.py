@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.conftest import Retune
 from tests.kernel.guards import guarded
-from tests.kernel.support import RUNNABLE, Array
-from tilewise.engine.geometry import Layout
+from tests.kernel.support import ND, RUNNABLE
+from tilewise.backend import llvm
+from tilewise.backend.llvm.cache.cpu import host_machine, level
+from tilewise.backend.llvm.call import prepare
+from tilewise.backend.llvm.call.compiled import Compiled
+from tilewise.backend.llvm.emit.bodies import vector_lanes
+from tilewise.backend.llvm.products import panels
+from tilewise.backend.llvm.tiles.builder import Builder
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.kernel.show import text
-from tilewise.target import llvm
-from tilewise.target.llvm import panels, prepare
-from tilewise.target.llvm.bodies import vector_lanes
-from tilewise.target.llvm.cpu import host_machine, level
-from tilewise.target.llvm.launch import Compiled
 
 SHAPES = [
     (1, 4, 1),
@@ -59,7 +61,7 @@ def fits(kernel: Kernel, shape: tuple[int, int, int], width: int | None) -> bool
     return panels.nested_tile(kernel, shape[2], shape[1], machine, lanes) is not None
 
 
-def operands(dtype: str, shape: tuple[int, int, int], side: str) -> list[Array]:
+def operands(dtype: str, shape: tuple[int, int, int], side: str) -> list[ND]:
     """Small integers, so that sums are exact, on memory that ends at a guard page."""
     rows, across, steps = shape
     found = []
@@ -100,9 +102,9 @@ def test_as_the_interpreter_says(dtype: str, outputs: str, width: int | None) ->
 
 @pytest.mark.skipif(not host_machine().masked, reason="only machines with masked stores stream")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_large_results_go_past_the_caches(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_results_go_past_the_caches(dtype: str, retune: Retune) -> None:
     """The first output is aligned and the second is not, unless its size is a multiple of a cache line."""
-    monkeypatch.setattr(prepare, "STREAM_AT_BYTES", 1)
+    retune(stream_at_bytes=1)
     kernel, streamed = whole(dtype, "stored"), []
     for shape in [*SHAPES, (64, 20, 50), (83, 20, 50), (16, 24, 3)]:
         if not fits(kernel, shape, None):
@@ -137,9 +139,9 @@ def test_products_that_a_pass_reads_are_made_inside_of_it(shape, dtype, monkeypa
     rng = np.random.default_rng(1)
     X, C = rng.integers(-3, 4, (rows, steps)).astype(dtype), rng.integers(-3, 4, (across, steps)).astype(dtype)
     made: list[bool] = []
-    plain = Layout._nested
+    plain = Builder._nested
     monkeypatch.setattr(
-        Layout, "_nested", lambda *a: (lambda calls: (made.append(calls is not None), calls)[1])(plain(*a))
+        Builder, "_nested", lambda *a: (lambda calls: (made.append(calls is not None), calls)[1])(plain(*a))
     )
 
     def programs(np, X, C):  # type: ignore[no-untyped-def]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
+from tilewise.backend import llvm
+from tilewise.backend.llvm.math.table import MATH
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm
-from tilewise.target.llvm.scalar import MATH
 
 ROWS = sorted(native._SUPPORTED)
 NOT_EXACT = [("absolute", (t,)) for t in native.COMPLEX]
@@ -96,7 +96,7 @@ def test_what_is_not_claimed_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_asking_does_not_load_llvm() -> None:
     program = """
-import sys, tilewise.kernel.native, tilewise.kernel.interpret, tilewise.store.pool, tilewise.target.threads
+import sys, tilewise.kernel.native, tilewise.kernel.interpret, tilewise.store.pool, tilewise.backend.threads
 sys.exit("llvmlite" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

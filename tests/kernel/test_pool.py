@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tests.conftest import Retune
 from tilewise.store import pool
 
 BIG = (1 << 18,)  # float64: 2 MiB
@@ -106,10 +107,10 @@ def test_dtypes(dtype: str) -> None:
     assert a.dtype == np.dtype(dtype) and a.sum() == 1 << 20 and a.flags.writeable and a.flags.aligned
 
 
-def test_idle_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_memory_is_bounded(retune: Retune, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = pool.Pool()
     monkeypatch.setattr(pool, "_pool", fresh)
-    monkeypatch.setattr(pool, "IDLE_LIMIT_BYTES", 8 << 20)
+    retune(idle_limit_bytes=8 << 20)
     arrays = [pool.empty(BIG, np.float64) for _ in range(16)]
     arrays.clear()
     assert fresh.idle_bytes() <= 16 << 20  # half of the peak
@@ -149,11 +150,11 @@ def test_a_forked_child_has_its_own_copy() -> None:
     assert (a == 1.0).all()
 
 
-def test_what_was_used_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_used_longest_ago_goes_first(retune: Retune, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory of earlier work must not push out the blocks that a loop takes and gives back."""
     made: list[int] = []
     block = pool._Block
-    monkeypatch.setattr(pool, "IDLE_LIMIT_BYTES", 16 << 20)
+    retune(idle_limit_bytes=16 << 20)
     monkeypatch.setattr(pool, "_pool", pool.Pool())
     monkeypatch.setattr(pool, "_Block", lambda size, used: made.append(size) or block(size, used))
     old = [pool.empty((1 << 17,), np.float64) for _ in range(16)]

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, call, meaning, numbers, reduction, views
+from tests.conftest import Retune
+from tests.kernel.support import ND, WIDTHS, call, meaning, numbers, reduction, views
+from tilewise.backend import threads
 from tilewise.kernel import native
 from tilewise.kernel.loops import ARGS, Instr, Kernel, Output
-from tilewise.target import threads
 
 DTYPES = (*native.FLOATS, *native.INTS, "bool")
 AXES = [(True, True), (True, False), (False, True)]
@@ -24,7 +25,7 @@ def same_threads_after() -> Iterator[None]:
     threads.set_threads(before)
 
 
-def check(kernel: Kernel, x: Array, width: int | None = None) -> None:
+def check(kernel: Kernel, x: ND, width: int | None = None) -> None:
     for got, want in zip(call(kernel, x.shape, [x], width=width), meaning(kernel, x.shape, [x]), strict=True):
         assert got.dtype == want.dtype and (got == want).all(), (x.shape, x.strides, kernel)
 
@@ -39,9 +40,8 @@ def test_every_dtype(dtype: str, width: int | None) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (3, 5000), (5000, 3), (40, 600), (2, 20_000), (20_000, 2)])
-def test_every_shape_by_any_threads(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+def test_every_shape_by_any_threads(shape: tuple[int, int], retune: Retune) -> None:
+    retune(split_at_ns=0, part_ns=1)
     for count, x in itertools.product((1, 2, 5), views(numbers("float64", shape, top=1000))):
         threads.set_threads(count)
         for op, reduced in itertools.product(ARGS, AXES):

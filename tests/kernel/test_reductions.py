@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.kernel.support import RUNNABLE, WIDTHS, Array, alike, call, reduction, same_bits
+from tests.conftest import Retune
+from tests.kernel.support import ND, RUNNABLE, WIDTHS, alike, call, reduction, same_bits
+from tilewise import rounding
+from tilewise.backend import threads
+from tilewise.backend.llvm.cache.cpu import host_machine, level
+from tilewise.backend.llvm.loops import geometry
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import threads
-from tilewise.target.llvm import geometry
-from tilewise.target.llvm.cpu import host_machine, level
 
 SHAPES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (300, 700), (3, 20_000), (20_000, 3), (2000, 100), (64, 64), (513, 31)]
 AXES = [(True, True), (True, False), (False, True)]
@@ -28,7 +30,7 @@ def same_threads_after() -> Iterator[None]:
     threads.set_threads(before)
 
 
-def layouts(shape: tuple[int, int]) -> list[Array]:
+def layouts(shape: tuple[int, int]) -> list[ND]:
     rng = np.random.default_rng(0)
     rows, columns = shape
     return [
@@ -39,7 +41,7 @@ def layouts(shape: tuple[int, int]) -> list[Array]:
     ]
 
 
-def bound(x: Array, axes: tuple[int, ...]) -> Array:
+def bound(x: ND, axes: tuple[int, ...]) -> ND:
     """The error of pairwise summation with NumPy's blocks: about (19 + log2(n / 128)) roundings of |x|'s sum."""
     n = math.prod(x.shape[a] for a in axes)
     return np.asarray((24 + math.log2(max(n, 1))) * np.finfo(x.dtype).eps / 2 * np.abs(x).sum(axes))
@@ -59,10 +61,9 @@ def test_sum_error(shape: tuple[int, int], reduced: tuple[bool, bool]) -> None:
 @pytest.mark.parametrize("reduced", AXES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_same_bits_for_any_threads_and_width(
-    shape: tuple[int, int], reduced: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, int], reduced: tuple[bool, bool], retune: Retune
 ) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+    retune(split_at_ns=0, part_ns=1)
     kernel = Kernel(
         ("float64", "float64"), ("float64",),
         (Instr("subtract", (0, 1), "float64"), Instr("multiply", (3, 2), "float64"), Instr("exp", (4,), "float64"),
@@ -74,7 +75,7 @@ def test_same_bits_for_any_threads_and_width(
         for count in (1, 2, 5):
             threads.set_threads(count)
             results.append(call(kernel, shape, [x, x[:1]], [0.25]))
-        monkeypatch.setattr("tilewise.target.llvm.prepare.ABREAST_AT_NS", 0)
+        retune(abreast_at_ns=0)
         threads.set_threads(3)
         results.append(call(kernel, shape, [x, x[:1]], [0.25]))
         for width in alike(None):
@@ -176,11 +177,10 @@ def test_two_products_cancel_as_rounded_numbers(shape: tuple[int, ...], reduced:
 
 
 @pytest.mark.parametrize("size", [262_143, 262_144, 300_001, 2_100_000])
-def test_chunks_of_long_rows_get_longer(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_long_rows_get_longer(size: int, retune: Retune) -> None:
     """Few partial results are left to merge, and sums are as exact, for any number of threads."""
     x = np.random.default_rng(1).normal(size=size) * 1e6 + 1
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+    retune(split_at_ns=0, part_ns=1)
     found = []
     for n in (1, 2, 5):
         threads.set_threads(n)
@@ -188,7 +188,7 @@ def test_chunks_of_long_rows_get_longer(size: int, monkeypatch: pytest.MonkeyPat
     assert same_bits(found[0], found[1]) and same_bits(found[0], found[2])
     assert abs(found[0] - math.fsum(x)) <= bound(x, (0,))
     nest = geometry.reduce_nest(reduction("add", "float64", (True,)), [geometry.Dim(size, True, (8, 0))], (8, 8), 8)
-    assert nest.partials[0].shape[1] <= 2 * geometry.CHUNKS
+    assert nest.partials[0].shape[1] <= 2 * rounding.ROW_CHUNKS
 
 
 def test_mixed_dtypes_in_one_pass() -> None:

@@ -7,17 +7,17 @@ import re
 import numpy as np
 import pytest
 
-from tests.kernel.support import RUNNABLE, Array, call, one_op
+from tests.kernel.support import ND, RUNNABLE, call, one_op
+from tilewise.backend import llvm
+from tilewise.backend.llvm.emit.bodies import rooted
+from tilewise.backend.llvm.math.neon import REGISTERS
 from tilewise.kernel.family import ARM
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm
-from tilewise.target.llvm.bodies import rooted
-from tilewise.target.llvm.neon import REGISTERS
 
 COUNT = 200_003
 
 
-def near_middles(rng: np.random.Generator) -> Array:
+def near_middles(rng: np.random.Generator) -> ND:
     """Squares of numbers in the middle of two doubles, rounded, and their neighbours."""
     m = 1 + rng.integers(0, 2**52, COUNT) * 2.0**-52
     return m * m + 2 * m * 2.0**-53 + rng.integers(-1, 2, COUNT) * 2.0**-52
@@ -36,7 +36,7 @@ NUMBERS = {
 }
 
 
-def same_bits(got: Array, want: Array) -> bool:
+def same_bits(got: ND, want: ND) -> bool:
     nan = np.isnan(want)
     return np.array_equal(np.isnan(got), nan) and np.array_equal(got[~nan].view("i8"), want[~nan].view("i8"))
 

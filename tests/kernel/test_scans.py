@@ -12,10 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.kernel.support import WIDTHS, Array, alike, call, meaning, numbers, same_bits, views
+from tests.conftest import Retune
+from tests.kernel.support import ND, WIDTHS, alike, call, meaning, numbers, same_bits, views
+from tilewise.backend import threads
 from tilewise.kernel import native
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import threads
 
 AXES = [(True, False), (False, True)]
 
@@ -31,7 +32,7 @@ def scan(op: str, dtype: str, reduced: tuple[bool, ...]) -> Kernel:
     return Kernel((dtype,), (), (), (Output(0, op, scan=True),), reduced)
 
 
-def check(kernel: Kernel, x: Array, width: int | None = None) -> None:
+def check(kernel: Kernel, x: ND, width: int | None = None) -> None:
     for got, want in zip(call(kernel, x.shape, [x], width=width), meaning(kernel, x.shape, [x]), strict=True):
         assert same_bits(got, want), (x.shape, x.strides, kernel)
 
@@ -82,10 +83,8 @@ def test_errors_are_no_larger_than_in_sequence(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(200_001,), (3, 70_000), (70_000, 3)])
-def test_same_bits_for_any_threads_and_width(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
-    monkeypatch.setattr("tilewise.target.llvm.prepare.SCAN_PART_BYTES", 1)
+def test_same_bits_for_any_threads_and_width(shape: tuple[int, ...], retune: Retune) -> None:
+    retune(split_at_ns=0, part_ns=1, scan_part_bytes=1)
     x = np.random.default_rng(0).normal(size=shape)
     reduced = [tuple(d == axis for d in range(len(shape))) for axis in range(len(shape))]
     for dims in reduced:

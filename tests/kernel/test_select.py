@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.target import llvm, threads
+from tilewise.backend import llvm, threads
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kernel.support import WIDTHS, Array, call, one_op, same_bits
+from tests.conftest import Retune
+from tests.kernel.support import ND, WIDTHS, call, one_op, same_bits
+from tilewise.backend import llvm, threads
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target import llvm, threads
 
 AXPY = Kernel(
     ("float64", "float64"), ("float64",),
@@ -26,7 +27,7 @@ def of_rank(rank: int) -> Kernel:
     return Kernel(AXPY.inputs, AXPY.params, AXPY.body, AXPY.outputs, (False,) * rank)
 
 
-def check(kernel: Kernel, shape: tuple[int, ...], inputs: list[Array], params: list[Any], width: int | None) -> None:
+def check(kernel: Kernel, shape: tuple[int, ...], inputs: list[ND], params: list[Any], width: int | None) -> None:
     got = call(kernel, shape, inputs, params, width=width)
     want = [np.empty(g.shape, g.dtype) for g in got]
     interpret.run(kernel, shape, inputs, params, want)
@@ -46,7 +47,7 @@ def test_zero_dimensional(width: int | None) -> None:
     check(of_rank(0), (), [np.array(3.0), np.array(-1.0)], [0.5], width)
 
 
-def views(rows: int, columns: int) -> list[Array]:
+def views(rows: int, columns: int) -> list[ND]:
     rng = np.random.default_rng(rows)
     big = rng.normal(size=(3 * rows, 3 * columns))
     return [
@@ -72,10 +73,9 @@ def test_views(rows: int, columns: int, width: int | None) -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(40, 70), (3, 1300), (1300, 3), (5, 1100)])
-def test_views_in_parts(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_in_parts(rows: int, columns: int, retune: Retune) -> None:
     """Small work cut among many threads all the same, along every dim."""
-    monkeypatch.setattr("tilewise.target.llvm.cutting.SPLIT_AT_NS", 0)
-    monkeypatch.setattr("tilewise.target.llvm.cutting.PART_NS", 1)
+    retune(split_at_ns=0, part_ns=1)
     before = threads.get_threads()
     threads.set_threads(5)
     try:
@@ -86,7 +86,7 @@ def test_views_in_parts(rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
         threads.set_threads(before)
 
 
-def _flipped(a: Array) -> Array:
+def _flipped(a: ND) -> ND:
     """What broadcasts to the transposed space."""
     return a[:, None] if a.ndim == 1 else a.T
 
@@ -170,7 +170,7 @@ def test_any_space(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(0, 9), max_size=4)))
     rng = np.random.default_rng(0)
 
-    def operand() -> Array:
+    def operand() -> ND:
         keep = data.draw(st.integers(0, len(shape)))
         own = tuple(1 if data.draw(st.booleans()) else n for n in shape[len(shape) - keep :])
         steps = [data.draw(st.sampled_from([1, 1, 2, -1])) for _ in own]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.kernel.support import RUNNABLE, Array, alike, call, empty_outs, same_bits
+from tests.kernel.support import ND, RUNNABLE, alike, call, empty_outs, same_bits
+from tilewise.backend.llvm.cache.cpu import host_machine, level
+from tilewise.backend.llvm.call.compiled import Compiled
+from tilewise.backend.llvm.loops import strips
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm import strips
-from tilewise.target.llvm.cpu import host_machine, level
-from tilewise.target.llvm.launch import Compiled
 
 HERE = host_machine()
 SHAPES = [(32, 33), (35, 34), (63, 129), (70, 513), (131, 1025), (4133, 35), (40, 4099)]
@@ -27,7 +27,7 @@ def product(dtype: str, outputs: tuple[Output, ...], reduced: tuple[bool, bool])
     return Kernel((dtype, dtype), (), (Instr("multiply", (0, 1), dtype),), outputs, reduced)
 
 
-def inputs(dtype: str, shape: tuple[int, int], wide: bool) -> list[Array]:
+def inputs(dtype: str, shape: tuple[int, int], wide: bool) -> list[ND]:
     """Whole numbers, whose sums are exact; products of them are of ones."""
     rng = np.random.default_rng(shape[0])
     numbers = rng.integers(-3, 4, shape).astype(dtype)

@@ -14,7 +14,7 @@ import pytest
 
 import tilewise as tw
 from tests.kernel.support import call, one_op
-from tilewise.target import threads
+from tilewise.backend import threads
 
 
 @pytest.fixture(autouse=True)

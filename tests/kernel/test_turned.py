@@ -8,9 +8,9 @@ import pytest
 import tilewise as tw
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE, call, meaning
+from tilewise.backend.llvm.cache.cpu import host_machine
+from tilewise.backend.llvm.call import prepare
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.target.llvm import prepare
-from tilewise.target.llvm.cpu import host_machine
 
 DTYPES = ["float64", "float32", "int64", "int8", "complex128", "bool"]
 SHAPES = [(1, 1, 1), (1, 40, 3), (4, 31, 3), (5, 32, 3), (9, 100, 2), (4, 2000, 1), (7, 1025, 3), (40, 64, 2)]

@@ -12,7 +12,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from tests.kernel.support import Array, call, one_op
+from tests.kernel.support import ND, call, one_op
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "vector-math.md"
 DTYPES = ("float64", "float32")
@@ -21,7 +21,7 @@ TABLE_SAMPLES = 20_000  # per function and dtype, of the document
 DIGITS = 40  # of the exact values
 
 Range = tuple[float, float]
-Pairs = Callable[[np.random.Generator, int, str], tuple[Array, Array]]
+Pairs = Callable[[np.random.Generator, int, str], tuple[ND, ND]]
 
 HUGE, TINY = 1.7e308, 5e-324
 LOGS: tuple[Range, ...] = ((TINY, HUGE), (0.25, 4.0), (1 - 1e-6, 1 + 1e-6))
@@ -60,7 +60,7 @@ ONE: dict[str, tuple[tuple[Range, ...], Callable[..., Any]]] = {
 }
 
 
-def _any_two(rng: np.random.Generator, n: int, dtype: str) -> tuple[Array, Array]:
+def _any_two(rng: np.random.Generator, n: int, dtype: str) -> tuple[ND, ND]:
     wide = [sample(((-HUGE, HUGE), (-8.0, 8.0)), dtype, n, rng) for _ in range(2)]
     # Operands of one size too: the cases where both count.
     with np.errstate(over="ignore"):
@@ -68,7 +68,7 @@ def _any_two(rng: np.random.Generator, n: int, dtype: str) -> tuple[Array, Array
     return wide[0], wide[1]
 
 
-def _powers(rng: np.random.Generator, n: int, dtype: str) -> tuple[Array, Array]:
+def _powers(rng: np.random.Generator, n: int, dtype: str) -> tuple[ND, ND]:
     x = sample(((TINY, HUGE), (0.5, 2.0), (1 - 1e-6, 1 + 1e-6)), dtype, n, rng)
     reach = 100.0 if dtype == "float32" else 740.0
     with np.errstate(all="ignore"):
@@ -77,12 +77,12 @@ def _powers(rng: np.random.Generator, n: int, dtype: str) -> tuple[Array, Array]
     return x, y.astype(dtype)
 
 
-def _sums(rng: np.random.Generator, n: int, dtype: str) -> tuple[Array, Array]:
+def _sums(rng: np.random.Generator, n: int, dtype: str) -> tuple[ND, ND]:
     x = sample(((-700.0, 700.0),), dtype, n, rng)
     return x, x + sample(((-40.0, 40.0),), dtype, n, rng)
 
 
-def _entropies(rng: np.random.Generator, n: int, dtype: str) -> tuple[Array, Array]:
+def _entropies(rng: np.random.Generator, n: int, dtype: str) -> tuple[ND, ND]:
     x = sample(((-100.0, 100.0),), dtype, n, rng)
     return x, sample(((1e-30, 1e30), (0.25, 4.0)), dtype, 2 * n, rng)[: x.size]
 
@@ -99,7 +99,7 @@ TWO: dict[str, tuple[Pairs, Callable[..., Any]]] = {
 OF_OPERANDS = ("logaddexp", "logaddexp2")
 
 
-def sample(ranges: tuple[Range, ...], dtype: str, n: int, rng: np.random.Generator) -> Array:
+def sample(ranges: tuple[Range, ...], dtype: str, n: int, rng: np.random.Generator) -> ND:
     """Some n values: of each range half even in value, half even in their bits. No zeros, no infinities."""
     each, parts = max(1, n // (2 * len(ranges))), []
     info = np.finfo(dtype)
@@ -119,12 +119,12 @@ def _place(value: float, dtype: str) -> int:
     return int(bits) if value >= 0 else -int(bits)
 
 
-def _at_place(places: Array, dtype: str) -> Array:
+def _at_place(places: ND, dtype: str) -> ND:
     sizes = np.abs(places).astype(f"i{np.dtype(dtype).itemsize}").view(dtype)
     return np.where(places < 0, -sizes, sizes)
 
 
-def ulps(got: Array, exact: list[Any], at_least: Array | None = None) -> float:
+def ulps(got: ND, exact: list[Any], at_least: ND | None = None) -> float:
     """The largest distance from the exact values in units of their last place (or of `at_least`'s, if larger)."""
     worst = 0.0
     info = np.finfo(got.dtype)
@@ -186,7 +186,7 @@ def documented() -> dict[tuple[str, str], float]:
 HEAD = [
     "# Vector math",
     "",
-    "Elementary and special functions are polynomials on whole vectors, in code of our own (`tilewise/target/llvm/`).",
+    "Elementary and special functions are polynomials on whole vectors, in code of our own (`tilewise/backend/llvm/`).",
     "The error of each is at most 2 ulp; special values (infinities, NaN, signed zeros, poles) are as NumPy and SciPy",
     "have them. Lanes that the vector code leaves to the C library: sin, cos and tan beyond 2**20 (sin and cos of",
     "float32: 2**30), gamma and gammaln below 0, gammaln above 2**1000. float16 is computed as float32 and rounded.",

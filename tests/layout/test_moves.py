@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewise.ir.reductions import Reduction
 from tilewise.layout import (
     DRIVER,
     Box,
@@ -134,7 +135,7 @@ def execute(exchange: Exchange, state: dict[Holder, Values]) -> tuple[dict[Holde
             received[to_place] += payload.size
     for counts in times.values():
         assert all((count == 1).all() for count in counts), "an element is missing or comes twice"
-    op = exchange.reduces or "add"
+    op = exchange.reduces.name if exchange.reduces else "add"
     return {h: reduction(op, memory) for h, memory in arrived.items()}, sent, received
 
 
@@ -210,7 +211,7 @@ def changes(draw: st.DrawFn) -> tuple[Layout, Layout, tuple[int, ...], Mesh]:
     return src, draw(st.one_of(*kept)), shape, mesh
 
 
-def op_of(layout: Layout) -> str | None:
+def op_of(layout: Layout) -> Reduction | None:
     parts = (layout.down, layout.across) if isinstance(layout, Grid) else (layout,)
     return next((p.op for p in parts if isinstance(p, Partial)), None)
 
@@ -226,7 +227,7 @@ def data_for(src: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[Values, l
     if op is not None:
         random = np.random.default_rng(prod(shape))
         contributions = [np.asarray(random.integers(-3, 4, shape)) for _ in range(mesh.workers)]
-        return reduction(op, contributions[: count_of(src, mesh)]), contributions
+        return reduction(op.name, contributions[: count_of(src, mesh)]), contributions
     return np.arange(1, prod(shape) + 1).reshape(shape), []
 
 

@@ -8,13 +8,14 @@ import pytest
 import tilewise as tw
 from tests.rewrite.support import everywhere, names, recorded, same
 from tilewise.array import force
-from tilewise.ops.bucket import Bucket, identity
+from tilewise.ir.reductions import by_name
+from tilewise.ops.bucket import Bucket
 
 DTYPES = "bhilBHILefdgFD"
 
 
 def slowly(fn: str, values: Any, keys: Any, buckets: int) -> Any:
-    out = np.full((buckets, *values.shape[1:]), identity(fn, values.dtype))
+    out = np.full((buckets, *values.shape[1:]), by_name(fn).identity(values.dtype))
     for v, k in zip(values, keys, strict=True):
         if 0 <= k < buckets:
             out[k] = getattr(np, fn)(out[k], v)

@@ -7,7 +7,7 @@ import pytest
 
 import tilewise as tw
 from tests.rewrite.support import everywhere, names, recorded, same
-from tilewise.ops.chain import Chain
+from tilewise.ops.linalg.chain import Chain
 
 N = 120  # N ** 3 operations are more than the least that is looked at
 

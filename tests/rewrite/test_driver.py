@@ -65,7 +65,7 @@ def test_work_that_others_wait_for_is_kept() -> None:
 
 
 def test_an_evaluation_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilewise.engine import run
+    from tilewise.backend.host import steps
 
     def broken(*_: Any) -> None:
         raise RuntimeError("broken")
@@ -74,7 +74,7 @@ def test_an_evaluation_that_fails_loses_nothing(monkeypatch: pytest.MonkeyPatch)
         x = tw.array(np.arange(4.0))
         y = np.negative(np.negative(x * 3.0)) + 1.0
         with monkeypatch.context() as patch:
-            patch.setattr(run, "run_pass", broken)
+            patch.setattr(steps, "run_pass", broken)
             with pytest.raises(RuntimeError):
                 tw.evaluate(y)
         same(y, np.arange(4.0) * 3 + 1)

@@ -78,6 +78,6 @@ def test_rules_in_any_order(seed: int) -> None:
             y = program(tw, tw.array(x), seed)
             node = node_of(y)
             if node.value is None:
-                y._cell.node = rewrite([node], False, passes)[node]
+                y._cell.node = rewrite([node], False, passes=passes)[node]
                 assert len(numbered([y._cell.node])) > 0
             same(y, want)

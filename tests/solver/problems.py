@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks.tilings.graphs import model, recorded, tight
 from benchmarks.tilings.programs import Program
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import FIXED, Rates
 from tilewise.layout import Mesh
-from tilewise.solver.budget import within
+from tilewise.solver.model.budget import within
 from tilewise.solver.problem import INF, Limit, Problem
 
 
@@ -46,7 +46,7 @@ def random_problem(
 
 
 def problem_of(
-    program: Program, mesh: Mesh | None = None, machine: Machine = FIXED, budget: float | None = None
+    program: Program, mesh: Mesh | None = None, machine: Rates = FIXED, budget: float | None = None
 ) -> Problem:
     """The tiling problem of a program; with a budget, under limits that bind if there can be any (see `tight`)."""
     made = model(recorded(program), mesh or Mesh(8), machine, limited=budget is not None)

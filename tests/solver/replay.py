@@ -14,9 +14,9 @@ from tilewise.layout import Exchange, Mesh, OnDriver, Tariff, moves, route
 from tilewise.ops.move import Move
 from tilewise.ops.views import Cut
 from tilewise.solver.choose import placed
-from tilewise.solver.graph import Stub, Use, hidden
-from tilewise.solver.model import Model, settle, small_bytes
-from tilewise.solver.place import Placer
+from tilewise.solver.model.graph import Stub, Use, hidden
+from tilewise.solver.model.model import Model, settle, small_bytes
+from tilewise.solver.model.place import Placer
 
 
 @lru_cache(maxsize=1 << 16)

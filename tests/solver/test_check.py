@@ -12,15 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tilewise.solver.check as checker
+import tilewise.solver.proof.check as checker
 from tests.solver.problems import random_problem
 from tests.solver.test_search import WAYS
-from tilewise.solver import branch, search
-from tilewise.solver.baselines import brute_force
-from tilewise.solver.certificate import Branch, Certificate, Dominated, Eliminate, Frontier, Move, Order, Over, Split
-from tilewise.solver.check import CertificateError, check
 from tilewise.solver.problem import INF, Infeasible, Limit, Problem, cost_of, fits
-from tilewise.solver.search import Solution, solve
+from tilewise.solver.proof.certificate import (
+    Branch,
+    Certificate,
+    Dominated,
+    Eliminate,
+    Frontier,
+    Move,
+    Order,
+    Over,
+    Split,
+)
+from tilewise.solver.proof.check import CertificateError, check
+from tilewise.solver.search import branch
+from tilewise.solver.search import solve as driver
+from tilewise.solver.search.baselines import brute_force
+from tilewise.solver.search.solve import Solution, solve
 
 
 def test_it_imports_nothing_of_the_solver() -> None:
@@ -115,7 +126,7 @@ def solutions(monkeypatch: pytest.MonkeyPatch, limits: int) -> list[tuple[Proble
     for way in WAYS.values():
         with monkeypatch.context() as patch:
             for name, value in way.items():
-                patch.setattr(search if name.startswith("DIRECT") else branch, name, value)
+                patch.setattr(driver if name.startswith("DIRECT") else branch, name, value)
             for seed in range(6):
                 problem = random_problem(seed, density=0.8, limits=limits)
                 with suppress(Infeasible):
@@ -180,7 +191,7 @@ def test_altered_tables_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     for way in WAYS.values():
         with monkeypatch.context() as patch:
             for name, value in way.items():
-                patch.setattr(search if name.startswith("DIRECT") else branch, name, value)
+                patch.setattr(driver if name.startswith("DIRECT") else branch, name, value)
             problem = random_problem(5, density=0.8)
             found = solve(problem)
         for v, table in enumerate(problem.unary):

@@ -40,3 +40,31 @@ def test_a_session_runs_within_its_budget() -> None:
         got = tw.asarray(data) @ tw.asarray(data)
         np.testing.assert_array_equal(np.asarray(got), data @ data)
         assert session.cluster.counters.network_bytes == session.cluster.counters.predicted_bytes
+
+
+def test_a_budget_may_call_for_copies_that_a_plan_without_one_does_not_weigh() -> None:
+    data = np.random.default_rng(0).normal(size=(103, 35))
+
+    def turns(u: Any) -> Any:
+        for _ in range(3):
+            v = u.copy()
+            v[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+            u = v
+        return u
+
+    with tw.config(flush=True), tw.session(engine="virtual", workers=4, memory=122_640):
+        u = turns(tw.asarray(data))
+        plan = tw.explain(u)
+        assert plan.memory_bytes <= 122_640
+        plan.verify()
+        np.testing.assert_allclose(np.asarray(u), turns(data))
+
+
+def test_what_comes_early_from_the_driver_is_announced() -> None:
+    """A scatter does not wait for the exchanges before it, so it is there while they are joined."""
+    with tw.session(engine="virtual", workers=4) as session:
+        a, b = tw.asarray(np.ones((400, 33))), tw.asarray(np.ones((33, 2)))
+        wanted = (tw.einsum("ij,jk->k", a, b), tw.einsum("ij,ij->i", a, a), a.sum(axis=0), tw.outer(a[:, 0], b[0]))
+        announced = tw.explain(*wanted).memory_bytes
+        tw.evaluate(*wanted)
+        assert session.cluster.counters.peak_bytes <= announced

@@ -13,13 +13,13 @@ import pytest
 from benchmarks.tilings.graphs import recorded
 from benchmarks.tilings.programs import Op, Program, random_program
 from tests.solver.replay import Replay, plan_cost
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import FIXED, Rates
 from tilewise.layout import Mesh, OnDriver
-from tilewise.solver.check import check
-from tilewise.solver.graph import Use, graph_of
-from tilewise.solver.model import Model, model_of
+from tilewise.solver.model.graph import Use, graph_of
+from tilewise.solver.model.model import Model, model_of
 from tilewise.solver.problem import INF, cost_of
-from tilewise.solver.search import solve
+from tilewise.solver.proof.check import check
+from tilewise.solver.search.solve import solve
 
 MESHES = (Mesh(2), Mesh(4), Mesh(7), Mesh(3, 3), Mesh(4, 1, 2), Mesh(8, 1, 4))
 MACHINES = (FIXED, replace(FIXED, objective="bytes"), replace(FIXED, latency=0.0))
@@ -39,7 +39,7 @@ def model_for(seed: int) -> tuple[Model, list[Use]]:
     return build(small(random_program(seed, 4 + seed % 9)), mesh, machine)
 
 
-def build(program: Program, mesh: Mesh, machine: Machine) -> tuple[Model, list[Use]]:
+def build(program: Program, mesh: Mesh, machine: Rates) -> tuple[Model, list[Use]]:
     nodes, wanted = recorded(program)
     graph = graph_of(nodes, {n for n in nodes if n.value is not None})
     ends = [graph.at[w] for w in wanted]

@@ -12,20 +12,20 @@ from benchmarks.tilings.programs import random_loop, random_program
 from tests.solver.problems import problem_of, random_problem
 from tilewise.cost.model import FIXED
 from tilewise.layout import Mesh
-from tilewise.solver import dive, eliminate, tables
-from tilewise.solver import model as tiling
-from tilewise.solver.baselines import brute_force, greedy
-from tilewise.solver.calm import calm
-from tilewise.solver.dual import Dual
-from tilewise.solver.eliminate import Elimination
-from tilewise.solver.frontier import Frontier
-from tilewise.solver.kernelise import Kernel
-from tilewise.solver.lagrange import price
-from tilewise.solver.native import Native
-from tilewise.solver.order import elimination_order
+from tilewise.solver.gc_off import gc_off
+from tilewise.solver.model import model as tiling
 from tilewise.solver.problem import Infeasible, Problem, cost_of, fits
-from tilewise.solver.search import solve
-from tilewise.solver.tables import Tables
+from tilewise.solver.search import depth_first, eliminate, tables
+from tilewise.solver.search.baselines import brute_force, greedy
+from tilewise.solver.search.dual import Dual
+from tilewise.solver.search.eliminate import Elimination
+from tilewise.solver.search.frontier import Frontier
+from tilewise.solver.search.kernelise import Kernel
+from tilewise.solver.search.lagrange import price
+from tilewise.solver.search.native import Native
+from tilewise.solver.search.order import elimination_order
+from tilewise.solver.search.solve import solve
+from tilewise.solver.search.tables import Tables
 
 SEEDS = range(12)
 
@@ -37,7 +37,7 @@ def test_native_code_is_the_python_code(monkeypatch: pytest.MonkeyPatch) -> None
         problem = random_problem(1, variables=8, density=0.8, lowest=-5)
         dual = Dual([table * 64 for table in problem.unary], {e: t * 64 for e, t in problem.pairs.items()})
         dual.sweep(3)
-        found = dive.search(dual, random_problem(1, variables=8, limits=2).limits, 0, 1 << 40, 64, 1 << 20)
+        found = depth_first.search(dual, random_problem(1, variables=8, limits=2).limits, 0, 1 << 40, 64, 1 << 20)
         numbers = dual.bound(), dual.round().tolist(), np.concatenate(dual.slack()).tolist(), dual.tables.tolist()
         return *numbers, found
 
@@ -152,13 +152,13 @@ def test_dives(seed: int, most: int) -> None:
         best = 1 << 40
     dual = Dual([table * 64 for table in problem.unary], {e: t * 64 for e, t in problem.pairs.items()})
     dual.sweep(3)
-    found = dive.search(dual, problem.limits, 640, 1 << 40, 64, most)
+    found = depth_first.search(dual, problem.limits, 640, 1 << 40, 64, most)
     if found.values is not None:
         assert fits(problem, found.values) and cost_of(problem, found.values) * 64 + 640 == found.cost
     if found.order is not None:
         assert sorted(found.order) == list(range(len(problem.unary)))
         assert found.cost == min(best * 64 + 640, 1 << 40)
-        again = dive.search(dual, problem.limits, 640, found.cost, 64, most)
+        again = depth_first.search(dual, problem.limits, 640, found.cost, 64, most)
         assert again.values is None
     assert most == 50 or found.order is not None
 
@@ -220,14 +220,14 @@ def test_pairs_of_layouts_that_are_left_out_are_needless(monkeypatch: pytest.Mon
 
 def test_planning_does_not_search_for_garbage() -> None:
     """Not within, and as before afterwards, also after an error."""
-    with pytest.raises(KeyError), calm():
+    with pytest.raises(KeyError), gc_off():
         assert not gc.isenabled()
-        with calm():
+        with gc_off():
             raise KeyError
     assert gc.isenabled()
     gc.disable()
     try:
-        with calm():
+        with gc_off():
             pass
         assert not gc.isenabled()
     finally:

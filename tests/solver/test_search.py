@@ -14,15 +14,16 @@ import pytest
 from benchmarks.tilings.apps import APPLICATIONS
 from benchmarks.tilings.programs import random_program
 from tests.solver.problems import problem_of, random_problem
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import FIXED, Rates
 from tilewise.layout import Mesh
-from tilewise.solver import branch, search
-from tilewise.solver.baselines import brute_force, greedy
-from tilewise.solver.certificate import Branch, Frontier, Order
-from tilewise.solver.check import check
-from tilewise.solver.eliminate import Elimination
 from tilewise.solver.problem import INF, Infeasible, Limit, Problem, cost_of, fits
-from tilewise.solver.search import Solution, solve
+from tilewise.solver.proof.certificate import Branch, Frontier, Order
+from tilewise.solver.proof.check import check
+from tilewise.solver.search import branch
+from tilewise.solver.search import solve as driver
+from tilewise.solver.search.baselines import brute_force, greedy
+from tilewise.solver.search.eliminate import Elimination
+from tilewise.solver.search.solve import Solution, solve
 
 BYTES = replace(FIXED, objective="bytes")
 
@@ -46,7 +47,7 @@ WAYS = {
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in WAYS[request.param].items():
-        monkeypatch.setattr(search if name.startswith("DIRECT") else branch, name, value)
+        monkeypatch.setattr(driver if name.startswith("DIRECT") else branch, name, value)
     return request.param
 
 
@@ -80,7 +81,7 @@ def test_the_ways_are_taken(way: str) -> None:
 
 @pytest.mark.parametrize("mesh", [Mesh(8), Mesh(8, 1, 4)], ids=str)
 @pytest.mark.parametrize("machine", [FIXED, BYTES], ids=["time", "bytes"])
-def test_programs(mesh: Mesh, machine: Machine) -> None:
+def test_programs(mesh: Mesh, machine: Rates) -> None:
     for seed in range(12):
         problem = problem_of(random_program(seed, 15), mesh, machine)
         found = verified(problem)
@@ -123,7 +124,7 @@ def test_equal_steps_are_done_once() -> None:
 
 def test_the_gap_is_honest_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in WAYS["branch"].items():
-        monkeypatch.setattr(search if name.startswith("DIRECT") else branch, name, value)
+        monkeypatch.setattr(driver if name.startswith("DIRECT") else branch, name, value)
     for name in ("AT_ROOT", "WITHIN"):
         monkeypatch.setattr(branch, name, branch.Pace(1, 1.0))
     open_gaps = 0
@@ -137,7 +138,7 @@ def test_the_gap_is_honest_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_is_too_deep_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in WAYS["branch"].items():
-        monkeypatch.setattr(search if name.startswith("DIRECT") else branch, name, value)
+        monkeypatch.setattr(driver if name.startswith("DIRECT") else branch, name, value)
     monkeypatch.setattr(branch, "DEEPEST", 0)
     left = 0
     for seed in range(10):

@@ -12,7 +12,7 @@ from tilewise.array.handle import from_node
 from tilewise.ir.node import known_leaf
 from tilewise.layout import Grid, Layout, Partial, Replicate, Shard
 from tilewise.observe.explain import ExchangeRow, Plan
-from tilewise.solver.graph import Stub
+from tilewise.solver.model.graph import Stub
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Measure this machine. In: nothing. Out: a Machine, kept in the cache folder for later plans.
+"""Measure this machine. In: nothing. Out: rates, kept in the cache folder for later plans.
 
 Every rate is measured by what will use it: a fused pass over arrays larger than the caches, a product, a function, a
 sort, each the best of several; between workers, what one process can copy (a network is given by `network=`).
@@ -19,7 +19,7 @@ from tilewise.array import force as forcing
 from tilewise.array.session import no_session
 from tilewise.config import config, current
 from tilewise.cost import stored
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import FIXED, Rates
 
 REPEATS, LEAST_SECONDS = 5, 0.2  # of a measurement, at least
 STREAM = 1 << 24  # elements: 128 MiB an array, so that two do not fit into the caches
@@ -29,7 +29,7 @@ MANY = 20
 EXCHANGE_STEPS = 10  # an exchange between workers of one process costs about as much
 
 
-def calibrate() -> tuple[Machine, Path]:
+def calibrate() -> tuple[Rates, Path]:
     """Measure the rates of this machine (a few seconds) and keep them for `config(machine="measured")`.
 
     >>> import tempfile
@@ -44,7 +44,7 @@ def calibrate() -> tuple[Machine, Path]:
     return rates, stored.save(rates, current().cache_dir)
 
 
-def measure() -> Machine:
+def measure() -> Rates:
     """The rates, best of several."""
     a: Any
     b: Any

@@ -23,6 +23,7 @@ from tilewise.api.ufuncs import wrapped
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
+from tilewise.array.schedule import policy
 
 # Functions whose NumPy code records as it is.
 NAMES = (
@@ -170,8 +171,8 @@ def _creator(func: Any) -> Any:
     @functools.wraps(func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     def maker(start: Any, stop: Any, num: Any = 50, *args: Any, **kwargs: Any) -> Any:
         arrays = [v for v in (start, stop) if type(v) is Array]
-        small = not isinstance(num, int) or num * 8 < rec.eager_limit()
-        if small and rec.small(arrays):
+        small = not isinstance(num, int) or num * 8 < policy.eager_limit()
+        if small and policy.small(arrays):
             return rec.at_once(func, (start, stop, num, *args), kwargs)
         return (
             public(func)(start, stop, num, *args, **kwargs)

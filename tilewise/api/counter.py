@@ -15,8 +15,9 @@ import numpy as np
 from tilewise.api.create import _shape as shape_of
 from tilewise.api.dispatch import call
 from tilewise.array import record as rec
+from tilewise.array.assign import assign
 from tilewise.array.handle import Array, from_buffer
-from tilewise.array.writing import assign
+from tilewise.array.schedule import policy
 from tilewise.ops.random import Random, bits, draw, scaled
 
 ELSEWHERE = 1 << 32  # positions set aside for a draw that NumPy makes
@@ -67,7 +68,7 @@ class CounterDraws:
         shape = () if size is None else shape_of(size)
         count = math.prod(shape)
         node = draw(kind, self.source.key, self.source.advance(count), shape, dtype, low, span)
-        if node.nbytes < rec.eager_limit() or size is None:
+        if node.nbytes < policy.eager_limit() or size is None:
             made = node.op.numpy()
             return made[()].item() if size is None else from_buffer(made)
         return rec.record(node)

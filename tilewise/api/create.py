@@ -16,13 +16,14 @@ from tilewise.array.arithmetic import few
 from tilewise.array.foreign import broadcast_copy, broadcasts
 from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.array.indexing import OBJECT
+from tilewise.array.schedule import policy
+from tilewise.backend import threads
 from tilewise.config import LEAST
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.const import const
 from tilewise.ops.create import arange as arange_node
 from tilewise.ops.create import full as full_node
 from tilewise.store import pool
-from tilewise.target import threads
 
 FEW = 1 << 14  # elements of an array that is made before anything is asked
 MOST_PARTS = 4096  # pending arrays that become one: planning takes a few microseconds for each
@@ -49,9 +50,9 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def _filled(shape: Any, value: Any, dtype: np.dtype[Any], order: Any) -> Array:
     dims = _shape(shape)
     nbytes = math.prod(dims) * dtype.itemsize
-    if type(value) is int and value == 0 and order == "C" and nbytes < rec.eager_limit():
+    if type(value) is int and value == 0 and order == "C" and nbytes < policy.eager_limit():
         return from_buffer(np.zeros(dims, dtype))
-    if nbytes < rec.eager_limit() or not rec.numeric(dtype) or not dims:
+    if nbytes < policy.eager_limit() or not rec.numeric(dtype) or not dims:
         if order in ("C", None):
             return from_buffer(
                 np.zeros(dims, dtype) if type(value) is int and value == 0 else np.full(dims, value, dtype)
@@ -206,7 +207,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     Array([2, 5, 8])
     """
     alone = dtype is device is like is None and not bounds and len(args) == 1 and type(args[0]) is int
-    if alone and (args[0] * 8 < LEAST.eager_bytes or args[0] * 8 < rec.eager_limit()):
+    if alone and (args[0] * 8 < LEAST.eager_bytes or args[0] * 8 < policy.eager_limit()):
         return from_buffer(np.arange(args[0]))  # most calls of most programs
     _device(device)
     plain = rec.unwrap(args)
@@ -227,7 +228,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     if not math.isfinite(steps):
         return from_buffer(np.arange(*plain, dtype=dtype))  # NumPy's complaint
     length = max(math.ceil(steps), 0)
-    if length * kind.itemsize < rec.eager_limit() or length < 2:
+    if length * kind.itemsize < policy.eager_limit() or length < 2:
         return from_buffer(np.arange(*plain, dtype=dtype))
     first, second = kind.type(start), kind.type(start + step)
     if kind.kind == "i" and not isinstance(step, int | np.integer):
@@ -267,7 +268,7 @@ def array(
         return x
     if dtype is None and copy and not ndmin and not ndmax and order in ("K", "C") and _siblings(object):
         return call(np.stack, (object,), {})  # type: ignore[no-any-return]
-    large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= rec.eager_limit() > 0
+    large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= policy.eager_limit() > 0
     if large and not ndmax and (dtype is None or rec.dtype_of(dtype) == object.dtype):
         return _snapshot(object, order, ndmin)
     if copy is False and not isinstance(object, np.ndarray):
@@ -381,7 +382,7 @@ def eye(
     _device(device)
     N, M, k = (rec.unwrap(v) for v in (N, M, k))
     (n, m), d = _shape((operator.index(N), operator.index(N if M is None else M))), rec.dtype_of(dtype)
-    if n * m * d.itemsize < rec.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
+    if n * m * d.itemsize < policy.eager_limit() or not rec.numeric(d) or _perm(order, 2) is not None:
         return from_buffer(np.eye(n, m, k, d, order))  # type: ignore[call-overload]
     return (arange(n)[:, None] + operator.index(k) == arange(m)).astype(d)  # type: ignore[index,no-any-return]
 
@@ -410,7 +411,7 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
     shape = N, N if M is None else M
     if (
         not all(isinstance(v, int) for v in (*shape, k))
-        or math.prod(shape) * d.itemsize < rec.eager_limit()
+        or math.prod(shape) * d.itemsize < policy.eager_limit()
         or not rec.numeric(d)
     ):
         return from_buffer(np.tri(N, M, k, d))

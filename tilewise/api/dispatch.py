@@ -17,10 +17,11 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import choose, strict_errors
+from tilewise.array.assign import assign
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
-from tilewise.array.writing import assign
+from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
 
@@ -195,12 +196,12 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     plain: list[Any] = []
     touched = rec.look(args, plain, arrays, foreign)
     if not kwargs:
-        if touched < LEAST.eager_bytes or touched < rec.eager_limit():  # most calls of most programs
+        if touched < LEAST.eager_bytes or touched < policy.eager_limit():  # most calls of most programs
             quick = QUICK.get(func)
             if quick is not None and plain and type(plain[0]) is np.ndarray:
                 return rec.wrap(quick(*plain), arrays, foreign)
             return rec.wrap(func(*plain), arrays, foreign)
-        if func in PRODUCTS and len(plain) == 2 == len(args) and rec.slight(*plain):
+        if func in PRODUCTS and len(plain) == 2 == len(args) and policy.slight(*plain):
             return rec.wrap(func(*plain), arrays, foreign)
     else:
         out = kwargs.get("out")
@@ -208,19 +209,19 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return into(func, args, kwargs, out)
         more: list[Any] = []
         touched += rec.look(kwargs.values(), more, arrays, foreign)
-        if touched < rec.eager_limit():
+        if touched < policy.eager_limit():
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
     if func in QUIET or (strict_errors() and func not in VIEWS) or any(map(rec.peculiar, foreign)):
         return rec.at_once(func, args, kwargs)
-    if rec.turned(arrays):
+    if policy.turned(arrays):
         return call(func, args, kwargs)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:
-        if func in VIEWS or (not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays)):
+        if func in VIEWS or (not policy.small(arrays) and all(rec.numeric(x.dtype) for x in arrays)):
             return attempt(recorder, func, args, kwargs)
     elif recorder is None or not arrays:
         return fallback(func, args, kwargs) if arrays else rec.at_once(func, args, kwargs)
-    if rec.small(arrays):
+    if policy.small(arrays):
         return rec.at_once(func, args, kwargs)
     return fallback(func, args, kwargs)
 
@@ -279,7 +280,7 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
     if (
         recorder is not None
         and not strict_errors()
-        and not rec.small(arrays)
+        and not policy.small(arrays)
         and all(rec.numeric(x.dtype) for x in arrays)
         and meta(out).flags.writeable
         and (func not in JOINS or kwargs.get("dtype") is None)

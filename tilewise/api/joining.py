@@ -14,8 +14,9 @@ from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import apply_ufunc
+from tilewise.array.assign import assign
 from tilewise.array.handle import Array, node_of
-from tilewise.array.writing import assign
+from tilewise.array.schedule import policy
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import by_strides, same_order
@@ -152,9 +153,9 @@ def where(condition: Any, *xy: Any) -> Any:
         if type(v) is Array:
             v.shape  # noqa: B018
     nodes = _where_nodes(condition, values, d)
-    if rec.repeats(nodes):
+    if policy.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
-        rec.flush()
+        policy.flush()
         nodes = _where_nodes(condition, values, d)
     node = apply("where", nodes, (BOOL, d, d, d))
     return rec.record(node)
@@ -199,7 +200,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     rec.find_arrays((dst, src, where), arrays)
     if (
         type(dst) is not Array
-        or rec.small(arrays)
+        or policy.small(arrays)
         or dst.dtype == BOOL
         or not all(rec.numeric(x.dtype) for x in arrays)
     ):

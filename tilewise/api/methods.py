@@ -14,10 +14,11 @@ from tilewise.api.flat import Flat, set_flat
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
+from tilewise.array.assign import assign, check_writable
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
+from tilewise.array.schedule import policy
 from tilewise.array.session import cluster_here
-from tilewise.array.writing import assign, check_writable
 from tilewise.config import LEAST, current
 from tilewise.errors import LayoutError, message
 from tilewise.ops.elementwise import cast
@@ -135,7 +136,7 @@ def astype(
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {d!r} according to the rule '{casting}'")
     complex_lost = self.dtype.kind == "c" and d.kind not in "cb"
     if (
-        rec.small((self,))
+        policy.small((self,))
         or not rec.numeric(self.dtype, d)
         or complex_lost
         or order != "K"
@@ -323,7 +324,8 @@ def to_device(self: Array, device: Any, /, *, stream: Any = None) -> Array:
 def dlpack(self: Array, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """Hand the memory to another library: shared read-only where it understands that, else as a copy."""
     nd = np.asarray(self)
-    if copy or (max_version is None and copy is None):
+    # Before version 1 of DLPack nothing says that memory is read-only.
+    if copy or (copy is None and (max_version is None or max_version[0] < 1)):
         nd = nd.copy()
         return nd.__dlpack__(max_version=max_version, dl_device=dl_device)
     return nd.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)

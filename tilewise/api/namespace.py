@@ -10,13 +10,10 @@ import numpy as np
 
 from tilewise.api import (
     compose,
-    contract,
     create,
     flat,
-    fourier,
     histogram,
     joining,
-    linear,
     methods,
     modules,
     padding,
@@ -27,9 +24,12 @@ from tilewise.api import (
 )
 from tilewise.api.dispatch import MUTATORS, public, signature_of
 from tilewise.api.functions.vectorize import vectorize
+from tilewise.api.linalg import fourier, products
+from tilewise.api.linalg import functions as linalg
 from tilewise.api.ufuncs import ufunc, wrapped
-from tilewise.array import convert, indexing, putting
+from tilewise.array import convert, indexing, setitem
 from tilewise.array import record as rec
+from tilewise.ir.scalar import ADDED
 
 OWN: dict[str, Any] = (
     {
@@ -43,7 +43,7 @@ OWN: dict[str, Any] = (
     | standard.MADE
 )
 
-OWN |= {n: getattr(contract, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
+OWN |= {n: getattr(products, n) for n in ("matmul", "vecdot", "matvec", "vecmat")}
 for _name in ("arange", "matmul", "vecdot", "matvec", "vecmat"):  # they take any arguments, to see which there are
     if (_called := signature_of(getattr(np, _name, None))) is not None:
         OWN[_name].__signature__ = _called
@@ -103,6 +103,7 @@ def fill_namespace(names: dict[str, Any]) -> None:
             value = getattr(np, name)
             if not isinstance(value, types.ModuleType):
                 names[name] = ours(name, value)
+    names.update((name, wrapped(name)) for name in ADDED)
     for name in ("linalg", "fft"):
         names[name] = submodule(name, getattr(np, name))
     names["lib"] = library()
@@ -153,10 +154,10 @@ __all__ = [
     "histogram",
     "indexing",
     "joining",
-    "linear",
+    "linalg",
     "methods",
     "padding",
-    "putting",
     "reductions",
+    "setitem",
     "views",
 ]

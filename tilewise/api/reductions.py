@@ -12,7 +12,9 @@ from tilewise.api.dispatch import attempt, implements, into
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.handle import Array, node_of
+from tilewise.array.schedule import policy
 from tilewise.ir.node import Length, Node
+from tilewise.ir.reductions import every
 from tilewise.ops import reduce as ops
 from tilewise.ops.const import const
 from tilewise.ops.create import full
@@ -38,9 +40,9 @@ def node_for(x: Any) -> Node:
     if type(x) is not Array:
         return rec.as_node(x)
     node = node_of(x)
-    if rec.repeats((node,)):
+    if policy.repeats((node,)):
         del node  # what is held here cannot be updated in place
-        rec.flush()
+        policy.flush()
         node = node_of(x)
     return node
 
@@ -107,12 +109,9 @@ def _may_be_empty(node: Node, axes: tuple[int, ...]) -> bool:
     return any(node.shape[a] == 0 for a in axes if isinstance(node.shape[a], int)) or (node.size == 0 and node.known)
 
 
-_REDUCIBLE = {
-    np.add, np.multiply, np.minimum, np.maximum, np.fmin, np.fmax, np.logical_and, np.logical_or, np.logical_xor,
-    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logaddexp, np.hypot, np.gcd, np.lcm,
-}  # fmt: skip
-_REORDERABLE = _REDUCIBLE - {np.hypot, np.logaddexp, np.lcm}
-_LOGICAL = {np.logical_and, np.logical_or, np.logical_xor}
+_REDUCIBLE = {r.ufunc: r for r in every() if r.ufunc is not None and r.ufunc.__name__ == r.name}
+_REORDERABLE = {f for f, r in _REDUCIBLE.items() if r.commutative}
+_LOGICAL = {f for f, r in _REDUCIBLE.items() if r.kind(np.dtype(np.intp)) == BOOL}
 
 
 def reduce_ufunc(
@@ -142,7 +141,7 @@ def _now(*operands: Any) -> bool:
     """Whether NumPy does it at once: no Arrays, little to do, values that are not numbers, errors that are raised."""
     arrays: list[Array] = []
     rec.find_arrays(operands, arrays)
-    return not arrays or rec.small(arrays) or strict_errors() or not all(rec.numeric(x.dtype) for x in arrays)
+    return not arrays or policy.small(arrays) or strict_errors() or not all(rec.numeric(x.dtype) for x in arrays)
 
 
 def scan_ufunc(f: np.ufunc, array: Any, axis: int, dtype: Any, out: Any) -> Any:
@@ -185,7 +184,8 @@ def segment_ufunc(f: np.ufunc, array: Any, indices: Any, axis: Any, dtype: Any, 
         if starts.dtype.kind not in "iu" or starts.ndim != 1 or node.ndim == 0:
             return NotImplemented
         a = normalize_axis_index(axis, node.ndim)
-        if starts.value is not None and (np.min(starts.value) < 0 or np.max(starts.value) >= node.shape[a]):
+        known = isinstance(starts.value, np.ndarray)  # what lies elsewhere is looked at when it is used
+        if known and (np.min(starts.value) < 0 or np.max(starts.value) >= node.shape[a]):
             return NotImplemented
         return rec.record(ops.segments(node, starts, f.__name__, a, acc))
 

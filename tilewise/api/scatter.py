@@ -16,6 +16,7 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of, window_of
 from tilewise.array.indexing import check_bounds, gather_shape, index_node
 from tilewise.array.pending import register
+from tilewise.array.schedule import policy, sites
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.bucket import below
@@ -26,12 +27,12 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
     """Record f.at(x, indices, value). False where NumPy must do it, or say what is wrong."""
     arrays: list[Array] = [x]
     rec.find_arrays((indices, value), arrays)
-    if x._fixed or rec.small(arrays) or not all(rec.numeric(a.dtype) for a in arrays) or not meta(x).flags.writeable:
+    if x._fixed or policy.small(arrays) or not all(rec.numeric(a.dtype) for a in arrays) or not meta(x).flags.writeable:
         return False
     if f.__name__ not in UFUNCS or f.nout != 1 or (value is None) != (f.nin == 1):
         return False
     try:
-        rec.settle(x)
+        policy.settle(x)
         nodes = _index_nodes(x, indices if type(indices) is tuple else (indices,))
         source = None if value is None else rec.as_node(value)
         kinds = (x.dtype,) if source is None else (x.dtype, source.dtype)
@@ -46,7 +47,7 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
         base = x._cell.read()
         given = () if source is None else (source,)
         new = intern(op, (base, *given, *nodes), base.shape, base.dtype, base.order)
-        rec.note_site(new)
+        sites.note_site(new)
         x._cell.record(new)
         register(x._cell)
     return True

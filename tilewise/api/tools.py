@@ -16,16 +16,18 @@ from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
 from tilewise.array.workers import specs_of, within
+from tilewise.backend import host_backend
 from tilewise.config import Settings, current
-from tilewise.cost.model import Machine
+from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
 from tilewise.errors import ConfigError, message
 from tilewise.ir.node import walk
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.profile import Profile
-from tilewise.plan.mesh import MeshPlan
-from tilewise.plan.tiling import as_run
+from tilewise.plan.exchanges import Exchanges
+from tilewise.stage.tiles import as_run
+from tilewise.store.base import Source
 
 
 def evaluate(*arrays: Array) -> Any:
@@ -67,12 +69,14 @@ def explain(
     network: Any = None,
     memory: Any = None,
     objective: str | None = None,
+    detail: str | None = None,
 ) -> Plan:
     """What evaluating arrays would do, and cost. Nothing is run.
 
     Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
     rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
     `objective="bytes"` chooses layouts by the bytes that move alone ("time" is the default, and a setting).
+    `detail="passes"` shows what each pass of the compiler took, `detail="steps"` every step of the plan in a line.
 
     >>> import tilewise as tw
     >>> with tw.config(eager_bytes=0):
@@ -87,8 +91,8 @@ def explain(
     machine = asked_machine(settings, network, objective)
     budget = byte_budget(memory)
     asked = workers is not None or mesh is not None
-    shape = mesh_of("virtual", workers, mesh, settings.blocks) if asked else None
-    if shape is None:
+    shape = _mesh(workers, mesh, settings) if asked else None
+    if not asked:
         cluster, _ = cluster_here(settings.blocks)
         shape = None if cluster is None else cluster.mesh
         session = current_session()
@@ -98,16 +102,25 @@ def explain(
 
     def again(size: Any) -> Plan:
         count, grid = (None, size) if isinstance(size, tuple) else (size, None)
-        return _shown(outline(), mesh_of("virtual", count, grid, settings.blocks), machine, again, budget)
+        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget)
 
+    if detail not in (None, "passes", "steps"):
+        raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
     shown = _shown(program, shape, machine, again, budget)
+    shown.detail = detail
     if budget is not None:
         within(shown.memory_bytes, budget)
     return shown
 
 
+def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:
+    """The mesh asked for; None for one worker, which runs what the local engine runs."""
+    found = mesh_of("virtual", workers, mesh, settings.blocks)
+    return None if found == Mesh(1) else found
+
+
 def _shown(
-    program: Program, mesh: Mesh | None, machine: Machine, again: Callable[[Any], Plan], budget: int | None
+    program: Program, mesh: Mesh | None, machine: Rates, again: Callable[[Any], Plan], budget: int | None
 ) -> Plan:
     """The plan of a program on a mesh (None: here)."""
     with LOCK, expecting(walk(program.roots)) as masks:
@@ -115,11 +128,14 @@ def _shown(
         if mesh is None:
             plan, nodes, wanted = program.plan(None)
             specs = specs_of(nodes)
-            steps = as_run(plan.steps, specs)
-            return Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, masks=texts)
+            steps = as_run(plan.steps, specs, host_backend(current().native).tiling)
+            stored = [i for i, n in enumerate(nodes) if isinstance(n.value, Source) and n.value.opened_by_workers]
+            shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
+            shown.passes = (*program.passes, *plan.seconds)
+            return shown
         with program.counted([m.length for m in masks], mesh, machine, budget) as counts:
             plan, nodes, wanted = program.plan(mesh, machine, budget)
-    if not isinstance(plan, MeshPlan):  # there is nothing to do
+    if not isinstance(plan, Exchanges):  # there is nothing to do
         return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
     first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, [pos], machine) for p, pos in counts]
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
@@ -128,12 +144,14 @@ def _shown(
     def locate(x: Any) -> int | None:
         return at.get(node_of(x)) if isinstance(x, Array) else None
 
-    return Plan(
+    shown = Plan(
         plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts
-    )  # fmt: skip
+    )
+    shown.passes = (*program.passes, ("solve", plan.solved_s), *plan.stages.seconds)
+    return shown
 
 
-def asked_machine(settings: Settings, network: Any, objective: str | None) -> Machine:
+def asked_machine(settings: Settings, network: Any, objective: str | None) -> Rates:
     """The machine that a plan is made for."""
     if objective not in (None, "time", "bytes"):
         raise ConfigError(message(f"no objective {objective!r}", cure='Use objective="time" or objective="bytes"'))

@@ -13,11 +13,12 @@ from tilewise.api.scatter import add_at
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import ND, NUMBERS, PLAIN, CannotRecord, binary, few, strict_errors, ufunc_node, unary
+from tilewise.array.assign import store
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import fallback
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta, node_of
 from tilewise.array.operators import BACKWARD, MOST_BYTES
-from tilewise.array.writing import store
+from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import scalar
@@ -101,7 +102,7 @@ class ufunc:
             or rec.peculiar(b)
             or self.numpy.nin != 2
             or self.numpy.nout != 1
-            or (rec.small(arrays, x.size * y.size * 8) and "out" not in kwargs)
+            or (policy.small(arrays, x.size * y.size * 8) and "out" not in kwargs)
         ):
             return rec.at_once(self.numpy.outer, (a, b), kwargs)
         return self(x[(..., *([None] * y.ndim))], y, **kwargs)  # type: ignore[index]
@@ -138,7 +139,7 @@ def general(f: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rec.find_arrays((*ins, *outs, kwargs.get("where")), arrays)
     recordable = len(outs) == f.nout and all(o is None or (type(o) is Array and not o._fixed) for o in outs)
     recordable = recordable and not set(kwargs) - {"dtype", "where", "casting", "subok"} and not strict_errors()
-    if recordable and arrays and not rec.small(arrays) and all(rec.numeric(x.dtype) for x in arrays):
+    if recordable and arrays and not policy.small(arrays) and all(rec.numeric(x.dtype) for x in arrays):
         try:
             return _record(f, ins, outs, **kwargs)
         except (CannotRecord, UnknownLength, TypeError, ValueError, OverflowError):
@@ -152,7 +153,7 @@ def _record(
 ) -> Any:  # fmt: skip
     for o in outs:
         if o is not None:
-            rec.settle(o)
+            policy.settle(o)
     values = [ufunc_node(f, ins, k, dtype, casting) for k in range(f.nout)]
     if isinstance(where, np.ndarray | Array) and where.dtype != BOOL:  # NumPy casts lists and numbers only
         raise CannotRecord

@@ -16,6 +16,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import Array, meta, node_of, on_cell
+from tilewise.array.schedule import policy
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.join import reshape as reshape_node
@@ -116,7 +117,7 @@ def reshape(
         if copy is False or "copy" not in str(error):
             raise
     target = _target(nd, shape)
-    if rec.small((a,)):
+    if policy.small((a,)):
         return rec.at_once(np.reshape, (a, target), {"order": order, "copy": copy})
     return rec.record(reshape_node(node_of(a), target, order))
 
@@ -212,6 +213,6 @@ def flatten(self: Array, order: str = "C") -> Array:
 
 def copy_of(x: Array, order: str = "C") -> Array:
     """x.copy()."""
-    if rec.small((x,)) or not rec.numeric(x.dtype):
+    if policy.small((x,)) or not rec.numeric(x.dtype):
         return rec.wrap_array(forcing.force(x).copy(order=order), ())  # type: ignore[arg-type]
     return copy(x, order)  # type: ignore[no-any-return]

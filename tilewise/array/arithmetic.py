@@ -1,6 +1,6 @@
 """Ufuncs on Arrays. In: a NumPy ufunc and operands. Out: an Array, computed at once or recorded.
 
-Writing the result into an array that is there is in writing.py, Python's operators are in operators.py.
+Writing the result into an array that is there is in assign.py, Python's operators are in operators.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from tilewise.array import record as rec
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.array.pending import PENDING
+from tilewise.array.schedule import policy, sites
+from tilewise.array.schedule.exact import exact
 from tilewise.config import LEAST
 from tilewise.ir.node import Leaf, Node, intern
 from tilewise.ops.const import const
@@ -155,9 +157,9 @@ def ufunc_node(
     if ufunc is np.power and loop[0].kind in "iu" and isinstance(args[1], int) and args[1] < 0:
         raise CannotRecord  # NumPy refuses it, at the call
     nodes = _operands(args, loop)
-    if rec.repeats(nodes):
+    if policy.repeats(nodes):
         del nodes  # what is held here cannot be updated in place
-        rec.flush()
+        policy.flush()
         nodes = _operands(args, loop)
     try:
         return apply(ufunc.__name__, nodes, loop, which)
@@ -177,7 +179,7 @@ def _operand(a: Any, d: np.dtype[Any]) -> Node:
     t = type(a)
     if t is Array:
         node = a._cell.node
-        return node if node is not None and a._nd is None else rec.as_node(a)
+        return node if node is not None and node.inputs and a._nd is None else rec.as_node(a)
     if t in WEAK:
         found = _consts.get((a, d))
         if found is None:
@@ -228,14 +230,14 @@ def binary(ufunc: np.ufunc, a: Any, b: Any) -> Any:
                 return from_buffer(r) if type(r) is ND else rec.wrap(r)
     x, y = at_hand(a, type(a)), at_hand(b, type(b))
     if x is not None and y is not None:
-        if little(x, y, rec.eager_limit()):
+        if little(x, y, policy.eager_limit()):
             op = ufunc if type(x) is ND or type(y) is ND else PLAIN.get(ufunc, ufunc)
             r = op(x, y)
             return from_buffer(r) if type(r) is ND else rec.wrap(r)
     elif (
         (x is not None or type(a) is not Array)  # lists, other types
         and (y is not None or type(b) is not Array)
-        and little(1 if x is None else x, 1 if y is None else y, rec.eager_limit())
+        and little(1 if x is None else x, 1 if y is None else y, policy.eager_limit())
     ):
         return rec.at_once(ufunc, (a, b), {})
     if ufunc is np.power and type(a) is Array and not a._fixed and a.dtype.kind in "fc":
@@ -257,8 +259,8 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
     if ufunc in ORDERS and _complex_numbers(a, b):
         return rec.at_once(PLAIN[ufunc], (a, b), {})  # with NaN, NumPy orders its numbers otherwise than its arrays
-    at = rec.spot(2)
-    if PENDING and rec.turned((a, b), at):
+    at = sites.spot(2)
+    if PENDING and policy.turned((a, b), at, ufunc is not np.power):
         return binary(ufunc, a, b)
     if strict_errors():
         return rec.at_once(ufunc, (a, b), {})
@@ -302,7 +304,7 @@ def choose(args: tuple[Any, ...]) -> Any:
             return None
     if not some:
         return None
-    at = rec.spot(1)
+    at = sites.spot(1)
     condition, x, y = args
     kinds = (kind_of(x), kind_of(y))
     d = _choices.get(kinds)
@@ -311,7 +313,7 @@ def choose(args: tuple[Any, ...]) -> Any:
         if not rec.numeric(d):
             return None
         _choices[kinds] = d
-    if kind_of(condition) is not BOOL or rec.turned(args, at):
+    if kind_of(condition) is not BOOL or policy.turned(args, at, exact=True):
         return None
     try:
         nodes = (_operand(condition, BOOL), cast(_operand(x, d), d), cast(_operand(y, d), d))
@@ -332,8 +334,11 @@ _pairs: dict[tuple[Any, ...], tuple[tuple[np.dtype[Any], ...], Map]] = {}
 
 def apply_ufunc(ufunc: np.ufunc, args: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record a ufunc (a tuple of Arrays for several results); hands over to NumPy what cannot be recorded."""
-    if dtype is None and ufunc.nout == 1 and len(args) < 3 and rec.turned(args):
-        return unary(ufunc, *args) if len(args) == 1 else binary(ufunc, *args)
+    if dtype is None and ufunc.nout == 1 and len(args) < 3:
+        if policy.turned(args, None, exact(ufunc, [kind_of(a) for a in args])):
+            return unary(ufunc, *args) if len(args) == 1 else binary(ufunc, *args)
+    elif policy.close(args):
+        return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})
     if strict_errors():
         return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})
     try:
@@ -351,7 +356,7 @@ def unary(ufunc: np.ufunc, x: Any) -> Any:
     t = type(x)
     nd = at_hand(x, t)
     if nd is not None:
-        if t is not Array or nd.nbytes < LEAST.eager_bytes or nd.nbytes < rec.eager_limit():
+        if t is not Array or nd.nbytes < LEAST.eager_bytes or nd.nbytes < policy.eager_limit():
             r = ufunc(nd)
             if type(r) is ND:
                 return from_buffer(r)

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.backend import threads
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides, strides_of
 from tilewise.store import pool
-from tilewise.target import threads
 
 ND = np.ndarray[Any, Any]
 
@@ -27,6 +27,15 @@ LOCK = threading.RLock()  # guards every change of a cell's state, and evaluatio
 if hasattr(os, "register_at_fork"):
     # A thread that held it is not in the child.
     os.register_at_fork(after_in_child=LOCK._at_fork_reinit)  # type: ignore[attr-defined]
+
+
+_expander: Any = None  # array/deferred.py: records a call before others build upon it
+
+
+def set_expander(expand: Any) -> None:
+    """deferred.py says how calls are recorded."""
+    global _expander
+    _expander = expand
 
 
 class Outside(list[Any]):
@@ -74,7 +83,7 @@ class Cell:
         """The node that stands for the current value."""
         node = self.node
         if node is not None:
-            return node
+            return node if node.inputs else _expander(self, node)
         leaf = self.leaf
         found = None if leaf is None else leaf()
         if found is None:

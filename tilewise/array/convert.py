@@ -12,10 +12,11 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
-from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, meta, node_of, on_cell
+from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_source, meta, node_of, on_cell
 from tilewise.array.pending import register
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
+from tilewise.store.base import Source
 
 
 def export(x: Array) -> ND:
@@ -170,6 +171,8 @@ def _rebuild_known(nd: ND, fixed: bool) -> Array:
 
 def _rebuild_pending(frozen: Any, fixed: bool) -> Array:
     node = thaw(frozen, 0)
+    if isinstance(node.value, Source):
+        return from_source(node.value)
     if node.value is not None:
         return _rebuild_known(np.array(node.value, copy=True, order="K"), fixed)
     x = from_node(node, fixed)
@@ -178,11 +181,11 @@ def _rebuild_pending(frozen: Any, fixed: bool) -> Array:
 
 
 def reduce(self: Array) -> Any:
-    """Pickle: known arrays as data, pending ones as their graph."""
+    """Pickle: known arrays as data, pending ones as their graph, with sources that others can open."""
     if self._cell.node is None:
         return (_rebuild_known, (meta(self).copy(order="A"), self._fixed))
     node: Node = node_of(self)
-    if any(n.value is not None and not isinstance(n.value, np.ndarray) for n in walk([node])):
+    if any(isinstance(n.value, Source) and not n.value.opened_by_workers for n in walk([node])):
         here = forcing.fetch(self)  # it lies on workers
         return (_rebuild_known, (here.copy(order="F" if meta(self).flags.fnc else "C"), self._fixed))
     if node.known and (node is not self._cell.node or not meta(self).flags.forc):

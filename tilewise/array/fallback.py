@@ -11,6 +11,7 @@ from typing import Any
 from tilewise import events
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
+from tilewise.array.schedule import policy, sites
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
 
@@ -31,11 +32,11 @@ def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
     arrays = [x for x in arrays if rec.numeric(x.dtype)]
     if events.listeners and arrays:
         now = time.perf_counter()
-        where_at = "{}:{}".format(*rec.outside(sys._getframe(1)))
+        where_at = "{}:{}".format(*sites.outside(sys._getframe(1)))
         events.emit(events.Event("fallback", name, now, now, sum(x.nbytes for x in arrays), where=where_at))
     mode = current().fallback
-    if mode != "silent" and not rec.small(arrays) and arrays:
-        where = (name, *rec.outside(sys._getframe(1)))
+    if mode != "silent" and not policy.small(arrays) and arrays:
+        where = (name, *sites.outside(sys._getframe(1)))
         size = sum(x.nbytes for x in arrays)
         text = message(
             f"{name} has no native version here and runs on NumPy",

@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler
-from tilewise.array import beside
 from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
 from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
 from tilewise.array.reference import compare, reference
+from tilewise.array.schedule import co_results
+from tilewise.array.schedule.deferred import run_calls
+from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.array.streak import streak
-from tilewise.array.workers import gathered, run_counted, specs_of, within
+from tilewise.array.workers import run_counted, specs_of, within
+from tilewise.backend import host_backend, threads
 from tilewise.config import Settings, current
-from tilewise.engine.cluster import Cluster, Remote
-from tilewise.engine.run import Runner, compiled, interpreted, to_the_end
+from tilewise.engine.cluster import Cluster
+from tilewise.engine.run import Runner, to_the_end
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Mesh
@@ -33,8 +35,9 @@ from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
 from tilewise.plan.memory import peak_bytes
+from tilewise.plan.stages import Stages
 from tilewise.store import pool
-from tilewise.target import threads
+from tilewise.store.base import Source
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
 tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
@@ -55,8 +58,12 @@ def _make_known(cells: Iterable[Cell]) -> None:
     outputs = [c for c in cells if waiting(c)]
     if not outputs:
         return
-    if beside.SIBLINGS:
-        outputs = [*[c for c in beside.taken(outputs) if waiting(c)], *outputs]
+    if tracing.get() is None:
+        outputs = run_calls(outputs)
+        if not outputs:
+            return
+    if co_results.SIBLINGS:
+        outputs = [*[c for c in co_results.taken(outputs) if waiting(c)], *outputs]
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
     if tracing.get() is not None:
@@ -92,7 +99,7 @@ def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
         c = ref()
         if c is None or c.node is None:
             if PENDING.get(key) is ref:  # else another cell is there by now
-                del PENDING[key]
+                PENDING.pop(key, None)
         elif c is not outputs[0]:
             others.append(c)
     if others:
@@ -145,7 +152,9 @@ def _evaluate(
         with to_the_end():  # Ctrl-C finds all cells as they were, or all with their values
             for n in noted:
                 n.value = None
-            _commit(outputs, at, values, shared)
+            # Another thread may have read a result's node meanwhile. Its leaf is overwritten: it needs the value.
+            kept = sorted({*shared, *(at[c.node] for c in outputs if c.node is not None)}) if noted else shared
+            _commit(outputs, at, values, kept)
 
 
 def _run(
@@ -161,29 +170,28 @@ def _run(
         wanted = [at[outputs[0].node]]  # type: ignore[index]
     else:
         wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
-    if structure.away:
-        values = [gathered(v) if type(v) is Remote else v for v in values]
     if settings.engine == "numpy":
-        return reference(nodes, values), set(), []
+        return reference(nodes, _read(values)), set(), []
     plan = compiler.prepare(at, wanted, settings, structure)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
     if shared and not set(shared) <= set(wanted):
         wanted = sorted({*wanted, *shared})
         plan = compiler.prepare(at, wanted, settings, structure)
     if plan.bound is None:
-        plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
+        plan.bound = Runner(plan.steps, host_backend(settings.native))
     if settings.compare:
-        return compare(nodes, values, settings), set(), []
+        return compare(nodes, _read(values), settings), set(), []
     session = session_here()
     if session is not None and session.memory is not None:
         within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
+    if structure.stored:
+        values = _read(values)
     if plan.bases:
         _loosen(nodes, plan.bases, outputs)
     try:
         noted = plan.bound.run(nodes, values)
     finally:
-        plan.runs += 1
-        streak.ended(plan.rolled)
+        promotion.ended(plan.rolled)
         for b in plan.bases:
             op = nodes[b].op
             if isinstance(op, Leaf):
@@ -191,9 +199,12 @@ def _run(
     return values, noted, shared
 
 
-def _needed_elsewhere(
-    nodes: list[Node], plan: compiler.LocalPlan, outputs: Sequence[Cell], at: dict[Node, int]
-) -> list[int]:
+def _read(values: list[Any]) -> list[Any]:
+    """The values of a graph, with arrays in the place of sources."""
+    return [v.whole() if isinstance(v, Source) else v for v in values]
+
+
+def _needed_elsewhere(nodes: list[Node], plan: Stages, outputs: Sequence[Cell], at: dict[Node, int]) -> list[int]:
     """Positions of results, and of values that cost much, which recorded work outside of this graph refers to."""
     found = []
     own = [at[c.node] for c in outputs]  # type: ignore[index]  # all are pending
@@ -214,7 +225,7 @@ def _given(n: Node) -> Any:
     """A node's value if it has one before the run: leaves (brought here if they lie elsewhere) and constants."""
     if n.value is None:
         return n.op.value if type(n.op) is Const else None
-    return gathered(n.value) if isinstance(n.value, Remote) else n.value
+    return n.value.whole() if isinstance(n.value, Source) else n.value
 
 
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
@@ -266,8 +277,8 @@ def fetch_cell(cell: Cell) -> ND:
     """The whole value of an evaluated cell, on the driver."""
     if cell.buf is not None:
         return cell.buf
-    assert cell.node is not None and isinstance(cell.node.value, Remote)
-    return gathered(cell.node.value)
+    assert cell.node is not None and isinstance(cell.node.value, Source)
+    return cell.node.value.whole()
 
 
 def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:

@@ -5,15 +5,18 @@ Arithmetic is in arithmetic.py, indexing in indexing.py; the NumPy methods are a
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tilewise.array.cell import LOCK, ND, NOWHERE, Cell, address, root
+from tilewise.array.cell import LOCK, ND, NOWHERE, Cell, Outside, address, root
 from tilewise.errors import message
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, known_leaf
 from tilewise.ops.elementwise import part
 from tilewise.ops.views import Window, strided, view
+from tilewise.store.base import Source
 
 
 class Array:
@@ -216,6 +219,22 @@ def from_node(node: Node, fixed: bool = False) -> Array:
     x._gen = 0
     x._fixed = fixed
     return x
+
+
+_source_leaves: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+
+
+def from_source(source: Source) -> Array:
+    """An array whose elements are read from a source when a plan needs them, by whoever needs them.
+
+    Sources with the same elements (equal fingerprints) are one leaf of a graph: no plan reads them twice.
+    """
+    key = source.fingerprint(), source.shape, source.dtype, source.order
+    with LOCK:
+        leaf = _source_leaves.get(key)
+        if leaf is None:
+            leaf = _source_leaves[key] = known_leaf(source, source.order, Outside())
+    return from_node(leaf)
 
 
 def on_cell(cell: Cell, nd: ND) -> Array:

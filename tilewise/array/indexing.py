@@ -1,4 +1,4 @@
-"""Reading at a key. In: a key as NumPy takes it. Out: views, selections, scalars. Writing at a key is in putting.py.
+"""Reading at a key. In: a key as NumPy takes it. Out: views, selections, scalars. Writing at a key is in setitem.py.
 
 Basic keys (integers, slices, new axes, an ellipsis) make views, by letting NumPy index the array or its ghost. Keys
 with index arrays or masks select; a single mask makes an axis of unknown length.
@@ -16,6 +16,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
+from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
@@ -205,7 +206,7 @@ def _has_array(key: Any) -> bool:
 def _copied(x: Array) -> Array:
     """A new array with x's elements, in the order in which they lie."""
     shown = meta(x)
-    if x._cell.node is None and shown.nbytes < rec.eager_limit():
+    if x._cell.node is None and shown.nbytes < policy.eager_limit():
         return from_buffer(shown.copy(order="K"))
     return rec.record(copy_node(node_of(x), by_strides(shown.shape, shown.strides)))
 
@@ -276,7 +277,7 @@ def select(x: Array, key: Any) -> Any:
     """x[key] with index arrays or masks."""
     arrays: list[Array] = [x]
     rec.find_arrays(key if type(key) is tuple else (key,), arrays)
-    if not rec.numeric(x.dtype) or (all(rec.known(a) is not None for a in arrays) and touches_little(x, key)):
+    if not rec.numeric(x.dtype) or (all(policy.known(a) is not None for a in arrays) and touches_little(x, key)):
         return _select_now(x, key)
     if is_mask(key):
         return _select_mask(x, key)
@@ -295,8 +296,8 @@ def touches_little(x: Array, key: Any) -> bool:
     parts = [k if isinstance(k, _BASIC) else rec.unwrap(k) for k in (key if type(key) is tuple else (key,))]
     if any(is_mask(k) for k in parts):
         index = max((np.size(k) for k in parts if not isinstance(k, _BASIC)), default=1)
-        return bool(meta(x).nbytes + index < rec.eager_limit())
-    return selected_bytes(meta(x), parts) < rec.eager_limit()
+        return bool(meta(x).nbytes + index < policy.eager_limit())
+    return selected_bytes(meta(x), parts) < policy.eager_limit()
 
 
 def _select_now(x: Array, key: Any) -> Any:
@@ -342,7 +343,7 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
             node = index_node(k)
             if node is None or not node.known:
                 return None
-            bounds.append((rec.known(k) if type(k) is Array else np.asarray(k), axis))
+            bounds.append((policy.known(k) if type(k) is Array else np.asarray(k), axis))
             spec.append(("a", len(arrays)))
             arrays.append(node)
             shapes.append(node.shape)

@@ -1,4 +1,4 @@
-"""Python's operators on Arrays. In: operands. Out: what arithmetic.py and writing.py make of them.
+"""Python's operators on Arrays. In: operands. Out: what arithmetic.py and assign.py make of them.
 
 The first lines of each operator are the fast path: known operands that touch few bytes go straight to NumPy.
 """
@@ -28,10 +28,11 @@ from tilewise.array.arithmetic import (
     pair,
     unary,
 )
+from tilewise.array.assign import inplace
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
 from tilewise.array.reuse import EITHER, TEMPORARY, TEMPORARY_RIGHT, reusable
-from tilewise.array.streak import LEAST_BYTES, streak
-from tilewise.array.writing import inplace
+from tilewise.array.schedule import policy, sites
+from tilewise.array.schedule.promote import LEAST_BYTES, promoted, promotion
 from tilewise.config import LEAST, current
 
 MOST_BYTES = 32  # of a number
@@ -42,6 +43,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
     """`self op other`. Python's operator on NumPy's arrays and scalars is what a NumPy program would do."""
 
     backward = _backward(ufunc, op)
+    exact = ufunc is not np.power
 
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
@@ -70,8 +72,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
                     return NotImplemented if _foreign(other) else _unlike(ufunc, op, self, other)
-                if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
-                    return pair(ufunc, self, other)
+                if size >= LEAST_BYTES and exact and promotion.begins(sites.spot(1).place):
+                    return promoted(pair(ufunc, self, other))
                 if size >= REUSE_BYTES:
                     if sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, b):
                         ufunc(a, b, out=a)
@@ -130,6 +132,8 @@ def _foreign(other: Any) -> bool:
 
 
 def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
+    exact = ufunc is not np.power
+
     def method(self: Array, other: Any) -> Any:
         cell = self._cell
         if cell.node is None and type(other) in NUMBERS:
@@ -137,8 +141,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                 a: Any = self._nd
                 size = a.nbytes
                 if size < LEAST.eager_bytes or size < current().eager_bytes:
-                    if size >= LEAST_BYTES and streak.begins(rec.spot(1).place):
-                        return pair(ufunc, other, self)
+                    if size >= LEAST_BYTES and exact and promotion.begins(sites.spot(1).place):
+                        return promoted(pair(ufunc, other, self))
                     if size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, other):
                         ufunc(other, a, out=a)
                         return self
@@ -199,13 +203,15 @@ def _power(self: Array, other: Any, modulo: Any = None) -> Any:
         return NotImplemented
     if type(other) in NUMBERS:
         nd = at_hand(self, Array)
-        if nd is not None and nd.nbytes < rec.eager_limit():
+        if nd is not None and nd.nbytes < policy.eager_limit():
             square = nd.nbytes >= REUSE_BYTES and type(other) in (int, float) and other == 2
             if square and sys.getrefcount(self) <= TEMPORARY and reusable(np.multiply, self._cell, nd, other):
                 np.square(nd, out=nd)
                 return self
             return rec.wrap(nd**other)
     kind = self.dtype.kind
+    if (self._fixed or kind != "f") and policy.close((self,)):
+        return _power(self, other)  # NumPy's numbers have powers of their own
     # Of numbers only squares, which have right last bits (pow's are off now and then): (-inf) ** 0.5 is inf.
     if type(other) in (int, float) and other in POWERS and (not self._fixed or (other == 2 and kind == "f")):
         if (

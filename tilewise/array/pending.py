@@ -6,9 +6,9 @@ import weakref
 
 from tilewise.array.cell import Cell
 from tilewise.array.session import session_here
-from tilewise.engine.cluster import Remote
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.views import Window
+from tilewise.store.base import Source
 
 # Every pending cell, by id. Cells that died or became known go when the next one is looked for: a callback for each
 # would cost a tenth of recording.
@@ -31,11 +31,11 @@ def pending_cells() -> list[Cell]:
         if cell is not None and waiting(cell):
             found.append(cell)
         elif PENDING.get(key) is ref:  # else another cell is there by now
-            del PENDING[key]
+            PENDING.pop(key, None)  # another thread may have taken it out
     return found
 
 
 def waiting(c: Cell) -> bool:
     """Whether a cell must be evaluated (a node may have the value that a failed evaluation got to)."""
     node = c.node
-    return node is not None and type(node.value) is not Remote
+    return node is not None and (node.value is None or not isinstance(node.value, Source))

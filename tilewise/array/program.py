@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,20 +15,20 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import NUMBER, Array, node_of
 from tilewise.array.pending import CHEAP, pending_cells
 from tilewise.array.session import cluster_here
-from tilewise.array.workers import nearest
+from tilewise.array.workers import layout_on, nearest
 from tilewise.config import Settings, current
-from tilewise.cost.model import FIXED, Machine
-from tilewise.engine.cluster import Remote
+from tilewise.cost.model import FIXED, Rates
 from tilewise.ir.node import Length, Node, freeze, thaw_all, walk
-from tilewise.layout import Layout, Mesh, OnDriver
+from tilewise.layout import Layout, Mesh, OnDriver, Stored
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
-from tilewise.plan.mesh import MeshPlan
+from tilewise.plan.exchanges import Exchanges
+from tilewise.store.base import Source
 
 
 @dataclass(frozen=True)
 class Absent:
-    """Stands for a value in a program apart from its data: its type, and where it lay on a mesh."""
+    """Stands for a value in a program apart from its data: its type, and where it lay on a mesh (None: on any)."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -44,9 +45,10 @@ class Program:
     settings: Settings
     new: Mapping[Node, Node] = field(default_factory=dict)  # what was recorded, and what rules made of it: the roots
     copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will lie on a mesh already
+    passes: tuple[tuple[str, float], ...] = ()  # of the compiler so far: names and seconds
 
     def plan(
-        self, mesh: Mesh | None, machine: Machine = FIXED, memory: int | None = None
+        self, mesh: Mesh | None, machine: Rates = FIXED, memory: int | None = None
     ) -> tuple[Any, list[Node], list[int]]:
         """The plan on a mesh (None: here), its nodes and the wanted positions; lengths must be known or expected."""
         at, _, structure = compiler.graph_of(self.roots)
@@ -63,13 +65,13 @@ class Program:
 
     @contextmanager
     def counted(
-        self, lengths: Sequence[Length], mesh: Mesh, machine: Machine, memory: int | None
-    ) -> Iterator[list[tuple[MeshPlan, int]]]:
+        self, lengths: Sequence[Length], mesh: Mesh, machine: Rates, memory: int | None
+    ) -> Iterator[list[tuple[Exchanges, int]]]:
         """The plans that count masks on a mesh before the rest is planned, with the positions of the counts.
 
         What they compute, and what they bring there, lies on the mesh as long as the block lasts.
         """
-        plans: list[tuple[MeshPlan, int]] = []
+        plans: list[tuple[Exchanges, int]] = []
         lent: list[Node] = []
         try:
             for length in lengths:
@@ -103,8 +105,7 @@ class Program:
         (rows, ends), asked, settings = freeze(self.roots), self.asked, self.settings
         for i, n in enumerate(walk(self.roots)):
             if n.value is not None:
-                layouts = (OnDriver(),) if mesh is None else _layouts(n, mesh, self.settings)
-                rows[i] = (Absent(n.dims, n.dtype, layouts, mesh), *rows[i][1:])
+                rows[i] = (_absent(n, mesh, self.settings), *rows[i][1:])
         return lambda: Program(tuple(thaw_all((rows, ends))), asked, settings)
 
 
@@ -114,19 +115,29 @@ def program_of(arrays: Sequence[Array]) -> Program:
         settings = current()
         away = [x for x in arrays if x._cell is not NUMBER and not isinstance(x._cell.read().value, np.ndarray)]
         recorded = [*(x._cell.read() for x in away), *(node_of(x) for x in away)]
+        began = time.perf_counter()
         new = compiler.rewritten(recorded, compiler.graph_of(recorded)[2], settings) or {}
+        passes = (("rewrite", time.perf_counter() - began),)
         asked = [new.get(n, n) for n in recorded]
         at = set(walk(asked))
         kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None]
         roots = tuple(dict.fromkeys([*asked, *(n for n in kept if n in at and not isinstance(n.op, CHEAP))]))
-        return Program(roots, tuple(roots.index(n) for n in asked[len(away) :]), settings, new)
+        return Program(roots, tuple(roots.index(n) for n in asked[len(away) :]), settings, new, passes=passes)
+
+
+def _absent(n: Node, mesh: Mesh | None, settings: Settings) -> Absent:
+    """What stands for a leaf."""
+    if isinstance(n.value, Source) and n.value.opened_by_workers:
+        return Absent(n.dims, n.dtype, (Stored(),), None)
+    layouts = (OnDriver(),) if mesh is None else _layouts(n, mesh, settings)
+    return Absent(n.dims, n.dtype, layouts, mesh)
 
 
 def _layouts(n: Node, mesh: Mesh, settings: Settings) -> tuple[Layout, ...]:
     """Where a leaf lies, for a plan on a mesh."""
     if isinstance(n.value, Absent):
-        return n.value.layouts if n.value.mesh == mesh else (OnDriver(),)
+        return n.value.layouts if n.value.mesh in (mesh, None) else (OnDriver(),)
     cluster, _ = cluster_here(settings.blocks)
     if cluster is None or cluster.mesh != mesh:
-        return (OnDriver(),)
-    return tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in nearest(n, cluster))
+        return (n.value.layout_on(None) if isinstance(n.value, Source) else OnDriver(),)
+    return tuple(layout_on(v, cluster) for v in nearest(n, cluster))

@@ -1,83 +1,31 @@
 """Recording: at once, or into the graph. In: operands as users give them. Out: Arrays.
 
-`small` decides by the bytes an operation touches. What is done at once goes through NumPy itself; `wrap` then finds out
+Which of the two is for schedule/policy.py to say. What is done at once goes through NumPy itself; `wrap` then finds out
 whether NumPy's result is a view of a cell or new memory.
 """
 
 from __future__ import annotations
 
 import operator
-import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
-from pathlib import Path
-from types import CodeType, FrameType
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewise import compiler
 from tilewise.array import force as forcing
-from tilewise.array import turns
-from tilewise.array.cell import ND, Cell, address, root
+from tilewise.array.cell import ND, address, root
 from tilewise.array.foreign import broadcast_copy, broadcasts, copied, made_new, snapshot
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
-from tilewise.array.pending import PENDING, pending_cells, register, waiting
-from tilewise.array.session import cluster_here
-from tilewise.array.turns import Place, behind, pending, sites
-from tilewise.config import current
+from tilewise.array.pending import register
+from tilewise.array.schedule.loop_flush import PROMOTED
+from tilewise.array.schedule.policy import close
+from tilewise.array.schedule.sites import Spot, mark, spot
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides
-from tilewise.ops.const import Const, const
+from tilewise.ops.const import const
 from tilewise.ops.views import strided
 
-PACKAGE = str(Path(__file__).resolve().parents[1])
-NUMPY = str(Path(np.__file__).parent)
 NATIVE_KINDS = frozenset("?bhilqBHILQefdgFDGpP")  # NumPy's numeric dtypes, by character
-
-_spots: dict[Place, Spot] = {}  # all places met
-MAX_SPOTS = 4096
-
-
-# -- where the user is ---------------------------------------------------------------------------------------------
-
-
-class Spot:
-    """A place in the user's code: its key, file and line; `inner` if it is NumPy's code running over our functions."""
-
-    __slots__ = ("code", "inner", "line", "place")  # read twice as fast as a named tuple's
-
-    def __init__(self, place: Place, line: tuple[str, int], inner: bool, code: CodeType) -> None:
-        self.place = place
-        self.line = line
-        self.inner = inner
-        self.code = code  # keeps its id its own
-
-
-def spot(depth: int) -> Spot:
-    """The innermost place outside of this package, at least `depth` frames up from the caller."""
-    frame = sys._getframe(depth + 1)
-    while True:
-        code = frame.f_code
-        place = (id(code), frame.f_lasti)
-        found = _spots.get(place)
-        if found is not None:
-            return found
-        if frame.f_back is None or not code.co_filename.startswith(PACKAGE):
-            break
-        frame = frame.f_back
-    if len(_spots) >= MAX_SPOTS:
-        _spots.clear()
-        turns.forget_places()
-    inner = code.co_filename.startswith(NUMPY)
-    found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code)
-    return found
-
-
-def outside(frame: FrameType) -> tuple[str, int]:
-    """The user's file and line behind code of NumPy's that runs over our functions (api/compose.py)."""
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def record(node: Node, fixed: bool = False, depth: int = 1, at: Spot | None = None) -> Array:
@@ -89,142 +37,7 @@ def record(node: Node, fixed: bool = False, depth: int = 1, at: Spot | None = No
     return x
 
 
-def note_site(node: Node) -> None:
-    """Remember the user's line, and the call sites this node hangs on."""
-    if node.site is None:
-        mark(node, spot(2))
-
-
-def mark(node: Node, at: Spot) -> None:
-    """The same for a spot that is known."""
-    node.site = outside(sys._getframe(1)) if at.inner else at.line
-    if type(node.op) is Const:
-        return  # hangs on nothing, and may outlive what its bit would mean
-    trail = 0
-    if PENDING:
-        for i in node.inputs:
-            if i.trail:
-                trail |= i.trail
-            elif i.inputs and i.value is None:
-                trail |= behind(i)
-    elif sites:
-        turns.nothing_pending()
-    weight = node.op.weight
-    if weight:
-        pending.recorded += weight
-    else:
-        trail |= turns.kind(node, trail)
-    bit = sites.get(at.place)
-    node.trail = trail | (turns.bit_of(at.place) if bit is None else bit)
-
-
-def repeats(nodes: Sequence[Node]) -> bool:
-    """Whether to flush before an operation on these nodes is recorded here (see `flush`)."""
-    trail = 0
-    for n in nodes:
-        trail |= n.trail
-    return trail != 0 and _due(trail, spot(2).place, nodes)
-
-
-def _due(trail: int, place: Place, nodes: Sequence[Node]) -> bool:
-    """Whether a loop has turned at a place that a trail has been at, and is to be flushed there."""
-    bit = sites.get(place)
-    return bit is not None and bool(trail & bit) and current().flush and turns.due(place, trail, nodes)
-
-
-def flush(place: Place | None = None, later: Collection[Cell] = ()) -> None:
-    """Evaluate what is pending, before the operation at a place (the user's) is recorded again."""
-    planned = compiler.planned_count
-    forcing.flush(later)
-    turns.flushed(place or spot(2).place, planned)
-
-
-def settle(x: Array, value: Any = None) -> bool:
-    """Before `value` is written to x: flush if this place already wrote to x. Call before reading any operand's node.
-
-    The value itself stays pending, so that it is computed in the pass that writes it, unless it hangs on x.
-    True if x is known since: much may be, and little enough to be done at once.
-    """
-    node = x._cell.node
-    if node is None or not node.trail:
-        return False
-    at = spot(1)
-    again = _due(node.trail, at.place, (node,))
-    keep = again and type(value) is Array and value._cell.node is not None and not _hangs(value._cell, node)
-    del node  # what is held here cannot be updated in place
-    if not again:
-        return False
-    flush(at.place, (value._cell,) if keep else ())
-    return not waiting(x._cell)
-
-
-def _hangs(cell: Cell, on: Node) -> bool:
-    """Whether a pending value needs a node, other than through arrays that a flush makes known."""
-    start = cell.read()
-    known_then = {c.node for c in pending_cells() if c is not cell}
-    stack, met = [start], {start}
-    while stack:
-        n = stack.pop()
-        if n is on:
-            return True
-        if n.value is None and n not in known_then:
-            stack += [i for i in n.inputs if i not in met]
-            met.update(n.inputs)
-    return False
-
-
-def turned(args: Sequence[Any], at: Spot | None = None) -> bool:
-    """Flush if the program repeats here (a loop has turned). True if it did: decide again what to do at once."""
-    trail = 0
-    node = None
-    whole = True
-    for a in args:
-        if type(a) is Array:
-            node = a._cell.node
-            if node is not None:
-                trail |= node.trail
-                nd = a._nd
-                if nd is not None and type(nd.base) is np.ndarray and not _part(nd, node):
-                    whole = False  # a window onto what is not computed yet
-    del node  # what is held here cannot be updated in place
-    if not trail:
-        return False
-    place = (at or spot(1)).place
-    bit = sites.get(place)
-    if bit is None or not trail & bit or (whole and turns.within(place, trail)):
-        return False
-    given = [a for a in args if type(a) is Array and a._cell.node is not None]
-    if not whole and any(not _shifted(a) for a in given):
-        trail |= turns.OTHER
-    if not _due(trail, place, [a._cell.read() for a in given]):
-        return False
-    flush(place, [a._cell for a in given if not a._cell.read().trail & bit])
-    return not any(waiting(a._cell) for a in args if type(a) is Array)  # what cannot be evaluated stays
-
-
-def _part(nd: ND, node: Node) -> bool:
-    """Whether a view of what is pending is a part of its complex numbers."""
-    return node.dtype.kind == "c" and nd.dtype.kind == "f" and nd.shape == node.shape
-
-
-def _shifted(x: Array) -> bool:
-    """Whether x is all of what is not computed yet, or a part of it element by element."""
-    nd, node = x._nd, x._cell.read()
-    if nd is None or type(nd.base) is not np.ndarray or _part(nd, node):
-        return True
-    return turns.shifted(nd.strides, nd.dtype, node)
-
-
 # -- operands ------------------------------------------------------------------------------------------------------
-
-
-def known(x: Array) -> ND | None:
-    """The ndarray of a known array, or None."""
-    cell = x._cell
-    if cell.node is not None:
-        return None
-    nd = x._nd
-    return nd if nd is not None and x._gen == cell.gen else meta(x)
 
 
 def as_node(value: Any, dtype: np.dtype[Any] | None = None) -> Node:
@@ -253,12 +66,6 @@ def peculiar(value: Any) -> bool:
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and not isinstance(value, np.memmap)
 
 
-def eager_limit() -> int:
-    """Bytes below which work on known data is done at once."""
-    settings = current()
-    return sys.maxsize if settings.engine == "numpy" else settings.eager_bytes
-
-
 def find_arrays(args: Any, out: list[Array]) -> None:
     """All Arrays in (nested) arguments."""
     for a in args:
@@ -269,31 +76,6 @@ def find_arrays(args: Any, out: list[Array]) -> None:
             find_arrays(a, out)
         elif t is dict:
             find_arrays(a.values(), out)
-
-
-def small(arrays: Sequence[Array], extra: int = 0) -> bool:
-    """Whether the arrays are all known and each has few bytes (docs/design/0003-at-once.md)."""
-    touched = extra
-    for x in arrays:
-        nd = known(x)
-        if nd is None:
-            return False
-        touched = max(touched, nd.nbytes)
-    return touched < eager_limit()
-
-
-def slight(a: Any, b: Any) -> bool:
-    """Whether a product of known ndarrays is a matrix times a vector, here, with a small result.
-
-    Such a product is one call of BLAS, recorded or not; recorded, it would make all that follows pending.
-    """
-    if type(a) is not np.ndarray or type(b) is not np.ndarray or a.ndim + b.ndim not in (2, 3) or 0 in (a.ndim, b.ndim):
-        return False
-    settings = current()
-    inner = a.shape[0] if a.ndim == 1 else b.shape[0]
-    if settings.engine is not None or max(a.nbytes, b.nbytes) >= settings.eager_bytes * max(inner, 1):
-        return False
-    return cluster_here(settings.blocks)[0] is None
 
 
 def numeric(*dtypes: np.dtype[Any]) -> bool:
@@ -366,7 +148,7 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
                 touched = touched or a._nd.nbytes
                 plain.append(a._nd)
                 continue
-            if cell.node is not None:
+            if cell.node is not None and not (cell.node.trail & PROMOTED and close((a,))):
                 touched += _HUGE
                 continue
             nd = a._nd

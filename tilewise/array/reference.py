@@ -12,15 +12,16 @@ import numpy as np
 
 from tilewise import compiler
 from tilewise.array.cell import ND
+from tilewise.backend import host_backend
 from tilewise.config import Settings
-from tilewise.engine.run import Runner, compiled, interpreted
+from tilewise.engine.run import Runner
 from tilewise.errors import TilewiseError, message
 from tilewise.ir.node import Length, Node, intern, known_leaf
 from tilewise.ir.order import strides_of
 from tilewise.ops.create import Empty
 from tilewise.ops.views import Arrange, Cut, Window
-from tilewise.plan.fuse import fuse
-from tilewise.plan.liveness import ALIASES
+from tilewise.plan.draft import Draft
+from tilewise.stage.steps import ALIASES
 from tilewise.store import pool
 
 
@@ -56,9 +57,10 @@ def compare(nodes: Sequence[Node], values: list[Any], settings: Settings) -> lis
         stubs = [known_leaf(np.asarray(exact[at[x]]), x.order) for x in n.inputs]
         one = intern(n.op, tuple(stubs), n.shape, n.dtype, n.order)
         graph = [*dict.fromkeys(stubs), one]
-        plan = compiler.LocalPlan(fuse(graph, [g is one for g in graph], settings.fusion))
+        draft = Draft(graph, [g is one for g in graph], settings.fusion, merge=False)
+        steps = compiler.compile_stages(draft, settings.without)[0].steps
         slots = [g.value for g in graph]
-        Runner(plan.steps, compiled if settings.native else interpreted).run(graph, slots)
+        Runner(steps, host_backend(settings.native)).run(graph, slots)
         check_same(n, np.asarray(slots[-1]), np.asarray(exact[i]), [exact[at[x]] for x in n.inputs])
     return values
 

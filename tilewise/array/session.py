@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import operator
 from collections.abc import Iterator
@@ -12,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import engine as engines
+from tilewise.backend import threads as thread_pool
 from tilewise.config import current, parse_bytes
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.virtual import Virtual
 from tilewise.errors import ConfigError, message
 from tilewise.layout import Mesh
-from tilewise.target import threads as thread_pool
-
-ENGINES = ("local", "virtual", "ray")
 
 
 class Session:
@@ -43,8 +41,8 @@ class Session:
         checkpoint: Any = None,
         every: Any = None,
     ) -> None:
-        if engine not in ENGINES:
-            raise ConfigError(message(f"no engine {engine!r}", cure=f"choose one of {', '.join(ENGINES)}"))
+        if engine not in (known := engines.names()):
+            raise ConfigError(message(f"no engine {engine!r}", cure=f"Choose one of {', '.join(known)}"))
         if checkpoint is not None or every is not None:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
         self.engine = engine
@@ -57,10 +55,8 @@ class Session:
             if not isinstance(threads, int) or threads < 1:
                 raise ConfigError(message("a session needs at least one thread", got=f"threads={threads!r}"))
             thread_pool.set_threads(threads)
-        if engine == "virtual":
-            self.cluster = Virtual(self.mesh)
-        elif engine == "ray":
-            self.cluster = importlib.import_module("tilewise.engine.ray").RayCluster(self.mesh, address, threads)
+        if engine != engines.LOCAL:
+            self.cluster = engines.open(engine, self.mesh, engines.Options(self.memory, address, threads))
         self._before = _current.get()
         _current.set(self)
 
@@ -138,7 +134,7 @@ def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
             raise ConfigError(message("workers and mesh differ", got=f"workers={workers}, mesh={mesh}"))
         workers, columns = count, lengths[1] if len(lengths) == 2 and lengths[0] > 1 else 1
     if workers is None:
-        workers = 1 if engine == "local" else 2
+        workers = 1 if engine == engines.LOCAL else 2
     asked, workers = workers, _whole(workers)
     if workers is None or workers < 1:
         raise ConfigError(message("a session needs at least one worker", got=f"workers={asked!r}"))
@@ -146,7 +142,7 @@ def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
         raise ConfigError(
             message(f"at most {MOST_BLOCKS:,} blocks can be planned for", got=f"{workers:,} workers of {blocks}")
         )
-    if engine == "local" and workers != 1:
+    if engine == engines.LOCAL and workers != 1:
         raise ConfigError(
             message(
                 "the local engine is one worker with many threads",
@@ -177,3 +173,9 @@ def cluster_here(blocks: int) -> tuple[Cluster | None, bool]:
     if blocks > 1:
         return _blocked.setdefault(blocks, Virtual(Mesh(1, blocks))), False
     return None, False
+
+
+def unlimited_memory() -> bool:
+    """Whether no session sets a limit to memory (which recorded work is measured by)."""
+    session = _current.get()
+    return session is None or session.memory is None

@@ -7,30 +7,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from tilewise import compiler, events
-from tilewise.array.cell import ND, Cell
+from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf
-from tilewise.layout import Layout, OnDriver
+from tilewise.layout import Layout, OnDriver, Outside
 from tilewise.ops.const import Const
-from tilewise.plan.mesh import MeshPlan, Spec
+from tilewise.plan.blocks import Spec
+from tilewise.plan.exchanges import Exchanges
+from tilewise.store.base import Source
 
 
 def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run nodes whose lengths are all known."""
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
-    before, began = cluster.counters.network_bytes, time.perf_counter()
-    with no_session(), config(blocks=1):  # a user's function on a worker may compute as well: there, not by workers
+    counters = cluster.counters
+    network, read, began = counters.network_bytes, counters.read_bytes, time.perf_counter()
+    # A user's function on a worker may compute as well: there, not by workers.
+    with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
         results = cluster.run(plan, leaves, consts, settings.native)
     if events.listeners:
-        moved = cluster.counters.network_bytes - before
-        events.emit(events.Event("exchange", "plan on workers", began, time.perf_counter(), moved))
+        ended = time.perf_counter()
+        events.emit(events.Event("exchange", "plan on workers", began, ended, counters.network_bytes - network))
+        if counters.read_bytes > read:
+            events.emit(events.Event("read", "plan on workers", began, ended, counters.read_bytes - read))
+        events.emit(events.Event("memory", "blocks of a worker", began, ended, counters.peak_bytes))
     given = [n for n in nodes if n.value is not None]
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
         if stays:
@@ -40,20 +48,27 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
         if stays and c.owner is session_here():
             c.place(known_leaf(remote, remote.order))
         else:
-            c.become(gathered(remote))
+            c.become(remote.whole())
 
 
 def _keep_copy(n: Node, remote: Remote) -> None:
     """Note a copy of an input that workers hold: it serves as long as the input is what it is."""
-    if not isinstance(n.value, Remote):
-        outside = getattr(n.op, "exports", None)
-        if outside is not None:
-            if outside.homes is None:
-                outside.homes = {}
-            kept = outside.homes.setdefault(id(remote.cluster), [])  # as long as the cell keeps this buffer
-            kept.append(remote.as_copy())
-    elif n.value.cluster is remote.cluster:
-        n.value.copies.append(remote.as_copy())
+    kept = _copies(n, remote.cluster)
+    if kept is not None:
+        kept.append(remote.as_copy())
+
+
+def _copies(n: Node, cluster: Cluster) -> list[Remote] | None:
+    """The copies of an input that a cluster holds, to be added to; None where nobody would find them again."""
+    if isinstance(n.value, Source) and (own := n.value.copies_on(cluster)) is not None:
+        return own
+    outside = getattr(n.op, "exports", None)
+    if outside is None:
+        return None
+    if outside.homes is None:
+        outside.homes = {}
+    found: list[Remote] = outside.homes.setdefault(id(cluster), [])  # as long as the cell keeps this buffer
+    return found
 
 
 def within(need: int, allowed: int) -> None:
@@ -83,25 +98,25 @@ def _most(n: Node) -> tuple[int, ...]:
 
 def plan_mesh(
     nodes: Sequence[Node], roots: Sequence[Node], settings: Settings, cluster: Cluster
-) -> tuple[MeshPlan, list[Any], list[Any]]:
+) -> tuple[Exchanges, list[Any], list[Any]]:
     """The plan for roots on a cluster, with its leaves and constants in order."""
     at = {n: i for i, n in enumerate(nodes)}
     where: dict[Node, tuple[Layout, ...]] = {}
-    leaves: list[Any] = []
+    found: list[Any] = []
     for n in nodes:
         if n.value is not None:
             values = nearest(n, cluster)
-            where[n] = tuple(v.layout if isinstance(v, Remote) else OnDriver() for v in values)
-            leaves.extend(values)
+            where[n] = tuple(layout_on(v, cluster) for v in values)
+            found.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     session = current_session()
-    memory = None if session is None or session.memory is None else session.memory - _elsewhere(cluster, leaves)
+    memory = None if session is None or session.memory is None else session.memory - _elsewhere(cluster, found)
     plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
     if memory is not None and compiler.mesh_peak(plan) > memory:
         if cluster.drop_copies():  # inputs come from where they are, and converted copies again
             return plan_mesh(nodes, roots, settings, cluster)
         within(compiler.mesh_peak(plan), memory)
-    return plan, leaves, consts
+    return plan, [_sent(v, cluster) for v in found], consts
 
 
 def _elsewhere(cluster: Cluster, leaves: Sequence[Any]) -> int:
@@ -111,21 +126,20 @@ def _elsewhere(cluster: Cluster, leaves: Sequence[Any]) -> int:
 
 
 def nearest(n: Node, cluster: Cluster) -> list[Any]:
-    """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or an array of the driver's."""
-    if isinstance(n.value, Remote):
-        if n.value.cluster is not cluster:
-            return [gathered(n.value)]
-        return [n.value, *(x for x in n.value.copies if not x.dropped)]
-    outside = getattr(n.op, "exports", None)
-    homes = [] if outside is None or outside.homes is None else outside.homes.get(id(cluster), [])
-    return [x for x in homes if x.cluster is cluster and not x.dropped] or [n.value]
+    """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or where it comes from."""
+    alive = [x for x in _copies(n, cluster) or () if x.cluster is cluster and not x.dropped]
+    if not isinstance(layout_on(n.value, cluster), Outside):
+        return [n.value, *alive]
+    return alive or [n.value]
 
 
-def gathered(remote: Remote) -> ND:
-    """A value that workers hold, brought here."""
-    before, began = remote.cluster.counters.network_bytes, time.perf_counter()
-    nd = remote.gather()
-    if events.listeners:
-        moved = remote.cluster.counters.network_bytes - before
-        events.emit(events.Event("gather", "result", began, time.perf_counter(), moved))
-    return nd
+def layout_on(value: Any, cluster: Cluster) -> Layout:
+    """How the value of a leaf lies for a cluster."""
+    return value.layout_on(cluster) if isinstance(value, Source) else OnDriver()
+
+
+def _sent(value: Any, cluster: Cluster) -> Any:
+    """A leaf as a cluster takes it: what neither it nor its workers can open is read here."""
+    if isinstance(value, Source) and isinstance(value.layout_on(cluster), OnDriver):
+        return value.whole()
+    return value

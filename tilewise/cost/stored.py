@@ -1,4 +1,4 @@
-"""The rates of this machine, measured once and kept in a file. In: a folder. Out: a Machine, or None.
+"""The rates of this machine, measured once and kept in a file. In: a folder. Out: rates, or None.
 
 The file is plain JSON; one that cannot be read, or is of another machine or version, counts as none.
 """
@@ -12,15 +12,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from tilewise.config import Settings
-from tilewise.cost.model import FIXED, Machine
+from tilewise.cost.model import FIXED, Rates
 from tilewise.errors import ConfigError, message
 from tilewise.machine import machine
 
 VERSION = 2
-RATES = tuple(f.name for f in fields(Machine) if f.type == "float")
+RATES = tuple(f.name for f in fields(Rates) if f.type == "float")
 
 
-def machine_for(settings: Settings) -> Machine:
+def machine_for(settings: Settings) -> Rates:
     """The machine that plans are made for: FIXED, or what was measured here."""
     rates = load(settings.cache_dir) if settings.machine == "measured" else FIXED
     if rates is None:
@@ -35,7 +35,7 @@ def path_in(folder: Path) -> Path:
     return folder / "machine.json"
 
 
-def save(rates: Machine, folder: Path) -> Path:
+def save(rates: Rates, folder: Path) -> Path:
     """Keep rates; a reader sees the old file or the new one, never a part."""
     path = path_in(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def save(rates: Machine, folder: Path) -> Path:
 
 
 @lru_cache(maxsize=8)
-def load(folder: Path) -> Machine | None:
+def load(folder: Path) -> Rates | None:
     """The rates kept in a folder, if they are of this machine."""
     try:
         found = json.loads(path_in(folder).read_text())

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
+from tilewise import events
+from tilewise.engine.log import Entry, Log
 from tilewise.engine.rounds import Move, Round, rounds
-from tilewise.engine.worker import Failure, Start
+from tilewise.engine.worker import Failure, Report, Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.ir.order import Order
-from tilewise.layout import Layout, Mesh, OnDriver, local_dims, moves
-from tilewise.plan.mesh import MeshPlan
-from tilewise.store import pool
+from tilewise.layout import Box, Layout, Mesh, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.plan.exchanges import Exchanges
+from tilewise.store.arrays import ArraySink
+from tilewise.store.base import Sink, Source, check_box, within
 
 ND = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -40,12 +44,14 @@ class Counters:
     exchanges: int = 0
     replays: int = 0
     replayed_bytes: int = 0
+    read_bytes: int = 0  # by workers, from sources
+    peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan
 
 
-class Remote:
+class Remote(Source):
     """A value that workers hold. Dropping the last reference frees it there."""
 
-    away = True
+    opened_by_workers = False  # by none but those that have it
 
     def __init__(
         self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout
@@ -56,6 +62,7 @@ class Remote:
         self.dtype = np.dtype(dtype)
         self.order = order
         self.layout = layout
+        self.chunks = tuple(max(n, 1) for n in local_dims(layout, shape, cluster.mesh))
         self.copies: list[Remote] = []  # of the same value, in other layouts
         self.spare = False  # a copy of something that can be had again
         self.dropped = False  # a spare copy that had to go
@@ -72,21 +79,31 @@ class Remote:
         """Bytes of it on the worker that holds most."""
         return math.prod(local_dims(self.layout, self.shape, self.cluster.mesh)) * int(self.dtype.itemsize)
 
-    def gather(self) -> ND:
-        """The whole array on the driver."""
-        return self.cluster.gather(self)
+    def fingerprint(self) -> Hashable:
+        """Which value of which cluster: it has no other name."""
+        return "value on workers", id(self.cluster), self.key
 
+    def layout_on(self, cluster: object) -> Layout:
+        """Its layout on its own cluster; for others it comes from the driver."""
+        return self.layout if cluster is self.cluster else OnDriver()
 
-@dataclass(eq=False)
-class Entry:
-    """One plan that ran: enough to run it again."""
+    def copies_on(self, cluster: object) -> list[Any] | None:
+        """Its copies in other layouts."""
+        return self.copies if cluster is self.cluster else None
 
-    number: int
-    leaves: tuple[Any, ...]  # a key, or the array itself
-    consts: tuple[Any, ...]
-    keys: tuple[int, ...]
-    native: bool
-    uses: int = 0  # results still alive, and later entries that read one
+    def read(self, box: Box, out: ND | None = None) -> ND:
+        """A part of it on the driver."""
+        check_box(box, self.shape, self.dtype, out)
+        return self.cluster.read(self, box, out)
+
+    def whole(self) -> ND:
+        """All of it on the driver."""
+        before, began = self.cluster.counters.network_bytes, time.perf_counter()
+        nd: ND = self.cluster.gather(self, ArraySink(self.shape, self.dtype, self.order))
+        if events.listeners:
+            moved = self.cluster.counters.network_bytes - before
+            events.emit(events.Event("gather", "result", began, time.perf_counter(), moved))
+        return nd
 
 
 class Cluster:
@@ -94,11 +111,12 @@ class Cluster:
 
     mortal = True  # whether workers can be lost: otherwise nothing is logged
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
         self.mesh = mesh
+        self.memory = memory  # bytes that the blocks of a worker may take up
         self.counters = Counters()
         self.closed = False
-        self.plans: dict[int, MeshPlan] = {}
+        self.plans: dict[int, Exchanges] = {}
         self.rounds: dict[int, tuple[Round, ...]] = {}
         self.numbers: dict[int, int] = {}  # by the plan's id; self.plans keeps it from being another's
         self.counter = itertools.count(1)
@@ -133,17 +151,20 @@ class Cluster:
 
     # -- running --------------------------------------------------------------------------------------------------
 
-    def run(self, plan: MeshPlan, leaves: Sequence[Any], consts: Sequence[Any], native: bool) -> list[Remote]:
-        """Run a plan. Leaves are ndarrays or Remotes of this cluster."""
+    def run(self, plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], native: bool) -> list[Remote]:
+        """Run a plan. Leaves are ndarrays, Remotes of this cluster, or sources that workers open."""
         self._check_open()
         keys = tuple(next(self.counter) for _ in plan.wanted)
-        given = tuple(x.key if isinstance(x, Remote) else self.log.keep(x) if self.mortal else x for x in leaves)
+        given = tuple(self._given(x) for x in leaves)
         entry = Entry(self._number_of(plan), given, tuple(consts), keys, native)
         try:
-            self.counters.network_bytes += self._surely(lambda: self._run(entry, self._take_dead()))
+            report = self._surely(lambda: self._run(entry, self._take_dead()))
         except BaseException:
             self.dead.extend(keys)  # some workers may have come to the end
             raise
+        self.counters.network_bytes += report.network_bytes
+        self.counters.read_bytes += report.read_bytes
+        self.counters.peak_bytes = report.peak_bytes
         self.counters.predicted_bytes += plan.network_bytes - plan.bounded_bytes
         self.counters.bounded_bytes += plan.bounded_bytes
         self.counters.exchanges += sum(len(r) for r in plan.routes)
@@ -154,7 +175,17 @@ class Cluster:
             for k, p in zip(keys, plan.wanted, strict=True)
         ]
 
-    def _number_of(self, plan: MeshPlan) -> int:
+    def _given(self, leaf: Any) -> Any:
+        """A leaf as the log and workers know it."""
+        if isinstance(leaf, Remote):
+            assert leaf.cluster is self, "a value of another cluster comes through the driver"
+            return leaf.key
+        if isinstance(leaf, Source):
+            assert leaf.opened_by_workers, "what workers do not open comes through the driver"
+            return leaf
+        return self.log.keep(leaf) if self.mortal else leaf
+
+    def _number_of(self, plan: Exchanges) -> int:
         """The number under which workers know a plan."""
         known = self.numbers.get(id(plan))
         if known is None:
@@ -178,27 +209,27 @@ class Cluster:
         if number in self.taught:
             return []
         plan = self.share(
-            replace(self.plans[number], choice=None, _local={})
+            replace(self.plans[number], choice=None, told=(), _blocks={})
         )  # what this side has worked out stays here
         futures = [f for w in range(self.mesh.workers) for f in self.call(w, "learn", number, plan)]
         self.taught.add(number)
         return futures
 
-    def _run(self, entry: Entry, gone: list[int]) -> int:
-        """Submit all rounds, then wait; the bytes that crossed. Nothing here waits for a result on the way.
+    def _run(self, entry: Entry, gone: list[int]) -> Report:
+        """Submit all rounds, then wait; what workers report. Nothing here waits for a result on the way.
 
         Workers first let go of the values that are `gone`.
         """
         plan, p = self.plans[entry.number], self.mesh.workers
         futures = self._teach(entry.number)
-        here = {pos: x for pos, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int)}
-        remote = tuple(x if isinstance(x, int) else None for x in entry.leaves)
+        here = {pos: x for pos, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)}
+        there = tuple(x if isinstance(x, int | Source) else None for x in entry.leaves)
         begun = False
         pieces: dict[tuple[int, int], Any] = {}
         answers: list[Any] = []
         try:
             for k, this in enumerate(self.rounds[entry.number]):
-                start = None if k else Start(entry.number, remote, entry.consts, entry.keys, entry.native, tuple(gone))
+                start = None if k else Start(entry.number, there, entry.consts, entry.keys, entry.native, tuple(gone))
                 sent = self._scatter(this.scatters, here)
                 cut: dict[tuple[int, int], Any] = {}
                 for w in range(p):
@@ -221,7 +252,7 @@ class Cluster:
         if failures:
             errors = [f.error for f in failures if f.error is not None]
             raise errors[0] if errors else AssertionError("a plan failed without an error")
-        return sum(results)
+        return Report.all_of(results)
 
     def _scatter(self, scatters: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
         """Per worker: what it gets of the driver's arrays. What several workers get is shared, not sent again."""
@@ -236,25 +267,35 @@ class Cluster:
                     mine.append(shared[boxes])
         return out
 
-    def gather(self, x: Remote) -> ND:
-        """A stored value as an array of the driver's."""
-        self._check_open()
-        return self._surely(lambda: self._gather(x))
+    def gather(self, x: Remote, sink: Sink) -> Any:
+        """Write a stored value to a sink, box by box; what the sink makes of it."""
+        with sink:
+            for box, data in self._fetch(x, tuple((0, n) for n in x.shape)):
+                sink.write(box, data)
+            return sink.commit()
 
-    def _gather(self, x: Remote) -> ND:
+    def read(self, x: Remote, box: Box, out: ND | None = None) -> ND:
+        """A part of a stored value on the driver."""
+        got: ND = np.empty([hi - lo for lo, hi in box], x.dtype) if out is None else out
+        for part, data in self._fetch(x, box):
+            got[within(part, box)] = data
+        return got
+
+    def _fetch(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
+        """The pieces of a box of a stored value, with where they belong."""
+        self._check_open()
+        return self._surely(lambda: self._fetch_now(x, box))
+
+    def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
         self.sweep()
-        out: ND = pool.empty(x.shape, x.dtype, x.order)
         e = moves(x.layout, OnDriver(), x.shape, self.mesh)
-        senders = sorted({p.src_worker for p in e.pieces})
-        got = self.wait([f for w in senders for f in self.call(w, "cut_stored", x.key, e)])
+        pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
+        senders = sorted({p.src_worker for p, _ in pieces})
+        got = self.wait([f for w in senders for f in self.call(w, "cut_stored", x.key, e, box)])
         queues: dict[int, list[ND]] = {w: list(g) for w, g in zip(senders, got, strict=True)}
-        count = 0
-        for piece in e.pieces:
-            data = queues[piece.src_worker].pop(0)
-            out[_key(piece.box)] = data
-            count += data.nbytes if piece.crosses else 0
-        self.counters.network_bytes += count
-        self.counters.predicted_bytes += e.bytes(x.dtype.itemsize)
+        out = [(both, queues[p.src_worker].pop(0)) for p, both in pieces]
+        self.counters.network_bytes += sum(d.nbytes for (p, _), (_, d) in zip(pieces, out, strict=True) if p.crosses)
+        self.counters.predicted_bytes += sum(box_size(both) for p, both in pieces if p.crosses) * x.dtype.itemsize
         self.counters.exchanges += 1
         return out
 
@@ -318,7 +359,7 @@ class Cluster:
         gone: list[int] = []
         for entry, unneeded in self.log.replay():
             # Handles that die meanwhile wait: entries to come may still read what they were on.
-            self.counters.replayed_bytes += self._run(entry, gone)
+            self.counters.replayed_bytes += self._run(entry, gone).network_bytes
             gone = unneeded
         self.dead.extend(gone)
         self.broken = False
@@ -332,82 +373,6 @@ class Cluster:
 
 class WorkerLost(Exception):
     """A worker died; its blocks are gone."""
-
-
-class Log:
-    """The plans that the values still alive were made by, in order.
-
-    An array that the driver sent may be written to afterwards, so the log has a copy of its own: one, however often the
-    same contents are sent, and only as long as an entry needs it. (The log itself grows with the number of plans behind
-    a live value until there are checkpoints.)
-    """
-
-    def __init__(self) -> None:
-        self.entries: dict[Entry, None] = {}
-        self.maker: dict[int, Entry] = {}
-        self.live: set[int] = set()
-        self.copies: weakref.WeakValueDictionary[Any, ND] = weakref.WeakValueDictionary()
-
-    def __iter__(self) -> Any:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def keep(self, x: ND) -> ND:
-        """A private copy of an array."""
-        where = (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype)
-        kept = self.copies.get(where)
-        if kept is None or not _same_bits(kept, x):
-            kept = self.copies[where] = x.copy(order="K")
-        return kept
-
-    def add(self, entry: Entry) -> None:
-        """Note a plan that ran; its results have handles."""
-        self.entries[entry] = None
-        self.live.update(entry.keys)
-        entry.uses = len(entry.keys)
-        for key in entry.keys:
-            self.maker[key] = entry
-        for maker in self._makers(entry):
-            maker.uses += 1
-
-    def release(self, keys: Sequence[int]) -> None:
-        """Handles are gone: forget plans whose results nothing hangs on."""
-        gone = [self.maker[k] for k in keys if k in self.live]
-        self.live.difference_update(keys)
-        while gone:
-            entry = gone.pop()
-            entry.uses -= 1
-            if not entry.uses:
-                gone.extend(self._makers(entry))
-                del self.entries[entry]
-                for key in entry.keys:
-                    del self.maker[key]
-
-    def _makers(self, entry: Entry) -> list[Entry]:
-        return [self.maker[x] for x in entry.leaves if isinstance(x, int)]
-
-    def replay(self) -> list[tuple[Entry, list[int]]]:
-        """Entries in order, with the keys that nobody needs after each."""
-        last: dict[int, Entry] = {}
-        for entry in self.entries:
-            for key in (*entry.keys, *(x for x in entry.leaves if isinstance(x, int))):
-                last[key] = entry
-        ends: dict[Entry, list[int]] = {}
-        for key, entry in last.items():
-            if key not in self.live:
-                ends.setdefault(entry, []).append(key)
-        return [(entry, ends.get(entry, [])) for entry in self.entries]
-
-
-def _same_bits(a: ND, b: ND) -> bool:
-    """Whether two arrays of one shape and dtype hold the same bytes (NaN is NaN, -0 is not 0)."""
-    if a.dtype.hasobject:
-        return False
-    x, y = (v.ravel(order="K").view(np.uint8) for v in (a, b))
-    wide = np.uint64 if x.size % 8 == 0 else np.uint8
-    return bool(np.array_equal(x.view(wide), y.view(wide)))
 
 
 def _key(box: Any) -> tuple[Any, ...]:

@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tilewise.backend import threads as thread_pool
+from tilewise.engine import Options
 from tilewise.engine.cluster import Cluster, WorkerLost
 from tilewise.engine.worker import Worker
 from tilewise.errors import TilewiseError, message
 from tilewise.layout import Mesh
 from tilewise.machine import machine
-from tilewise.target import threads as thread_pool
 
 try:
     import ray
@@ -51,9 +52,9 @@ GONE = (
 class Actor(Worker):
     """A worker in a process of its own."""
 
-    def __init__(self, index: int, mesh: Mesh, threads: int) -> None:
+    def __init__(self, index: int, mesh: Mesh, memory: int | None, threads: int) -> None:
         thread_pool.set_threads(threads)
-        super().__init__(index, mesh)
+        super().__init__(index, mesh, memory)
 
 
 class RayCluster(Cluster):
@@ -61,8 +62,10 @@ class RayCluster(Cluster):
 
     name = "ray"
 
-    def __init__(self, mesh: Mesh, address: str | None = None, threads: int | None = None) -> None:
-        super().__init__(mesh)
+    def __init__(
+        self, mesh: Mesh, memory: int | None = None, address: str | None = None, threads: int | None = None
+    ) -> None:
+        super().__init__(mesh, memory)
         self.connection = _connect(address)
         _open.append(self)
         self.label = f"tilewise-{uuid.uuid4().hex[:12]}"
@@ -144,7 +147,7 @@ class RayCluster(Cluster):
                 num_cpus=self.cpus,
                 scheduling_strategy="SPREAD",
                 runtime_env={"env_vars": env},
-            ).remote(w, self.mesh, self.threads)
+            ).remote(w, self.mesh, self.memory, self.threads)
         ready = [f for w in workers for f in self.call(w, "stored")]
         if not ready:
             return
@@ -168,6 +171,11 @@ class RayCluster(Cluster):
                 ray.get_actor(name, namespace=NAMESPACE)
             except ValueError:
                 raise WorkerLost(f"worker {w} is gone") from None
+
+
+def open(mesh: Mesh, options: Options) -> RayCluster:
+    """The engine for a session."""
+    return RayCluster(mesh, options.memory, options.address, options.threads)
 
 
 NAMESPACE = "tilewise"

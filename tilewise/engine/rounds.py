@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.talks import Scene
 from tilewise.ir.order import Order
 from tilewise.layout import Exchange, OnDriver, Piece, place
-from tilewise.ops.regroup import Regroup
-from tilewise.plan.mesh import MeshPlan
-from tilewise.plan.steps import Exchange as ExchangeStep
-from tilewise.plan.steps import reads
+from tilewise.ops.collectives import Collective, CollectiveCall
+from tilewise.plan.exchanges import Exchanges
+from tilewise.stage.steps import Exchange as ExchangeStep
+from tilewise.stage.steps import reads
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Shuffle:
-    """One exchange of workers that talk. All send to all others, if only empty pieces."""
+    """One round of a collective. All send to all others, if only empty pieces."""
 
-    scene: Scene
+    call: CollectiveCall
     needs: tuple[int, ...]  # operands; after the first exchange, what it is about
     target: int
     width: int  # pieces that go from one worker to another
@@ -115,7 +114,7 @@ class Round:
         return [v for v in range(workers) if v != worker and any(m.between(worker, v) for m in self.cuts)]
 
 
-def rounds(plan: MeshPlan) -> tuple[Round, ...]:
+def rounds(plan: Exchanges) -> tuple[Round, ...]:
     """Cut a plan at the exchanges that cross."""
     done: list[Round] = []
     joins: tuple[Move | Shuffle, ...] = ()
@@ -142,16 +141,16 @@ def rounds(plan: MeshPlan) -> tuple[Round, ...]:
     return tuple(done)
 
 
-def _actions(plan: MeshPlan) -> list[Act]:
+def _actions(plan: Exchanges) -> list[Act]:
     out: list[Act] = []
     between = -1  # positions of values on the way, below all of the plan's own
-    for first, last in plan.stages():
+    for first, last in plan.ranges():
         step = plan.steps[first]
         if not isinstance(step, ExchangeStep):
             out.append(Run(first, last))
             continue
         if plan.traffic(step) is not None:
-            out.extend(_talk(plan, step))
+            out.extend(_collective(plan, step))
             continue
         spec, route, pos = plan.specs[step.pos], plan.routes[first], step.input
         passed: tuple[int, ...] = ()
@@ -167,14 +166,14 @@ def _actions(plan: MeshPlan) -> list[Act]:
     return out
 
 
-def _talk(plan: MeshPlan, step: ExchangeStep) -> list[Shuffle]:
-    """The exchanges of workers that talk."""
-    regroup, said, ins = plan.specs[step.pos].op, plan.traffic(step), reads(step)
-    assert isinstance(regroup, Regroup) and said is not None
+def _collective(plan: Exchanges, step: ExchangeStep) -> list[Shuffle]:
+    """The rounds of a collective."""
+    collective, traffic, ins = plan.specs[step.pos].op, plan.traffic(step), reads(step)
+    assert isinstance(collective, Collective) and traffic is not None
     operands = tuple(plan.operand(x) for x in ins)
-    scene = Scene(regroup, operands, plan.operand(step.pos), plan.mesh, plan.specs[step.pos].site)
-    last = len(said.widths) - 1
+    call = CollectiveCall(collective, operands, plan.operand(step.pos), plan.mesh, plan.specs[step.pos].site)
+    last = len(traffic.widths) - 1
     return [
-        Shuffle(scene, (step.pos,) if k else ins, step.pos, width, step.frees if k == last else ())
-        for k, width in enumerate(said.widths)
+        Shuffle(call, (step.pos,) if k else ins, step.pos, width, step.frees if k == last else ())
+        for k, width in enumerate(traffic.widths)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tilewise.engine import Options
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.worker import Failure, Worker
 from tilewise.layout import Mesh
@@ -16,8 +17,8 @@ class Virtual(Cluster):
     name = "virtual"
     mortal = False
 
-    def __init__(self, mesh: Mesh) -> None:
-        super().__init__(mesh)
+    def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
+        super().__init__(mesh, memory)
         self.restart()
 
     def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> list[Any]:
@@ -31,12 +32,17 @@ class Virtual(Cluster):
 
     def restart(self) -> None:
         """Fresh workers."""
-        self.workers = [Worker(i, self.mesh) for i in range(self.mesh.workers)]
+        self.workers = [Worker(i, self.mesh, self.memory) for i in range(self.mesh.workers)]
 
     def close(self) -> None:
         """Forget all blocks."""
         super().close()
         self.workers = []
+
+
+def open(mesh: Mesh, options: Options) -> Virtual:
+    """The engine for a session."""
+    return Virtual(mesh, options.memory)
 
 
 def _sent(pieces: Any) -> Any:

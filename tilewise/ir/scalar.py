@@ -1,8 +1,8 @@
 """Scalar functions: the table of what an elementwise operator may compute. In: a name. Out: its row.
 
 Every NumPy ufunc is a row, plus `where`, `cast`, the parts of complex numbers and the words of a float. `rarely` is a
-`where` whose condition hardly ever holds. The laws say under which reduction an argument may stay partial (Kasen):
-F(R(a, b)) = R(F(a), F(b)).
+`where` whose condition hardly ever holds. `add` adds a function that neither NumPy nor SciPy has. Reductions, and which
+functions they go together with, are in reductions.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.errors import message
+
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
@@ -24,6 +26,7 @@ class Scalar:
     nin: int
     nout: int
     call: Callable[..., Any]
+    native: tuple[str, ...] = ()  # of an added function: dtypes, of arguments and result alike, that have native code
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (scalar, (self.name,))
@@ -70,31 +73,69 @@ def scalar(name: str) -> Scalar:
     return found
 
 
+class Function:
+    """An added function, called as NumPy's ufuncs are (without a `reduce` and its like)."""
+
+    signature = None
+
+    def __init__(self, name: str, call: Callable[..., Any], like: np.ufunc) -> None:
+        self.__name__ = name
+        self.__doc__ = call.__doc__
+        self.nin, self.nout = like.nin, like.nout
+        self.call = call
+        self.resolve_dtypes = like.resolve_dtypes
+
+    def same(self, call: Callable[..., Any]) -> bool:
+        """Whether a function has the same code."""
+        return bool(getattr(self.call, "__code__", self.call) == getattr(call, "__code__", call))
+
+    def __call__(
+        self, *args: Any, out: Any = None, where: Any = True, casting: Any = "same_kind", dtype: Any = None
+    ) -> Any:
+        """On NumPy's arrays and numbers."""
+        kinds = [type(a) if type(a) in (int, float, complex) else np.asarray(a).dtype for a in args]
+        wanted = (None,) * self.nin + (None if dtype is None else np.dtype(dtype),)
+        loop = self.resolve_dtypes((*kinds, None), signature=wanted, casting=casting)
+        made = self.call(*(np.asarray(a).astype(d, copy=False) for a, d in zip(args, loop, strict=False)))
+        if out is None and where is True:
+            return made
+        out = np.empty(np.broadcast_shapes(np.shape(made), np.shape(where)), loop[-1]) if out is None else out
+        np.copyto(out, made, casting=casting, where=where)
+        return out
+
+
+ADDED: dict[str, Scalar] = {}
+
+
+def add(
+    name: str, call: Callable[..., Any], like: np.ufunc, native: tuple[str, ...] = (), expensive: bool = False
+) -> Scalar:
+    """Add a function of elements under a name that is free, for the rest of the process.
+
+    `call` is its meaning, on arrays of the dtypes in which `like`, a ufunc of one result, computes. `native`: the
+    dtypes for which backends have code. `expensive`: it costs far more than moving its argument.
+    """
+    assert like.nout == 1, "a function of elements has one result"
+    row = ADDED.get(name)
+    if row is None and name in TABLE:
+        raise ValueError(message(f"there is a function {name} already", cure="Choose another name"))
+    if row is None:
+        row = ADDED[name] = TABLE[name] = Scalar(name, like.nin, 1, Function(name, call, like), native)
+        if expensive:
+            EXPENSIVE.add(name)
+    elif not row.call.same(call):  # type: ignore[attr-defined]  # a Function; plans and code know it by its name
+        raise ValueError(message(f"there is another function {name}, perhaps in use", cure="Choose another name"))
+    return row
+
+
 @cache
 def dtype_name(dtype: np.dtype[Any]) -> str:
     """NumPy's name of a dtype, which takes it longer to find than planning an operator does."""
     return dtype.name
 
 
-# An argument of these may stay Partial(op): function -> op -> which arguments may be partial, all together.
-# "together": all arguments partial at once (linear in the tuple); "one": exactly one partial, the others whole.
-LAWS: dict[str, dict[str, str]] = {
-    "add": {"add": "together"},
-    "subtract": {"add": "together"},
-    "negative": {"add": "together"},
-    "positive": {"add": "together", "multiply": "together", "minimum": "together", "maximum": "together"},
-    "multiply": {"add": "one", "multiply": "together"},
-    "minimum": {"minimum": "together"},
-    "maximum": {"maximum": "together"},
-    "logical_or": {"logical_or": "together"},
-    "logical_and": {"logical_and": "together"},
-    "bitwise_or": {"bitwise_or": "together"},
-    "bitwise_and": {"bitwise_and": "together"},
-    "bitwise_xor": {"bitwise_xor": "together"},
-}
-
 # Functions that cost far more than moving their argument: a shared one is stored, not computed twice.
-EXPENSIVE = frozenset(
+EXPENSIVE = set(
     "exp exp2 expm1 log log2 log10 log1p power float_power sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
     "arcsinh arccosh arctanh cbrt erf erfc ndtr expit logit gamma gammaln xlogy divmod hypot logaddexp logaddexp2 "
     "gcd lcm fmod remainder floor_divide".split()

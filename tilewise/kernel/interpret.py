@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.ir.reductions import by_name
 from tilewise.ir.scalar import scalar
-from tilewise.kernel.loops import CARRIED, CARRY, INNER, TABLE, TURNS, Instr, Kernel, Output, const_value
+from tilewise.kernel.loops import CARRIED, CARRY, INNER, ITERATIONS, TABLE, Instr, Kernel, Output, const_value
 
 Scalar = Any  # a Python or NumPy number
 LANES = 64  # NumPy converts no more at once
@@ -52,16 +53,16 @@ def run(
     numbers, tables = params[: len(kernel.params)], params[len(kernel.params) :]
     values += [np.asarray(p).astype(t) for p, t in zip(numbers, kernel.params, strict=True)]
     with np.errstate(all="ignore"):
-        turning = kernel.turning or range(0)
+        loop_body = kernel.loop_body or range(0)
         for k, instr in enumerate(kernel.body):
             if instr.fn.startswith(INNER):
                 whole = np.broadcast_to(values[instr.args[0]], shape)
                 ufunc = getattr(np, instr.fn.removeprefix(INNER))
                 values.append(ufunc.reduce(whole, axis=-1, keepdims=True, dtype=whole.dtype))
-            elif k not in turning:
+            elif k not in loop_body:
                 values.append(apply(instr, [values[a] for a in instr.args]))
-            elif k == turning.start:
-                _turns([kernel.body[j] for j in turning], values, tables)
+            elif k == loop_body.start:
+                _iterations([kernel.body[j] for j in loop_body], values, tables)
         reduced, results = kernel.reduced, []
         if kernel.inner is not None:
             values = [v[..., 0] if v.ndim == len(shape) else v for v in values]
@@ -79,24 +80,26 @@ def run(
             np.copyto(out, result)
 
 
-def _turns(part: Sequence[Instr], values: list[np.ndarray[Any, Any]], tables: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Add the values of a part that runs for many turns, as they are after the last one."""
+def _iterations(
+    part: Sequence[Instr], values: list[np.ndarray[Any, Any]], tables: Sequence[np.ndarray[Any, Any]]
+) -> None:
+    """Add the values of a part that runs for many iterations, as they are after the last one."""
     base = len(values)
-    begin = next(i for i in part if i.fn == TURNS)
+    begin = next(i for i in part if i.fn == ITERATIONS)
     kept: list[np.ndarray[Any, Any]] = []
-    for turn in range(int(values[begin.args[0]])):
+    for iteration in range(int(values[begin.args[0]])):
         before, kept = kept, []
         del values[base:]
         for j, instr in enumerate(part):
-            if instr.fn == TURNS:
-                values.append(np.asarray(turn))
+            if instr.fn == ITERATIONS:
+                values.append(np.asarray(iteration))
             elif instr.fn == CARRIED:
-                values.append(before[j - 1] if turn else values[instr.args[0]])
+                values.append(before[j - 1] if iteration else values[instr.args[0]])
             elif instr.fn == CARRY:
                 kept.append(values[instr.args[1]])
                 values.append(kept[-1])
             elif instr.fn.startswith(TABLE):
-                values.append(np.asarray(tables[int(instr.fn.removeprefix(TABLE))][turn]).astype(instr.dtype))
+                values.append(np.asarray(tables[int(instr.fn.removeprefix(TABLE))][iteration]).astype(instr.dtype))
             else:
                 values.append(apply(instr, [values[a] for a in instr.args]))
 
@@ -115,24 +118,12 @@ def _reduced(output: Output, reduced: Sequence[bool], whole: np.ndarray[Any, Any
     return np.asarray(ufunc.reduce(whole, axis=axes, dtype=whole.dtype))
 
 
-def identity(op: str, dtype: str) -> Scalar:
-    """What nothing reduces to: the value that changes no other."""
-    kind = np.dtype(dtype)
-    if op not in ("minimum", "maximum"):
-        return getattr(np, op).identity
-    if kind.kind == "b":
-        return op == "minimum"
-    if kind.kind == "f":
-        return math.inf if op == "minimum" else -math.inf
-    return np.iinfo(kind).max if op == "minimum" else np.iinfo(kind).min
-
-
 def _buckets(
     op: str, reduced: Sequence[bool], whole: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], buckets: int
 ) -> np.ndarray[Any, Any]:
     """Point after point to the bucket that its key names."""
     kept = [d for d, r in enumerate(reduced) if not r]
-    result = np.full((buckets, *(whole.shape[d] for d in kept)), identity(op, whole.dtype.name), whole.dtype)
+    result = np.full((buckets, *(whole.shape[d] for d in kept)), by_name(op).identity(whole.dtype))
     inside = np.nonzero((keys >= 0) & (keys < buckets))
     if inside:
         getattr(np, op).at(result, (keys[inside], *(inside[d] for d in kept)), whole[inside])

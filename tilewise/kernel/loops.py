@@ -13,12 +13,12 @@ numbered: inputs, then params, then one per instruction. What an output does wit
 A reduction may lie inside: Instr("inner:add", (v,)) adds v up along the last dim of the space, which is the innermost
 loop (and counts as reduced). What follows in the body, and every output, is of the dims before it.
 
-One part of the body may run for many turns, at each point (a loop of the user's program):
+One part of the body may run for many iterations, at each point (a loop of the user's program):
 
-    Instr("turns", (n,), "int64")       begins it: n (a param) turns, at least one. Its value: which turn it is
-    Instr("carried", (first,), t)       in the first turn `first`, later what its "carry" kept; all of them come next
-    Instr("table:<j>", (turn,), t)      number `turn` of table j (tables are given after the params)
-    Instr("carry", (carried, v), t)     keeps v for the next turn; all of them end it. Afterwards, what was kept last
+    Instr("iterations", (n,), "int64")  begins it: n (a param) iterations, at least one. Its value: which one it is
+    Instr("carried", (first,), t)       at first `first`, later what its "carry" kept; all of them come next
+    Instr("table:<j>", (k,), t)         number k of table j (tables are given after the params)
+    Instr("carry", (carried, v), t)     keeps v for the next iteration; all of them end it. Afterwards: what was kept
 
 Nothing else of that part is known after it.
 """
@@ -30,9 +30,9 @@ from functools import cached_property
 
 REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and")
 INNER = "inner:"
-TURNS, CARRIED, CARRY, TABLE = "turns", "carried", "carry", "table:"
+ITERATIONS, CARRIED, CARRY, TABLE = "iterations", "carried", "carry", "table:"
 NUMBERS = ("const:", TABLE)
-FREE = ("cast", "where", "rarely", "positive", TURNS, CARRIED, CARRY)  # no operation on a number
+FREE = ("cast", "where", "rarely", "positive", ITERATIONS, CARRIED, CARRY)  # no operation on a number
 ARGS = {"argmin": "minimum", "argmax": "maximum"}  # of equal values the first; a NaN beats every number
 
 
@@ -86,10 +86,10 @@ class Kernel:
             known += 1
         for out in self.outputs:
             self._check(out, known)
-        if self.turning is not None:
-            self._check_turns(self.turning)
+        if self.loop_body is not None:
+            self._check_loop(self.loop_body)
 
-    def _check_turns(self, part: range) -> None:
+    def _check_loop(self, part: range) -> None:
         """States come first and are all kept last; what follows uses nothing else of the part."""
         base = len(self.inputs) + len(self.params)
         body = [self.body[k] for k in part]
@@ -119,9 +119,9 @@ class Kernel:
         return next((known + k for k, i in enumerate(self.body) if i.fn.startswith(INNER)), None)
 
     @property
-    def turning(self) -> range | None:
-        """The instructions that run for many turns; None without such."""
-        first = next((k for k, i in enumerate(self.body) if i.fn == TURNS), None)
+    def loop_body(self) -> range | None:
+        """The instructions that run for many iterations; None without such."""
+        first = next((k for k, i in enumerate(self.body) if i.fn == ITERATIONS), None)
         if first is None:
             return None
         return range(first, max(k for k, i in enumerate(self.body) if i.fn == CARRY) + 1)
@@ -176,11 +176,11 @@ def nested(inner: Kernel, outer: Kernel, at: int) -> Kernel:
     return Kernel(inputs, outer.params, tuple(body), tuple(outputs), (*outer.reduced, True))
 
 
-def operations(kernel: Kernel, turns: int = 1) -> int:
+def operations(kernel: Kernel, iterations: int = 1) -> int:
     """Operations on numbers at each point of the space: casts, constants and what only selects are none."""
-    part = kernel.turning or range(0)
+    part = kernel.loop_body or range(0)
     counted = [k in part for k, i in enumerate(kernel.body) if i.fn not in FREE and not i.fn.startswith(NUMBERS)]
-    return len(counted) + (turns - 1) * sum(counted) + sum(o.reduce is not None for o in kernel.outputs)
+    return len(counted) + (iterations - 1) * sum(counted) + sum(o.reduce is not None for o in kernel.outputs)
 
 
 def const_value(fn: str) -> complex | float | int | bool:

@@ -1,10 +1,12 @@
 """Which operations a native target has code for. In: a function's name and dtypes. Out: yes or no, by a set lookup.
 
-Pure data, so that a planner can ask without loading LLVM. `target/llvm/` implements exactly these rows.
+Pure data, so that a planner can ask without loading LLVM. `backend/llvm/` implements exactly these rows, and the
+functions that are added in ir/scalar.py with dtypes of their own.
 """
 
 from __future__ import annotations
 
+from tilewise.ir.scalar import ADDED
 from tilewise.kernel.family import ARM, X86
 
 HALF = ("float16",)
@@ -91,8 +93,10 @@ def supports(fn: str, in_dtypes: tuple[str, ...], out_dtype: str) -> bool:
         return out_dtype in DTYPES
     if fn == "inner:add":
         return out_dtype in WIDE
-    if fn in ("turns", "carried", "carry") or fn.startswith("table:"):
+    if fn in ("iterations", "carried", "carry") or fn.startswith("table:"):
         return out_dtype in DTYPES
+    if fn in ADDED:
+        return out_dtype in ADDED[fn].native and set(in_dtypes) == {out_dtype}
     return (fn, in_dtypes, out_dtype) in _SUPPORTED
 
 

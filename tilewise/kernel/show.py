@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tilewise.kernel.loops import CARRIED, CARRY, INNER, TABLE, TURNS, Kernel, Output
+from string import ascii_lowercase
+
+from tilewise.kernel.loops import CARRIED, CARRY, INNER, ITERATIONS, TABLE, Kernel, Output
 
 LETTERS = "ijklmnpqrstuvw"
 
@@ -21,23 +23,24 @@ def text(kernel: Kernel) -> str:
     rank = len(kernel.reduced)
     dims = [LETTERS[d] if d < len(LETTERS) else f"d{d}" for d in range(rank)]
     lines = [f"for {', '.join(dims)}:" if dims else "once:"]
-    names = [_name(k) for k in range(len(kernel.dtypes))]
+    letters = [c for c in ascii_lowercase if c not in dims]
+    names = [_name(k, letters) for k in range(len(kernel.dtypes))]
     lines += [f"    {names[k]} = read {t}" for k, t in enumerate(kernel.inputs)]
     known = len(kernel.inputs)
     lines += [f"    {names[known + k]} = number {t}" for k, t in enumerate(kernel.params)]
     known += len(kernel.params)
-    turning = kernel.turning or range(0)
+    loop_body = kernel.loop_body or range(0)
     for k, instr in enumerate(kernel.body):
-        deeper = "    " if k in turning[1:] else ""
-        if instr.fn == TURNS:
-            lines.append(f"    for {names[known + k]} in {names[instr.args[0]]} turns:")
+        deeper = "    " if k in loop_body[1:] else ""
+        if instr.fn == ITERATIONS:
+            lines.append(f"    for {names[known + k]} in {names[instr.args[0]]} iterations:")
             continue
         if instr.fn == CARRIED:
             what = f"{names[instr.args[0]]} at first"
         elif instr.fn == CARRY:
             what = f"{names[instr.args[0]]} = {names[instr.args[1]]}"
         elif instr.fn.startswith(TABLE):
-            what = f"number {instr.dtype} of turn {names[instr.args[0]]}"
+            what = f"number {instr.dtype} of iteration {names[instr.args[0]]}"
         elif instr.fn.startswith("const:"):
             what = instr.fn.removeprefix("const:")
         elif instr.fn.startswith(INNER):
@@ -52,10 +55,10 @@ def text(kernel: Kernel) -> str:
     return "\n".join(lines)
 
 
-def _name(number: int) -> str:
-    """a … z, then a1, b1, …"""
-    turn, letter = divmod(number, 26)
-    return chr(ord("a") + letter) + (str(turn) if turn else "")
+def _name(number: int, letters: list[str]) -> str:
+    """The letters in order, then a1, b1, …"""
+    again, letter = divmod(number, len(letters))
+    return letters[letter] + (str(again) if again else "")
 
 
 def _output(k: int, output: Output, names: list[str], dims: list[str], reduced: tuple[bool, ...]) -> str:

@@ -18,10 +18,12 @@ from tilewise.layout.placement import (
     Layout,
     Mesh,
     OnDriver,
+    Outside,
     Partial,
     Placement,
     Replicate,
     Shard,
+    Stored,
     bare,
     blocked,
     box_size,
@@ -29,6 +31,7 @@ from tilewise.layout.placement import (
     even_shard,
     grid_layout,
     held_box,
+    overlap,
     owned_box,
     place,
     placements,
@@ -37,7 +40,7 @@ from tilewise.layout.placement import (
 )
 from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
 from tilewise.layout.route import route, step_cost, way
-from tilewise.layout.volume import local_dims, total_held, volume
+from tilewise.layout.volume import local_dims, most_held, total_held, volume
 
 __all__ = [
     "DRIVER",
@@ -50,12 +53,14 @@ __all__ = [
     "Layout",
     "Mesh",
     "OnDriver",
+    "Outside",
     "Partial",
     "Piece",
     "Placement",
     "Prices",
     "Replicate",
     "Shard",
+    "Stored",
     "Tariff",
     "bare",
     "blocked",
@@ -70,7 +75,9 @@ __all__ = [
     "local_dims",
     "local_slice",
     "merge_cuts",
+    "most_held",
     "moves",
+    "overlap",
     "owned_box",
     "place",
     "placements",

@@ -5,17 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tilewise.layout.cuts import even_cuts
-from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard, bare
+from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard, Stored, bare
 
 AXIS_NAMES = {0: "rows", 1: "columns"}
-REDUCTION_NAMES = {
-    "add": "sum",
-    "multiply": "product",
-    "minimum": "min",
-    "maximum": "max",
-    "logical_or": "any",
-    "logical_and": "all",
-}
 
 
 @lru_cache(maxsize=4096)
@@ -30,9 +22,11 @@ def describe(layout: Layout) -> str:
         case Replicate():
             return "replicated"
         case Partial(op=op):
-            return f"partial {REDUCTION_NAMES.get(op, op)}"
+            return f"partial {op.symbol}"
         case OnDriver():
             return "on the driver"
+        case Stored():
+            return "in a store"
         case Grid(down=down, across=across):
             text = f"{describe(bare(down))} x {describe(bare(across))}"
             both = [f"{p.ghosts[0]}+{p.ghosts[1]}" if isinstance(p, Shard) else "0+0" for p in (down, across)]

@@ -16,6 +16,7 @@ from math import prod
 
 import numpy as np
 
+from tilewise.ir.reductions import Reduction
 from tilewise.layout.placement import (
     DRIVER,
     Box,
@@ -27,6 +28,7 @@ from tilewise.layout.placement import (
     Partial,
     Replicate,
     Shard,
+    Stored,
     bare,
     blocked,
     box_size,
@@ -56,6 +58,7 @@ class Kind(StrEnum):
     GATHER = "gather"
     REDUCE = "reduce"
     REGRID = "regrid"
+    READ = "read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,8 @@ class Exchange:
         return _kind(self.src, self.dst)
 
     @property
-    def reduces(self) -> str | None:
-        """The operator by which pieces of one box are put together; None where each comes once."""
+    def reduces(self) -> Reduction | None:
+        """The reduction by which pieces of one box are put together; None where each comes once."""
         return None if self._kept_partial is not None else reduction(self.src)
 
     @cached_property
@@ -131,6 +134,13 @@ class Exchange:
     def bytes(self, itemsize: int) -> int:
         return self.network_elements * itemsize
 
+    @cached_property
+    def read_elements(self) -> int:
+        """Elements that workers read from a store, what several of them need counted for each."""
+        if not isinstance(self.src, Stored):
+            return 0
+        return sum(box_size(need) for worker in range(self.mesh.workers) for _, _, need in self._needs(worker))
+
     def received(self, worker: int) -> int:
         """Elements that reach this worker's place from others."""
         return self._received[worker]
@@ -152,6 +162,8 @@ class Exchange:
         """How many elements of a need this worker has in its own memory (of one contribution)."""
         if isinstance(self.src, OnDriver):
             return box_size(need) if worker == 0 else 0
+        if isinstance(self.src, Stored):
+            return box_size(need)
         held = held_box(self.src, self.shape, self.mesh, worker=worker)
         return prod(max(min(b, d) - max(a, c), 0) for (a, b), (c, d) in zip(need, held, strict=True))
 
@@ -160,6 +172,8 @@ class Exchange:
         workers = range(self.mesh.workers)
         if isinstance(self.src, OnDriver):
             return (self.network_elements, *(0 for _ in workers[1:]))
+        if isinstance(self.src, Stored):
+            return (0,) * self.mesh.workers
         total = np.zeros(self.mesh.workers, dtype=np.int64)
         for worker in workers:
             for _, _, need in self._needs(worker):
@@ -205,6 +219,9 @@ class Exchange:
         if isinstance(self.src, OnDriver):
             yield DRIVER, None, need
             return
+        if isinstance(self.src, Stored):  # each reads for itself
+            yield place(receiver), None, need
+            return
         here = place(receiver)
         own = coordinates(self.src, self.mesh, here)
         ways: list[list[tuple[int, Interval | None]]] = []  # per line: (block of the line or worker on it, its part)
@@ -243,7 +260,7 @@ def kept_partial(src: Layout, dst: Layout) -> int | None:
 
 def contributions(src: Layout, dst: Layout, mesh: Mesh) -> int:
     """How many contributions of an element every place of the destination takes."""
-    if isinstance(src, OnDriver):
+    if isinstance(src, OnDriver | Stored):
         return 1
     kept = kept_partial(src, dst)
     return prod(
@@ -260,6 +277,8 @@ def _kind(src: Layout, dst: Layout) -> Kind:
     match src, dst:
         case _ if src == dst:
             return Kind.KEEP
+        case (Stored(), _):
+            return Kind.READ
         case (Grid(), _) | (_, Grid()):
             return _grid_kind(src, dst)
         case Replicate(), Shard():

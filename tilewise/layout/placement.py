@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
+from tilewise.ir.reductions import Reduction, by_name
 from tilewise.layout.cuts import Cuts, even_cuts
 
 Interval = tuple[int, int]
@@ -116,15 +117,28 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Partial:
-    """Every worker holds one contribution of the full shape; the value is their reduction by a NumPy ufunc's name."""
+    """Every worker holds one contribution of the full shape; the value is their reduction, in the order of blocks."""
 
-    op: str
+    op: Reduction
+
+    def __init__(self, op: Reduction | str) -> None:
+        object.__setattr__(self, "op", by_name(op) if isinstance(op, str) else op)
+
+    def __repr__(self) -> str:
+        return f"Partial({self.op.name!r})"
 
 
 @dataclass(frozen=True)
 class OnDriver:
     """The driver holds the whole array."""
 
+
+@dataclass(frozen=True)
+class Stored:
+    """The whole array lies in a store that every worker reads from by itself: nothing crosses between workers."""
+
+
+Outside = OnDriver | Stored  # no worker has a part of it
 
 Placement = Shard | Replicate | Partial
 
@@ -154,7 +168,7 @@ class Grid:
             object.__setattr__(self, name, value)
 
 
-Layout = Shard | Replicate | Partial | OnDriver | Grid
+Layout = Shard | Replicate | Partial | OnDriver | Stored | Grid
 
 
 @lru_cache(maxsize=4096)
@@ -173,7 +187,7 @@ def placements(layout: Layout) -> tuple[Placement, ...]:
     """The parts of a layout: one, or one per direction of the grid."""
     if isinstance(layout, Grid):
         return layout.down, layout.across
-    assert not isinstance(layout, OnDriver), layout
+    assert not isinstance(layout, Outside), layout
     return (layout,)
 
 
@@ -191,8 +205,8 @@ def shards(layout: Layout) -> tuple[Shard, ...]:
     return ()
 
 
-def reduction(layout: Layout) -> str | None:
-    """The operator by which contributions are still to be reduced; None where there are no contributions."""
+def reduction(layout: Layout) -> Reduction | None:
+    """What contributions are still to be reduced by; None where there are no contributions."""
     if isinstance(layout, Partial):
         return layout.op
     if isinstance(layout, Grid):
@@ -204,7 +218,7 @@ def bare(layout: Layout) -> Layout:
     """The layout without ghosts."""
     if isinstance(layout, Grid):
         return Grid(_bare(layout.down), _bare(layout.across))
-    return layout if isinstance(layout, OnDriver) else _bare(layout)
+    return layout if isinstance(layout, Outside) else _bare(layout)
 
 
 def _bare(p: Placement) -> Placement:
@@ -230,7 +244,7 @@ def lines(layout: Layout, mesh: Mesh) -> tuple[tuple[Placement, Mesh], ...]:
     """Each placement of a layout with the line of workers it is on."""
     if isinstance(layout, Grid):
         return (layout.down, mesh.down), (layout.across, mesh.across)
-    assert not isinstance(layout, OnDriver), layout
+    assert not isinstance(layout, Outside), layout
     return ((layout, mesh),)
 
 
@@ -241,7 +255,7 @@ def coordinates(layout: Layout, mesh: Mesh, worker: int) -> tuple[int, ...]:
 
 def check(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> None:
     """Assert that an array of this shape can lie so on this mesh."""
-    if isinstance(layout, OnDriver):
+    if isinstance(layout, Outside):
         return
     assert mesh.grid or not isinstance(layout, Grid), (layout, mesh)
     for part, line in lines(layout, mesh):
@@ -267,6 +281,11 @@ def held_box(
 
 def box_size(box: Box) -> int:
     return prod(high - low for low, high in box)
+
+
+def overlap(a: Box, b: Box) -> Box:
+    """What two boxes have in common; where that is nothing, a box without elements."""
+    return tuple((max(a0, b0), max(min(a1, b1), max(a0, b0))) for (a0, a1), (b0, b1) in zip(a, b, strict=True))
 
 
 def whole(shape: tuple[int, ...]) -> Box:

@@ -16,8 +16,10 @@ from tilewise.layout.placement import (
     Layout,
     Mesh,
     OnDriver,
+    Outside,
     Replicate,
     Shard,
+    Stored,
     blocked,
     held_box,
     lines,
@@ -30,8 +32,13 @@ VOLUMES_KEPT = 1 << 16  # two numbers each
 
 @lru_cache(maxsize=VOLUMES_KEPT)
 def volume(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[int, int]:
-    """Elements that cross in all, and the most that one worker has to take in (or the driver to give out)."""
+    """Elements that cross in all, and the most that one worker has to take in (or the driver to give out).
+
+    From a store: elements that are read, which take time though they do not cross between workers.
+    """
     size = prod(shape)
+    if isinstance(src, Stored):
+        return Exchange(src, dst, shape, mesh).read_elements, prod(local_dims(dst, shape, mesh))
     if size == 0 or mesh.workers == 1 or src == dst or isinstance(src, Replicate):
         return 0, 0
     if isinstance(src, OnDriver):
@@ -71,7 +78,7 @@ def _received(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> B
 @lru_cache(maxsize=VOLUMES_KEPT)
 def local_dims(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[int, ...]:
     """The most that one worker holds, along each axis."""
-    if isinstance(layout, OnDriver):
+    if isinstance(layout, Outside):
         return shape
     dims = list(shape)
     for part, line in lines(layout, mesh):
@@ -82,9 +89,24 @@ def local_dims(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[int,
 
 
 @lru_cache(maxsize=VOLUMES_KEPT)
+def most_held(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> int:
+    """Elements on the worker that holds most, the ghosts of all its blocks included."""
+    if isinstance(layout, Outside):
+        return 0
+    count = 1
+    rest = list(shape)
+    for part, line in lines(layout, mesh):
+        if isinstance(part, Shard):
+            spans = [high - low for low, high in (part.held(b) for b in range(line.total_blocks))]
+            count *= max(sum(spans[w * line.blocks : (w + 1) * line.blocks]) for w in range(line.workers))
+            rest[part.axis] = 1
+    return count * prod(rest)
+
+
+@lru_cache(maxsize=VOLUMES_KEPT)
 def total_held(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> int:
     """Elements that all workers hold together, copies and ghosts included."""
-    if isinstance(layout, OnDriver):
+    if isinstance(layout, Outside):
         return 0
     count = 1
     rest = list(shape)

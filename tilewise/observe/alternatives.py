@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilewise.layout import describe
 from tilewise.observe.table import WIDTH
-from tilewise.solver.why import Alternative
+from tilewise.solver.model.why import Alternative
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tilewise.backend import host_backend
 from tilewise.config import current
-from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Machine, exchange_seconds, talk_cost
-from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, describe, moves, total_held
+from tilewise.cost.model import BYTE_UNITS, FIXED, TICKS, Rates, collective_cost, exchange_seconds
+from tilewise.layout import Kind, Layout, Mesh, OnDriver, Replicate, Stored, describe, moves, total_held
 from tilewise.observe import html, table
 from tilewise.observe.alternatives import Why
 from tilewise.observe.kernels import KernelText, kernels_of
@@ -24,25 +25,23 @@ from tilewise.observe.rows import (
     Totals,
     bytes_text,
     count_text,
+    dtype_text,
     size_text,
     time_text,
     where_text,
 )
 from tilewise.observe.svg import draw
 from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
-from tilewise.ops.regroup import Traffic
-from tilewise.plan.centres import read_once
-from tilewise.plan.inline import formed
+from tilewise.ops.collectives import Traffic
+from tilewise.plan.blocks import Spec
+from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import held_bytes, peak_bytes
-from tilewise.plan.mesh import MeshPlan, Spec
 from tilewise.plan.predict import seen_bytes, step_seconds
-from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes
-from tilewise.plan.steps import members as all_members
-from tilewise.plan.tiling import fitted
-from tilewise.plan.tuned import USUAL, class_of, record_of
-from tilewise.plan.ways import MEAN, centred
-from tilewise.solver.check import check
-from tilewise.solver.why import alternatives, label
+from tilewise.plan.show import Kernels, local_text, mesh_text
+from tilewise.solver.model.why import alternatives, label
+from tilewise.solver.proof.check import check
+from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes
+from tilewise.stage.steps import members as all_members
 
 _COUNTED = "; it is counted first, and the rest is planned by what it keeps"
 
@@ -64,16 +63,20 @@ class Plan:
         specs: Sequence[Spec],
         mesh: Mesh,
         layouts: Sequence[Layout] | None,
-        plan: MeshPlan | None,
+        plan: Exchanges | None,
         results: Sequence[int],
-        machine: Machine = FIXED,
+        machine: Rates = FIXED,
         locate: Callable[[Any], int | None] | None = None,
         again: Again | None = None,
         budget: int | None = None,
         first: Sequence[Plan] = (),
         masks: Sequence[str] = (),
+        stored: Sequence[int] = (),
     ) -> None:
+        self.passes: tuple[tuple[str, float], ...] = ()  # of the compiler, in order: names and seconds
+        self.detail: str | None = None  # what `str` shows beside the table: "passes" or "steps"
         self._machine = machine
+        self._plan = plan
         self._choice = None if plan is None else plan.choice
         self._locate = locate
         self._again = again
@@ -82,11 +85,13 @@ class Plan:
         self._results = tuple(results)
         self.mesh = mesh
         self._specs = specs
+        self._nodes = specs if plan is None else plan.nodes(plan.types.largest)  # as the largest block has them
         self._layouts = layouts
         self._sites = _sites(specs)
         self._first = first  # plans that count masks, which run before the rest is planned
         self._masks = masks  # what each mask is thought to keep
         self.parts: list[Part] = [part for plan in first for part in plan.parts]
+        self.parts += [self._exchange(pos, moves(Stored(), Replicate(), specs[pos].shape, mesh)) for pos in stored]
         self.moved: dict[int, list[ExchangeRow]] = {}  # by the position of what an exchange makes
         self.gathered: list[tuple[int, ExchangeRow]] = []  # results, brought to the driver
         self._rows: list[StepRow | None] = []  # by step
@@ -98,9 +103,9 @@ class Plan:
                     run = []
                 assert plan is not None
                 rows = [self._exchange(step.pos, e) for e in plan.routes[k]]
-                said = plan.traffic(step)
-                if said is not None:
-                    rows.append(self._talk(step.pos, plan.layouts[step.input], said))
+                traffic = plan.traffic(step)
+                if traffic is not None:
+                    rows.append(self._collective(step.pos, plan.layouts[step.input], traffic))
                 self.moved[step.pos] = rows
                 self.parts.extend(rows)
                 self._rows.append(None)
@@ -115,13 +120,36 @@ class Plan:
                 self.gathered.append((pos, row))
                 self.parts.append(row)
         before: list[int] = [p.memory_bytes for p in first]
-        self.memory_bytes: int = max(*before, peak_bytes(steps, specs, layouts, mesh, results), 0)
+        peak = peak_bytes(steps, specs, layouts, mesh, results, () if plan is None else plan.routes)
+        self.memory_bytes: int = max(*before, peak, 0)
 
     @property
     def kernels(self) -> list[KernelText]:
         """The kernels of all passes, in the order they run: print one to see its loops; `.llvm()`, `.assembly()`."""
         before = [kernel for plan in self._first for kernel in plan.kernels]
         return before + kernels_of(self._steps, self._specs)
+
+    def steps_text(self, kernels: Kernels | None = None) -> str:
+        """Every step in a line: what it makes of what, frees, overwrites and exchanges.
+
+        `kernels` names kernels, and lists their loops, across several plans.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0):
+        ...     x = tw.array([1.0, 2.0, 3.0])
+        ...     print(tw.explain(x * 2).steps_text())
+        1 worker: 1 step, 1 pass, peak 48 bytes
+             input    %0        3 float64
+          1  pass K1  %2 <- %0  3 float64  multiply  frees %0
+        result %2
+        """
+        names = kernels or Kernels()
+        own = (
+            local_text(self._steps, self._specs, self._results, names)
+            if self._plan is None
+            else mesh_text(self._plan, self._results, names)
+        )
+        return "\n\n".join([*(plan.steps_text(names) for plan in self._first), own])
 
     @property
     def seconds(self) -> float:
@@ -130,7 +158,7 @@ class Plan:
 
     @property
     def exchange_seconds(self) -> float:
-        """The part of `seconds` in which workers talk."""
+        """The part of `seconds` that exchanges take."""
         return sum(e.seconds for e in self.exchanges)
 
     @property
@@ -152,7 +180,7 @@ class Plan:
                 rows = self.moved[step.pos]
                 allocated += 0 if all(r.kind == Kind.TRIM for r in rows) else made
             elif not isinstance(step, View):
-                read += seen_bytes(step, self._specs, self._all_bytes)[0]
+                read += seen_bytes(step, self._specs, self._all_bytes, self._nodes)[0]
                 written += made
                 allocated += made - sum(self._all_bytes(x) for x in in_place(step))
         return Totals(read, written, allocated, self.network_bytes)
@@ -241,21 +269,29 @@ class Plan:
             for s, lay in zip(self._specs, self._layouts or [Replicate()] * len(self._specs), strict=True)
         )
 
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that workers read from sources, summed over workers: they do not cross between these."""
+        return sum(e.read for e in self.exchanges)
+
     def _exchange(self, pos: int, e: Any) -> ExchangeRow:
         size = self._specs[pos].dtype.itemsize
         seconds = exchange_seconds(e.src, e.dst, e.shape, self.mesh, size, self._machine)
-        way = describe(e.src), describe(e.dst)
-        return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where_text([self._sites[pos]]))
+        way = describe(e.src), "here" if self._layouts is None else describe(e.dst)
+        where, read = where_text([self._sites[pos]]), e.read_elements * size
+        return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where, read=read)
 
-    def _talk(self, pos: int, src: Layout, said: Traffic) -> ExchangeRow:
+    def _collective(self, pos: int, src: Layout, traffic: Traffic) -> ExchangeRow:
         assert self._layouts is not None
-        seconds = talk_cost(said, self.mesh, self._machine.timed) / TICKS
+        seconds = collective_cost(traffic, self.mesh, self._machine.timed) / TICKS
         ends = describe(src), describe(self._layouts[pos])
         where = where_text([self._sites[pos]])
-        return ExchangeRow(said.name, self._value(pos), *ends, said.bytes, seconds, where, bound=not said.exact)
+        return ExchangeRow(
+            traffic.name, self._value(pos), *ends, traffic.bytes, seconds, where, bound=not traffic.exact
+        )
 
     def _value(self, pos: int) -> str:
-        return f"{size_text(self._specs[pos].shape)} {self._specs[pos].dtype}"
+        return f"{size_text(self._specs[pos].shape)} {dtype_text(self._specs[pos].dtype)}"
 
     def _row(self, step: Step) -> StepRow:
         specs = self._specs
@@ -263,7 +299,7 @@ class Plan:
         members, space, shape, tiles = made, made[0], specs[made[0]].shape, ""
         kind, kernel = {View: "view", Call: "numpy", Write: "write", Pass: "pass", Tiled: "pass"}[type(step)], None
         if isinstance(step, Tiled):
-            members, space, tiles = all_members(step), made[0], _tiles_text(step, specs)
+            members, space, tiles = all_members(step), made[0], _tiles_text(step, self._nodes)
         if isinstance(step, Pass):
             members = (*step.members, *(o for o in made if o not in step.members))
             kernel = step.kernel
@@ -271,17 +307,17 @@ class Plan:
                 shape = specs[step.space].shape  # the part that is written
             else:
                 space = step.space
-        read, written = (0, 0) if kind == "view" else seen_bytes(step, specs, self._bytes)
+        read, written = (0, 0) if kind == "view" else seen_bytes(step, specs, self._bytes, self._nodes)
         return StepRow(
             kind,
             tuple(specs[m].op.label() for m in members),
             shape if space == made[0] else specs[space].shape,
             shape,
-            str(specs[made[0]].dtype),
+            dtype_text(specs[made[0]].dtype),
             self._lies(space, made[0]),
             read,
             written,
-            step_seconds(step, specs, self._layouts, self.mesh, self._machine),
+            step_seconds(step, specs, self._layouts, self.mesh, self._machine, self._nodes),
             where_text([self._sites[m] for m in members]),
             kernel,
             tiles,
@@ -303,7 +339,9 @@ class Plan:
         return total_held(self._layouts[pos], spec.shape, self.mesh) * spec.dtype.itemsize
 
     def __str__(self) -> str:
-        return table.text(self._head(), self.parts)
+        text = table.text(self._head(), self.parts)
+        more = {"passes": lambda: table.passes_text(self.passes), "steps": self.steps_text}.get(self.detail or "")
+        return text if more is None else f"{text}\n\n{more()}"
 
     __repr__ = __str__
 
@@ -315,10 +353,12 @@ class Plan:
             who += f" of {self.mesh.blocks} blocks"
         counts = ((len(self.stages), "stage"), (passes, "pass"), (len(self.exchanges), "exchange"))
         t = self.totals
+        read = f"{self.read_bytes:,} are read from sources, " if self.read_bytes else ""
         kept = [f"A mask keeps {m}{_COUNTED if self._first else ''}." for m in self._masks]
         return [
             f"Plan for {who}: {', '.join(count_text(n, what) for n, what in counts)}",
-            f"{self.network_bytes:,} bytes cross between workers, peak {bytes_text(self.memory_bytes)} per worker, "
+            f"{self.network_bytes:,} bytes cross between workers, {read}"
+            f"peak {bytes_text(self.memory_bytes)} per worker, "
             f"predicted {time_text(self.seconds)} (exchanges {time_text(self.exchange_seconds)})",
             table.sum_text(t.read, t.written, t.allocated, t.sent),
             self.proof,
@@ -334,7 +374,8 @@ class Plan:
         """The layouts that most bytes are in."""
         if self._layouts is None or self.mesh.workers == 1:
             return "whole"
-        seen = {step.pos for step in self._steps if isinstance(step, View)}
+        single = [s for step in self._steps for s in (step.steps if isinstance(step, Tiled) else (step,))]
+        seen = {s.pos for s in single if isinstance(s, View)}
         pairs = enumerate(zip(self._specs, self._layouts, strict=True))
         return main_layouts([(lay, prod(s.shape) * s.dtype.itemsize) for i, (s, lay) in pairs if i not in seen])
 
@@ -402,19 +443,10 @@ def _sites(specs: Sequence[Spec]) -> list[Site | None]:
     return sites
 
 
-def _tiles_text(step: Tiled, specs: Sequence[Spec]) -> str:
+def _tiles_text(step: Tiled, nodes: Sequence[Any]) -> str:
     """How passes that share tiles are cut."""
-    settings = current()
-    form = formed(step, specs, settings.tile)
-    if form is None:
+    found = host_backend(current().native).report(step, nodes)
+    if found is None:
         return f"{count_text(len(passes(step)), 'kernel')}, one after the other"
-    step, cut = form.group, form.cut
-    late = {pos for s in centred(step, cut.way) if (once := read_once(s, step)) is not None for pos in once[1]}
-    late |= {x for x, at in cut.way.at.items() if at == MEAN} if late else set()  # known after all tiles
-    count = count_text(sum(not late.intersection(p.outs) for p in passes(step)), "kernel")
-    how = ""
-    if cut.loose:
-        found = record_of(class_of(settings.cache_dir, step, cut)).factor if settings.tune else None
-        how = ", tuned" if found not in (None, USUAL) else ""
-        cut = fitted(cut, found or USUAL)
-    return f"{count} on each of {cut.tiles:,} tiles of {cut.tile:,}{how}"
+    how = ", tuned" if found.tuned else ""
+    return f"{count_text(found.kernels, 'kernel')} on each of {found.tiles:,} tiles of {found.tile:,}{how}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewise.layout import Grid, Layout, OnDriver, Partial, Replicate, Shard, reduction, shards
+from tilewise.layout import Grid, Layout, OnDriver, Outside, Partial, Replicate, Shard, Stored, reduction, shards
 
 SIZE = 34  # of the drawing, in pixels
 SHOWN = 8  # blocks drawn along an axis; more are drawn as so many
@@ -18,6 +18,7 @@ COLOURS = {
     "partial": ("#fdeeda", "#c87410"),
     "replicated": ("#ededee", "#6b6f76"),
     "on the driver": ("#fffdf0", "#9a8a3a"),
+    "in a store": ("#f7efe6", "#8a5a2b"),
     "one worker": ("#f2f5f8", "#51617a"),
 }
 
@@ -28,6 +29,8 @@ def family(layout: Layout | None) -> str:
         return "one worker"
     if isinstance(layout, OnDriver):
         return "on the driver"
+    if isinstance(layout, Stored):
+        return "in a store"
     if reduction(layout) is not None:
         return "partial"
     cut = shards(layout)
@@ -64,7 +67,7 @@ def _elements(layout: Layout | None, shape: tuple[int, ...], x: float, y: float)
     parts = (layout.down, layout.across) if isinstance(layout, Grid) else (layout,)
     if any(isinstance(p, Replicate | Partial) for p in parts):  # more than one sheet of it
         yield _rect(left + 3, top - 3, width, height, "#ffffff", line, 0.8)
-    if isinstance(layout, OnDriver):
+    if isinstance(layout, Outside):
         yield _rect(left, top, width, height, "#ffffff", line, 1.2, ' stroke-dasharray="3 2"')
         return
     yield _rect(left, top, width, height, "#ffffff", line, 1.2)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewise.backend import NATIVE, named
+from tilewise.backend.base import Listing
 from tilewise.kernel import show
 from tilewise.kernel.loops import Kernel
-from tilewise.plan.steps import Pass, Step, passes
-from tilewise.plan.ways import space_of
+from tilewise.stage.cut_axis import space_of
+from tilewise.stage.steps import Pass, Step, passes
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,15 @@ class KernelText:
 
     def llvm(self) -> str:
         """The kernel in LLVM's language, for operands in C order."""
-        return str(self._listing().ir)
+        return self._listing().ir
 
     def assembly(self) -> str:
         """The kernel as this machine's instructions, for operands in C order."""
-        return str(self._listing().assembly)
+        return self._listing().assembly
 
-    def _listing(self) -> Any:
-        return importlib.import_module("tilewise.target.llvm").listing(self.kernel, self.shape)
+    def _listing(self) -> Listing:
+        found: Listing = named(NATIVE).listing(self.kernel, self.shape)
+        return found
 
 
 def kernels_of(steps: Sequence[Step], specs: Sequence[Any]) -> list[KernelText]:

@@ -14,10 +14,20 @@ import numpy as np
 from tilewise.ir.node import Leaf
 from tilewise.layout import Layout, OnDriver, describe
 from tilewise.observe.fold import fold
-from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, count_text, names_text, size_text, time_text
+from tilewise.observe.rows import (
+    ExchangeRow,
+    Part,
+    Stage,
+    StepRow,
+    count_text,
+    dtype_text,
+    names_text,
+    size_text,
+    time_text,
+)
 from tilewise.ops.const import Const
-from tilewise.plan.mesh import Spec
-from tilewise.plan.steps import Exchange, Pass, Step, Tiled, makes, members, reads
+from tilewise.plan.blocks import Spec
+from tilewise.stage.steps import Exchange, Pass, Step, Tiled, makes, members, reads
 
 MOST = 60  # boxes
 LABEL = 30  # characters of a box's first line
@@ -115,7 +125,11 @@ def _by_node(t: Drawn) -> Picture:
         name = "input" if isinstance(spec.op, Leaf) else _name(t, spec)
         layout = t.layout(pos)
         third = [] if layout is None else [describe(layout)]
-        lines = (_cut(name), f"{size_text(spec.shape)} {spec.dtype}", " · ".join([*third, *kinds.get(pos, ())]))
+        lines = (
+            _cut(name),
+            f"{size_text(spec.shape)} {dtype_text(spec.dtype)}",
+            " · ".join([*third, *kinds.get(pos, ())]),
+        )
         where = "" if spec.site is None else f" at {spec.site[0].rsplit('/', 1)[-1]}:{spec.site[1]}"
         box = Box(
             tuple(line for line in lines if line),
@@ -165,7 +179,7 @@ def _by_step(t: Drawn) -> Picture:
     for step, stripe, row in zip(t.steps, order, t.rows, strict=True):
         while todo and todo[0][0] <= stripe:
             when, x = todo.pop(0)
-            words = ("input", f"{size_text(t.specs[x].shape)} {t.specs[x].dtype}")
+            words = ("input", f"{size_text(t.specs[x].shape)} {dtype_text(t.specs[x].dtype)}")
             at[x] = pic.add(Box(words, when, t.layout(x), t.specs[x].shape))
         sources = [at[x] for x in reads(step) if x in at]
         made = makes(step)
@@ -222,7 +236,7 @@ def _exchange(
     shape: tuple[int, ...] | None,
     more: str = "",
 ) -> Box:
-    lines = [f"{r.kind} {'at most ' if r.bound else ''}{r.bytes:,} B" for r in rows]
+    lines = [f"{r.kind} {r.moved} B" for r in rows]
     way = f"to {rows[-1].target}".replace("to on ", "to ")
     title = "; ".join(f"{r.kind}: {r.value}, {r.source} to {r.target}, {time_text(r.seconds)}" for r in rows)
     lines += [f"{way} · {more}" if more else way]

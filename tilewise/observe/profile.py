@@ -47,8 +47,11 @@ class Profile:
 
     seconds: float = 0.0
     network_bytes: int = 0
-    peak_bytes: int = 0
+    read_bytes: int = 0  # from sources
+    peak_bytes: int = 0  # of pooled memory in this process, or of one worker's blocks elsewhere if these were more
+    worker_peak_bytes: int = 0  # the most that the blocks of one worker took up
     timeline: list[Event] = field(default_factory=list)
+    planning: list[Event] = field(default_factory=list)  # passes of the compiler
     _start: float = 0.0
 
     def __enter__(self) -> Profile:
@@ -60,12 +63,19 @@ class Profile:
     def __exit__(self, *error: Any) -> None:
         events.listeners.remove(self._hear)
         self.seconds = time.perf_counter() - self._start
-        self.peak_bytes = pool.peak_bytes()
+        self.peak_bytes = max(pool.peak_bytes(), self.worker_peak_bytes)
 
     def _hear(self, event: Event) -> None:
+        if event.kind == "compile":
+            self.planning.append(event)
+            return
         self.timeline.append(event)
         if event.kind in ("exchange", "gather"):
             self.network_bytes += event.bytes
+        elif event.kind == "read":
+            self.read_bytes += event.bytes
+        elif event.kind == "memory":
+            self.worker_peak_bytes = max(self.worker_peak_bytes, event.bytes)
 
     @property
     def kernels(self) -> list[KernelRow]:
@@ -81,6 +91,21 @@ class Profile:
         return sorted(rows.values(), key=lambda r: -r.seconds)
 
     @property
+    def passes(self) -> dict[str, float]:
+        """Seconds in each pass of the compiler, by name; a plan that is found again takes none.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0), tw.profile() as p:
+        ...     total = float((tw.arange(11.0) * 3 + 1).prod())
+        >>> set(p.passes) <= {"rewrite", "solve", "fuse", "roll", "tile", "schedule", "liveness"}
+        True
+        """
+        found: dict[str, float] = {}
+        for e in self.planning:
+            found[e.name] = found.get(e.name, 0.0) + e.end - e.start
+        return found
+
+    @property
     def fallbacks(self) -> list[Event]:
         """Functions that were handed to NumPy."""
         return [e for e in self.timeline if e.kind == "fallback"]
@@ -94,6 +119,9 @@ class Profile:
         for r in self.kernels:
             rates = f"{r.rate / 1e9:>7.1f} {r.flop_rate / 1e9:>8.1f}"
             lines.append(f"{r.calls:>6} {r.seconds * 1e3:>10.2f} {rates}  {r.name[:90]}")
+        if self.passes:
+            each = ", ".join(f"{name} {s * 1e3:.2f}" for name, s in self.passes.items())
+            lines.append(f"planning {sum(self.passes.values()) * 1e3:.2f} ms: {each}")
         machine = load(current().cache_dir)
         if machine is not None:
             limits = f"{machine.memory_rate / 1e9:>7.1f} {machine.flop_rate / 1e9:>8.1f}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+
 Site = tuple[str, int]
 
 
@@ -51,11 +53,17 @@ class ExchangeRow:
     seconds: float
     where: str
     bound: bool = False  # the bytes are an upper bound (they depend on data)
+    read: int = 0  # bytes that workers read from a store; they do not cross
+
+    @property
+    def moved(self) -> str:
+        """Bytes that cross or are read, as text."""
+        return f"{'at most ' if self.bound else ''}{self.read or self.bytes:,}"
 
     @property
     def signature(self) -> Any:
         """What makes two exchanges alike to a reader."""
-        return self.kind, self.value, self.source, self.target, self.bytes
+        return self.kind, self.value, self.source, self.target, self.bytes, self.read
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,15 @@ def size_text(shape: Sequence[int]) -> str:
     ('4x3', 'scalar')
     """
     return "x".join(map(str, shape)) or "scalar"
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """A dtype in short; of contributions with several components, those of the components.
+
+    >>> dtype_text(np.dtype([("value", "f8"), ("position", "i8")]))
+    '(float64, int64)'
+    """
+    return str(dtype) if dtype.names is None else f"({', '.join(str(dtype[name]) for name in dtype.names)})"
 
 
 def names_text(names: Sequence[str], width: int) -> str:

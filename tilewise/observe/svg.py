@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from tilewise.layout import Layout, OnDriver, Partial, Replicate, Shard, even_cuts, grid_layout
+from tilewise.layout import Layout, OnDriver, Partial, Replicate, Shard, Stored, even_cuts, grid_layout
 from tilewise.observe.glyph import COLOURS, SIZE, family, glyph
 from tilewise.observe.levels import Arranged, Point, arrange
 from tilewise.observe.picture import Box, Picture
@@ -27,6 +27,7 @@ LEGEND: tuple[tuple[str, Layout | None, tuple[int, ...]], ...] = (
     ("partial", Partial("add"), (4, 4)),
     ("replicated", Replicate(), (4, 4)),
     ("on the driver", OnDriver(), (4, 4)),
+    ("in a store", Stored(), (4, 4)),
     ("one worker", None, (4, 4)),
 )
 

@@ -103,8 +103,7 @@ def _step_row(s: StepRow) -> Row:
 
 
 def _exchange_row(e: ExchangeRow) -> Row:
-    most = "at most " if e.bound else ""
-    return Row((e.kind, e.value, f"{e.source} -> {e.target}", f"{most}{e.bytes:,}", time_text(e.seconds), e.where))
+    return Row((e.kind, e.value, f"{e.source} -> {e.target}", e.moved, time_text(e.seconds), e.where))
 
 
 def _widths(heads: tuple[str, ...], found: Sequence[Block]) -> list[int]:
@@ -138,3 +137,16 @@ def sum_text(read: int, written: int, allocated: int, sent: int) -> str:
     """Kasen's quantities in a line."""
     words = (("read", read), ("write", written), ("allocate", allocated), ("send", sent))
     return "All workers together " + ", ".join(f"{word} {bytes_text(n)}" for word, n in words) + "."
+
+
+def passes_text(passes: Sequence[tuple[str, float]]) -> str:
+    """The compiler's passes, a line for each with its time (of plans that were found again: when they were made).
+
+    >>> print(passes_text([("fuse", 0.0012), ("tile", 0.0003)]))
+    pass                ms
+    fuse             1.200
+    tile             0.300
+    all              1.500
+    """
+    rows = [*passes, ("all", sum(seconds for _, seconds in passes))]
+    return "\n".join([f"{'pass':12} {'ms':>9}", *(f"{name:12} {seconds * 1e3:9.3f}" for name, seconds in rows)])

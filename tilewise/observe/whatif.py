@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tilewise.layout import Layout, Mesh, OnDriver, bare, describe
+from tilewise.layout import Layout, Mesh, Outside, bare, describe
 from tilewise.observe.rows import bytes_text, time_text
 
 HEAD = ("workers", "time", "exchanges", "speed-up", "bytes that cross", "bytes/worker", "memory/worker", "proof")
@@ -137,7 +137,7 @@ def main_layouts(values: Sequence[tuple[Layout, int]]) -> str:
     """
     share: dict[str, int] = {}
     for layout, size in values:
-        if not isinstance(layout, OnDriver):
+        if not isinstance(layout, Outside):
             name = re.sub(r"/\d+( uneven)?", "", describe(bare(layout)))
             share[name] = share.get(name, 0) + size
     total = sum(share.values()) or 1

@@ -5,19 +5,23 @@ Histograms, segment sums, `bincount`, `np.add.at` on zeros and products with a o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tilewise import rounding
 from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.reductions import by_name, splits
 from tilewise.ir.scalar import UFUNCS
+from tilewise.layout import Mesh, Partial, Shard
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Arg
+from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Window
 
 ND = np.ndarray[Any, Any]
-CHUNK = 1 << 16  # elements summed at a time: they and their positions stay in the cache
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Bucket(Op):
             return (counts * values).astype(values.dtype)
         if self.fn == "add" and values.dtype.char in "efdFD":
             return _sums(values, keys, self.buckets)
-        out = np.full((self.buckets, *values.shape[1:]), identity(self.fn, values.dtype))
+        out = np.full((self.buckets, *values.shape[1:]), by_name(self.fn).identity(values.dtype))
         UFUNCS[self.fn].at(out, keys, values)
         return out
 
@@ -70,23 +74,13 @@ def _sums(values: ND, keys: ND, buckets: int) -> ND:
         return np.bincount(keys, values, minlength=buckets).astype(values.dtype, copy=False)
     width = int(np.prod(values.shape[1:], dtype=np.intp))
     total = np.zeros((buckets, width))
-    rows = max(CHUNK // max(width, 1), 4 * buckets, 1)
+    rows = max(rounding.BUCKET_NUMPY_CHUNK // max(width, 1), 4 * buckets, 1)
     across = np.arange(width)
     for low in range(0, len(keys) if width else 0, rows):
         some, part = keys[low : low + rows], values[low : low + rows].reshape(-1, width)
         at = some[:, None] * width + across
         total += np.bincount(at.ravel(), part.ravel(), minlength=total.size).reshape(total.shape)
     return total.reshape(buckets, *values.shape[1:]).astype(values.dtype, copy=False)
-
-
-def identity(fn: str, dtype: np.dtype[Any]) -> Any:
-    """What an empty bucket holds."""
-    if fn in ("minimum", "maximum"):
-        if dtype.kind == "f":
-            return dtype.type(np.inf if fn == "minimum" else -np.inf)
-        limits = np.iinfo(dtype)
-        return dtype.type(limits.max if fn == "minimum" else limits.min)
-    return np.array(UFUNCS[fn].identity).astype(dtype)[()]  # -1 is all ones
 
 
 def bucket(values: Node, keys: Node, fn: str, buckets: int) -> Node:
@@ -147,3 +141,25 @@ def below(keys: Node) -> int | None:
             return None
         keys = keys.inputs[0]
     return None
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Bucket, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    each = LETTERS[: node.inputs[0].ndim]
+    over = op.fn if splits(op.fn) else None
+    yield from by_letters([each, "a"], LETTERS[-1] + each[1:], node, have, mesh, over)
+
+
+@specific.register
+def _(op: Elsewhere, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    each = LETTERS[: node.ndim]
+    sums = LETTERS[-1] + each[1:]
+    for rule in by_letters([sums, each, "a"], sums, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis > 0:
+            yield rule
+    if node.inputs[1].shape[0] >= 2:  # a block's own sums say whether its own elements are finite
+        for cuts in axis_cuts([*have[1], *have[2]], 0, node.inputs[1].shape[0], mesh):
+            yield Rule((Partial("add"), Shard(0, cuts), Shard(0, cuts)), Partial("add"))

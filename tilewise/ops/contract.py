@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,14 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides
+from tilewise.layout import Layout, Mesh, Partial
+from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, small
+from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
+from tilewise.ops.work import Work, work
 
 Axes = tuple[int, ...]
 OWN_AT = 1 << 14  # elements of a tensor product that is made in its own shape (some 7 us)
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ class Contract(Op):
             for letter, n in zip(term, shape, strict=True):
                 out[letter] = max(n, out.get(letter, 1))
         return out
+
+
+@on_block.register
+def _(op: Contract, out: Part, ins: Sequence[Part]) -> Op:
+    cut = not all(x.whole for x in ins)
+    numbers = all(math.prod(x.shape) == 1 for x in ins)
+    return replace(op, part=True) if cut and not numbers else op
 
 
 def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
@@ -186,3 +196,26 @@ def _small_order(letters: str, kinds: tuple[tuple[tuple[int, ...], tuple[int, ..
 
 def _text(shape: tuple[int, ...]) -> str:
     return str(shape).replace(" ", "")
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    ins, out = op.letters.split("->")
+    yield from by_letters(ins.split(","), out, node, have, mesh, "add")
+    if node.dtype.kind in "iu":  # of floats, a part that is zero times inf is not zero
+        for k in range(len(node.inputs)):
+            parts: list[Layout] = [WHOLE] * len(node.inputs)
+            parts[k] = Partial("add")
+            yield Rule(tuple(parts), Partial("add"))
+
+
+@work.register
+def _(op: Contract, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
+    local: dict[str, int] = {}
+    for term, shape in zip(op.letters.split("->")[0].split(","), shapes, strict=True):
+        for letter, n in zip(term, shape, strict=True):
+            local[letter] = min(local.get(letter, n), n)
+    return Work(flops=2.0 * math.prod(local.values()))

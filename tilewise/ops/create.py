@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
+from tilewise.layout import Mesh, Shard, even_cuts
+from tilewise.ops.block import Part, on_block
 from tilewise.ops.const import const
+from tilewise.ops.rule import WHOLE, Options, Rule, specific
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,16 @@ class Arange(Op):
         return (first + count.astype(self.dtype) * delta).astype(self.dtype)
 
 
+@on_block.register
+def _(op: Full, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, shape=out.dims)
+
+
+@on_block.register
+def _(op: Arange, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, length=out.dims[0], begin=out.box[0][0])
+
+
 def full(shape: tuple[int, ...], value: Node, order: Order = None) -> Node:
     """An array of one value."""
     return intern(Full(shape, order), (value,), shape, value.dtype, order)
@@ -66,3 +80,19 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Order = None) -> 
 def arange(first: Any, second: Any, length: int, dtype: np.dtype[Any]) -> Node:
     """Evenly spaced values."""
     return intern(Arange(first, second, length, dtype), (), (length,), dtype)
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Full, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    for axis, size in enumerate(node.shape):
+        if size >= 2:
+            yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
+
+
+@specific.register
+def _(op: Arange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    if op.length >= 2:
+        yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))

@@ -6,14 +6,19 @@ the body of a kernel is typed and a cast is fused like everything else.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import Order, broadcast_order, strides_of
+from tilewise.ir.reductions import LAWS, ONE, TOGETHER
 from tilewise.ir.scalar import EXPENSIVE, Scalar, scalar
+from tilewise.layout import Mesh, Partial
+from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
 from tilewise.ops.views import Window
+from tilewise.ops.work import Work, work
 
 HEAVY = 6  # simple instructions that an expensive function counts for
 
@@ -57,6 +62,11 @@ def map_op(name: str, dtype: np.dtype[Any], which: int = 0) -> Map:
     if op is None:
         op = _ops.setdefault(key, Map(scalar(name), dtype, which))
     return op
+
+
+def code_name(op: Map) -> str:
+    """The name of a function in a kernel's body; one of several results is named by its number."""
+    return f"{op.fn.name}:{op.which}" if op.fn.nout > 1 else op.fn.name
 
 
 def broadcast(shapes: list[Shape]) -> Shape:
@@ -153,3 +163,30 @@ def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], wh
         if a.dtype is not loop[i] and a.dtype != loop[i]:
             inputs = (*inputs[:i], cast(a, loop[i]), *inputs[i + 1 :])
     return intern(map_op(name, loop[len(args) + which], which), inputs, shape, loop[len(args) + which], order)
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Map, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    terms, out = _aligned(node)
+    yield from by_letters(terms, out, node, have, mesh)
+    for over, how in LAWS.get(op.fn.name, {}).items():
+        p = Partial(over)
+        if how == TOGETHER and all(x.shape == node.shape for x in node.inputs):
+            yield Rule((p,) * len(node.inputs), p)
+        elif how == ONE and node.dtype.kind in "iu":  # of floats, a part that is zero times inf is not zero
+            yield Rule((p, WHOLE), p)
+            yield Rule((WHOLE, p), p)
+
+
+def _aligned(node: Node) -> tuple[list[str], str]:
+    """Letters of an elementwise node: operands aligned at the right."""
+    out = LETTERS[: node.ndim]
+    return [out[node.ndim - x.ndim :] for x in node.inputs], out
+
+
+@work.register
+def _(op: Map, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
+    return Work(functions=size if op.fn.name in EXPENSIVE else 0)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, joined_order
+from tilewise.layout import Mesh, Shard, concat_cuts, even_cuts, split_cuts
+from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, strideless
+from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, cuts_of, specific, still_partial
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,12 @@ class Broadcast(Op):
         return np.broadcast_to(arrays[0], self.shape)
 
 
+@on_block.register(Reshape)
+@on_block.register(Broadcast)
+def _(op: Reshape | Broadcast, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, shape=out.dims)
+
+
 def broadcast_view(node: Node, shape: tuple[int, ...]) -> Node:
     """The node repeated to a shape; itself if it has it."""
     if node.shape == shape:
@@ -90,3 +100,82 @@ def reshape(node: Node, shape: tuple[int, ...], order: str) -> Node:
 def copy(node: Node, order: Order) -> Node:
     """A copy in memory order `order`."""
     return intern(Copy(order), (node,), node.shape, node.dtype, order)
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Copy, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    yield from by_letters([term], term, node, have, mesh)
+    yield from still_partial(have[0])
+
+
+@specific.register
+def _(op: Broadcast, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from still_partial(have[0])
+    for axis, size in enumerate(node.shape):
+        if size < 2:
+            continue
+        source = node.inputs[0]
+        k = axis - (node.ndim - source.ndim)
+        if k < 0 or source.shape[k] == 1:
+            yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
+        else:
+            for cuts in axis_cuts(have[0], k, size, mesh):
+                yield Rule((Shard(k, cuts),), Shard(axis, cuts))
+
+
+@specific.register
+def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    for axis, size in enumerate(node.shape):
+        if size < 2:
+            continue
+        cuts = even_cuts(size, mesh.total_blocks)
+        if axis == op.axis:
+            parts = concat_cuts(cuts, tuple(x.shape[axis] for x in node.inputs))
+            yield Rule(tuple(Shard(axis, c) for c in parts), Shard(axis, cuts))
+        else:
+            terms = [term] * len(node.inputs)
+            for chosen in cuts_of(term[axis], size, terms, [x.shape for x in node.inputs], have, node, mesh):
+                yield Rule((Shard(axis, chosen),) * len(node.inputs), Shard(axis, chosen))
+
+
+@specific.register
+def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from still_partial(have[0])
+    if op.order != "C" or node.size == 0:
+        return
+    for i, o, inner_in, inner_out in _groups(node.inputs[0].shape, node.shape):
+        size = node.inputs[0].shape[i]
+        even = tuple(c * inner_out // inner_in for c in even_cuts(node.shape[o], mesh.total_blocks))
+        for cuts in dict.fromkeys((*axis_cuts(have[0], i, size, mesh), even)):
+            if cuts[-1] != size:
+                continue
+            to = split_cuts(tuple(c * inner_in for c in cuts), inner_out)
+            if to is not None:
+                yield Rule((Shard(i, cuts),), Shard(o, to))
+
+
+def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Groups of axes with equal products: first axis on each side, and elements below it in the group."""
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == 1:
+            i += 1
+            continue
+        if b[j] == 1:
+            j += 1
+            continue
+        pa, pb, ei, ej = a[i], b[j], i + 1, j + 1
+        while pa != pb:
+            if pa < pb:
+                pa *= a[ei]
+                ei += 1
+            else:
+                pb *= b[ej]
+                ej += 1
+        yield i, j, pa // a[i], pb // b[j]
+        i, j = ei, ej

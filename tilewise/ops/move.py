@@ -55,6 +55,8 @@ class Pin(Op):
                     cure="Open the session with mesh=(2, 4), or give one axis",
                 )
             )
+        if mesh.total_blocks == 1:
+            return Replicate()
         chosen: list[Placement] = []
         for axis, parts, line in zip(self.axes, self.parts, lines, strict=True):
             if parts is not None and parts != line.total_blocks:

@@ -8,16 +8,23 @@ and Flood, "Fast splittable pseudorandom number generators", 2014) twice, each t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
+from tilewise.layout import Mesh, Shard, even_cuts
+from tilewise.ops.block import Part, on_block
+from tilewise.ops.rule import Options, Rule, specific
+from tilewise.ops.work import Work, work
+from tilewise.tuning import Tuning, follow
+
+_block: int  # kept by `_adopt`
 
 GOLDEN = 0x9E3779B97F4A7C15  # SplitMix64's step, 2^64 / golden ratio
 SECOND = 0xD1B54A32D192ED03  # an odd constant for the second number of a pair (Box-Muller)
-BLOCK = 1 << 15  # elements made at a time: a few arrays of this length stay in the L2 cache
 MASK = (1 << 64) - 1
 LOW = np.uint64(0xFFFFFFFF)
 
@@ -85,8 +92,8 @@ class Random(Op):
     def _fill(self, out: Any, begin: int, pitch: tuple[int, ...]) -> None:
         if pitch == _pitch(out.shape):
             flat = out.reshape(-1)
-            for at in range(0, flat.size, BLOCK):
-                flat[at : at + BLOCK] = self.block(begin + at, min(BLOCK, flat.size - at))
+            for at in range(0, flat.size, _block):
+                flat[at : at + _block] = self.block(begin + at, min(_block, flat.size - at))
             return
         for i in range(out.shape[0]):
             self._fill(out[i : i + 1].reshape(out.shape[1:]), begin + i * pitch[0], pitch[1:])
@@ -117,6 +124,11 @@ class Random(Op):
         return f"random.{self.kind}"
 
 
+@on_block.register
+def _(op: Random, out: Part, ins: Sequence[Part]) -> Op:
+    return op.part(out.box)
+
+
 def _pitch(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The pitch of an array without gaps."""
     out = [1] * len(shape)
@@ -131,3 +143,27 @@ def draw(
     """The node of a draw."""
     d = np.dtype(dtype)
     return intern(Random(kind, key, begin, shape, d, low, span), (), shape, d)
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Random, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    for axis, size in enumerate(op.shape):
+        if size >= 2:
+            yield Rule((), Shard(axis, even_cuts(size, mesh.total_blocks)))
+
+
+@work.register
+def _(op: Random, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
+    return Work(functions=size)
+
+
+def _adopt(tuning: Tuning) -> None:
+    """Keep the figures that are needed often."""
+    global _block
+    _block = tuning.random_block
+
+
+follow(_adopt)

@@ -1,16 +1,27 @@
-"""Reductions, scans, segments, positions of extremes. In: a node and axes. Out: a node with fewer (or equal) axes."""
+"""Reductions, scans, segments, positions of extremes. In: a node and axes. Out: a node with fewer (or equal) axes.
+
+Where a mesh cuts the reduced axis and contributions are not values (positions), an operator is three steps: what each
+block contributes (`contribution`), an exchange that combines that, and what it comes to (`Lower`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, Shape, intern
 from tilewise.ir.order import Order, normal
+from tilewise.ir.reductions import Reduction, by_name, splits
 from tilewise.ir.scalar import UFUNCS
+from tilewise.layout import Mesh, Partial, Shard
+from tilewise.ops.block import Part, on_block
+from tilewise.ops.collectives import ND, CollectiveCall, Exchanging, Operand, Parts, Traffic, exchange_rounds, traffic
 from tilewise.ops.elementwise import cast, walked
+from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, settled, specific
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,102 @@ class Arg(Op):
         return self.fn
 
 
+@dataclass(frozen=True)
+class Fold(Op):
+    """The reduction along an axis by any row, in the table of reductions or not."""
+
+    by: Reduction
+    axis: int
+    name = "fold"
+
+    def numpy(self, *arrays: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return np.array(self.by.lower(self.by.reduced(arrays[0], self.axis)))
+
+    def label(self) -> str:
+        return f"{self.by.symbol}[{self.axis}]"
+
+
+@functools.singledispatch
+def contribution(op: Any, node: Node) -> Op:
+    """The operator that makes a block's contribution from its part of the operands."""
+    raise AssertionError(f"{op} is not made of contributions")
+
+
+@dataclass(frozen=True)
+class Lower(Op):
+    """The results that contributions come to."""
+
+    by: Reduction
+    name = "result of"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return np.array(self.by.lower(arrays[0]))
+
+    def label(self) -> str:
+        return f"result of {self.by.symbol}"
+
+
+@dataclass(frozen=True)
+class Best(Op):
+    """The best of a block, with its position in the whole: a contribution to `of`."""
+
+    of: Arg
+    starts: tuple[int, ...]  # of the block, along each axis
+    shape: tuple[int, ...]  # of the whole operand
+    name = "best of block"
+
+    def numpy(self, *arrays: Any) -> Any:
+        (x,), axis = arrays, self.of.axis
+        where = np.asarray(self.of.numpy(x))
+        row = by_name(self.of.fn)
+        if axis is not None:
+            kept = where if self.of.keepdims else np.expand_dims(where, axis)
+            return row.lift(np.take_along_axis(x, kept, axis).reshape(where.shape), where + self.starts[axis])
+        at = np.unravel_index(where, x.shape)
+        moved = tuple(k + start for k, start in zip(at, self.starts, strict=True))
+        return row.lift(np.asarray(x[at]), np.asarray(np.ravel_multi_index(moved, self.shape)))
+
+    def label(self) -> str:
+        return f"{self.of.fn} of blocks"
+
+
+@contribution.register
+def _(op: Arg, node: Node) -> Op:
+    base = node.inputs[0]
+    return Best(op, (0,) * base.ndim, base.dims)
+
+
+@on_block.register
+def _(op: Best, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, starts=tuple(low for low, _ in ins[0].box))
+
+
+@dataclass(frozen=True)
+class FoldBlock(Op):
+    """What a block contributes to a fold."""
+
+    of: Fold
+    start: int  # of the block, along the axis
+    name = "fold of block"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return self.of.by.reduced(arrays[0], self.of.axis, self.start)
+
+    def label(self) -> str:
+        return f"{self.of.by.symbol} of blocks"
+
+
+@contribution.register
+def _(op: Fold, node: Node) -> Op:
+    return FoldBlock(op, 0)
+
+
+@on_block.register
+def _(op: FoldBlock, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, start=ins[0].box[op.of.axis][0])
+
+
 def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
     """The shape after reducing axes."""
     if keepdims:
@@ -109,12 +216,11 @@ def reduced_order(node: Node, axes: tuple[int, ...], keepdims: bool) -> Order:
 def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Node:
     """Reduce `axes` with `fn`, accumulating in `dtype`."""
     operand = cast(node, dtype)
-    out = np.dtype(bool) if fn in ("logical_and", "logical_or", "logical_xor") else dtype
     return intern(
         Reduce(fn, axes, keepdims, dtype),
         (operand,),
         reduced_shape(node.shape, axes, keepdims),
-        out,
+        by_name(fn).kind(dtype),
         reduced_order(node, axes, keepdims),
     )
 
@@ -134,3 +240,95 @@ def arg(node: Node, fn: str, axis: int | None, keepdims: bool) -> Node:
     """Position of the smallest or largest element."""
     axes = tuple(range(node.ndim)) if axis is None else (axis,)
     return intern(Arg(fn, axis, keepdims), (node,), reduced_shape(node.shape, axes, keepdims), np.dtype(np.intp))
+
+
+def fold(node: Node, by: Reduction, axis: int) -> Node:
+    """The reduction of an axis by a row."""
+    return intern(Fold(by, axis), (node,), reduced_shape(node.shape, (axis,), False), by.result_dtype(node.dtype))
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.inputs[0].ndim]
+    out = "".join(c if i not in op.axes else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
+    over = op.fn if splits(op.fn) else None
+    yield from by_letters([term], out, node, have, mesh, over)
+    if over is not None:
+        yield Rule((Partial(over),), Partial(over))
+
+
+@specific.register
+def _(op: Fold, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    base = node.inputs[0]
+    term = LETTERS[: base.ndim]
+    yield from by_letters([term], term.replace(term[op.axis], ""), node, have, mesh)
+    if mesh.workers > 1 and op.by.associative and base.shape[op.axis] >= 2:
+        yield from _contributed(node, op.axis, op.by, have, mesh)
+
+
+def _contributed(node: Node, axis: int, by: Reduction, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """The operand is cut along a reduced axis: blocks contribute."""
+    for cuts in axis_cuts(have[0], axis, node.inputs[0].shape[axis], mesh):
+        yield from (Rule((Shard(axis, cuts),), end, line=True, by=by) for end in settled(node, mesh))
+
+
+@specific.register
+def _(op: Scan, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    joins = splits(op.fn) and (node.dtype == np.bool_ or not op.fn.startswith("logical"))
+    for rule in by_letters([term], term, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif joins and mesh.workers > 1:
+            yield Rule(rule.ins, rule.out, collective=True)
+
+
+@specific.register
+def _(op: Arg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    base = node.inputs[0]
+    term = LETTERS[: base.ndim]
+    if op.axis is not None:
+        out = "".join(c if i != op.axis else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
+        yield from by_letters([term], out, node, have, mesh)
+    if mesh.workers == 1 or base.size == 0:
+        return
+    for axis in range(base.ndim) if op.axis is None else (op.axis,):
+        if base.shape[axis] >= 2:
+            yield from _contributed(node, axis, by_name(op.fn), have, mesh)
+
+
+@traffic.register
+def _(op: Scan, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """What each worker's part comes to, to every later one that has a part."""
+    parts = sum(n > 0 for n in out.lengths(mesh))
+    return Traffic("totals of a scan", parts * (parts - 1) // 2 * out.row_bytes, (1,), exact=True)
+
+
+@exchange_rounds.register
+def _(op: Scan, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
+    ufunc, lengths = UFUNCS[op.fn], call.out.lengths(call.mesh)
+    first: Any = (*[slice(None)] * op.axis, slice(0, 1))
+    nothing = blocks[min(blocks)][(*first[:-1], slice(0, 0))]
+
+    def join(a: ND, b: ND) -> ND:
+        return ufunc(a, b, dtype=op.dtype)  # type: ignore[no-any-return]
+
+    own = {b: x for b, x in sorted(blocks.items()) if x.shape[op.axis]}
+    # From the first element on: a sum that began with 0 would lose the sign of -0.0.
+    totals = {b: ufunc.reduce(x, op.axis, op.dtype, keepdims=True, initial=None) for b, x in own.items()}
+    total = functools.reduce(join, totals.values()) if own else nothing
+    inbox = yield [[total if w > worker and lengths[w] else nothing] for w in range(call.mesh.workers)]
+    before = [piece for w, (piece,) in enumerate(inbox) if w < worker and lengths[w]]
+    offset = functools.reduce(join, before) if before and own else None
+    out: Parts = {}
+    for b, x in sorted(blocks.items()):
+        out[b] = x.astype(op.dtype, order="K")
+        if b in own:
+            if offset is not None:
+                out[b][first] = join(offset, x[first])
+            ufunc.accumulate(out[b], axis=op.axis, out=out[b])
+            offset = totals[b] if offset is None else join(offset, totals[b])
+    return out

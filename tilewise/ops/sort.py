@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
+from tilewise.layout import Mesh, Shard, even_shard
+from tilewise.ops.collectives import (
+    COUNT_BYTES,
+    ND,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Parts,
+    Traffic,
+    exchange_rounds,
+    traffic,
+)
+from tilewise.ops.recut import recut
+from tilewise.ops.rule import LETTERS, Options, Rule, by_letters, specific
+from tilewise.ops.work import Work, work
+
+SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
 
 
 @dataclass(frozen=True)
@@ -42,3 +61,102 @@ def sort(node: Node, axis: int, kind: str | None) -> Node:
 def argsort(node: Node, axis: int, kind: str | None) -> Node:
     """The permutation that sorts."""
     return intern(Argsort(axis, kind), (node,), node.shape, np.dtype(np.intp))
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif node.ndim == 1 and mesh.workers > 1:
+            yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
+
+
+@specific.register
+def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.ndim]
+    for rule in by_letters([term], term, node, have, mesh):
+        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+            yield rule
+        elif node.ndim == 1 and mesh.workers > 1 and op.kind in ("stable", "mergesort"):
+            # Of equal elements, other kinds give the positions in an order that only NumPy's own loops know.
+            yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
+
+
+@traffic.register
+def _(op: Sort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Samples, counts, and the elements twice."""
+    p, length, size = mesh.workers, out.shape[0], out.dtype.itemsize
+    samples = min(SORT_SAMPLES * p, length) * size
+    return Traffic("sample sort", p * (p - 1) * (samples + COUNT_BYTES) + 2 * length * size, (1, 1, 1, 1))
+
+
+@traffic.register
+def _(op: Argsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Samples, counts, the elements with their positions, and the positions once more."""
+    p, length, size = mesh.workers, out.shape[0], ins[0].dtype.itemsize
+    samples = min(SORT_SAMPLES * p, length) * size
+    moved = length * (size + 2 * out.dtype.itemsize)
+    return Traffic("sample sort", p * (p - 1) * (samples + COUNT_BYTES) + moved, (1, 2, 1, 1))
+
+
+@exchange_rounds.register
+def _(op: Sort, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
+    workers = call.mesh.workers
+    values = merged(blocks)
+    inbox = yield [[samples(values, call.mesh)]] * workers
+    edges = ranges(values, splitters([piece for (piece,) in inbox], workers), workers)
+    inbox = yield [[values[edges[w] : edges[w + 1]]] for w in range(workers)]
+    run = np.sort(np.concatenate([piece for (piece,) in inbox]), kind="stable")  # merging sorted runs
+    return (yield from recut(call, worker, run))
+
+
+@exchange_rounds.register
+def _(op: Argsort, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
+    """The same with positions. Equal elements meet at one worker, in the order of their positions."""
+    workers, layout = call.mesh.workers, call.ins[0].layout
+    assert isinstance(layout, Shard)
+    values = np.concatenate([blocks[b] for b in sorted(blocks)])
+    order = np.argsort(values, kind="stable")
+    values, positions = values[order], order + layout.cuts[call.mesh.blocks_of(worker)[0]]
+    inbox = yield [[samples(values, call.mesh)]] * workers
+    edges = ranges(values, splitters([piece for (piece,) in inbox], workers), workers)
+    runs = [slice(edges[w], edges[w + 1]) for w in range(workers)]
+    inbox = yield [[values[run], positions[run]] for run in runs]
+    order = np.argsort(np.concatenate([piece[0] for piece in inbox]), kind="stable")
+    return (yield from recut(call, worker, np.concatenate([piece[1] for piece in inbox])[order]))
+
+
+def merged(blocks: Parts) -> ND:
+    """The sorted blocks of a worker as one sorted array."""
+    parts: Sequence[ND] = [blocks[b] for b in sorted(blocks)]
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
+
+
+def samples(values: ND, mesh: Mesh) -> ND:
+    """Evenly spaced elements of a sorted array."""
+    n = min(SORT_SAMPLES * mesh.workers, values.size)
+    return values[np.linspace(0, values.size - 1, n).astype(np.intp)] if n else values[:0]
+
+
+def splitters(every: Sequence[ND], workers: int) -> ND:
+    """Elements that cut the whole into ranges of about equal size; the same on every worker."""
+    pooled = np.sort(np.concatenate(every))
+    if not pooled.size:
+        return pooled
+    return pooled[[pooled.size * w // workers for w in range(1, workers)]]
+
+
+def ranges(values: ND, split: ND, workers: int) -> list[int]:
+    """Where the elements of each worker's range begin in a sorted array, and where the last one's end."""
+    inner = np.searchsorted(values, split, side="right").tolist() if split.size else [values.size] * (workers - 1)
+    return [0, *inner, values.size]
+
+
+@work.register(Sort)
+@work.register(Argsort)
+def _(op: Sort | Argsort, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
+    return Work(compared=size * math.log2(max(shapes[0][op.axis], 2)))

@@ -7,7 +7,8 @@ does; what it cannot explain (reshapes of parts, diagonals) stays a plain window
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,6 +16,9 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides, strides_of
+from tilewise.layout import Mesh, Shard, even_cuts, slice_cuts
+from tilewise.ops.block import Part, on_block
+from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,11 @@ class Cut(Op):
     lengths: tuple[int, ...]
     name = "cut"
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what it shows."""
+        return self.lengths
+
     def numpy(self, *arrays: Any) -> Any:
         return arrays[0][self.key()]
 
@@ -165,6 +174,15 @@ class Cut(Op):
             stop = start + step * length
             out.append(slice(start, stop if stop >= 0 else None, step) if length else slice(0, 0))
         return tuple(out)
+
+
+@on_block.register
+def _(op: Cut, out: Part, ins: Sequence[Part]) -> Op:
+    starts = tuple(
+        start + low * step - first if high > low else 0
+        for start, step, (low, high), (first, _) in zip(op.starts, op.steps, out.box, ins[0].box, strict=True)
+    )
+    return Cut(starts, op.steps, out.dims)
 
 
 @dataclass(frozen=True)
@@ -188,6 +206,19 @@ class Arrange(Op):
         return x if shape == x.shape else np.broadcast_to(x, shape)
 
 
+@on_block.register
+def _(op: Arrange, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, lengths=out.dims)
+
+
+def arrange(x: Node, op: Arrange) -> Node:
+    """The node of a value with its axes arranged; its memory order is the one that its strides have."""
+    strides = strides_of(x.dims, x.dtype.itemsize, x.order)
+    shape = tuple(n if a is None else x.dims[a] for a, n in zip(op.axes, op.lengths, strict=True))
+    order = by_strides(shape, [0 if a is None else strides[a] for a in op.axes])
+    return intern(op, (x,), shape, x.dtype, order)
+
+
 def unfold(node: Node) -> Node:
     """A view node as a Cut and an Arrange of its base; itself if it is not a plain box."""
     op = node.op
@@ -201,11 +232,22 @@ def unfold(node: Node) -> Node:
     for a in axes:
         if a.base is not None:
             steps[a.base], lengths[a.base] = a.step, a.length
-    cut = intern(Cut(starts, tuple(steps), tuple(lengths)), (base,), tuple(lengths), node.dtype)
+    cut = intern(Cut(starts, tuple(steps), tuple(lengths)), (base,), tuple(lengths), node.dtype, base.order)
     order = tuple(a.base for a in axes)
     if order == tuple(range(base.ndim)):
         return cut
-    return intern(Arrange(order, tuple(a.length for a in axes)), (cut,), node.shape, node.dtype)
+    return arrange(cut, Arrange(order, tuple(a.length for a in axes)))
+
+
+def window(
+    dims: tuple[int, ...], order: Order, dtype: np.dtype[Any], axes: Sequence[Axis], starts: Sequence[int]
+) -> Window:
+    """The window of a contiguous array that walks along `axes`."""
+    strides = strides_of(dims, dtype.itemsize, order)
+    offset = sum(s * t for s, t in zip(starts, strides, strict=True))
+    shape = tuple(a.length for a in axes)
+    steps = tuple(0 if a.base is None else a.step * strides[a.base] for a in axes)
+    return Window(offset if 0 not in shape else 0, shape, steps, dtype, dims, order, dtype)
 
 
 def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
@@ -222,3 +264,54 @@ def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ..
         return base
     op = Window(offset, shape, strides, dtype, base.shape, base.order, base.dtype)
     return intern(op, (base,), shape, dtype, by_strides(shape, strides))
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from still_partial(have[0])
+    base = node.inputs[0]
+    for axis, (start, step, length) in enumerate(zip(op.starts, op.steps, node.shape, strict=True)):
+        n = base.shape[axis]
+        if n < 2 or step < 1:
+            continue
+        for cuts in axis_cuts(have[0], axis, n, mesh):
+            near = _centred(cuts, start, length, n) if step == 1 and length < n else None
+            if near is not None:
+                target, ghosts = near
+                yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
+            if near is None or cuts != even_cuts(n, mesh.total_blocks):  # a part of uneven blocks may be even
+                yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
+
+
+def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tuple[int, ...], tuple[int, int]] | None:
+    """Cuts that all windows of this length share, and the ghosts this one then needs; None if those are not few.
+
+    Shifted windows of a stencil (`A[:-2]`, `A[1:-1]`, `A[2:]`) so get the same cuts and pay one halo.
+    """
+    target = slice_cuts(cuts, (n - length) // 2, 1, length)
+    low = high = 0
+    smallest = n
+    for j in range(len(cuts) - 1):
+        own = cuts[j + 1] - cuts[j]
+        if target[j] == target[j + 1]:
+            continue
+        low = max(low, cuts[j] - (target[j] + start))
+        high = max(high, target[j + 1] + start - cuts[j + 1])
+        smallest = min(smallest, own)
+    if max(low, high) * 4 > smallest:
+        return None
+    return target, (low, high)
+
+
+@specific.register
+def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    term = LETTERS[: node.inputs[0].ndim]
+    out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
+    yield from by_letters([term], out, node, have, mesh)
+    for k, (a, size) in enumerate(zip(op.axes, node.shape, strict=True)):
+        if a is None and size >= 2:
+            yield Rule((WHOLE,), Shard(k, even_cuts(size, mesh.total_blocks)))
+    yield from still_partial(have[0])

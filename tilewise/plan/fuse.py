@@ -8,10 +8,11 @@ and one `need` that share an input share a pass, so nothing in a pass waits for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+from tilewise import rounding
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE, dtype_name
 from tilewise.kernel.loops import Instr, Kernel, Output
@@ -19,15 +20,15 @@ from tilewise.layout import shards
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
-from tilewise.ops.elementwise import Map
+from tilewise.ops.elementwise import Map, code_name
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.views import Arrange, Cut, Window
+from tilewise.plan.draft import Draft
 from tilewise.plan.kernels import (
     bucket_pass,
-    code_name,
     filling_pass,
     native_bucket,
     native_map,
@@ -35,32 +36,17 @@ from tilewise.plan.kernels import (
     product_pass,
     reduced_axes,
 )
-from tilewise.plan.liveness import settled
-from tilewise.plan.roll import rolled
-from tilewise.plan.steps import Call, Exchange, Pass, Step, View, Write, makes, passes, reads
-from tilewise.plan.tile import tile
-
-MAX_BODY = 160  # instructions; beyond, compiling grows faster than running shrinks
-AT_ONCE = 8  # instructions more, of results that were cut together
-MAX_OUTS = 8  # streams written at once; more than the hardware's write-combining buffers like
+from tilewise.stage.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
 
-def fuse(
-    nodes: Sequence[Node],
-    wanted: Sequence[bool],
-    fusion: bool,
-    layouts: Sequence[Any] | None = None,
-    merge: bool = False,
-) -> list[Step]:
-    """Steps that compute every wanted node (`merge`: also such as round sums otherwise than what was written).
+def fuse(draft: Draft) -> Draft:
+    """A pass of the compiler: steps that compute every wanted node.
 
-    Long bodies are cut, unless they repeat themselves and become short when they are rolled.
+    Long bodies are cut, unless they may repeat themselves and become short when they are rolled.
     """
-    if fusion and layouts is None and len(nodes) > MAX_BODY:
-        steps = _Fuser(nodes, wanted, fusion, None, inf).steps(merge)
-        if all(len(p.kernel.body) <= MAX_BODY for s in steps for p in passes(s)):
-            return steps
-    return _Fuser(nodes, wanted, fusion, layouts, MAX_BODY).steps(merge)
+    longest = inf if draft.rolls and draft.fusion and len(draft.nodes) > rounding.MAX_BODY else rounding.MAX_BODY
+    fuser = _Fuser(draft.nodes, draft.wanted, draft.fusion, draft.layouts, longest)
+    return replace(draft, steps=tuple(fuser.steps()))
 
 
 @dataclass(eq=False)
@@ -213,7 +199,7 @@ class _Fuser:
         return {u for u in users if self._same(top, u) and all(rank[v] > rank[top] for v in self.users[u])}
 
     def _by_depth(self) -> list[int]:
-        """Nodes after what they read, by how many steps they take: turns of several chains end side by side."""
+        """Nodes after what they read, by how many steps they take: iterations of several chains end side by side."""
         depth = [0] * len(self.nodes)
         for i, ins in enumerate(self.ins):
             depth[i] = 1 + max((depth[x] for x in ins), default=0)
@@ -262,7 +248,7 @@ class _Fuser:
 
     # -- grouping -----------------------------------------------------------------------------------------------
 
-    def steps(self, merge: bool) -> list[Step]:
+    def steps(self) -> list[Step]:
         """Passes by level, and all other nodes as steps of their own."""
         groups: dict[int, list[_Group]] = {}  # by level
         units: list[tuple[tuple[int, int, int], Step | _Group]] = []
@@ -286,11 +272,7 @@ class _Fuser:
             late = 2 if any(r in writes for r in g.roots) else 1
             units.append(((g.need, late, min(g.roots)), g))
         units.sort(key=lambda u: u[0])
-        steps = self._alive([self._pass(u) if isinstance(u, _Group) else u for _, u in units])
-        tiled = self.fusion and self.layouts is None
-        return settled(
-            tile(self.nodes, steps, self.wanted, merge) if tiled else steps, self.nodes, self.wanted, self.layouts
-        )
+        return self._alive([self._pass(u) if isinstance(u, _Group) else u for _, u in units])
 
     def _alive(self, steps: list[Step]) -> list[Step]:
         """The steps of which something is read, or wanted: what is stored may be computed again instead."""
@@ -307,8 +289,7 @@ class _Fuser:
         if not self.fusion:
             return None
         given = (self.nodes[i], i, self.ins[i])
-        found = product_pass(*given) or bucket_pass(*given) or filling_pass(*given)
-        return None if found is not None and found.blas and self.layouts is not None else found
+        return product_pass(*given) or bucket_pass(*given) or filling_pass(*given)
 
     def _only_constant(self, i: int) -> bool:
         """A Full that only passes read is a scalar of theirs, never an array."""
@@ -325,7 +306,7 @@ class _Fuser:
         members, ins = self._expand(tops, need)
         new = _Group(need, self.space[tops[0]], axes, kind, [i], ins, members)
         for g in reversed(groups):
-            joins = self.layouts is None and axes is not None and g.axes is not None
+            joins = axes is not None and g.axes is not None
             if (joins or len(new.roots) == 1) and self._together(g, new):
                 groups.remove(g)
                 new.axes = g.axes if new.axes is None else new.axes
@@ -337,14 +318,14 @@ class _Fuser:
 
     def _together(self, g: _Group, new: _Group) -> bool:
         """Whether two groups can share a pass, and something that it reads or computes."""
-        if g.space != new.space or len(g.roots) + len(new.roots) > MAX_OUTS:
+        if g.space != new.space or len(g.roots) + len(new.roots) > rounding.MAX_OUTS:
             return False
         if g.axes is not None and new.axes is not None and (g.axes, g.kind) != (new.axes, new.kind):
             return False
         if self.layouts is not None and self.layouts[g.roots[0]] != self.layouts[new.roots[0]] and new.axes is None:
             return False
         shared = g.reads & new.reads or g.members & new.members
-        return bool(shared) and len(g.members | new.members) <= self.longest + AT_ONCE
+        return bool(shared) and len(g.members | new.members) <= self.longest + rounding.MAX_MORE
 
     def _expand(self, tops: list[int], need: int) -> tuple[set[int], set[int]]:
         """Nodes computed in the pass that computes `tops`, and the values it reads."""
@@ -417,10 +398,7 @@ class _Fuser:
         )
         sources = tuple(self.ins[x][0] if self._only_constant(x) else x for x in params)
         bases = tuple(self.ins[r][0] if r in writes else None for r in g.roots)
-        turns = None
-        if self.layouts is None and (found := rolled(kernel)) is not None:
-            kernel, turns = found
-        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), space, tuple(order), bases, turns=turns)
+        return Pass(kernel, tuple(arrays), sources, tuple(g.roots), space, tuple(order), bases, fused=True)
 
 
 def _kind(n: Node) -> type:

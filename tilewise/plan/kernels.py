@@ -11,10 +11,10 @@ from tilewise.kernel.native import DTYPES, supports, supports_arg, supports_buck
 from tilewise.ops.bucket import Bucket
 from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full
-from tilewise.ops.elementwise import Map
+from tilewise.ops.elementwise import Map, code_name
 from tilewise.ops.join import Copy
 from tilewise.ops.reduce import Arg, Reduce, Scan
-from tilewise.plan.steps import Pass
+from tilewise.stage.steps import Pass
 
 
 def native_map(node: Node) -> bool:
@@ -25,11 +25,6 @@ def native_map(node: Node) -> bool:
     if not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
         return False  # bytes in the other order have the same names
     return supports(code_name(op), tuple([dtype_name(x.dtype) for x in node.inputs]), dtype_name(node.dtype))
-
-
-def code_name(op: Map) -> str:
-    """The name of a function in a kernel's body; one of several results is named by its number."""
-    return f"{op.fn.name}:{op.which}" if op.fn.nout > 1 else op.fn.name
 
 
 def native_reduce(node: Node) -> bool:

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewise.ir.node import Node
 from tilewise.layout import Shard
-from tilewise.ops.join import Broadcast, Reshape
-from tilewise.ops.move import Pin
-from tilewise.ops.regroup import Regroup
-from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, reads
-
-ALIASES = (Reshape, Broadcast, Pin)  # their NumPy functions give views where they can
+from tilewise.ops.collectives import Collective
+from tilewise.plan.draft import Draft
+from tilewise.stage.steps import ALIASES, Call, Exchange, Pass, Step, Tiled, View, Write, makes, reads
 
 
-def settled(
-    steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[bool], layouts: Sequence[Any] | None
+def liveness(draft: Draft) -> Draft:
+    """A pass of the compiler: say at each step what dies there, and which written bases nobody reads any more."""
+    return replace(draft, steps=tuple(_settled(draft.steps, draft.nodes, draft.wanted, draft.layouts)))
+
+
+def _settled(
+    steps: Sequence[Step], nodes: Sequence[Any], wanted: Sequence[bool], layouts: Sequence[Any] | None
 ) -> list[Step]:
-    """Say at each step what dies there, and which written bases nobody reads any more."""
     single: list[tuple[int, Step]] = []  # steps that share tiles one by one: they may run so
     for s, step in enumerate(steps):
         single += [(s, inner) for inner in step.steps] if isinstance(step, Tiled) else [(s, step)]
@@ -62,9 +62,9 @@ def settled(
     return out
 
 
-def _in_margins(step: Exchange, nodes: Sequence[Node], layouts: Sequence[Any] | None) -> bool:
+def _in_margins(step: Exchange, nodes: Sequence[Any], layouts: Sequence[Any] | None) -> bool:
     """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
-    if layouts is None or isinstance(nodes[step.pos].op, Regroup):
+    if layouts is None or isinstance(nodes[step.pos].op, Collective):
         return False
     a, b = layouts[step.input], layouts[step.pos]
     return isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts)

@@ -1,21 +1,23 @@
-"""The memory a plan needs. In: steps, types and layouts of values. Out: bytes, before anything runs."""
+"""The memory a plan needs. In: steps, types and layouts of values. Out: bytes, before anything runs.
+
+A worker's block store counts the same while it runs (engine/worker.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
-from tilewise.layout import Layout, Mesh, OnDriver, local_dims
-from tilewise.plan.mesh import Spec
-from tilewise.plan.steps import Step, View, makes
+from tilewise.layout import Exchange as Move
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, most_held
+from tilewise.plan.blocks import Spec
+from tilewise.stage.steps import Exchange, Step, View, makes
 
 
 def held_bytes(spec: Spec, layout: Layout | None, mesh: Mesh) -> int:
     """Bytes of a value on the worker that holds most of it (layout None: one worker with all of it)."""
-    if isinstance(layout, OnDriver):
-        return 0
-    dims = spec.shape if layout is None else local_dims(layout, spec.shape, mesh)
-    return prod(dims) * spec.dtype.itemsize
+    count = prod(spec.shape) if layout is None else most_held(layout, spec.shape, mesh)
+    return count * spec.dtype.itemsize
 
 
 def peak_bytes(
@@ -24,20 +26,53 @@ def peak_bytes(
     layouts: Sequence[Layout] | None,
     mesh: Mesh,
     results: Sequence[int],
+    routes: Sequence[Sequence[Move]] = (),
 ) -> int:
-    """The most bytes a worker holds at once: inputs, what is alive, what is being made."""
+    """The most bytes a worker holds at once: inputs, what is alive or being made, values between exchanges."""
     size = [held_bytes(s, None if layouts is None else layouts[i], mesh) for i, s in enumerate(specs)]
+    memory = list(range(len(specs)))  # whose memory a value is in: a view's is that of what it shows
     alive = {i for i, s in enumerate(specs) if s.leaf}
+    users = dict.fromkeys(alive, 1)  # values in each memory that counts (not constants)
     now = most = sum(size[i] for i in alive)
-    for step in steps:
-        if not isinstance(step, View):
-            for m in makes(step):
-                if m not in alive:
-                    alive.add(m)
-                    now += size[m]
-        most = max(most, now)
+    for k, step in enumerate(steps):
+        for m in makes(step):
+            if m in alive:
+                continue
+            alive.add(m)
+            if isinstance(step, View) and specs[m].shape:  # NumPy copies an element
+                memory[m] = memory[step.input]
+            else:
+                now += size[m]
+                users[m] = 0
+            if memory[m] in users:
+                users[memory[m]] += 1
+        between = _between(routes[k], specs[makes(step)[0]], mesh) if k < len(routes) else 0
+        most = max(most, now + between + _overtaking(steps, k, specs, mesh, routes))
         for x in step.frees:
             if x in alive and x not in results and not specs[x].leaf:
                 alive.discard(x)
-                now -= size[x]
+                if memory[x] in users:
+                    users[memory[x]] -= 1
+                    now -= 0 if users[memory[x]] else size[memory[x]]
     return most
+
+
+def _between(route: Sequence[Move], spec: Spec, mesh: Mesh) -> int:
+    """The most bytes that values on the way of a route take up beside its ends; worker 0 stands for the driver."""
+    ways = [held_bytes(spec, Replicate() if isinstance(e.dst, OnDriver) else e.dst, mesh) for e in route[:-1]]
+    return max((a + b for a, b in zip([0, *ways], [*ways, 0], strict=True)), default=0)
+
+
+def _overtaking(
+    steps: Sequence[Step], k: int, specs: Sequence[Spec], mesh: Mesh, routes: Sequence[Sequence[Move]]
+) -> int:
+    """Bytes that come from the driver for later exchanges while step k, one that crosses, waits for its round."""
+    if k >= len(routes) or all(isinstance(e.src, OnDriver) for e in routes[k]):
+        return 0
+    total = 0
+    for step, route in zip(steps[k + 1 :], routes[k + 1 :], strict=True):
+        if not isinstance(step, Exchange):
+            break
+        if route and isinstance(route[0].src, OnDriver):
+            total += held_bytes(specs[step.pos], route[0].dst, mesh)
+    return total

@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
-from tilewise.cost.model import Machine, op_seconds
+from tilewise.backend import host_backend
+from tilewise.config import current
+from tilewise.cost.model import Rates, op_seconds
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, local_dims
 from tilewise.ops.contract import Contract
 from tilewise.ops.views import Arrange, Cut, Window
-from tilewise.plan.mesh import Spec
-from tilewise.plan.steps import Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
-from tilewise.plan.tiling import overlap_bytes, tiling
+from tilewise.plan.blocks import Spec
+from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, makes, passes, reads
+from tilewise.stage.tiles import overlap_bytes
 
 
-def seen_bytes(step: Step, specs: Sequence[Spec], size: Callable[[int], int]) -> tuple[int, int]:
+def seen_bytes(
+    step: Step, specs: Sequence[Spec], size: Callable[[int], int], nodes: Sequence[Any] | None = None
+) -> tuple[int, int]:
     """Bytes that a step reads and writes; what it sees through several views comes once.
+
+    `nodes` are the values as the largest block has them (None: all of them).
 
     Passes that share tiles read what chunks of tiles have in common once for each; those that do not, all they need.
     """
     again = 0
     if isinstance(step, Tiled):
-        cut = tiling(step, specs)
+        cut = host_backend(current().native).tiling(step, specs if nodes is None else nodes)
         if cut is None:
-            each = [seen_bytes(s, specs, size) for s in step.steps if not isinstance(s, View)]
+            each = [seen_bytes(s, specs, size, nodes) for s in step.steps if not isinstance(s, View)]
             return sum(r for r, _ in each), sum(w for _, w in each)
-        again = (cut.chunks - 1) * overlap_bytes(step, cut, specs)
+        again = (cut.chunks - 1) * overlap_bytes(step, cut, specs if nodes is None else nodes)
     seen: dict[int, int] = {}
     for x in dict.fromkeys(arrays_read(step)):
         base = x
@@ -47,9 +54,14 @@ def arrays_read(step: Step) -> tuple[int, ...]:
 
 
 def step_seconds(
-    step: Step, specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh, machine: Machine
+    step: Step,
+    specs: Sequence[Spec],
+    layouts: Sequence[Layout] | None,
+    mesh: Mesh,
+    machine: Rates,
+    nodes: Sequence[Any] | None = None,
 ) -> float:
-    """A step that is no exchange: bytes in and out, arithmetic, and what any step costs."""
+    """A step that is no exchange: bytes in and out, arithmetic, and what any step costs (`nodes` as in seen_bytes)."""
     if isinstance(step, View | Exchange):
         return 0.0
 
@@ -57,7 +69,7 @@ def step_seconds(
         shape = specs[pos].shape
         return shape if layouts is None else local_dims(layouts[pos], shape, mesh)
 
-    read, written = seen_bytes(step, specs, lambda x: prod(dims(x)) * specs[x].dtype.itemsize)
+    read, written = seen_bytes(step, specs, lambda x: prod(dims(x)) * specs[x].dtype.itemsize, nodes)
     alone = isinstance(step, Call) and not isinstance(specs[step.pos].op, Contract)
     moved = read / machine.memory_rate + written / machine.store_rate
     seconds = machine.step_seconds + ((read + written) / machine.numpy_rate if alone else moved)

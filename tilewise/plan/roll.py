@@ -1,7 +1,7 @@
-"""Rolling: a body that repeats itself becomes a part that runs for many turns. In: a kernel. Out: a shorter one.
+"""Rolling: a body that repeats itself becomes a loop inside of the kernel. In: kernels. Out: shorter ones.
 
-Each instruction of a turn is a chain (period.py): its value in the last turn, in the one before, and so on. A turn then
-takes, of every chain, the value of this turn or of one before it, which is a state.
+Each instruction of an iteration is a chain (loop_period.py): its value in the last iteration, in the one before, and so
+on. An iteration then takes, of every chain, the value of this iteration or of one before it, which is a state.
 """
 
 from __future__ import annotations
@@ -10,30 +10,48 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
+from tilewise import rounding
 from tilewise.ir.node import Node
 from tilewise.ir.scalar import EXPENSIVE, dtype_name
-from tilewise.kernel.loops import CARRIED, CARRY, TABLE, TURNS, Instr, Kernel, Output
+from tilewise.kernel.loops import CARRIED, CARRY, ITERATIONS, TABLE, Instr, Kernel, Output
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
-from tilewise.ops.elementwise import HEAVY, Map
-from tilewise.plan.kernels import code_name, native_map
-from tilewise.plan.period import TURNS_LEAST, Body, Chain, shifts
-from tilewise.plan.steps import Turns
+from tilewise.ops.elementwise import HEAVY, Map, code_name
+from tilewise.plan.draft import Draft
+from tilewise.plan.fuse import fuse
+from tilewise.plan.kernels import native_map
+from tilewise.plan.loop_period import TURNS_LEAST, Body, Chain, shifts
+from tilewise.stage.steps import LoopParams, Pass, Step
+from tilewise.tuning import tuned
 
-PAYS = 24  # simple instructions; a shorter body stays as it is
-MOSTLY = 3  # times a turn; of a body that is longer, other shifts are tried
+MOSTLY = 3  # times an iteration; of a body that is longer, other shifts are tried
 SHARE = 0.5  # of the instructions that may be left
 
-Arg = tuple[int, int] | int  # a chain and how many turns before; or a value that is none (params: any number)
+Arg = tuple[int, int] | int  # a chain and how many iterations before; or a value that is none (params: any number)
 
 
-Rolled = tuple[Kernel, Turns]
+Rolled = tuple[Kernel, LoopParams]
+
+
+def roll(draft: Draft) -> Draft:
+    """A pass of the compiler: kernels whose bodies repeat themselves get a loop. What stays too long is fused anew."""
+    made = replace(draft, steps=tuple(_rolled_step(s) for s in draft.steps))
+    if any(isinstance(s, Pass) and len(s.kernel.body) > rounding.MAX_BODY for s in made.steps):
+        shorter = fuse(replace(draft, rolls=False))
+        made = replace(shorter, steps=tuple(_rolled_step(s) for s in shorter.steps))
+    return made
+
+
+def _rolled_step(step: Step) -> Step:
+    found = rolled(step.kernel) if isinstance(step, Pass) and step.fused else None
+    return step if found is None else replace(step, kernel=found[0], iterations=found[1])  # type: ignore[arg-type]
 
 
 def rolled(kernel: Kernel) -> Rolled | None:
-    """The kernel with a loop over turns, and what becomes of its params; None if it does not repeat itself enough."""
+    """The kernel with a loop inside, and what becomes of its params; None if it does not repeat itself enough."""
     whole = _length(kernel.body)
-    return None if whole <= PAYS or kernel.inner is not None else _shortest(kernel, int(SHARE * whole))
+    pays = whole > tuned().roll_least_body and kernel.inner is None
+    return _shortest(kernel, int(SHARE * whole)) if pays else None
 
 
 def _shortest(kernel: Kernel, most: int) -> Rolled | None:
@@ -46,7 +64,7 @@ def _shortest(kernel: Kernel, most: int) -> Rolled | None:
             continue
         if best is None or _length(found[0].body) < _length(best[0].body):
             best = found
-        part = best[0].turning
+        part = best[0].loop_body
         if part is not None and _length(best[0].body) <= MOSTLY * _length(best[0].body[part.start : part.stop]):
             break
     return best
@@ -54,7 +72,7 @@ def _shortest(kernel: Kernel, most: int) -> Rolled | None:
 
 def _length(body: Sequence[Instr]) -> int:
     """How long a body is, in simple instructions."""
-    around = (TURNS, CARRIED, CARRY)
+    around = (ITERATIONS, CARRIED, CARRY)
     return sum(HEAVY if i.fn in EXPENSIVE else 1 for i in body if i.fn not in around and not i.fn.startswith(TABLE))
 
 
@@ -88,7 +106,7 @@ def repeats(at: Mapping[Node, int], wanted: Collection[Node], most: int) -> bool
 
 
 class _Roller:
-    """One shift: the turns it stands for, and the kernel they give."""
+    """One shift: the iterations it stands for, and the kernel they give."""
 
     def __init__(self, body: Body, chains: list[Chain]) -> None:
         self.body = body
@@ -101,30 +119,32 @@ class _Roller:
             if v not in self.place:
                 self.outside.update(body.instr(v).args)
         self.args = [self._template(chain[0]) for chain in chains]
-        self.late = [0] * len(chains)  # turns by which a chain's last value comes before the last turn
+        self.late = [0] * len(chains)  # iterations by which a chain's last value comes before the last iteration
 
     def _template(self, v: int) -> list[Arg]:
         return [self.place.get(a, a) for a in self.body.instr(v).args]
 
     def roll(self) -> Rolled | None:
-        """The kernel; None if the shift stands for too few turns, or a value on the way is needed elsewhere."""
+        """The kernel; None if the shift stands for too few iterations, or a value on the way is needed elsewhere."""
         self._retime()
-        turns = self._turns()
-        if turns < TURNS_LEAST:
+        iterations = self._iterations()
+        if iterations < TURNS_LEAST:
             return None
-        gone = {chain[k - late] for chain, late in zip(self.chains, self.late, strict=True) for k in range(late, turns)}
+        gone = {
+            chain[k - late] for chain, late in zip(self.chains, self.late, strict=True) for k in range(late, iterations)
+        }
         if self._kept_apart(gone):
             return None
-        return self._made(turns, gone)
+        return self._made(iterations, gone)
 
-    # -- which turn computes what ----------------------------------------------------------------------------------
+    # -- which iteration computes what -----------------------------------------------------------------------------
 
     def lag(self, c: int, arg: tuple[int, int]) -> int:
-        """How many turns before, where each chain is as late as it is."""
+        """How many iterations before, where each chain is as late as it is."""
         return arg[1] + self.late[arg[0]] - self.late[c]
 
     def _states(self) -> int:
-        """How many values go from turn to turn."""
+        """How many values go from iteration to iteration."""
         most: dict[int, int] = {}
         for c, args in enumerate(self.args):
             for a in args:
@@ -133,9 +153,9 @@ class _Roller:
         return sum(most.values())
 
     def _retime(self) -> None:
-        """Let chains end a turn earlier where that leaves fewer states.
+        """Let chains end an iteration earlier where that leaves fewer states.
 
-        The last turn then computes a value more than was asked for.
+        The last iteration then computes a value more than was asked for.
         """
         now, before = self._states(), -1
         while now != before:
@@ -154,7 +174,7 @@ class _Roller:
                     self.late[m] -= 1
 
     def _with_operands(self, c: int) -> set[int]:
-        """A chain, and those it takes a value of the same turn from."""
+        """A chain, and those it takes a value of the same iteration from."""
         found, stack = {c}, [c]
         while stack:
             k = stack.pop()
@@ -164,8 +184,8 @@ class _Roller:
                     stack.append(a[0])
         return found
 
-    def _turns(self) -> int:
-        """How many turns there are before something differs (the values before the first are noted)."""
+    def _iterations(self) -> int:
+        """How many iterations there are before something differs (the values before the first are noted)."""
         self.first: dict[tuple[int, int], int] = {}  # chain and place in it -> what stands there, seen by its users
         limit = len(self.body.instrs)
         for k in count():
@@ -201,7 +221,7 @@ class _Roller:
         return self.body.kernel.dtypes[v]
 
     def _kept_apart(self, gone: set[int]) -> bool:
-        """Whether something outside of the turns needs more of them than the last one's values."""
+        """Whether something outside of the iterations needs more of them than the last one's values."""
         last = {chain[0] for chain, late in zip(self.chains, self.late, strict=True) if late == 0}
         used = [o.value for o in self.body.kernel.outputs]
         used += [o.key for o in self.body.kernel.outputs if o.key is not None]
@@ -210,12 +230,14 @@ class _Roller:
 
     # -- the kernel ------------------------------------------------------------------------------------------------
 
-    def _made(self, turns: int, gone: set[int]) -> Rolled | None:
-        """The instructions before the turns, one turn, and those after."""
+    def _made(self, iterations: int, gone: set[int]) -> Rolled | None:
+        """The instructions before the iterations, one iteration, and those after."""
         body = self.body
-        slots = self._tables(turns)
+        slots = self._tables(iterations)
         depth = self._depths()
-        starts = {(c, j): self.first[c, turns - 1 + j - self.late[c]] for c in depth for j in range(1, depth[c] + 1)}
+        starts = {
+            (c, j): self.first[c, iterations - 1 + j - self.late[c]] for c in depth for j in range(1, depth[c] + 1)
+        }
         fixed = [
             a
             for c, args in enumerate(self.args)
@@ -226,22 +248,22 @@ class _Roller:
         if before & gone or not depth:
             return None
         after = [v for v in range(body.base, body.last) if v not in gone and v not in before]
-        return _Writer(self, turns, starts, slots).written(sorted(before), after, fixed)
+        return _Writer(self, iterations, starts, slots).written(sorted(before), after, fixed)
 
-    def _tables(self, turns: int) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Operands (chain and position) that are another number in each turn: which params, turn by turn."""
+    def _tables(self, iterations: int) -> dict[tuple[int, int], tuple[int, ...]]:
+        """Operands (chain and position) that are another number in each iteration: which params, in order."""
         body, found = self.body, {}
         for c, chain in enumerate(self.chains):
             late = self.late[c]
             for k, a in enumerate(self.args[c]):
                 if isinstance(a, int) and body.is_param(a):
-                    row = [body.instr(chain[i]).args[k] - body.inputs for i in range(turns - late)][::-1]
+                    row = [body.instr(chain[i]).args[k] - body.inputs for i in range(iterations - late)][::-1]
                     if len(set(row)) > 1:
                         found[c, k] = (*row, *row[-1:] * late)  # any number for the value that nobody asked for
         return found
 
     def _depths(self) -> dict[int, int]:
-        """Chains of which a turn takes values of turns before, and from how long ago."""
+        """Chains of which an iteration takes values of iterations before, and from how long ago."""
         most: dict[int, int] = {}
         for c, args in enumerate(self.args):
             for a in args:
@@ -267,11 +289,11 @@ class _Writer:
     def __init__(
         self,
         roller: _Roller,
-        turns: int,
+        iterations: int,
         starts: dict[tuple[int, int], int],
         slots: dict[tuple[int, int], tuple[int, ...]],
     ) -> None:
-        self.roller, self.turns, self.starts, self.slots = roller, turns, starts, slots
+        self.roller, self.iterations, self.starts, self.slots = roller, iterations, starts, slots
         self.old = roller.body
         self.new: dict[int, int] = {v: v for v in range(self.old.inputs)}
         self.instrs: list[Instr] = []
@@ -300,7 +322,7 @@ class _Writer:
             kernel.reduced,
             tuple(kernel.params[t[0]] for t in tables),
         )
-        return made, Turns(tuple(v - old.inputs for v in numbers), tuple(tables), self.turns)
+        return made, LoopParams(tuple(v - old.inputs for v in numbers), tuple(tables), self.iterations)
 
     def _output(self, out: Output) -> Output:
         return replace(out, value=self.new[out.value], key=None if out.key is None else self.new[out.key])
@@ -310,22 +332,22 @@ class _Writer:
         return self.base + len(self.instrs) - 1
 
     def _move(self, v: int) -> None:
-        """An instruction that is not of the turns."""
+        """An instruction that is not of the iterations."""
         i = self.old.instr(v)
         self.new[v] = self._add(i.fn, [self.new[a] for a in i.args], i.dtype)
 
     def _loop(self, used: set[int]) -> None:
-        """The turns; what is used afterwards is carried even if no turn looks at it."""
+        """The iterations; what is used afterwards is carried even if no iteration looks at it."""
         chains, types = self.roller.chains, self.old.kernel.dtypes
         first = {state: self.new[v] for state, v in self.starts.items()}
         for c, chain in enumerate(chains):
             if chain[0] in used and self.roller.late[c] == 0 and (c, 1) not in first:
                 kind = types[chain[0]]
                 first[c, 1] = self._add("const:False" if kind == "bool" else "const:0", (), kind)
-        turn = self._add(TURNS, [self.base - 1], "int64")
+        iteration = self._add(ITERATIONS, [self.base - 1], "int64")
         state = {s: self._add(CARRIED, [v], types[chains[s[0]][0]]) for s, v in sorted(first.items())}
         table = {
-            row: self._add(f"{TABLE}{j}", [turn], self.old.kernel.params[row[0]])
+            row: self._add(f"{TABLE}{j}", [iteration], self.old.kernel.params[row[0]])
             for j, row in enumerate(dict.fromkeys(self.slots.values()))
         }
         made: dict[int, int] = {}
@@ -345,7 +367,7 @@ class _Writer:
                 self.new[chains[c][0]] = kept
 
     def _order(self) -> list[int]:
-        """Chains, each after those whose value of the same turn it takes."""
+        """Chains, each after those whose value of the same iteration it takes."""
         done: dict[int, None] = {}
         for c in sorted(range(len(self.roller.chains)), key=lambda c: self.roller.chains[c][0]):
             stack = [c]

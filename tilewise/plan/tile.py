@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
-from tilewise.plan.centres import centre_of
-from tilewise.plan.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
-from tilewise.plan.tiling import PRODUCT_ROWS, fits, tile_length
-from tilewise.plan.ways import Views, Way, first_ways, further_ways, mean_way, operands, replaces, seen_way, target
-
-TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
-STRIPS = 4  # bytes that are read in strips cost as much as one that is read again
-MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
+from tilewise import rounding
+from tilewise.backend import facts
+from tilewise.layout import blocked
+from tilewise.plan.draft import Draft
+from tilewise.stage.cut_axis import Views, Way, first_ways, further_ways, mean_way, operands, replaces, seen_way, target
+from tilewise.stage.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
+from tilewise.stage.tiles import fits
+from tilewise.stage.variance import centre_of
 
 
 @dataclass
@@ -35,11 +35,13 @@ class _Unit:
         return {m for s in self.steps for m in makes(s)}
 
 
-def tile(nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool], merge: bool) -> list[Step]:
-    """The steps, those that can share tiles together (`merge`: also where sums are then rounded otherwise)."""
-    if sum(isinstance(s, Pass) for s in steps) < 2:
-        return [_alone(s, nodes) for s in steps]
-    return _Tiler(nodes, steps, wanted, merge).steps()
+def tile(draft: Draft) -> Draft:
+    """A pass of the compiler: steps that can share tiles become groups."""
+    if not draft.fusion:
+        return draft
+    if sum(isinstance(s, Pass) for s in draft.steps) < 2:
+        return replace(draft, steps=tuple(_alone(s, draft.nodes) for s in draft.steps))
+    return replace(draft, steps=tuple(_Tiler(draft).steps()))
 
 
 def _alone(step: Step, nodes: Sequence[Any]) -> Step:
@@ -60,22 +62,24 @@ def tall(product: Any) -> bool:
     if len(nodes) != 3 or not all(x.known and x.ndim == 2 for x in nodes):
         return False
     most = max(n for x in nodes for n in x.dims)
-    if most < PRODUCT_ROWS * TALL_TILES:
+    device = facts()
+    if most < device.product_rows * rounding.TALL_TILES:
         return False
-    tile = tile_length(sum(prod(x.dims) for x in nodes if most in x.dims) // most * product.dtype.itemsize)
-    return tile >= PRODUCT_ROWS and most > tile * (TALL_TILES - 1)
+    tile = device.tile_length(sum(prod(x.dims) for x in nodes if most in x.dims) // most * product.dtype.itemsize)
+    return tile >= device.product_rows and most > tile * (rounding.TALL_TILES - 1)
 
 
 class _Tiler:
-    def __init__(self, nodes: Sequence[Any], steps: Sequence[Step], wanted: Sequence[bool], merge: bool) -> None:
-        self.nodes, self.wanted, self.merge = nodes, wanted, merge
-        self.at = {n: i for i, n in enumerate(nodes)}
-        self.views = Views(nodes)
+    def __init__(self, draft: Draft) -> None:
+        self.nodes, self.wanted, self.merge = draft.nodes, draft.wanted, draft.merge
+        self.cut = None if draft.layouts is None else [blocked(layout) for layout in draft.layouts]
+        self.at = {n: i for i, n in enumerate(self.nodes)}
+        self.views = Views(self.nodes)
         self.view_steps: dict[int, View] = {}
         self.first: list[View] = []
         self.units: list[_Unit] = []
         self.unit_of: dict[int, int] = {}
-        for step in steps:
+        for step in draft.steps:
             self._add(step)
 
     def _add(self, step: Step) -> None:
@@ -102,29 +106,33 @@ class _Tiler:
         self.units.append(_Unit([step], ways))
 
     def _can(self, step: Pass) -> bool:
-        if step.turns is not None or (replaces(step) and target(step, self.nodes) is None):
+        if step.iterations is not None or (replaces(step) and target(step, self.nodes) is None):
             return False
         return all(self.nodes[x].known for x in (*step.inputs, *step.outs, step.space))
 
     def _best(self, step: Pass) -> tuple[int, list[Way]] | None:
         """The unit that a step joins with the most bytes saved."""
         needed = {self.unit_of.get(x, -1) for x in reads(step)}
-        least = self._least(needed)
         best: tuple[int, int, list[Way]] | None = None
-        for u in range(max(least, 0), len(self.units)):
+        by_block = self._by_block(step)
+        for u in range(self._least(needed), len(self.units)):
             unit = self.units[u]
-            if not unit.ways or len(unit.steps) >= MOST_STEPS:
+            if not unit.ways or len(unit.steps) >= rounding.MOST_STEPS or self._by_block(unit.steps[0]) != by_block:
                 continue
             if u in needed and any(self.unit_of.get(p) == u for p in step.params):
                 continue
             ways = self._with_room([w for way in unit.ways for w in self._joins(way, step, unit)], step, unit)
-            if ways:
+            if ways and self._others(needed, u) is not None:
                 # A cut that suits the memory order of large inputs is worth more than what little a step saves.
                 strips = max(self._across(ways) - self._across(unit.ways), 0)
-                saved = self._saved(step, ways[0], unit) - strips // STRIPS
+                saved = self._saved(step, ways[0], unit) - strips // rounding.STRIPS
                 if saved > 0 and (best is None or saved >= best[0]):
                     best = (saved, u, ways)
-        return None if best is None else (self._after(best[1], needed), best[2])
+        return None if best is None else (self._after(best[1], self._others(needed, best[1]) or set()), best[2])
+
+    def _by_block(self, step: Step) -> bool:
+        """On a mesh: whether a step runs once per block; else once per worker, on what every worker has."""
+        return self.cut is not None and any(self.cut[x] for x in (*reads(step), *makes(step)))
 
     def _across(self, ways: Sequence[Way]) -> int:
         """Bytes of inputs whose slices are not contiguous, by the best way."""
@@ -136,24 +144,32 @@ class _Tiler:
         return min(map(strips, ways), default=0)
 
     def _least(self, needed: set[int]) -> int:
-        """The first unit after all those that are needed; what hangs on nothing that units make can go before any."""
-        return max((u for u in needed if u >= 0 and not self._free(u)), default=-1)
+        """The first unit that a step may join: what it needs is made before it, or can be moved there."""
+        return max((v for v in needed if v >= 0 and self._others({v}, -1) is None), default=0)
 
-    def _free(self, u: int) -> bool:
-        """Whether a unit reads only what is there from the beginning, and overwrites nothing of it."""
-        steps = self.units[u].steps
-        if any(isinstance(s, Write) or (isinstance(s, Pass) and replaces(s)) for s in steps):
-            return False
-        return all(self.unit_of.get(x, -1) in (-1, u) for s in steps for x in reads(s))
+    def _others(self, needed: set[int], u: int) -> set[int] | None:
+        """The units after u that would have to come before it; None if they hang on it, are many, or overwrite."""
+        found = {v for v in needed if v > u}
+        stack = list(found)
+        while stack:
+            steps = self.units[stack.pop()].steps
+            if any(isinstance(s, Write) or (isinstance(s, Pass) and replaces(s)) for s in steps):
+                return None
+            before = {self.unit_of.get(x, -1) for s in steps for x in reads(s)}
+            if (u >= 0 and u in before) or len(found) > rounding.MOST_MOVED:
+                return None
+            new = {v for v in before if v > u} - found
+            found |= new
+            stack += new
+        return found
 
-    def _after(self, u: int, needed: set[int]) -> int:
-        """Put those of the needed units that come after a unit before it; the number that it has then."""
-        late = sorted(v for v in needed if v > u)
+    def _after(self, u: int, late: set[int]) -> int:
+        """Put some of the units that come after a unit before it; the number that it has then."""
         if not late:
             return u
         order = [v for v in range(len(self.units)) if v not in late]
         at = order.index(u)
-        order[at:at] = late
+        order[at:at] = sorted(late)
         new = {v: k for k, v in enumerate(order)} | {-1: -1}
         self.units = [self.units[v] for v in order]
         self.unit_of = {x: new[v] for x, v in self.unit_of.items()}
@@ -171,9 +187,11 @@ class _Tiler:
         if any(self.unit_of.get(p) == u for p in step.params if p != mean):
             return None
         unit, ways = self.units[u], self.units[u].ways
+        if self._by_block(unit.steps[0]) != self._by_block(step):
+            return None
         if v != u:
             (maker, *more) = self.units[v].steps
-            if more or not isinstance(maker, Pass | Call) or len(unit.steps) + 2 > MOST_STEPS:
+            if more or not isinstance(maker, Pass | Call) or len(unit.steps) + 2 > rounding.MOST_STEPS:
                 return None
             if any(self.unit_of.get(x, -1) >= u for x in reads(maker) if x != total):
                 return None
@@ -207,7 +225,8 @@ class _Tiler:
         if not any(w.windows for w in ways):
             return ways
         both = self._tiled(replace(unit, steps=[*unit.steps, step]), step.outs)
-        fit = [w for w in ways if not w.windows or fits(both, w, self.nodes)]
+        room = facts().scratch_bytes
+        fit = [w for w in ways if not w.windows or fits(both, w, self.nodes, room)]
         return fit if self._across(fit) <= self._across(ways) else []
 
     def _inner_views(self, step: Pass | Call, unit: _Unit) -> list[View]:

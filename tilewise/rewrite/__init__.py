@@ -6,4 +6,6 @@
 from tilewise.rewrite.driver import may_fire, rewrite
 from tilewise.rewrite.rules import PASSES
 
-__all__ = ["PASSES", "may_fire", "rewrite"]
+RULE_NAMES = tuple(rule.name for rules in PASSES for rule in rules)
+
+__all__ = ["PASSES", "RULE_NAMES", "may_fire", "rewrite"]

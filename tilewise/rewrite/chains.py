@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from tilewise import rounding
 from tilewise.ir.node import Node
-from tilewise.ops.chain import chain
 from tilewise.ops.contract import Contract, matmul
+from tilewise.ops.linalg.chain import chain
 from tilewise.rewrite.rule import Rule
-
-MIN_FLOPS = 1 << 20  # what is saved below is less than looking at the operands costs
-GAIN = 2  # the other order must cost less than this part
 
 
 def _plain(node: Node) -> bool:
@@ -45,7 +43,7 @@ def reordered(node: Node) -> Node | None:
     left_flops = rows * b.shape[0] * b.shape[1] + rows * b.shape[1] * columns
     right_flops = b.shape[0] * b.shape[1] * columns + rows * b.shape[0] * columns
     now, then = (right_flops, left_flops) if right else (left_flops, right_flops)
-    if now < MIN_FLOPS or then * GAIN >= now:
+    if now < rounding.CHAIN_MIN_FLOPS or then * rounding.CHAIN_GAIN >= now:
         return None
     if node.dtype.kind == "f":
         return chain(a, b, c, right)

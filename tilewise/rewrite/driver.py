@@ -7,6 +7,7 @@ is still recognised as theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from tilewise.ir.node import Node, Op, intern, numbered
 from tilewise.ir.order import same_order
@@ -27,7 +28,6 @@ def _indexed(rules: Sequence[Rule]) -> Index:
     return found
 
 
-_INDICES = tuple(_indexed(rules) for rules in PASSES)
 _BY_ROOT = _indexed([rule for rules in PASSES for rule in rules])
 
 
@@ -41,12 +41,24 @@ def may_fire(nodes: Iterable[Node]) -> bool:
     return False
 
 
-def rewrite(roots: Sequence[Node], exact: bool, passes: Sequence[Sequence[Rule]] | None = None) -> dict[Node, Node]:
+@lru_cache(maxsize=64)
+def _but(without: frozenset[str]) -> tuple[Index, ...]:
+    return tuple(_indexed([rule for rule in rules if rule.name not in without]) for rules in PASSES)
+
+
+def rewrite(
+    roots: Sequence[Node],
+    exact: bool,
+    without: frozenset[str] = frozenset(),
+    passes: Sequence[Sequence[Rule]] | None = None,
+) -> dict[Node, Node]:
     """Each node of a graph with an equal one. A wanted node stays one that must be computed, and has its memory order.
+
+    Rules named in `without` are left out.
 
     What a mask decides the length of is left alone, inputs and all: its shape names the mask.
     """
-    indices = _INDICES if passes is None else [_indexed(rules) for rules in passes]
+    indices = _but(without) if passes is None else [_indexed(rules) for rules in passes]
     new = _pass(roots, exact, indices[0])
     for index in indices[1:]:
         more = _pass([new[r] for r in roots], exact, index)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import rounding
 from tilewise.ir.node import Node
 from tilewise.ops.bucket import below
 from tilewise.ops.const import const
@@ -14,7 +15,6 @@ from tilewise.ops.elementwise import Map, apply
 from tilewise.rewrite.views import source
 
 LOOK_BYTES = 1 << 20  # known values up to this size are looked at: that takes some 50 µs
-LOOK_KEYS_BYTES = 1 << 26  # keys are: a pass over them is little beside the sums
 BOOL = np.dtype(bool)
 
 
@@ -51,7 +51,7 @@ def positive(keys: Node, length: int) -> Node:
     """Indices into `length` places with those that count from the end made to count from the start."""
     if keys.dtype.kind == "u" or below(keys) is not None:
         return keys
-    value = known(keys, LOOK_KEYS_BYTES)
+    value = known(keys, rounding.LOOK_KEYS_BYTES)
     if value is not None and (value.size == 0 or value.min() >= 0):
         return keys
     d = keys.dtype

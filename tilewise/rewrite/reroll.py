@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tilewise import rounding
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ops.const import Const
 from tilewise.ops.join import Concat
@@ -19,16 +20,12 @@ from tilewise.rewrite.masked import by_key
 from tilewise.rewrite.rule import Rule
 from tilewise.rewrite.views import arranged
 
-MIN_SIBLINGS = 4  # fewer are not worth the trouble
-MAX_NODES = 200  # of one sibling
-MAX_BYTES = 1 << 25  # of a value on the way, if neither what siblings are slices of nor the result is as large
-
 Siblings = tuple[Node, ...]
 
 
 def _shaped(node: Node) -> bool:
     parts = node.inputs
-    if len(parts) < MIN_SIBLINGS or any(p.value is not None or type(p.op) is not Window for p in parts):
+    if len(parts) < rounding.REROLL_MIN_SIBLINGS or any(p.value is not None or type(p.op) is not Window for p in parts):
         return False
     first = parts[0].inputs[0]  # a part is a view with a new axis of what was computed
     return first.value is None and all(p.inputs[0].value is None and p.inputs[0].op == first.op for p in parts)
@@ -41,7 +38,7 @@ def rerolled(node: Node) -> Node | None:
     if any(p.shape[op.axis] != 1 for p in node.inputs):
         return None
     last = _last(node.inputs)
-    made = _rolled(node.inputs, last, max(MAX_BYTES, node.nbytes))
+    made = _rolled(node.inputs, last, max(rounding.REROLL_MAX_BYTES, node.nbytes))
     if made is None or not made.many:
         return None
     lead = list(range(node.ndim)) if last else list(range(1, node.ndim + 1))
@@ -65,7 +62,9 @@ def _rolled(top: Siblings, last: bool, most: int) -> Rolled | None:
         made = _at_once(same, last)
         if made is None:
             first = same[0]
-            if any(s.value is not None or s.op != first.op or not s.known for s in same) or len(done) > MAX_NODES:
+            if len(done) > rounding.REROLL_MAX_NODES:
+                return None
+            if any(s.value is not None or s.op != first.op or not s.known for s in same):
                 return None
             ins = [tuple([s.inputs[k] for s in same]) for k in range(len(first.inputs))]
             missing = [x for x in ins if x not in done]
@@ -130,7 +129,7 @@ def _last(top: Siblings) -> bool:
     pair = (top[0], top[1])
     seen: set[Siblings] = set()
     stack: list[Siblings] = [pair]
-    while stack and len(seen) < MAX_NODES:
+    while stack and len(seen) < rounding.REROLL_MAX_NODES:
         a, b = stack.pop()
         if a is b or (a, b) in seen or a.value is not None or b.value is not None:
             continue

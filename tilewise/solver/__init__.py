@@ -1,1 +1,1 @@
-"""Choosing layouts. The interface is `choose`; the exact search will stand behind it."""
+"""Choosing layouts: `choose`. `model/` states the problem, `search/` solves it, `proof/` checks what it claims."""

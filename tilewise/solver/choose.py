@@ -1,7 +1,7 @@
 """Choose a layout for every node. In: nodes in order, where the leaves lie. Out: the graph with its changes of layout.
 
-The choice is the cheapest there is under the cost model, with a proof (search.py); or, with a seed, an arbitrary valid
-one, to test that no choice changes a result.
+The choice is the cheapest there is under the cost model, with a proof (search/solve.py); or, with a seed, an arbitrary
+valid one, to test that no choice changes a result.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewise.cost.model import Machine
+from tilewise.cost.model import Rates
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Mesh, OnDriver, Replicate, bare, reduction
-from tilewise.ops.rules import rules
-from tilewise.solver.budget import within
-from tilewise.solver.calm import calm
-from tilewise.solver.graph import Graph, Use, graph_of, hidden, seen
-from tilewise.solver.holding import Held
-from tilewise.solver.model import Model, kind_of, model_of, settle, small_bytes
-from tilewise.solver.place import Choice, Placed, Placer
-from tilewise.solver.search import solve
+from tilewise.layout import Layout, Mesh, Outside, Replicate, bare, reduction
+from tilewise.ops.rule import rules
+from tilewise.solver.gc_off import gc_off
+from tilewise.solver.model.budget import within
+from tilewise.solver.model.graph import Graph, Use, graph_of, hidden, seen
+from tilewise.solver.model.model import Model, kind_of, model_of, settle, small_bytes
+from tilewise.solver.model.place import Choice, Placed, Placer
+from tilewise.solver.model.replicas import Held
+from tilewise.solver.search.solve import solve
 
 SECONDS = 10.0  # after which the best plan so far is taken, with the gap that is proved
 
 
-@calm()
+@gc_off()
 def choose(
     nodes: Sequence[Node],
     wanted: Sequence[int],
     leaves: dict[Node, Held],
     mesh: Mesh,
-    machine: Machine,
+    machine: Rates,
     seed: int | None = None,
     memory: int | None = None,
 ) -> Placed:
@@ -64,7 +64,7 @@ def placed(model: Model, values: Sequence[int], ends: Sequence[Use]) -> Placed:
 
 
 def _by_chance(
-    graph: Graph, ends: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Machine, dice: random.Random
+    graph: Graph, ends: Sequence[Use], sources: Sequence[Held], mesh: Mesh, machine: Rates, dice: random.Random
 ) -> Placed:
     leaves = iter(sources)
     placer = Placer(graph, lambda i: kind_of(graph.items[i].node, mesh, machine), mesh)
@@ -80,7 +80,7 @@ def _by_chance(
     return _finish(placer, ends, machine)
 
 
-def _finish(placer: Placer, ends: Sequence[Use], machine: Machine) -> Placed:
+def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
     """Results where they may stay, and the copies of inputs that may."""
     copies = placer.copies
     finals: dict[int, Layout] = {}
@@ -107,4 +107,4 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Machine) -> Placed:
 
 def stays(layout: Layout) -> bool:
     """Whether a value may be left in a layout after a plan."""
-    return not isinstance(layout, OnDriver) and reduction(layout) is None and bare(layout) == layout
+    return not isinstance(layout, Outside) and reduction(layout) is None and bare(layout) == layout

@@ -1,1 +1,3 @@
-"""Where arrays live. `pool`: memory that is used again."""
+"""Where arrays live. `base`: the protocols of sources, sinks and block stores; `arrays`: those of the driver's arrays;
+`blocks`: a worker's blocks in memory; `pool`: memory that is used again.
+"""

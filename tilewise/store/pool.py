@@ -19,16 +19,17 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tilewise.ir.order import strides_of
+from tilewise.tuning import Tuning, follow
+
+_pooled_at_bytes: int  # kept by `_adopt`
+_idle_limit_bytes: int  # kept by `_adopt`
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-POOLED_AT_BYTES = 256 * KIB
 HUGE_PAGE = 2 * MIB
 # Blocks begin at different places of a page: what is read and written side by side is in different sets of the caches.
 SHIFT_BYTES, SHIFTS = 512, 8
-# Idle memory beyond this (or beyond half of the most that was ever in use) goes back to the system.
-IDLE_LIMIT_BYTES = GIB
 
-Array = np.ndarray[Any, Any]
+ND = np.ndarray[Any, Any]
 Strides = tuple[int, ...] | None
 
 
@@ -48,7 +49,7 @@ class _Block:
                 memory = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             except OSError as error:
                 raise MemoryError(f"unable to allocate {size:,} bytes") from error
-            self.memory: Array = np.frombuffer(memory, np.uint8)
+            self.memory: ND = np.frombuffer(memory, np.uint8)
         else:
             self.memory = np.empty(size + slack, np.uint8)
         start: int = self.memory.ctypes.data
@@ -92,7 +93,7 @@ class Pool:
         self._idle = self._in_use = self._peak = 0
         self.high_water = 0  # the most in use since someone last asked to start over
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, strides: Strides) -> Array:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, strides: Strides) -> ND:
         """An ndarray with these strides (None: C order)."""
         return np.asarray(_Owner(self, self._take(_rung(nbytes), nbytes), shape, dtype.str, strides))
 
@@ -147,7 +148,7 @@ class Pool:
         if not self._inside() and self._lock.acquire(blocking=False):
             try:
                 self._drain()
-                dropped = self._drop(max(IDLE_LIMIT_BYTES, self._peak // 2))
+                dropped = self._drop(max(_idle_limit_bytes, self._peak // 2))
             finally:
                 self._lock.release()
             del dropped
@@ -198,21 +199,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.after_fork)
 
 
-def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] | None = None) -> Array:
+def empty(shape: tuple[int, ...], dtype: DTypeLike, order_perm: tuple[int, ...] | None = None) -> ND:
     """An uninitialised ndarray; `order_perm` names the axes from the outermost in memory to the innermost."""
     kind = dtype if isinstance(dtype, np.dtype) else np.dtype(dtype)
     nbytes = kind.itemsize
     for n in shape:
         nbytes *= n
-    if order_perm is None and 0 < nbytes < POOLED_AT_BYTES:
+    if order_perm is None and 0 < nbytes < _pooled_at_bytes:
         return np.empty(shape, kind)  # the quickest, but it makes text of no length longer
     strides = None if order_perm is None else strides_of(shape, kind.itemsize, order_perm)
-    if nbytes < POOLED_AT_BYTES or kind.kind not in "biufc":
+    if nbytes < _pooled_at_bytes or kind.kind not in "biufc":
         return np.ndarray(shape, kind, strides=strides)
     return _pool.empty(shape, kind, nbytes, strides)
 
 
-def taken_over(view: Array) -> Array | None:
+def taken_over(view: ND) -> ND | None:
     """An array of its own in the place of a view of a whole pooled array that nobody else has; None if it is not that.
 
     The caller has the view in one variable, and nothing else has.
@@ -254,3 +255,13 @@ def reset_peak() -> None:
 def peak_bytes() -> int:
     """The most pooled memory in use at once since `reset_peak`."""
     return _pool.high_water
+
+
+def _adopt(tuning: Tuning) -> None:
+    """Keep the figures that are needed often."""
+    global _pooled_at_bytes, _idle_limit_bytes
+    _pooled_at_bytes = tuning.pooled_at_bytes
+    _idle_limit_bytes = tuning.idle_limit_bytes
+
+
+follow(_adopt)

@@ -14,28 +14,31 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.tape import Step, Tape
-from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.trace import key_of, own_key, traced
 from tilewise.api.functions.tracer import dtype_of
 from tilewise.api.functions.vectorize import vectorize
+from tilewise.api.functions.warn import name_of, warn
 from tilewise.api.reductions import reduce_ufunc, scan_ufunc
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
+from tilewise.array.schedule import policy
 from tilewise.errors import message
+from tilewise.ir.reductions import Reduction, by_name, splits, user_reduction
 from tilewise.ir.scalar import UFUNCS
-from tilewise.ops.contract import LETTERS
+from tilewise.ops import reduce
 from tilewise.ops.elementwise import cast
-from tilewise.ops.rules.rule import ASSOCIATIVE
-from tilewise.ops.user import Opaque, opaque
+from tilewise.ops.rule import LETTERS
+from tilewise.ops.user import JOINED, Opaque, opaque
 
 
-def fold(f: Callable[..., Any], x: Any, axis: int | None = 0, initial: Any = None) -> Array:
-    """Reduce an axis (None: all elements) with an associative function of two numbers.
+def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, initial: Any = None) -> Array:
+    """Reduce an axis (None: all elements) with an associative function of two numbers, or by a `Reduction`.
 
     Neighbours are combined pairwise, so `f` must be associative; it need not be commutative. `f` is given NumPy scalars
     of the array's dtype (or of the dtype it gives for two such), and traced: `lambda a, b: a + b` is `np.add.reduce`.
+    A reduction is a row of the table in ir/reductions.py, by its name, or one like those.
 
     >>> import tilewise as tw
     >>> x = tw.arange(6.0).reshape(2, 3)
@@ -43,9 +46,13 @@ def fold(f: Callable[..., Any], x: Any, axis: int | None = 0, initial: Any = Non
     Array([ 3., 12.])
     >>> tw.fold(lambda a, b: a + b + a * b, tw.array([0.5, 1.0, 3.0]))
     Array(11.)
+    >>> tw.fold("count", x, axis=0)
+    Array([1, 2, 2])
     """
     if axis is None:
         return fold(f, asarray(x).reshape(-1), 0, initial)  # type: ignore[attr-defined]
+    if isinstance(f, Reduction | str):
+        return _reduced(by_name(f) if isinstance(f, str) else f, asarray(x), axis, initial)
     way = _way(f, asarray(x), axis, "fold")
     if way.x.shape[way.axis] == 0 and initial is None:
         raise ValueError(f"zero-size array to fold with {name_of(f)} which has no identity. Give initial=.")
@@ -55,6 +62,24 @@ def fold(f: Callable[..., Any], x: Any, axis: int | None = 0, initial: Any = Non
     start = None if initial is None else way.dtype.type(initial)
     run = Fold(way.tape, f, way.axis, way.dtype, start)
     return _apply(way, run, "fold", False)
+
+
+def _reduced(by: Reduction, x: Any, axis: int, initial: Any) -> Array:
+    """A fold by a row."""
+    if initial is not None:
+        raise TypeError(message(f"the reduction {by.name} begins with its identity", cure="Leave out initial="))
+    axis = _axis_of(x, axis, "fold")
+    policy.turned([x])
+    if policy.small([x]) or not rec.numeric(x.dtype):
+        return rec.wrap(reduce.Fold(by, axis).numpy(np.asarray(rec.unwrap(x)))[()])  # type: ignore[no-any-return]
+    node = reduce.fold(rec.as_node(x), by, axis)
+    return rec.record(node, fixed=not node.shape)
+
+
+def _axis_of(x: Any, axis: int, operator: str) -> int:
+    if x.ndim == 0:
+        raise ValueError(message(f"{operator} needs an axis", got="an array without axes"))
+    return np.lib.array_utils.normalize_axis_index(axis, x.ndim)
 
 
 def scan(f: Callable[..., Any], x: Any, axis: int = 0) -> Array:
@@ -116,9 +141,7 @@ class Way:
 
 
 def _way(f: Any, x: Any, axis: int, operator: str) -> Way:
-    if x.ndim == 0:
-        raise ValueError(message(f"{operator} needs an axis", got="an array without axes"))
-    axis = range(x.ndim)[axis] if -x.ndim <= axis < x.ndim else np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+    axis = _axis_of(x, axis, operator)
     if not rec.numeric(x.dtype):
         raise TypeError(message(f"{operator} takes numbers", got=f"dtype {x.dtype}", cure="Convert x with astype"))
     try:
@@ -126,7 +149,7 @@ def _way(f: Any, x: Any, axis: int, operator: str) -> Way:
         return Way(f, x.astype(dtype), axis, dtype, _as_ufunc(tape, dtype), tape)
     except Untraceable as error:
         why = error
-    tell(operator, f, why, [x])
+    warn(operator, f, why, [x])
     return Way(f, x, axis, _tried(f, x), None, None)
 
 
@@ -149,7 +172,7 @@ def _as_ufunc(tape: Tape, dtype: np.dtype[Any]) -> np.ufunc | None:
     last = tape.entries[-1]
     if len(tape.entries) != 3 or tape.results != (2,) or not isinstance(last, Step) or last.args != (0, 1):
         return None
-    return UFUNCS[last.fn] if last.fn in ASSOCIATIVE and set(last.loop) == {dtype} else None
+    return UFUNCS[last.fn] if splits(last.fn) and set(last.loop) == {dtype} else None
 
 
 def _tried(f: Any, x: Any) -> np.dtype[Any]:
@@ -162,17 +185,34 @@ def _tried(f: Any, x: Any) -> np.dtype[Any]:
 
 def _apply(way: Way, run: Fold | Scan, operator: str, kept: bool) -> Array:
     x = way.x
-    rec.turned([x])
-    if rec.small([x]):
+    policy.turned([x])
+    if policy.small([x]):
         return rec.wrap(run(rec.unwrap(x)))  # type: ignore[no-any-return]
-    term = LETTERS[: x.ndim]
-    out = term.replace(term[way.axis], "Z" if kept else "")
+    own = LETTERS[: x.ndim]
+    along = own[way.axis]
+    term = own if kept else own.replace(along, JOINED)
+    out = own.replace(along, JOINED if kept else "")
     shape = x.shape if kept else (*x.shape[: way.axis], *x.shape[way.axis + 1 :])
     start = repr(run.initial) if isinstance(run, Fold) else None
     key = (operator, own_key(way.f, run), way.axis, way.dtype.str, start)
-    op = Opaque(run, key, f"{term}->{out}", None, f"{operator} with {name_of(way.f)}")
+    text = f"{operator} with {name_of(way.f)}"
+    joins = isinstance(run, Fold) and run.initial is None  # a first value would be taken into every block
+    accum = user_reduction(text, key, Pairs(way.tape, way.f, way.dtype)) if joins else None
+    op = Opaque(run, key, f"{term}->{out}", accum, text)
     node = opaque(op, (cast(rec.as_node(x), way.dtype),), shape, way.dtype)
     return rec.record(node, fixed=not shape)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A function of two elements, on two arrays."""
+
+    tape: Tape | None
+    f: Any
+    dtype: np.dtype[Any]
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return _combine(self.tape, self.f, a, b, self.dtype)
 
 
 def _combine(tape: Tape | None, f: Any, a: Any, b: Any, dtype: np.dtype[Any]) -> Any:

@@ -16,31 +16,33 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler, events
-from tilewise.api.functions.habit import Habit, roomy
+from tilewise.api.functions.call_cache import MISSED, CachedCall, cached_call
+from tilewise.api.functions.captured_arrays import Captured
+from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.number import At, Floats, Number
-from tilewise.api.functions.others import Others
-from tilewise.api.functions.reach import Untraceable, content, function_key, plain
-from tilewise.api.functions.repeat import MISSED, Repeat, repeated
-from tilewise.api.functions.tell import tell, tell_again
+from tilewise.api.functions.purity import Untraceable, content, function_key, plain
 from tilewise.api.functions.template import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
-from tilewise.api.functions.together import beside
-from tilewise.api.functions.watch import Watch
+from tilewise.api.functions.warn import warn, warn_again
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
-from tilewise.array.beside import compute_beside
-from tilewise.array.cell import LOCK, address, root
+from tilewise.array.assign import store
+from tilewise.array.cell import LOCK, Cell, address, root
 from tilewise.array.force import conform
 from tilewise.array.handle import Array, from_buffer, meta
-from tilewise.array.session import cluster_here
-from tilewise.array.writing import store
+from tilewise.array.schedule import policy, sites
+from tilewise.array.schedule.co_results import compute_together, together
+from tilewise.array.schedule.deferred import Deferred
+from tilewise.array.session import cluster_here, unlimited_memory
+from tilewise.backend import host_backend
+from tilewise.backend.base import Replay, Replays
 from tilewise.config import Settings, current
-from tilewise.engine.run import Runner, compiled, interpreted
-from tilewise.engine.straight import Line, Lines
+from tilewise.engine.run import Runner
 from tilewise.ir.node import Node
 from tilewise.ir.order import gapless
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
+from tilewise.plan.stages import Stages
 
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
@@ -76,9 +78,9 @@ class jit:
         self._plain = plain(self._function)
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
-        self._known: tuple[Watch | None, object, list[Array]] = (None, None, [])  # what the function is now
+        self._known: tuple[Guards | None, object, list[Array]] = (None, None, [])  # what the function is now
         self._identities: dict[Hashable, object] = {}
-        self._latest: Repeat | None = None  # a call that can be made again at once
+        self._latest: CachedCall | None = None  # a call that can be made again at once
         self._previous: Plan | None = None  # of the last call
 
     def __reduce__(self) -> Any:
@@ -116,7 +118,7 @@ class jit:
                 raise Untraceable(reason, pure=False)
             watch, known, seen = self._known
             if watch is None or watch.functions[0][0] is not found or not watch.holds():
-                watch, seen = Watch(), []
+                watch, seen = Guards(), []
                 known = self._identity(function_key(found, arrays=seen, watch=watch))
                 self._known = watch, known, seen
             captured = seen
@@ -137,7 +139,7 @@ class jit:
                 raise plan
             result = plan.run(leaves, captured)
             if flat and not captured and plan is self._previous:
-                self._latest = repeated(plan, watch, args)
+                self._latest = cached_call(plan, watch, args)
             self._previous = plan
             return result
         except Untraceable as error:
@@ -145,7 +147,7 @@ class jit:
         fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
         result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
-            tell("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
+            warn("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
         return result if fails else f(*args, **kwargs)
 
     def _identity(self, key: Hashable) -> object:
@@ -160,7 +162,7 @@ class jit:
         """Trace the function; also that it cannot be traced is kept. `looked`: it looks at its floats."""
         if len(self._kept) >= MAX_TEMPLATES:
             self._kept.clear()
-            tell_again(self._function, self.traces)
+            warn_again(self._function, self.traces)
         floats = [] if looked else [i for i, v in enumerate(leaves) if type(v) is float]
         self.traces += 1
         found = attempt(self._function, structure, leaves, captured, floats)
@@ -230,7 +232,7 @@ def make(f: Any, structure: Any, leaves: Sequence[Any], captured: Sequence[Array
     numbers = Floats(len(floats))
     _check_kinds(f, leaves)
 
-    def call(others: Others, args: Sequence[Array]) -> Any:
+    def call(others: Captured, args: Sequence[Array]) -> Any:
         filled = [v if type(v) in (Array, np.ndarray) else others.of(v) for v in leaves]
         for i, a in zip(where, args, strict=True):
             filled[i] = a
@@ -260,7 +262,7 @@ def _check_kinds(f: Any, leaves: Sequence[Any]) -> None:
     """Raises Untraceable for a function that may ask for the class of an ndarray: its stand-in is an Array."""
     kinds = list(map(type, leaves))
     if np.ndarray in kinds:
-        watch = Watch()
+        watch = Guards()
         for v in (f, *(v for v, t in zip(leaves, kinds, strict=True) if t is not Array and t is not np.ndarray)):
             found = plain(v)
             if found is None:
@@ -292,15 +294,15 @@ class Plan:
         self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
-        self.bound: tuple[tuple[bool, ...], compiler.LocalPlan, Lines] | None = None
-        self.habit = Habit()
-        self.beside = beside(self.roots)
+        self.bound: tuple[tuple[bool, ...], Stages, Replays] | None = None
+        self.together = together(self.roots)
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
         """The results for these arguments."""
         arrays = inputs = [leaves[i] for i in self.where]
         if captured:
             inputs = [*arrays, *(_cell_array(c) for c in dict.fromkeys(x._cell for x in captured))]
+        policy.close(inputs)
         numbers: dict[Node, Any] = {}
         if self.numbers:
             numbers = self.numbers.values([leaves[i] for i in self.floats])
@@ -309,16 +311,12 @@ class Plan:
         else:
             settings = current()
             if not settings.compare and cluster_here(settings.blocks)[0] is None:
-                made: list[Array] | None = None
                 if self.small(inputs):
                     made = self._now(inputs, numbers, settings)
-                elif self._asked_alone(inputs, settings):
-                    with showing(settings.progress):
-                        made = self._now(inputs, numbers, settings)
                     if made is not None:
-                        self.habit.made(made[0]._cell)
-                if made is not None:
-                    return self.fill(made, arrays)
+                        return self.fill(made, arrays)
+                elif self.defers(inputs):
+                    return self.fill(self.defer(inputs, numbers), arrays)
         return self.fill(self._later(inputs, numbers), arrays)
 
     def _check_writes(self, inputs: Sequence[Any]) -> None:
@@ -334,46 +332,76 @@ class Plan:
 
     def small(self, inputs: Sequence[Any]) -> bool:
         """Whether all is known and small."""
-        limit = rec.eager_limit()
+        limit = policy.eager_limit()
         for x in inputs:
-            nd = rec.known(x) if type(x) is Array else x
+            nd = policy.known(x) if type(x) is Array else x
             if nd is None or nd.nbytes >= limit:
                 return False
         return self.most < limit
 
-    def _asked_alone(self, inputs: Sequence[Any], settings: Settings) -> bool:
-        """Whether all is known, and the results of the last calls were asked for just as they were."""
-        if not self.roots or not settings.eager_bytes or not roomy():
+    def defers(self, inputs: Sequence[Any]) -> bool:
+        """Whether a call on these arrays is not recorded before something reads its results: large known ones."""
+        if not self.roots or self.written or not current().eager_bytes or not unlimited_memory() or self.small(inputs):
             return False
-        if any(type(x) is Array and rec.known(x) is None for x in inputs):
-            return False
-        return self.habit.at_once(self._planned(settings)[0].runs)
+        return all(type(x) is Array and policy.known(x) is not None for x in inputs)
+
+    def defer(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
+        """The results of a call on known arrays, pending: nothing is computed or recorded yet."""
+        with LOCK:
+            leaves = [rec.as_node(x) for x in inputs]
+        at = sites.spot(2)
+
+        def run() -> list[Any] | None:
+            settings = current()
+            if settings.compare or settings.engine is not None or not unlimited_memory():
+                return None
+            if cluster_here(settings.blocks)[0] is not None or any(type(n.value) is not np.ndarray for n in leaves):
+                return None
+            with showing(settings.progress):
+                return self._computed([n.value for n in leaves], numbers, settings)
+
+        def record(cells: dict[int, Cell]) -> None:
+            made = self.replayed(leaves, numbers)
+            for k, cell in cells.items():
+                node = made[k]
+                if node.site is None and node.value is None:
+                    sites.mark(node, at)
+                cell.node = node
+            self._gather(cells)
+
+        call = Deferred(run, record, self.together)
+        return [call.result(r.node, r.fixed, at.line) for r in self.results if isinstance(r, Made)]
 
     def _now(self, inputs: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Array] | None:
         """Run the plan at once: all is known (None: another thread has recorded a write meanwhile)."""
-        values = self.blank.copy()
         with LOCK:
             if any(type(x) is Array and x._cell.node is not None for x in inputs):
                 return None
-            plan, lines = self._planned(settings)
-            for at, x in zip(self.places, inputs, strict=True):
-                if at is not None:
-                    values[at] = meta(x) if type(x) is Array else x
-            for n, v in numbers.items():
-                if n in self.at:
-                    values[self.at[n]] = n.dtype.type(v)
-            if events.listeners or not settings.native or not lines.lean:
-                plan.bound.run(self.template.order, values)
-            else:
-                lines.run(values)
-            return self.made(values)
+            made = self._computed([meta(x) if type(x) is Array else x for x in inputs], numbers, settings)
+        return [from_buffer(nd, fixed) for nd, (_, _, fixed, _) in zip(made, self.outs, strict=True)]
 
-    def line_for(self, arrays: Sequence[Any]) -> Line | None:
+    def _computed(self, given: Sequence[Any], numbers: dict[Node, Any], settings: Settings) -> list[Any]:
+        """The buffers of all results, for these arguments. (The caller holds the lock.)"""
+        values = self.blank.copy()
+        plan, lines = self._planned(settings)
+        for at, nd in zip(self.places, given, strict=True):
+            if at is not None:
+                values[at] = nd
+        for n, v in numbers.items():
+            if n in self.at:
+                values[self.at[n]] = n.dtype.type(v)
+        if events.listeners or not settings.native or not lines.lean:
+            plan.bound.run(self.template.order, values)
+        else:
+            lines.run(values)
+        return self.made(values)
+
+    def line_for(self, arrays: Sequence[Any]) -> Replay | None:
         """What calls with arrays that lie like these go through, under these settings and here."""
         settings = current()
         if self.written or self.bound is None or self.bound[0] != _way(settings):
             return None
-        if not self.bound[2].lean or not (self.small(arrays) or self.habit.goes_on):
+        if not self.bound[2].lean or not self.small(arrays):
             return None
         values = self.blank.copy()
         for at, x in zip(self.places, arrays, strict=True):
@@ -381,13 +409,13 @@ class Plan:
                 values[at] = meta(x) if type(x) is Array else x
         return None if settings.compare or not settings.native else self.bound[2].found(values)
 
-    def made(self, values: list[Any]) -> list[Array]:
-        """The results of a run as Arrays; `values` is emptied."""
-        ends = [(values[at], root, fixed, first) for at, root, fixed, first in self.outs]
+    def made(self, values: list[Any]) -> list[Any]:
+        """The buffers of a run's results; `values` is emptied."""
+        ends = [(values[at], root, first) for at, root, _, first in self.outs]
         values.clear()  # what a view shows may become its own, if nobody else has it
-        return [from_buffer(conform(value, root, first), fixed) for value, root, fixed, first in ends]
+        return [conform(value, root, first) for value, root, first in ends]
 
-    def _planned(self, settings: Settings) -> tuple[compiler.LocalPlan, Lines]:
+    def _planned(self, settings: Settings) -> tuple[Stages, Replays]:
         """The plan for one worker, made once and bound to its kernels; the lines it becomes."""
         way = _way(settings)
         if self.bound is None or self.bound[0] != way:
@@ -396,19 +424,20 @@ class Plan:
             assert list(at) == list(self.at), "a template is numbered as a graph is"
             plan = compiler.prepare(at, wanted, settings, structure)
             if plan.bound is None:
-                plan.bound = Runner(plan.steps, compiled if settings.native else interpreted)
+                plan.bound = Runner(plan.steps, host_backend(settings.native))
             given = [at for at in (*self.places, *map(self.at.get, self.numbers.used)) if at is not None]
-            self.bound = (way, plan, Lines(plan.bound, self.template.order, given, wanted))
+            lines = host_backend(settings.native).replays(plan.bound, self.template.order, given, wanted)
+            self.bound = (way, plan, lines)
         return self.bound[1:]
 
     def _later(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
         """Record the graph again, on these arguments."""
-        rec.turned([x for x in inputs if type(x) is Array])
+        policy.turned([x for x in inputs if type(x) is Array])
         leaves = [rec.as_node(x) for x in inputs]
         trail = 0
         for n in leaves:
             trail |= n.trail
-        made = self.template.replay(leaves, {n: const(n.dtype.type(v)) for n, v in numbers.items()})
+        made = self.template.replay(leaves, _constants(numbers))
         arrays = []
         for r in self.results:
             if isinstance(r, Made):
@@ -417,10 +446,19 @@ class Plan:
                 node.trail |= trail if node.inputs else 0
         for i, n in self.template.writes:
             store(inputs[i], made[self.at[n]])
-        for j, others in enumerate(self.beside):
-            if others and roomy():
-                compute_beside(arrays[j]._cell, [arrays[k]._cell for k in sorted((j, *others))])
+        self._gather(dict(enumerate(x._cell for x in arrays)))
         return arrays
+
+    def replayed(self, leaves: Sequence[Node], numbers: dict[Node, Any]) -> list[Node]:
+        """The nodes of all results, on these leaves."""
+        made = self.template.replay(leaves, _constants(numbers))
+        return [made[self.at[r]] for r in self.roots]
+
+    def _gather(self, cells: dict[int, Cell]) -> None:
+        """Note which results are computed together."""
+        for j, others in enumerate(self.together):
+            if j in cells and others and unlimited_memory():
+                compute_together(cells[j], [cells[k] for k in sorted((j, *others)) if k in cells])
 
     def fill(self, made: Sequence[Array], given: Sequence[Any]) -> Any:
         """The results, nested as the function gives them."""
@@ -431,6 +469,10 @@ class Plan:
             next(left) if isinstance(r, Made) else given[r.which] if isinstance(r, Given) else r for r in self.results
         ]
         return unflatten(self.structure, iter(flat))
+
+
+def _constants(numbers: dict[Node, Any]) -> dict[Node, Node]:
+    return {n: const(n.dtype.type(v)) for n, v in numbers.items()}
 
 
 def _way(settings: Settings) -> tuple[bool, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.tracer import user_line
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import BINARY, CannotRecord, loop_of

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
-from tilewise.api.functions.reach import Untraceable, function_key, library, plain
-from tilewise.api.functions.tell import name_of, tell
+from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.template import Made, Spec, trace
 from tilewise.api.functions.trace import own_key
-from tilewise.api.functions.watch import Watch
+from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of
+from tilewise.array.schedule import policy
 from tilewise.errors import FunctionError, message
 from tilewise.ir.node import Node, intern
 from tilewise.ops.contract import Contract, einsum, matmul
@@ -48,12 +49,12 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
     b = a if y is None else asarray(y)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(message("allpairs needs rows", got="an array without axes"))
-    rec.turned([a, b])
+    policy.turned([a, b])
     captured: list[Array] = []
     try:
         found = plain(f)
         if found is not None:
-            watch = Watch()
+            watch = Guards()
             function_key(found, arrays=captured, watch=watch)
             if watch.kinds:
                 raise Untraceable("a class of arrays, and stand-ins are of another than rows")
@@ -62,7 +63,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
         return rec.record(_lifted(f, a, b, captured))
     except Untraceable as error:
         why = error
-    tell("allpairs", f, why, [a, b])
+    warn("allpairs", f, why, [a, b])
     return _looped(f, a, b)
 
 
@@ -174,7 +175,7 @@ def _looped(f: Any, a: Any, b: Any) -> Array:
         raise FunctionError(message("allpairs cannot tell the dtype of no rows", cure="Give at least one row of each"))
     one = np.asarray(f(rec.unwrap(a[0]), rec.unwrap(b[0])))
     run = Pairs(f, one.shape, one.dtype)
-    if rec.small([a, b]) or not rec.numeric(one.dtype):
+    if policy.small([a, b]) or not rec.numeric(one.dtype):
         return rec.wrap(run(rec.unwrap(a), rec.unwrap(b)))  # type: ignore[no-any-return]
     names = iter("bcdefghijklmnopqrstuvwx")
     left, right = ("".join(next(names) for _ in range(m.ndim - 1)) for m in (a, b))

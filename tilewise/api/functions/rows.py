@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.template import Template
 from tilewise.ir.node import Node
 from tilewise.ops.contract import Contract

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.api.functions.others import Others, line_of
-from tilewise.api.functions.reach import SCALARS, Untraceable, bare
+from tilewise.api.functions.captured_arrays import Captured, line_of
+from tilewise.api.functions.purity import SCALARS, Untraceable, bare
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import UNMADE, Array, from_node, meta, node_of, on_cell, refresh
@@ -194,7 +194,7 @@ def trace(specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), chan
         args = [stand_in(s) for s in specs]
         outer = _standing_for(captured)
         seen_by_f = [*args, *outer.values()]
-        others = Others(outer)
+        others = Captured(outer)
         cells = list(dict.fromkeys(x._cell for x in seen_by_f))
         leaves = [c.node for c in cells]
         shapes = [(x.shape, x.dtype) for x in seen_by_f]

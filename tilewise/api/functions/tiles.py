@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
-from tilewise.api.functions.reach import Untraceable, function_key, library, plain
+from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.rows import by_rows
-from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.template import Made, spec_of, trace
 from tilewise.api.functions.trace import own_key
-from tilewise.api.functions.watch import Watch
+from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
+from tilewise.array.schedule import policy
 from tilewise.errors import FunctionError, message
-from tilewise.ir.scalar import UFUNCS
-from tilewise.ops.contract import LETTERS
-from tilewise.ops.rules.rule import ASSOCIATIVE
+from tilewise.ir.reductions import SPLITTING, by_name
+from tilewise.ops.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
 
 TILE_BYTES = 1 << 20  # of the largest operand: what a function makes on the way stays in a core's cache
@@ -49,14 +49,14 @@ def map_tiles(
            [0.44, 0.56]])
     """
     given, n, at = _operands(arrays, axis, "map_tiles")
-    rec.turned(given)
+    policy.turned(given)
     run: Any
-    if not rec.small(given) and dtype is None and shape is None:
+    if not policy.small(given) and dtype is None and shape is None:
         try:
             return _inlined(f, given, at)
         except Untraceable as error:
             why = error
-        tell("map_tiles", f, why, given)
+        warn("map_tiles", f, why, given)
     if dtype is None or shape is None:
         probe = _probe(f, given, at)
         found = _checked(f, f(*probe), probe[_longest(given, at)].shape[at], at)
@@ -64,7 +64,7 @@ def map_tiles(
         dtype = found.dtype
     shape, dtype = tuple(shape), np.dtype(dtype)
     run = Tiles(f, at, n, shape, dtype)
-    if rec.small(given) or not rec.numeric(dtype):
+    if policy.small(given) or not rec.numeric(dtype):
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
     terms, used = _letters(given, at, n)
     out = "".join("Z" if i == at else LETTERS[used + i] for i in range(len(shape)))
@@ -88,8 +88,8 @@ def join_update(
            [12., 12.]])
     """
     name = accum if isinstance(accum, str) else getattr(accum, "__name__", repr(accum))
-    if name not in ASSOCIATIVE:
-        raise ValueError(message("accum is an associative ufunc", got=name, cure=f"Use one of {sorted(ASSOCIATIVE)}"))
+    if name not in SPLITTING:
+        raise ValueError(message("accum is an associative ufunc", got=name, cure=f"Use one of {sorted(SPLITTING)}"))
     given: list[Any] = [asarray(x) for x in arrays]
     if len(given) != len(axes):
         raise ValueError(message("join_update takes an axis for each array", got=f"{len(axes)} for {len(given)}"))
@@ -97,7 +97,7 @@ def join_update(
     lengths = {x.shape[a] for x, a in zip(given, places, strict=True) if a is not None}
     if len(lengths) != 1:
         raise ValueError(message("join_update joins axes of one length", got=f"lengths {sorted(lengths)}"))
-    rec.turned(given)
+    policy.turned(given)
     where = tuple(places)
     size = tuple(int(d) for d in shape)
     parts = [
@@ -107,9 +107,9 @@ def join_update(
         raise FunctionError(message("join_update cannot tell the dtype of no tiles", cure="Give at least one row"))
     dtype = np.result_type(_update(f, f(*parts), size)[1])
     run = Join(f, where, size, name, dtype)
-    if rec.small(given):
+    if policy.small(given):
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
-    tell("join_update", f, Untraceable("places of its own choice"), given)
+    warn("join_update", f, Untraceable("places of its own choice"), given)
     names = iter(LETTERS[:-1])
     terms = ["".join("Z" if i == a else next(names) for i in range(x.ndim)) for x, a in zip(given, where, strict=True)]
     out = "".join(next(names) for _ in size)
@@ -164,7 +164,7 @@ def _inlined(f: Any, given: list[Array], at: int) -> Array:
     captured: list[Array] = []
     found = plain(f)
     if found is not None:
-        watch = Watch()
+        watch = Guards()
         function_key(found, arrays=captured, watch=watch)
         if watch.kinds:
             raise Untraceable("a class of arrays, and stand-ins are of another than tiles")
@@ -183,7 +183,7 @@ def _inlined(f: Any, given: list[Array], at: int) -> Array:
 def _probe(f: Any, given: Sequence[Any], at: int) -> list[Any]:
     """Two rows to try the function on: the arrays' own if they are known, else ones if it can do with these."""
     n = max(x.shape[at] for x in given if x.ndim > at)
-    if n == 0 or any(rec.known(x) is None for x in given):
+    if n == 0 or any(policy.known(x) is None for x in given):
         ones = [
             np.ones([min(d, PROBE_ROWS) or 1 if i == at else d for i, d in enumerate(x.shape)], x.dtype) for x in given
         ]
@@ -274,8 +274,8 @@ class Join:
     dtype: np.dtype[Any]
 
     def __call__(self, *blocks: Any) -> Any:
-        merge = UFUNCS[self.accum]
-        out = np.full(self.shape, identity(self.accum, self.dtype), self.dtype)
+        merge = by_name(self.accum)
+        out = np.full(self.shape, merge.identity(self.dtype))
         rows = next(b.shape[a] for b, a in zip(blocks, self.axes, strict=True) if a is not None)
         biggest = max(b.nbytes for b, a in zip(blocks, self.axes, strict=True) if a is not None) // max(rows, 1)
         step = max(1, TILE_BYTES // max(biggest, 1))
@@ -284,20 +284,5 @@ class Join:
             tiles = [_tile(b if c is None else b[c]) for b, c in zip(blocks, cuts, strict=True)]
             where, update = _update(self.f, self.f(*tiles), self.shape)
             part = out[tuple(slice(w, w + d) for w, d in zip(where, update.shape, strict=True))]
-            part[...] = merge(part, update)
+            merge.combine(part, update, out=part)
         return out
-
-
-def identity(name: str, dtype: np.dtype[Any]) -> Any:
-    """What leaves every element as it is under an associative ufunc."""
-    if name in ("minimum", "fmin", "maximum", "fmax"):
-        least = name.endswith("max") or name == "maximum"
-        if dtype.kind == "f":
-            return -np.inf if least else np.inf
-        if dtype.kind == "b":
-            return not least
-        info = np.iinfo(dtype)
-        return info.min if least else info.max
-    if name == "bitwise_and":
-        return np.invert(dtype.type(0))
-    return 1 if name in ("multiply", "logical_and") else 0

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from tilewise.api.functions.others import Others
-from tilewise.api.functions.reach import Untraceable, function_key, library, plain
+from tilewise.api.functions.captured_arrays import Captured
+from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.tape import Tape
 from tilewise.api.functions.tracer import (
     BOOL,
@@ -92,7 +92,7 @@ def _no_isinstance(*args: Any) -> Any:
 STANDINS: dict[Any, Any] = {max: _extreme(True), min: _extreme(False), isinstance: _no_isinstance}
 
 
-class Lifted(Others):
+class Lifted(Captured):
     """What stands for values while a function of numbers is traced."""
 
     def of(self, value: Any) -> Any:

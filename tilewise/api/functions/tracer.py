@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.tape import Input, Literal, Step, Tape
 from tilewise.ir.scalar import UFUNCS
 

@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.functions.reach import Untraceable
+from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.tape import Interval, Tape, limits, whole_limits
-from tilewise.api.functions.tell import name_of, tell
 from tilewise.api.functions.trace import Traced, key_of, own_key, traced
 from tilewise.api.functions.tracer import dtype_of
+from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.handle import Array
+from tilewise.array.schedule import policy
 from tilewise.ir.node import Node
-from tilewise.ops.contract import LETTERS
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import broadcast, cast
 from tilewise.ops.join import broadcast_view, copy
+from tilewise.ops.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
 
 PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}  # what NumPy gives the function, by a dtype's kind
@@ -74,9 +75,9 @@ class vectorize(np.vectorize):
 
     def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Untraceable) -> Any:
         """NumPy calls the function: later and by tiles if it does nothing else, else now."""
-        tell("vectorize", self.pyfunc, error, args)
+        warn("vectorize", self.pyfunc, error, args)
         ours = [a for a in arrays if type(a) is Array]
-        if error.pure and not rec.small(ours):
+        if error.pure and not policy.small(ours):
             dtype = self._found(arrays)
             if dtype is not None:
                 return _recorded(self.pyfunc, arrays, dtype)
@@ -146,8 +147,8 @@ def _range(a: Any) -> Interval | None:
 def run(tape: Tape, arrays: Sequence[Any], targets: Sequence[np.dtype[Any]]) -> Any:
     """A tape on arrays that broadcast together: at once if they are small, else recorded."""
     ours = [a for a in arrays if type(a) is Array]
-    rec.turned(ours)
-    if rec.small(ours) and all(a.nbytes < rec.eager_limit() for a in arrays):
+    policy.turned(ours)
+    if policy.small(ours) and all(a.nbytes < policy.eager_limit() for a in arrays):
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         plain = [rec.unwrap(a) if type(a) is Array else a for a in arrays]
         plain = [np.asarray(a) for a in plain]

@@ -1,0 +1,69 @@
+"""Saying that a user's function runs on NumPy tiles. In: the reason. Out: one PerformanceWarning per line."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise import events
+from tilewise.api.functions.purity import Untraceable
+from tilewise.array.handle import Array
+from tilewise.array.schedule import policy, sites
+from tilewise.config import current
+from tilewise.errors import FallbackError, PerformanceWarning, message
+
+CURES = {
+    "a branch": "Write branches as np.where(condition, a, b)",
+    "math.": "Use NumPy's function of the same purpose, or np.where",
+    "isinstance": "Give each type a function of its own",
+}
+
+_told: set[tuple[str, str, int, str]] = set()
+
+
+def name_of(f: Any) -> str:
+    """A user's function as messages and plans name it."""
+    return str(getattr(f, "__name__", type(f).__name__))
+
+
+def user_site() -> tuple[str, int]:
+    """The user's file and line."""
+    return sites.outside(sys._getframe(1))
+
+
+def warn(operator: str, f: Any, error: Untraceable, arrays: Sequence[Any], what: str = "runs on NumPy tiles") -> None:
+    """Warn, or refuse, as `config(fallback=...)` says; nothing about little work."""
+    ours = [x for x in arrays if type(x) is Array]
+    file, line = user_site()
+    if events.listeners:
+        now = time.perf_counter()
+        touched = sum(x.nbytes for x in ours)
+        events.emit(events.Event("fallback", f"{operator}({name_of(f)})", now, now, touched, where=f"{file}:{line}"))
+    mode = current().fallback
+    if mode == "silent" or policy.small(ours):
+        return
+    where = f"{error.where}" if error.where else f"{file}:{line}"
+    cure = next((c for start, c in CURES.items() if error.construct.startswith(start)), None)
+    text = message(
+        f"{operator} cannot trace {name_of(f)} and {what}: it has {error.construct}",
+        where=where,
+        cure=cure or 'tw.config(fallback="silent") accepts this',
+    )
+    if mode == "error":
+        raise FallbackError(text)
+    if (operator, file, line, text) not in _told:
+        _told.add((operator, file, line, text))
+        warnings.warn_explicit(PerformanceWarning(text), None, file, line)
+
+
+def warn_again(f: Any, count: int) -> None:
+    """Warn that a function is traced over and over."""
+    file, line = user_site()
+    what = f"jit has traced {name_of(f)} {count} times: for each value of an argument that is no array and no float"
+    if current().fallback != "silent" and ("jit", file, line, name_of(f)) not in _told:
+        _told.add(("jit", file, line, name_of(f)))
+        text = message(what, where=f"{file}:{line}", cure="Give what changes as a float, or as an array")
+        warnings.warn_explicit(PerformanceWarning(text), None, file, line)

@@ -1,0 +1,1 @@
+"""np.linalg, np.fft, and products of arrays."""

@@ -1,0 +1,265 @@
+"""Products. In: NumPy's arguments of matmul, dot, einsum, tensordot, inner, outer, vdot. Out: Arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy._core.einsumfunc import _parse_einsum_input as parse_einsum  # type: ignore[attr-defined]
+from numpy.lib.array_utils import normalize_axis_index
+
+from tilewise.api.dispatch import NAMED, QUICK, call, implements, into, multiplied, product
+from tilewise.api.ufuncs import know
+from tilewise.array import force as forcing
+from tilewise.array import record as rec
+from tilewise.array.arithmetic import binary
+from tilewise.array.fallback import fallback
+from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.schedule import policy
+from tilewise.config import LEAST, current
+from tilewise.ir.node import Node
+from tilewise.ops import contract as ops
+
+_NDARRAY = np.ndarray  # one look-up less
+
+
+def _nodes(*args: Any) -> Any:
+    """The operands' nodes, with every length known, after a flush if the program repeats here."""
+    for a in args:
+        if type(a) is Array:
+            a.shape  # noqa: B018  (a product needs the lengths)
+    nodes = tuple(rec.as_node(a) for a in args)
+    if policy.repeats(nodes):
+        del nodes  # what is held here cannot be updated in place
+        policy.flush()
+        nodes = tuple(rec.as_node(a) for a in args)
+    return nodes
+
+
+def _dtype(*nodes: Node) -> np.dtype[Any] | None:
+    """The dtype of a product; None for kinds that NumPy multiplies on its own."""
+    d = np.result_type(*(n.dtype for n in nodes))
+    return d if rec.numeric(d) else None
+
+
+def _recorded(node: Node) -> Array:
+    return rec.record(node, fixed=node.shape == ())
+
+
+@implements(np.matmul, np.linalg.matmul)
+def _matmul(a: Any, b: Any) -> Any:
+    nodes = _nodes(a, b)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.matmul(*nodes, d))  # type: ignore[call-arg]
+
+
+def matmul(a: Any, b: Any, /, out: Any = None, **kwargs: Any) -> Any:
+    """Matrix product.
+
+    >>> import tilewise as tw
+    >>> tw.matmul(tw.eye(2), tw.array([1.0, 2.0]))
+    Array([1., 2.])
+    """
+    if kwargs:
+        return fallback(np.matmul, (a, b), {**kwargs, "out": out} if out is not None else kwargs, "matmul")
+    if out is not None:
+        return into(np.matmul, (a, b), {}, out)
+    found = product(np.matmul, a, b)
+    return call(np.matmul, (a, b), {}) if found is None else found
+
+
+know(np.matmul, matmul)
+
+
+def _matmul_operator(self: Array, other: Any) -> Any:
+    cell = self._cell
+    if cell.node is None and self._gen == cell.gen and type(other) is Array and not self._fixed:
+        c = other._cell
+        if c.node is None and other._gen == c.gen:
+            a: Any = self._nd
+            b: Any = other._nd
+            size = a.nbytes + b.nbytes
+            if size < LEAST.eager_bytes or size < current().eager_bytes or policy.slight(a, b):
+                r = multiplied(a, b)
+                if type(r) is _NDARRAY:
+                    return from_buffer(r)
+                return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r)
+    return NotImplemented if _numbers(self, other) else matmul(self, other)
+
+
+def _numbers(a: Array, b: Any) -> bool:
+    """Whether both are numbers, which NumPy's scalars do not multiply so."""
+    return a._fixed and not isinstance(b, np.ndarray) and (type(b) is not Array or b._fixed) and np.ndim(b) == 0
+
+
+Array.__matmul__ = _matmul_operator  # type: ignore[operator]
+Array.__rmatmul__ = lambda self, other: NotImplemented if _numbers(self, other) else matmul(other, self)  # type: ignore[attr-defined]
+
+
+def _imatmul(self: Array, other: Any) -> Any:
+    if self._fixed:
+        return NotImplemented
+    if self.ndim < 1 or np.ndim(other) < 2:
+        copied = forcing.force(self).copy()
+        copied @= rec.unwrap(other)  # NumPy says what is wrong
+    return matmul(self, other, out=self)
+
+
+Array.__imatmul__ = _imatmul  # type: ignore[attr-defined]
+
+
+def _strong(x: Any) -> Any:
+    """A number with a dtype of its own: dot and inner make arrays of Python's numbers."""
+    return np.asarray(x)[()] if type(x) in (bool, int, float, complex) else x
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """NumPy's dot."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return binary(np.multiply, _strong(a), _strong(b))
+    nodes = _nodes(a, b)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.dot(*nodes, d))  # type: ignore[call-arg]
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """Sum over the last axes of both."""
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        return binary(np.multiply, _strong(a), _strong(b))
+    if max(np.ndim(a), np.ndim(b)) > 2:  # NumPy's loop over vectors, whose sums begin at 0, as dot's
+        turned = b if np.ndim(b) == 1 else b.swapaxes(-1, -2) if type(b) is Array else np.swapaxes(b, -1, -2)  # type: ignore[attr-defined]
+        return dot(a, turned)
+    return _tensordot(a, b, (np.ndim(a) - 1,), (np.ndim(b) - 1,), True)
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """Dot product of all elements, the first conjugated."""
+    x = a.reshape(-1) if type(a) is Array else np.ravel(a)  # type: ignore[attr-defined]
+    y = b.reshape(-1) if type(b) is Array else np.ravel(b)  # type: ignore[attr-defined]
+    nodes = _nodes(x, y)
+    d = _dtype(*nodes)
+    return NotImplemented if d is None else _recorded(ops.vdot(*nodes, d))  # type: ignore[call-arg]
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """All products of two vectors."""
+    x = a.reshape(-1, 1) if type(a) is Array else np.reshape(a, (-1, 1))  # type: ignore[attr-defined]
+    y = b.reshape(1, -1) if type(b) is Array else np.reshape(b, (1, -1))  # type: ignore[attr-defined]
+    return binary(np.multiply, x, y)
+
+
+def _gufunc(name: str, record: Any) -> Any:
+    """A product of vectors and matrices in the last axes, over the others; options beside axis are NumPy's."""
+    f = getattr(np, name)
+
+    @implements(f)
+    def recorder(a: Any, b: Any, /, axis: Any = -1) -> Any:
+        x, y = (v if type(v) is Array else rec.record_const(rec.unwrap(v)) for v in (a, b))
+        if axis != -1:
+            x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)  # type: ignore[type-var]
+        return record(x, y)
+
+    def function(a: Any, b: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if args or set(kwargs) - {"axis"}:
+            return (
+                fallback(f, (a, b, *args), kwargs, name)
+                if "out" not in kwargs
+                else into(f, (a, b), kwargs, kwargs["out"])
+            )
+        return call(f, (a, b), kwargs)
+
+    function.__name__, function.__doc__ = name, f"NumPy's {name}: products of vectors in the last axes."
+    know(f, function)
+    return function
+
+
+def _vecdot(x: Any, y: Any) -> Any:
+    if x.shape[-1] != y.shape[-1]:
+        return NotImplemented  # NumPy's complaint
+    product = binary(np.multiply, x.conj(), y)
+    return product.sum(-1, dtype=product.dtype)
+
+
+vecdot = _gufunc("vecdot", _vecdot)
+matvec = _gufunc("matvec", lambda x, y: matmul(x, y[..., None])[..., 0])
+vecmat = _gufunc("vecmat", lambda x, y: matmul(x.conj()[..., None, :], y)[..., 0, :])
+
+
+def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...], number: bool) -> Any:
+    nodes = _nodes(a, b)
+    d = _dtype(*nodes)
+    if d is None:
+        return NotImplemented
+    node = ops.tensordot(*nodes, (left, right), d)  # type: ignore[call-arg]
+    return rec.record(node, fixed=number and node.shape == ())
+
+
+@implements(np.tensordot, np.linalg.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Sum over pairs of axes."""
+    na, nb = np.ndim(a), np.ndim(b)
+    if np.ndim(axes) == 0:
+        k = int(axes)
+        left, right = tuple(range(na - k, na)), tuple(range(k))
+    else:
+        first, second = axes
+        left = tuple(first) if np.ndim(first) else (first,)
+        right = tuple(second) if np.ndim(second) else (second,)
+    if len(left) != len(right):
+        raise ValueError("shape-mismatch for sum")
+    left = tuple(normalize_axis_index(i, na) for i in left)
+    right = tuple(normalize_axis_index(i, nb) for i in right)
+    if len(set(left)) != len(left) or len(set(right)) != len(right):
+        return NotImplemented  # NumPy's complaint
+    return _tensordot(a, b, left, right, False)  # NumPy's ends in a reshape: an array, also without axes
+
+
+def _tensordot_now(a: Any, b: Any, axes: Any = 2) -> Any:
+    """np.tensordot of ndarrays."""
+    try:
+        if type(axes) is int:
+            left, right = tuple(range(-axes, 0)), tuple(range(axes))
+        else:
+            left, right = tuple(axes[0]), tuple(axes[1])
+        return ops.folded(a, b, left, right)
+    except (TypeError, ValueError, AttributeError, IndexError):
+        return np.tensordot(a, b, axes)  # it says what is wrong
+
+
+_tensordot_now.__qualname__ = "tensordot"  # in complaints about its arguments
+QUICK[np.tensordot] = NAMED[np.tensordot] = _tensordot_now
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+    """Sums of products named by letters."""
+    if kwargs or not operands:
+        return NotImplemented
+    arrays = operands[1:]
+    if isinstance(operands[0], str) and "->" in operands[0] and "." not in operands[0]:
+        ins, result = operands[0].replace(" ", "").split("->")
+    else:  # dots, no result, or numbers for letters: NumPy says what they stand for
+        if not isinstance(operands[0], str):
+            arrays = operands[: len(operands) - len(operands) % 2 : 2]
+            if any(type(k) is int and k < 0 for labels in operands[1::2] for k in labels):
+                return NotImplemented  # letters counted from the end below, an error for NumPy
+        ins, result, _ = parse_einsum([meta(x) if type(x) is Array else x for x in operands])
+    terms = ins.split(",")
+    text = f"{ins}->{result}"
+    if len(terms) != len(arrays) or not all(len(t) == np.ndim(x) for t, x in zip(terms, arrays, strict=True)):
+        return NotImplemented  # NumPy's own complaint
+    if len(set(result)) != len(result) or not set(result) <= set(ins):
+        return NotImplemented
+    if type(optimize) is not bool:
+        np.einsum_path(text, *(meta(x) if type(x) is Array else x for x in arrays), optimize=optimize)  # may complain
+    nodes = _nodes(*arrays)
+    d = _dtype(*nodes)
+    if d is None or (any(len(set(t)) != len(t) for t in terms) and len(arrays) == 1 and set(terms[0]) == set(result)):
+        return NotImplemented  # a diagonal is a view
+    if len(arrays) == 1 and set(terms[0]) == set(result):
+        return NotImplemented  # a transpose is a view
+    return _recorded(ops.einsum(text, nodes, d))

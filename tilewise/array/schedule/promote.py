@@ -1,0 +1,101 @@
+"""Loops over arrays of middling size. In: operators about to be done at once. Out: whether to record from here on.
+
+Arrays below `eager_bytes` are done at once (docs/design/0003-at-once.md). But a long elementwise loop over them takes
+one kernel if it is recorded and its turns are alike (plan/roll.py). So after many operators a place is tried; if what
+was recorded from there was rolled, recording begins there from then on.
+
+This goes by what ran before, so it must not change a bit (docs/design/0022-same-bits.md): what is recorded here carries
+the mark PROMOTED in its trail. Operators whose native code gives NumPy's bits (exact.py) stay recorded; before anything
+else reads it, it is evaluated, and NumPy does the rest at once as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.handle import Array, meta
+from tilewise.array.schedule.loop_flush import PROMOTED
+from tilewise.array.session import cluster_here
+from tilewise.config import current
+
+LEAST_BYTES = 256 << 10  # below, NumPy has done an operation before it is recorded ten times over
+LONG = 512  # operators at once before a place is tried: they took longer than planning and compiling will
+TRIES = 8  # places that may be tried in vain
+
+Place = tuple[int, int]
+
+
+class Promotion:
+    """What was done at once since the last evaluation, and where recording begins."""
+
+    __slots__ = ("count", "refused", "start", "starts")
+
+    def __init__(self) -> None:
+        self.count = 0  # operators, done or recorded
+        self.start: Place | None = None  # of what is recorded now
+        self.starts: set[Place] = set()  # where recording begins
+        self.refused = 0
+
+    def begins(self, place: Place) -> bool:
+        """Whether to record from here on."""
+        self.count += 1
+        if self.start is not None:
+            return True
+        if place not in self.starts and (self.count < LONG or self.refused >= TRIES):
+            return False
+        settings = current()
+        if settings.engine is not None or cluster_here(settings.blocks)[0] is not None:
+            return False
+        self.count = 1
+        self.starts.add(place)
+        self.start = place
+        return True
+
+    def ended(self, rolled: bool) -> None:
+        """An evaluation: whether it had a loop."""
+        start, self.start = self.start, None  # another thread may begin
+        if start is not None and not rolled:
+            self.starts.discard(start)
+            self.refused += 1
+        self.count = 0
+
+
+promotion = Promotion()
+
+
+def promoted(x: Any) -> Any:
+    """The same array, marked as recorded although it is small."""
+    node = x._cell.node if type(x) is Array else None
+    if node is not None and node.value is None and node.inputs:
+        node.trail |= PROMOTED
+    return x
+
+
+def stays(args: Sequence[Any]) -> bool:
+    """Whether an exact operator on these operands would be done at once, if none of them were promoted."""
+    limit = current().eager_bytes
+    shape: Any = None
+    for a in args:
+        if type(a) is Array:
+            node, nd = a._cell.node, a._nd
+            if node is None:
+                nd = meta(a)
+            elif not node.trail & PROMOTED or not node.known:
+                return False
+            part: Any = node if nd is None else nd
+            if part.nbytes >= limit or not part.shape:
+                return False
+            if shape is None:
+                shape = part.shape
+            elif shape != part.shape:
+                try:
+                    shape = np.broadcast_shapes(shape, part.shape)
+                except ValueError:
+                    return False
+                if prod(shape) * 8 >= limit:
+                    return False
+    return True

@@ -1,0 +1,46 @@
+"""What runs stages: one protocol (base.py) and this list of who implements it; threads, cores and BLAS beside it.
+
+Backends are opened when they are first asked for (LLVM is large). Nothing outside of this package imports one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tilewise.backend.base import Backend, Facts, HostBackend
+from tilewise.backend.host.facts import host_facts
+from tilewise.config import current
+
+NATIVE, REFERENCE = "llvm", "reference"
+MODULES = {NATIVE: "tilewise.backend.llvm.backend", REFERENCE: "tilewise.backend.reference"}  # each has `open()`
+
+_opened: dict[str, Any] = {}
+
+
+def named(name: str) -> Any:
+    """A backend, opened the first time.
+
+    >>> named("reference").device
+    'host'
+    """
+    found = _opened.get(name)
+    if found is None:
+        found = _opened.setdefault(name, importlib.import_module(MODULES[name]).open())
+    return found
+
+
+def register(backend: Backend) -> None:
+    """Add a backend under its name (or put it in the place of another)."""
+    _opened[backend.name] = backend
+
+
+def host_backend(native: bool) -> HostBackend:
+    """The backend for arrays of this process: machine code, or NumPy (`tw.config(native=False)`)."""
+    return named(NATIVE if native else REFERENCE)  # type: ignore[no-any-return]
+
+
+def facts() -> Facts:
+    """What the device has that plans are made for (no code is loaded for it: vectors may not be known yet)."""
+    opened = _opened.get(NATIVE if current().native else REFERENCE)
+    return host_facts(0) if opened is None else opened.facts

@@ -1,0 +1,49 @@
+"""Arrays for results. In: a node. Out: memory with its type and order, and margins for ghosts on a mesh."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node
+from tilewise.store import pool
+
+MARGIN = 2  # rows kept free around a block that is cut along its slowest axis: most stencils reach no further
+
+# Arrays whose first and last rows are free for ghosts, by id.
+_margined: weakref.WeakValueDictionary[int, np.ndarray[Any, Any]] = weakref.WeakValueDictionary()
+
+
+def widened(x: np.ndarray[Any, Any], low: int, high: int) -> np.ndarray[Any, Any] | None:
+    """x with rows before and after it from its own margins; None if it has none, or is only a part of what has."""
+    if low == high == 0:
+        return x
+    base: Any = x.base
+    if base is None or _margined.get(id(base)) is not x.base or base.strides != x.strides:
+        return None
+    first = (x.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // x.strides[0]
+    whole = first == MARGIN and base.shape == (x.shape[0] + 2 * MARGIN, *x.shape[1:])
+    if not whole or max(low, high) > MARGIN:
+        return None
+    wide: np.ndarray[Any, Any] = base[first - low : first + x.shape[0] + high]
+    return wide
+
+
+def fresh(node: Node) -> np.ndarray[Any, Any]:
+    """An uninitialised array with the node's type and order (on a mesh: with rows to spare for ghosts)."""
+    margin = 0 if type(node) is Node else getattr(node, "margin", 0)
+    if margin:
+        rows, *rest = node.dims
+        base = pool.empty((rows + 2 * margin, *rest), node.dtype, None)
+        _margined[id(base)] = base
+        return base[margin:-margin]
+    return pool.empty(node.dims, node.dtype, node.order)
+
+
+def walked(x: np.ndarray[Any, Any], along: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:
+    """An operand of a contraction as the space sees it: axes in the order of the dims, new ones where it has none."""
+    order = sorted(range(len(along)), key=lambda axis: along[axis])
+    seen = x.transpose(order)
+    return seen[tuple(slice(None) if d in along else None for d in range(rank))]

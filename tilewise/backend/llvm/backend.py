@@ -1,0 +1,90 @@
+"""The LLVM backend: machine code on all cores. In: stages, kernels. Out: what base.py asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.base import Facts, HostBackend, Listing, TileReport
+from tilewise.backend.host.backend import OnHost
+from tilewise.backend.host.facts import host_facts
+from tilewise.backend.llvm.cache.cpu import host_machine
+from tilewise.backend.llvm.call import compiled
+from tilewise.backend.llvm.call.listing import listing
+from tilewise.backend.llvm.patterns.select import select
+from tilewise.backend.llvm.replay.calls import Lines
+from tilewise.backend.llvm.tiles import lengths
+from tilewise.backend.llvm.tiles.group import Group
+from tilewise.backend.llvm.tiles.recompute import formed
+from tilewise.backend.llvm.tiles.tuning_records import USUAL, class_of, record_of
+from tilewise.config import current
+from tilewise.kernel.loops import Kernel
+from tilewise.stage.cut_axis import MEAN, centred
+from tilewise.stage.steps import Pass, Step, Tiled, passes
+from tilewise.stage.tiles import Formed, Tiling
+from tilewise.stage.variance import read_once
+
+
+class Llvm(OnHost):
+    """Kernels become machine code for this CPU; passes share tiles where that pays."""
+
+    name = "llvm"
+
+    @cached_property
+    def facts(self) -> Facts:
+        """This machine's caches and vectors."""
+        return host_facts(host_machine().vector_bytes)
+
+    def supports(self, kernel: Kernel) -> bool:
+        """Whether there is code for all that a kernel does (else it runs on NumPy)."""
+        return compiled.is_native(kernel)
+
+    def bound(self, step: Step) -> Any:
+        """What runs a step."""
+        if isinstance(step, Tiled):
+            return Group(step, [self.bound(s) for s in step.steps])
+        return compiled.compile(step.kernel) if isinstance(step, Pass) else None
+
+    def select(self, values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """values[mask], on all cores where both are contiguous."""
+        found = select(values, mask)
+        return values[mask] if found is None else found
+
+    def tiling(self, group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
+        """The tiles of a group with the sizes at hand."""
+        return lengths.tiling(group, nodes, forced)
+
+    def formed(self, group: Tiled, nodes: Sequence[Any]) -> Formed | None:
+        """A group as it runs, whatever length of tiles the settings ask for."""
+        return formed(group, nodes)
+
+    def report(self, group: Tiled, nodes: Sequence[Any]) -> TileReport | None:
+        """How a group runs under the settings here, its length of tiles tuned if that is known."""
+        settings = current()
+        form = formed(group, nodes, settings.tile)
+        if form is None:
+            return None
+        group, cut, tuned = form.group, form.cut, False
+        late = {x for s in centred(group, cut.way) if (once := read_once(s, group)) is not None for x in once[1]}
+        late |= {x for x, at in cut.way.at.items() if at == MEAN} if late else set()  # known after all tiles
+        if cut.loose:
+            found = record_of(class_of(settings.cache_dir, group, cut)).factor if settings.tune else None
+            tuned = found not in (None, USUAL)
+            cut = lengths.fitted(cut, found or USUAL)
+        return TileReport(sum(not late.intersection(p.outs) for p in passes(group)), cut.tiles, cut.tile, tuned)
+
+    def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> Lines:
+        """Runs of small plans as few native calls."""
+        return Lines(runner, nodes, given, wanted)
+
+    def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
+        """LLVM's language and this machine's assembly."""
+        return Listing(*listing(kernel, shape))
+
+
+def open() -> HostBackend:
+    """The backend."""
+    return Llvm()

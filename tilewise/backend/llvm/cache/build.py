@@ -1,0 +1,100 @@
+"""Code for a key. In: a key and a maker of IR. Out: a C function of two byte blocks that runs without the GIL.
+
+Code is looked for in memory, on disk, and compiled only then. `compiled_count()` counts the codes this process has
+brought into memory, compiled or from disk. Code stays in memory while someone holds it or it was asked for of late.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from tilewise.backend.llvm.cache import disk, key, linker
+from tilewise.backend.llvm.cache.relocation import Unknown
+from tilewise.backend.llvm.emit.text import Function
+from tilewise.config import current
+
+Native = Callable[[bytes, bytes], None]
+Maker = Callable[[str], Function]
+
+CODES = 4096  # held in memory, some 8 to 16 KiB each; launches hold theirs themselves
+ENTRY = "kernel"
+
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
+lock = threading.RLock()  # of code in memory and of the folders on disk
+_cache: dict[Hashable, Native] = {}  # the one asked for last is last
+_compiled = 0
+# A fork waits for the compiler, which could not go on in the child.
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+class CompileError(Exception):
+    """Native code that could not be made; the kernel can still be interpreted. The cause is chained."""
+
+
+def compiled_count() -> int:
+    """How many codes this process has brought into memory."""
+    return _compiled
+
+
+def native(what: Hashable, make: Maker, cpu: str = "") -> Native:
+    """The code for a key (and a CPU, "" for this one), made the first time it is asked for. Raises CompileError."""
+    with lock:
+        found = _cache.pop((what, cpu), None)
+        if found is None:
+            try:
+                found = _made(what, make, cpu)
+            except Exception as error:  # whatever goes wrong in there, the kernel has another way to run
+                raise CompileError(f"{type(error).__name__}: {error}") from error
+        _cache[what, cpu] = found
+        if len(_cache) > CODES:
+            del _cache[next(iter(_cache))]
+    return found
+
+
+def _made(what: Hashable, make: Maker, cpu: str) -> Native:
+    """Code from disk, or compiled and put there."""
+    global _compiled
+    folder = current().cache_dir / "code"
+    try:
+        name = key.name_of(what, cpu)
+    except OSError:  # no sources to tell versions apart by
+        name = ""
+    code = disk.get(folder, name) if name else None
+    made = code is None
+    if code is None:
+        code = _compiler().object_code(make(ENTRY), cpu)
+    result = _loaded(code)
+    if made and name:
+        disk.put(folder, name, code)
+    result.make, result.cpu = make, cpu
+    _compiled += 1
+    return result  # type: ignore[no-any-return]
+
+
+def _compiler() -> Any:
+    """LLVM, loaded when something must be compiled (`import llvmlite` takes longer than most programs)."""
+    return importlib.import_module("tilewise.backend.llvm.cache.compiler")
+
+
+def _loaded(code: bytes) -> Any:
+    """A function whose memory lives as long as itself."""
+    try:
+        address, owner = linker.linked(code, ENTRY)
+    except Unknown:
+        address, owner = _compiler().linked(code, ENTRY)
+    function: Any = _SIGNATURE(address)
+    function.owner = owner
+    return function
+
+
+def listing(code: Native) -> tuple[str, str]:
+    """The LLVM IR and the assembly of code."""
+    made: Any = code
+    compiler, function = _compiler(), made.make(ENTRY)
+    with lock:
+        return compiler.text_of(function, made.cpu), compiler.assembly(function, made.cpu)

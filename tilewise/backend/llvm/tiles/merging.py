@@ -1,0 +1,118 @@
+"""Sums of tiles put together. In: one sum per tile or chunk. Out: the sum of all, in a fixed order.
+
+Squared deviations are about the mean of each tile. Those of all follow by Chan's identity: the squares within tiles,
+and those of the tiles' means about the mean of all, as many times as a tile has elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.reductions import by_name
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.stage.steps import Pass
+from tilewise.tuning import Tuning, follow
+
+_in_place_bytes: int  # kept by `_adopt`
+
+ND = np.ndarray[Any, Any]
+
+NOISE = 64  # units of the last place of two sums of squares whose difference is nothing but rounding
+
+
+def added(parts: ND, op: str) -> ND:
+    """The parts combined pairwise, in a fixed order; they are used up."""
+    ufunc = by_name(op).ufunc
+    assert ufunc is not None
+    with np.errstate(all="ignore"):
+        while len(parts) > 1 and parts[0].nbytes >= _in_place_bytes:
+            half, odd = divmod(len(parts), 2)
+            for i in range(half):
+                ufunc(parts[2 * i], parts[2 * i + 1], out=parts[i])
+            if odd:
+                parts[half] = parts[-1]
+            parts = parts[: half + odd]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            rest = parts[2 * half :]
+            parts = np.concatenate([ufunc(parts[: 2 * half : 2], parts[1 : 2 * half : 2]), rest])
+    first: ND = parts[0]
+    return first
+
+
+def mirrored(lower: ND) -> ND:
+    """The symmetric matrix of which only the part below the diagonal is there."""
+    return np.where(np.tri(len(lower), dtype=bool), lower, lower.T)
+
+
+def about_own_mean(step: Pass) -> Pass:
+    """A sum of squared deviations as tiles take it: the mean is an array, and deviations are summed, too.
+
+    They would add up to zero, if the mean were not rounded: their sum says by how much it is off.
+    """
+    kernel, centre = step.kernel, step.centre
+    assert centre is not None
+    off = Output(centre.off, "add")
+    if centre.mean in step.inputs:
+        return replace(step, kernel=replace(kernel, outputs=(*kernel.outputs, off)))
+    n, p = len(kernel.inputs), step.params.index(centre.mean)
+    new = [*range(n), *(n + 1 + j - (j > p) for j in range(len(kernel.params)))]
+    new[n + p] = n
+    new += range(len(new), len(new) + len(kernel.body))
+    moved = Kernel(
+        (*kernel.inputs, kernel.params[p]),
+        (*kernel.params[:p], *kernel.params[p + 1 :]),
+        tuple(Instr(i.fn, tuple(new[a] for a in i.args), i.dtype) for i in kernel.body),
+        (*kernel.outputs, off),
+        kernel.reduced,
+    )
+    params = (*step.params[:p], *step.params[p + 1 :])
+    return replace(step, kernel=moved, inputs=(*step.inputs, centre.mean), params=params)
+
+
+def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> tuple[ND, ND]:
+    """The sum and the squared deviations from the mean of all tiles (their first axis), flat.
+
+    In: for each tile its sum, the sums of its squared and plain deviations from the rounded mean, and its count.
+    """
+    dtype = totals.dtype
+    number = int(counts.sum())
+    sums, squares, rests = (rows_of(x) for x in (totals, squares, rests))  # NumPy adds along rows pairwise
+    with np.errstate(all="ignore"):
+        total = sums.sum(-1, np.float64)
+        rest = rests / counts
+        within = _difference(squares, rests * rest, dtype)
+        off = sums / counts.astype(dtype) - (total / number)[:, None] + rest  # the bits of the means that tiles took
+        share = off * counts
+        moment, shift = (share * off).sum(-1), share.sum(-1)
+        spread = within.sum(-1) + _difference(moment, shift * (shift / number), dtype)
+        if not np.isfinite(spread).all():  # what overflows is infinite, if there was no NaN or infinity before
+            overflown = np.isnan(spread) & ~np.isnan(squares.sum(-1)) & ~np.isnan(total)
+            spread[overflown] = np.inf
+        return total.astype(dtype), spread.astype(dtype)
+
+
+def rows_of(parts: ND) -> ND:
+    """A row for each sum, with what each tile adds to it."""
+    return np.ascontiguousarray(parts.reshape(len(parts), -1).T)
+
+
+def _difference(squares: ND, corrections: ND, dtype: np.dtype[Any]) -> ND:
+    """Squares about a mean, from those about a number close to it; zero where only rounding is left."""
+    left = squares - corrections
+    over = np.isinf(squares)
+    left[~over & (left <= NOISE * np.finfo(dtype).eps * squares)] = 0
+    left[over] = np.inf  # what overflows stays so, whatever is taken away
+    return left
+
+
+def _adopt(tuning: Tuning) -> None:
+    """Keep the figures that are needed often."""
+    global _in_place_bytes
+    _in_place_bytes = tuning.merge_in_place_bytes
+
+
+follow(_adopt)

@@ -1,0 +1,63 @@
+"""Squared deviations from means not yet known. In: an input, then sums about guesses. Out: sums about the means.
+
+Deviations from any number p give those from the mean: with their sum s and that of their squares q, q - s*s/n. As long
+as p is within two standard deviations of the mean, fewer than three bits are lost. So p is the median of a few numbers,
+and where it was not good enough (or sums are not finite) tiles take their squares about their own means (merging.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.llvm.tiles.merging import rows_of
+
+ND = np.ndarray[Any, Any]
+
+SAMPLES, LEAST_SAMPLES = 15, 3  # for each mean
+SAMPLED = 4096  # numbers for all means, unless that were fewer than the least
+FAR = 4  # times the variance that the square of a guess's distance may be
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """What is summed about guesses: positions of the sums, of the squares and of what both are of; its reduced axes."""
+
+    totals: tuple[int, ...]  # all the same
+    squares: int
+    value: int
+    axes: tuple[int, ...]
+    number: int  # of terms of each sum
+    shape: tuple[int, ...]  # of the means
+
+
+def guesses(x: ND, pivot: Pivot) -> ND:
+    """For each mean a number of those that it is of, in the middle of a few."""
+    axes, kept = pivot.axes, x.size // pivot.number
+    count = max(LEAST_SAMPLES, min(SAMPLES, SAMPLED // max(1, kept)) | 1)
+    picked = x
+    for axis in sorted(axes, key=lambda a: -x.shape[a]):
+        n = x.shape[axis]
+        picked = picked.take(np.linspace(0, n - 1, min(n, count), dtype=np.int64), axis)
+        count = LEAST_SAMPLES
+    rows = np.moveaxis(picked, axes, range(len(axes))).reshape(-1, kept)
+    middle: ND = np.sort(rows, axis=0)[len(rows) // 2]
+    return np.ascontiguousarray(middle).reshape(pivot.shape)  # as code reads it
+
+
+def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> tuple[ND, ND] | None:
+    """Sums, and squared deviations from the means, flat; None if a guess is too far off.
+
+    In: for each tile, the sums of its squared and plain deviations from the guesses.
+    """
+    near = guess.ravel()
+    with np.errstate(all="ignore"):
+        rest, square = (rows_of(x).sum(-1, np.float64) for x in (rests, squares))
+        shift = rest * (rest / pivot.number)
+        spread = square - shift
+        total = (pivot.number * near.astype(np.float64) + rest).astype(near.dtype)
+        good = np.isfinite(square) & np.isfinite(total) & (shift <= FAR * spread)
+        good |= np.isnan(square) & np.isfinite(near)  # there was a NaN, of which both are NaN
+        return (total, spread.astype(near.dtype)) if good.all() else None

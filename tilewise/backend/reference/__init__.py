@@ -1,0 +1,111 @@
+"""The reference backend: every kernel by its NumPy meaning, pass after pass. Slow, and the oracle of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.base import Each, Facts, HostBackend, Listing, Replay, TileReport
+from tilewise.backend.host.backend import OnHost
+from tilewise.backend.host.facts import host_facts
+from tilewise.kernel import interpret, show
+from tilewise.kernel.loops import Kernel
+from tilewise.stage.steps import Pass, Step, Tiled, dead_after
+from tilewise.stage.tiles import Formed, Tiling
+
+WORD = 8  # bytes: it has no vectors of its own
+
+
+class Reference(OnHost):
+    """NumPy runs everything."""
+
+    name = "reference"
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Those of this machine, so that plans are the same as for machine code."""
+        return host_facts(WORD)
+
+    def supports(self, kernel: Kernel) -> bool:
+        """There is nothing that NumPy does not run."""
+        return True
+
+    def bound(self, step: Step) -> Any:
+        """What runs a step."""
+        if isinstance(step, Tiled):
+            return OneByOne(step, [self.bound(s) for s in step.steps])
+        return interpreted(step.kernel) if isinstance(step, Pass) else None
+
+    def select(self, values: np.ndarray[Any, Any], mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """values[mask]."""
+        found: np.ndarray[Any, Any] = values[mask]
+        return found
+
+    def tiling(self, group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Tiling | None:
+        """Passes run one by one."""
+        return None
+
+    def formed(self, group: Tiled, nodes: Sequence[Any]) -> Formed | None:
+        """Passes run one by one."""
+        return None
+
+    def report(self, group: Tiled, nodes: Sequence[Any]) -> TileReport | None:
+        """Passes run one by one."""
+        return None
+
+    def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> AsEver:
+        """There is nothing quicker than to run the plan."""
+        return AsEver(runner, nodes)
+
+    def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
+        """The loops; there are no instructions."""
+        return Listing(show.text(kernel), "")
+
+
+def open() -> HostBackend:
+    """The backend."""
+    return Reference()
+
+
+def interpreted(kernel: Kernel) -> Callable[..., None]:
+    """A kernel on NumPy, over whole arrays."""
+
+    def call(shape: Any, inputs: Any, params: Any, outs: Any) -> None:
+        interpret.run(kernel, shape, inputs, params, outs)
+
+    return call
+
+
+class OneByOne:
+    """Passes that could share tiles, one after the other."""
+
+    def __init__(self, step: Tiled, kernels: list[Any]) -> None:
+        self.step, self.kernels, self._dead = step, kernels, dead_after(step)
+
+    def run(self, nodes: Sequence[Any], values: list[Any], noted: set[Any], each: Each) -> None:
+        """Fill in what they make."""
+        for inner, kernel, dead in zip(self.step.steps, self.kernels, self._dead, strict=True):
+            each(inner, kernel, nodes, values, noted)
+            for x in dead:
+                values[x] = None
+
+
+@dataclass(frozen=True)
+class AsEver:
+    """Runs a plan each time it is asked for."""
+
+    runner: Any
+    nodes: Sequence[Any]
+    lean = False
+
+    def found(self, values: list[Any]) -> Replay | None:
+        """There is none."""
+        return None
+
+    def run(self, values: list[Any]) -> None:
+        """Fill in the results."""
+        self.runner.run(self.nodes, values)

@@ -1,0 +1,89 @@
+"""Values that a worker holds, by number. In: blocks of values. Out: the same. The blocks live in a BlockStore.
+
+A value is reserved before a step makes it, so that a step that does not fit is refused before it overwrites anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tilewise.ops.collectives import Parts
+from tilewise.store.base import BlockStore
+
+Key = tuple[str, int, int]  # kind and number of a value, and its block (-1: the worker holds it once)
+
+
+def name_of(key: Key) -> str:
+    """A block in the words of an error."""
+    kind, number, block = key
+    return f"{kind} {number} ({'once' if block < 0 else f'block {block}'})"
+
+
+class Held(Mapping[int, Parts]):
+    """Values of one kind (`name`): those of the plan under way, or those that stay."""
+
+    def __init__(self, blocks: BlockStore, name: str) -> None:
+        self.blocks = blocks
+        self.name = name
+        self._parts: dict[int, Parts] = {}  # the blocks in the store, by value
+        self._reserved: dict[int, Mapping[int, int]] = {}  # the sizes of those to come
+        self._constants: dict[int, Parts] = {}  # not counted
+
+    def reserve(self, number: int, sizes: Mapping[int, int]) -> None:
+        """Set bytes aside for the blocks of a value that a step is about to make."""
+        name, blocks = self.name, self.blocks
+        self._reserved[number] = sizes
+        for block, nbytes in sizes.items():
+            blocks.reserve((name, number, block), nbytes)
+
+    def put(self, number: int, parts: Parts) -> None:
+        """The blocks of a value: all of those that were reserved for it."""
+        name, blocks = self.name, self.blocks
+        self._parts[number] = parts
+        for block, x in parts.items():
+            blocks.put((name, number, block), x)
+        self._reserved.pop(number, None)
+
+    def put_constant(self, number: int, parts: Parts) -> None:
+        """A number that is part of the plan."""
+        self._constants[number] = parts
+
+    def drop(self, number: int) -> None:
+        """Let go of a value, if it is there."""
+        parts = self._parts.pop(number, None)
+        if parts is not None:
+            name, blocks = self.name, self.blocks
+            for block in parts:
+                blocks.release((name, number, block))
+
+    def clear(self) -> None:
+        """Let go of all, also of what a step that failed has reserved."""
+        keys = {(self.name, x, block) for held in (self._parts, self._reserved) for x in held for block in held[x]}
+        for key in keys:
+            if key in self.blocks:
+                self.blocks.release(key)
+        self._parts.clear()
+        self._reserved.clear()
+        self._constants.clear()
+
+    def pin(self, numbers: Iterable[int]) -> list[Key]:
+        """Keep values while a step reads them; what to unpin after it."""
+        keys = [(self.name, x, block) for x in numbers for block in self._parts.get(x, ())]
+        for key in keys:
+            self.blocks.pin(key)
+        return keys
+
+    def unpin(self, keys: Iterable[Key]) -> None:
+        """Take back pins."""
+        for key in keys:
+            self.blocks.unpin(key)
+
+    def __getitem__(self, number: int) -> Parts:
+        found = self._parts.get(number)
+        return self._constants[number] if found is None else found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)

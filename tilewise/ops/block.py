@@ -1,0 +1,49 @@
+"""An operator as one block sees it. In: an operator, the parts of its result and operands there. Out: an operator.
+
+Most operators are the same on every block. Those that carry sizes, offsets or positions of the whole value register
+how they change (`on_block`) beside their class. Only plain values come in, so that any plan can ask.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Op
+from tilewise.ir.order import Order
+from tilewise.layout import Box
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a value is in memory at one block: a box, in the coordinates of the whole value."""
+
+    box: Box
+    shape: tuple[int, ...]  # of the whole value
+    dtype: np.dtype[Any]
+    order: Order = None
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Lengths of the part."""
+        return tuple(high - low for low, high in self.box)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the block has all of the value."""
+        return self.dims == self.shape
+
+
+@functools.singledispatch
+def on_block(op: Op, out: Part, ins: Sequence[Part]) -> Op:
+    """The operator that makes the block's part of the result from the block's parts of the operands."""
+    return op
+
+
+def same_on_blocks(op: Op) -> bool:
+    """Whether an operator is the same on every block: then nobody need work out where the block's operands lie."""
+    return on_block.dispatch(type(op)) is on_block.dispatch(object)

@@ -1,0 +1,21 @@
+"""Indexing with arrays, and writing: selections (gather.py, compress.py), new values of a base (write.py)."""
+
+from tilewise.ops.index.compress import Compress, compress
+from tilewise.ops.index.gather import Gather
+from tilewise.ops.index.key import Key, one_array, picked, rebuild
+from tilewise.ops.index.write import At, Put, Unchanged, Update, Write
+
+__all__ = [
+    "At",
+    "Compress",
+    "Gather",
+    "Key",
+    "Put",
+    "Unchanged",
+    "Update",
+    "Write",
+    "compress",
+    "one_array",
+    "picked",
+    "rebuild",
+]

@@ -1,0 +1,92 @@
+"""Selection by a mask over leading axes. In: a base, a mask. Out: a node whose length the mask decides.
+
+Along the first axis, if it is cut: each block selects for itself; what workers then have is unequal, and is cut anew.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Length, Node, Op, intern
+from tilewise.layout import Mesh, Shard, even_shard
+from tilewise.ops.collectives import (
+    COUNT_BYTES,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Parts,
+    Traffic,
+    exchange_rounds,
+    traffic,
+)
+from tilewise.ops.index.key import picked
+from tilewise.ops.recut import recut
+from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+
+
+@dataclass(frozen=True)
+class Compress(Op):
+    """base[mask]: the elements (or rows) where the mask over the leading axes holds."""
+
+    name = "compress"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return picked(arrays[0], np.asarray(arrays[1]))
+
+
+def compress(base: Node, mask: Node) -> Node:
+    """base[mask]. The new axis has the mask's length, unknown until someone asks."""
+    op = Compress()
+    # The node's type names a Length; interning makes the same (base, mask) the same node and so the same Length.
+    length = _length_of(mask)
+    order = None  # as in NumPy: what is selected comes first, the other axes as they lie in the base
+    if base.order is not None:
+        order = (0, *(a - mask.ndim + 1 for a in base.order if a >= mask.ndim))
+        order = None if order == tuple(range(len(order))) else order
+    return intern(op, (base, mask), (length, *base.shape[mask.ndim :]), base.dtype, order)
+
+
+_lengths: weakref.WeakKeyDictionary[Node, weakref.ref[Length]] = weakref.WeakKeyDictionary()
+
+
+def _length_of(mask: Node) -> Length:
+    """The one Length named by a mask, as long as anything has it."""
+    ref = _lengths.get(mask)
+    length = None if ref is None else ref()
+    if length is None:
+        length = Length(mask)
+        _lengths[mask] = weakref.ref(length)
+    return length
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    base, mask = node.inputs
+    letters = LETTERS[: base.ndim]
+    yield from by_letters([letters, letters[: mask.ndim]], LETTERS[base.ndim] + letters[mask.ndim :], node, have, mesh)
+    n = base.shape[0]
+    if mesh.workers > 1 and n >= 2:
+        even = even_shard(0, node.shape, mesh)
+        for cuts in axis_cuts([*have[0], *have[1]], 0, n, mesh):
+            yield Rule((Shard(0, cuts), Shard(0, cuts)), even, collective=True)
+
+
+@traffic.register
+def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """How many rows each worker has selected, to all; then the rows to where they belong."""
+    p = mesh.workers
+    return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + out.shape[0] * out.row_bytes, (1, 1))
+
+
+@exchange_rounds.register
+def _(op: Compress, call: CollectiveCall, worker: int, blocks: Parts, mask: Parts) -> Exchanging:
+    run = np.concatenate([op.numpy(blocks[b], mask[b]) for b in sorted(blocks)])
+    return (yield from recut(call, worker, run))

@@ -1,0 +1,197 @@
+"""What a mesh may do with an operator. In: a node, where its operands lie. Out: rules: layouts of operands and result.
+
+Most rules follow from index letters (docs/architecture.md): cutting a letter shards the operands that have it,
+replicates the others, and shards the result, or makes it partial if the letter is reduced. Cuts are inherited from the
+largest operand that is already cut along the letter, so that nothing moves that need not. Operators register theirs
+(`specific`) beside their class, and what moves within an operator that is several steps (`inner_exchanges`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.ir.node import Node
+from tilewise.ir.reductions import Reduction
+from tilewise.layout import (
+    Cuts,
+    Grid,
+    Layout,
+    Mesh,
+    Outside,
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    even_cuts,
+    even_shard,
+    grid_layout,
+    placements,
+)
+from tilewise.ops.move import Pin
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+WHOLE = Replicate()
+MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to run an operator in pieces: where operands must lie, and where the result then lies."""
+
+    ins: tuple[Layout, ...]
+    out: Layout
+    collective: bool = False  # ops/collectives.py; valid only on a 1-D mesh
+    line: bool = False  # valid only on a line of workers: never one direction's part of a rule for a grid
+    by: Reduction | None = None  # blocks make contributions, and these are reduced to `out` (solver/model/expand.py)
+
+
+Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
+
+
+def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule]:
+    """All rules of a node, given how each operand might lie; the last is always to replicate everything.
+
+    On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
+    """
+    if isinstance(node.op, Pin):
+        layout = node.op.layout(node.dims, mesh)
+        return [Rule((layout,), layout)]
+    every = Rule((WHOLE,) * len(node.inputs), WHOLE)
+    found: list[Rule] = []
+    if mesh.total_blocks == 1:  # nothing is cut: all layouts are this one
+        return [every]
+    if node.known and all(x.known for x in node.inputs):
+        found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
+        if mesh.grid:
+            down, across = (
+                [r for r in _line_rules(node, [_along(h, k) for h in have], line) if not (r.collective or r.line)]
+                for k, line in enumerate((mesh.down, mesh.across))
+            )
+            pairs = itertools.product([*down, every], [*across, every])
+            found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
+    found.append(every)
+    return list(dict.fromkeys(found))
+
+
+def _along(layouts: Sequence[Layout], direction: int) -> list[Layout]:
+    """How an operand might lie along one direction of the grid."""
+    return [placements(x)[direction] for x in layouts if isinstance(x, Grid)]
+
+
+def _line_rules(node: Node, have: Sequence[Sequence[Layout]], line: Mesh) -> list[Rule]:
+    options = [[x for x in h if not isinstance(x, Outside | Grid)] for h in have]
+    return [r for r in specific(node.op, node, options, line) if _reachable(r, options)]
+
+
+def _reachable(rule: Rule, have: Options) -> bool:
+    """Nothing is made partial on purpose: only what is partial already may stay so."""
+    return all(not isinstance(r, Partial) or r in h for r, h in zip(rule.ins, have, strict=True))
+
+
+def _both(down: Rule, across: Rule) -> tuple[tuple[Layout, ...], Layout] | None:
+    """A rule for each direction as one rule; None where the two do not go together, or are not really two."""
+    parts: list[Layout] = []
+    for a, b in zip((*down.ins, down.out), (*across.ins, across.out), strict=True):
+        part = _grid(a, b)
+        if part is None:
+            return None
+        parts.append(part)
+    return (tuple(parts[:-1]), parts[-1]) if any([isinstance(p, Grid) for p in parts]) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _grid(down: Layout, across: Layout) -> Layout | None:
+    assert not isinstance(down, Outside | Grid) and not isinstance(across, Outside | Grid)
+    if isinstance(down, Shard) and isinstance(across, Shard):
+        return None if down.axis == across.axis else grid_layout(down, across)
+    if isinstance(down, Partial) and isinstance(across, Partial) and down != across:
+        return None
+    return grid_layout(down, across)
+
+
+@functools.singledispatch
+def specific(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Rules beyond replicating; operators without a row here have none."""
+    return iter(())
+
+
+@functools.singledispatch
+def inner_exchanges(op: Any, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[Layout, Layout, tuple[int, ...]]]:
+    """What moves within an operator that is several steps: from where to where, and its shape."""
+    return []
+
+
+def by_letters(
+    terms: Sequence[str], out: str, node: Node, have: Options, mesh: Mesh, op: str | None = None
+) -> Iterator[Rule]:
+    """A rule per letter. `op` is the reduction of letters that the result lacks (None: they cannot be cut)."""
+    shapes = [x.shape for x in node.inputs]
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, d in zip(term, shape, strict=True):
+            sizes[letter] = max(sizes.get(letter, 1), d) if d != 0 else 0
+    tied = {c for term in terms for c in term if term.count(c) > 1}
+    for letter, size in sizes.items():
+        if letter in tied or size < 2 or (letter not in out and op is None):
+            continue
+        for cuts in cuts_of(letter, size, terms, shapes, have, node, mesh):
+            ins: list[Layout] = [
+                shard(t.index(letter), cuts) if letter in t and s[t.index(letter)] == size else WHOLE
+                for t, s in zip(terms, shapes, strict=True)
+            ]
+            result: Layout = shard(out.index(letter), cuts) if letter in out else Partial(op or "")
+            yield Rule(tuple(ins), result)
+
+
+@functools.lru_cache(maxsize=4096)
+def shard(axis: int, cuts: Cuts) -> Shard:
+    """The one object for a cut without ghosts: rules are compared and looked up a lot."""
+    return Shard(axis, cuts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _even(size: int, blocks: int) -> Cuts:
+    return even_cuts(size, blocks)
+
+
+def cuts_of(
+    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options, node: Node, mesh: Mesh
+) -> list[Cuts]:
+    """Cuts worth trying for a letter: those of operands that may be cut so, the largest first, and even ones."""
+    found: dict[Cuts, int] = {}
+    for term, shape, layouts, x in zip(terms, shapes, have, node.inputs, strict=True):
+        axis = term.find(letter)
+        if axis >= 0 and shape[axis] == size:
+            for cuts in known_cuts(layouts, axis):
+                found[cuts] = max(found.get(cuts, 0), x.nbytes)
+    return few(sorted(found, key=lambda c: -found[c]), size, mesh)
+
+
+def known_cuts(layouts: Sequence[Layout], axis: int) -> list[Cuts]:
+    """The cuts that an operand might have along an axis."""
+    return list(dict.fromkeys(x.cuts for x in layouts if isinstance(x, Shard) and x.axis == axis))
+
+
+def few(found: Sequence[Cuts], size: int, mesh: Mesh) -> list[Cuts]:
+    """Some cuts, and the even ones."""
+    return list(dict.fromkeys((*found[:MAX_CUTS], _even(size, mesh.total_blocks))))
+
+
+def axis_cuts(layouts: Sequence[Layout], axis: int, size: int, mesh: Mesh) -> list[Cuts]:
+    return few(known_cuts(layouts, axis), size, mesh)
+
+
+def settled(node: Node, mesh: Mesh) -> list[Layout]:
+    """Where a result that was reduced from contributions may lie."""
+    return [WHOLE, *(even_shard(a, node.dims, mesh) for a, n in enumerate(node.dims) if n > 1)]
+
+
+def still_partial(layouts: Sequence[Placement]) -> Iterator[Rule]:
+    """Elements that only change places may do so before their contributions are reduced."""
+    for p in layouts:
+        if isinstance(p, Partial):
+            yield Rule((p,), p)

@@ -1,0 +1,159 @@
+"""A placed graph as one block sees it. In: types, layouts, a block. Out: nodes with the block's own sizes.
+
+What a stage does is decided and run on these nodes, as it is for whole arrays on one worker: an operator is adapted to
+where the block lies (`on_block`), and a leaf, or what an exchange makes, is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.host.arrays import MARGIN
+from tilewise.ir.node import Node, Op
+from tilewise.ir.order import Order
+from tilewise.layout import Box, Layout, Mesh, Shard, held_box, shards
+from tilewise.ops.block import Part, on_block, same_on_blocks
+from tilewise.ops.move import Move
+from tilewise.tuning import tuned
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A node in a plan that travels: its operator and type, without the graph behind it."""
+
+    op: Op
+    inputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Order
+    site: tuple[str, int] | None
+    leaf: bool
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return self.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def specs_of(nodes: Sequence[Node]) -> tuple[Spec, ...]:
+    """The types of nodes whose lengths are known."""
+    at = {n: i for i, n in enumerate(nodes)}
+    return tuple(
+        Spec(
+            n.op,
+            () if n.value is not None else tuple(at[x] for x in n.inputs),
+            n.dims,
+            n.dtype,
+            n.order,
+            n.site,
+            n.value is not None,
+        )
+        for n in nodes
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class BlockNode:
+    """A node as one block sees it: all that planning and running a step ask of a node."""
+
+    op: Op
+    inputs: tuple[BlockNode, ...]
+    dims: tuple[int, ...]
+    dtype: np.dtype[Any]
+    order: Order
+    site: tuple[str, int] | None
+    value: Any  # not None: given, not computed here
+    margin: int = 0  # rows to leave free before and after, for ghosts to come
+
+    known = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.dims
+
+    @property
+    def ndim(self) -> int:
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.dims) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class PlacedTypes:
+    """The types of a placed graph's values and where they lie."""
+
+    specs: tuple[Spec, ...]
+    layouts: tuple[Layout, ...]
+    mesh: Mesh
+    wanted: tuple[int, ...]
+
+    def box(self, pos: int, block: int) -> Box:
+        """What of the value at `pos` is in memory at `block`, in the value's own coordinates."""
+        shape = self.specs[pos].shape
+        if not shards(self.layouts[pos]):
+            return tuple((0, n) for n in shape)
+        return held_box(self.layouts[pos], shape, self.mesh, block=block)
+
+    def block(self, block: int) -> tuple[BlockNode, ...]:
+        """All nodes as a block sees them."""
+        boxes = [self.box(pos, block) for pos in range(len(self.specs))]
+        nodes: list[BlockNode] = []
+        for pos, spec in enumerate(self.specs):
+            dims = tuple([high - low for low, high in boxes[pos]])
+            op = spec.op
+            if not spec.leaf and not same_on_blocks(op):
+                op = on_block(op, self._part(pos, boxes[pos]), [self._part(x, boxes[x]) for x in spec.inputs])
+            inputs = tuple([nodes[x] for x in spec.inputs])
+            value, margin = True if spec.leaf else None, self._margin(pos, dims)
+            nodes.append(BlockNode(op, inputs, dims, spec.dtype, spec.order, spec.site, value, margin))
+        return tuple(nodes)
+
+    def _part(self, pos: int, box: Box) -> Part:
+        spec = self.specs[pos]
+        return Part(box, spec.shape, spec.dtype, spec.order)
+
+    def _margin(self, pos: int, dims: tuple[int, ...]) -> int:
+        layout, spec = self.layouts[pos], self.specs[pos]
+        rows = isinstance(layout, Shard) and layout.axis == 0 and not spec.order
+        return MARGIN if rows and len(dims) > 1 and dims[0] >= tuned().margin_rows and pos in self._get_ghosts else 0
+
+    @cached_property
+    def _get_ghosts(self) -> set[int]:
+        """The values that get ghosts, here or in a later plan."""
+        found = set(self.wanted)
+        for pos, spec in enumerate(self.specs):
+            if type(spec.op) is Move:
+                a, b = self.layouts[spec.inputs[0]], self.layouts[pos]
+                if isinstance(a, Shard) and isinstance(b, Shard) and (a.axis, a.cuts) == (b.axis, b.cuts):
+                    found.add(spec.inputs[0])
+        return found
+
+    @cached_property
+    def largest(self) -> int:
+        """The block that has most: what is decided for all is decided on its sizes."""
+        cut = {(layout, spec.shape) for layout, spec in zip(self.layouts, self.specs, strict=True) if shards(layout)}
+
+        def elements(block: int) -> int:
+            boxes = (held_box(layout, shape, self.mesh, block=block) for layout, shape in cut)
+            return sum(prod(hi - lo for lo, hi in box) for box in boxes)
+
+        return max(range(self.mesh.total_blocks), key=elements) if cut else 0

@@ -1,0 +1,142 @@
+"""Plans for several workers. In: a placed graph, its stages. Out: what moves between them, with exact bytes.
+
+Every worker runs the same stages on its own blocks (`nodes` is the graph as a block sees it), and exchanges stand
+between them. On one worker without a mesh there are stages only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.layout import Exchange as Move
+from tilewise.layout import Layout, Mesh, Tariff, blocked, route
+from tilewise.ops.collectives import Collective, Operand, Traffic, traffic
+from tilewise.ops.const import Const
+from tilewise.plan.blocks import BlockNode, PlacedTypes, Spec
+from tilewise.plan.stages import Stages
+from tilewise.solver.model.place import Choice
+from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """What moves between the workers of a mesh, around the stages that each of them runs."""
+
+    types: PlacedTypes
+    stages: Stages
+    routes: tuple[
+        tuple[Move, ...], ...
+    ]  # per step; () for steps that are no exchange, and for collectives that depend on data
+    leaves: tuple[int, ...]
+    homes: tuple[int, ...]  # which leaf each of the last `wanted` is a copy of: it stays for later plans
+    consts: tuple[int, ...]
+    choice: Choice | None = field(default=None, compare=False, repr=False)  # not sent to workers
+    solved_s: float = field(default=0.0, compare=False)  # what choosing layouts took
+    told: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the lines and numbers it was made from
+    _blocks: dict[int, tuple[BlockNode, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def mesh(self) -> Mesh:
+        return self.types.mesh
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        return self.types.specs
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        return self.types.layouts
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """Results, then the inputs' copies named in `homes`."""
+        return self.types.wanted
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.stages.steps
+
+    @property
+    def network_bytes(self) -> int:
+        """Bytes that cross between workers, summed; exact, but for a bound where it depends on data."""
+        return sum(self.step_bytes(i) for i in range(len(self.steps)))
+
+    @property
+    def bounded_bytes(self) -> int:
+        """The part of `network_bytes` that is only a bound."""
+        return sum(self.step_bytes(i) for i, s in enumerate(self.steps) if (t := self.traffic(s)) and not t.exact)
+
+    def step_bytes(self, index: int) -> int:
+        """Bytes that cross in one step."""
+        step = self.steps[index]
+        traffic = self.traffic(step)
+        itemsize = self.specs[_pos(step)].dtype.itemsize
+        return traffic.bytes if traffic is not None else sum(e.bytes(itemsize) for e in self.routes[index])
+
+    def traffic(self, step: Step) -> Traffic | None:
+        """What a step's collective sends; None for other steps."""
+        op = self.specs[_pos(step)].op
+        if not isinstance(step, Exchange) or not isinstance(op, Collective):
+            return None
+        return traffic(op.op, [self.operand(x) for x in (step.input, *step.more)], self.operand(step.pos), self.mesh)
+
+    def operand(self, pos: int) -> Operand:
+        """The type of a value, and where it lies."""
+        return Operand(self.specs[pos].shape, self.specs[pos].dtype, self.layouts[pos])
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Ranges of steps between exchanges."""
+        out, start = [], 0
+        for i, s in enumerate(self.steps):
+            if isinstance(s, Exchange):
+                if i > start:
+                    out.append((start, i))
+                out.append((i, i + 1))
+                start = i + 1
+        if start < len(self.steps):
+            out.append((start, len(self.steps)))
+        return out
+
+    def blockwise(self, step: Step) -> bool:
+        """Whether a worker runs a step once per block (else once)."""
+        if isinstance(step, Pass | Tiled):
+            seen = tuple(x for p in passes(step) for x in (*p.inputs, *p.outs, p.space))
+        elif isinstance(step, Call | Write):
+            seen = (step.pos, *(step.inputs if isinstance(step, Call) else (step.base, *step.inputs)))
+        else:
+            assert isinstance(step, View | Exchange)
+            seen = (step.pos, step.input)
+        return any(blocked(self.layouts[p]) for p in seen)
+
+    def nodes(self, block: int) -> tuple[BlockNode, ...]:
+        """The graph as a block sees it."""
+        found = self._blocks.get(block)
+        if found is None:
+            found = self._blocks[block] = self.types.block(block)
+        return found
+
+
+def _pos(step: Step) -> int:
+    return makes(step)[0]
+
+
+def exchanges(
+    types: PlacedTypes,
+    stages: Stages,
+    leaves: tuple[int, ...],
+    homes: tuple[int, ...],
+    tariff: Tariff,
+    choice: Choice | None,
+    solved_s: float,
+) -> Exchanges:
+    """The routes between stages."""
+    specs, layouts, mesh = types.specs, types.layouts, types.mesh
+    routes = tuple(
+        route(layouts[s.input], layouts[s.pos], specs[s.pos].shape, mesh, specs[s.pos].dtype.itemsize, tariff)
+        if isinstance(s, Exchange) and type(specs[s.pos].op) is not Collective
+        else ()
+        for s in stages.steps
+    )
+    consts = tuple(i for i, s in enumerate(specs) if type(s.op) is Const)
+    return Exchanges(types, stages, routes, leaves, homes, consts, choice, solved_s)

@@ -1,0 +1,115 @@
+"""Operators that are several steps on a mesh. In: a node, its operand in a layout. Out: the steps, placed.
+
+Their layouts follow from the operand's: there is nothing to choose (see ops/linalg/qr.py, ops/linalg/cholesky.py).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.order import strides_of
+from tilewise.ir.reductions import Reduction
+from tilewise.layout import Layout, Mesh, Partial, Replicate
+from tilewise.ops.contract import Contract
+from tilewise.ops.elementwise import map_op
+from tilewise.ops.index import Update
+from tilewise.ops.linalg.cholesky import Blank, Cholesky, Panel, by_columns, by_rows, flipped, part, turns
+from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
+from tilewise.ops.reduce import Lower, contribution
+from tilewise.ops.views import Arrange, Cut, Window
+
+
+class Site(Protocol):
+    """Where steps are placed (solver/model/place.py)."""
+
+    nodes: list[Node]
+    layouts: list[Layout]
+
+    def add(self, node: Node, layout: Layout) -> int:
+        """A node, in a layout."""
+
+    def move(self, i: int, layout: Layout) -> int:
+        """A value in another layout (itself, if it is in that one)."""
+
+
+class Steps:
+    """Places the steps of one operator."""
+
+    def __init__(self, site: Site, node: Node) -> None:
+        self.site = site
+        self.node = node
+
+    def op(self, op: Op, ins: list[int], dims: tuple[int, ...], layout: Layout) -> int:
+        """One step."""
+        node = intern(op, tuple(self.site.nodes[i] for i in ins), dims, self.node.dtype)
+        node.site = node.site or self.node.site
+        return self.site.add(node, layout)
+
+    def cut(self, i: int, starts: tuple[int, int], lengths: tuple[int, int], layout: Layout) -> int:
+        """A part of a matrix."""
+        return self.op(Cut(starts, (1, 1), lengths), [i], lengths, layout)
+
+    def write(self, i: int, value: int, starts: tuple[int, int], layout: Layout) -> int:
+        """A matrix in that layout with a part replaced."""
+        base, dims = self.site.nodes[i], self.site.nodes[value].dims
+        strides = strides_of(base.dims, base.dtype.itemsize, None)
+        offset = starts[0] * strides[0] + starts[1] * strides[1]
+        window = Window(offset, dims, strides, base.dtype, base.dims, None, base.dtype)
+        moved = self.site.move(value, part(layout, starts, (dims[0], dims[1])))
+        return self.op(Update(window), [i, moved], base.dims, layout)
+
+
+def by_contributions(site: Site, n: Node, ins: list[int], by: Reduction, layout: Layout) -> int:
+    """What each block contributes, one exchange in which that is combined, and what it comes to."""
+    kind = by.kind(n.inputs[0].dtype)
+    made = intern(contribution(n.op, n), tuple(site.nodes[i] for i in ins), n.dims, kind)
+    made.site = made.site or n.site
+    whole = site.move(site.add(made, Partial(by)), layout)
+    lowered = intern(Lower(by), (site.nodes[whole],), n.dims, n.dtype)
+    lowered.site = lowered.site or n.site
+    return site.add(lowered, layout)
+
+
+def tall_qr(site: Site, n: Node, i: int, t: Tall) -> int:
+    """Factor every block, then the Rs of all in the first, and take what that says back to the blocks."""
+    s = Steps(site, n)
+
+    def rows(i: int, start: int, stop: int) -> int:
+        return s.cut(i, (start, 0), (stop - start, t.n), t.together(stop - start))
+
+    blocks = s.op(BlockQr(0), [i], (t.factors.cuts[-1], t.n), t.factors)
+    heads = site.move(s.op(Heads(), [blocks], (t.stacked, t.n), t.apart), t.together(t.stacked))
+    height = t.n + t.stacked
+    whole = s.op(StackQr(), [heads, rows(blocks, t.n, 2 * t.n)], (height, t.n), t.together(height))
+    r = rows(whole, 0, t.n)
+    if t.only_r:
+        return r
+    q = site.move(rows(whole, t.n, height), t.apart)
+    return s.op(Apply(), [blocks, r, q], n.dims, t.out)
+
+
+def cholesky(site: Site, n: Node, i: int, mesh: Mesh) -> int:
+    """Block by block of columns; the matrix stays in its layout."""
+    s = Steps(site, n)
+    whole, size = site.layouts[i], n.dims[0]
+    out, rest = s.op(Blank(), [i], n.dims, whole), i
+    for t in turns(size, whole, mesh):
+        corner = (t.width, t.width)
+        square = site.move(s.cut(rest, (0, 0), corner, t.diagonal), Replicate())
+        diagonal = s.op(Cholesky(t.width), [square], corner, Replicate())
+        out = s.write(out, diagonal, (t.low, t.low), whole)
+        if not t.left:
+            break
+        shape, left = (t.left, t.width), (t.left, t.left)
+        below = site.move(s.cut(rest, (t.width, 0), shape, t.below), by_rows(t.below))
+        panel = s.op(Panel(), [diagonal, below], shape, by_rows(t.below))
+        out = s.write(out, panel, (t.high, t.low), whole)
+        other = site.move(panel, by_columns(t.rest))
+        if n.dtype.kind == "c":
+            other = s.op(map_op("conjugate", n.dtype), [other], shape, by_columns(t.rest))
+        turned = s.op(Arrange((1, 0), shape[::-1]), [other], shape[::-1], flipped(by_columns(t.rest)))
+        product = s.op(Contract("ac,cb->ab", "matmul"), [panel, turned], left, t.rest)
+        corner_left = s.cut(rest, corner, left, t.rest)
+        rest = s.op(map_op("subtract", n.dtype), [corner_left, product], left, t.rest)
+    return out

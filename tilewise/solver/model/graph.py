@@ -1,0 +1,152 @@
+"""A graph as the solver sees it. In: nodes in order. Out: items (views as cuts, what only renames axes as aliases)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tilewise.ir.node import Node, known_leaf, twin
+from tilewise.layout import Grid, Layout, Outside, Placement, Replicate, Shard, grid_layout, shards
+from tilewise.ops.const import Const
+from tilewise.ops.views import Arrange, Cut, Window, unfold
+
+MAX_AXES = 64  # of a NumPy array
+
+
+@dataclass(frozen=True)
+class Use:
+    """An operand: an item, seen through a renaming of its axes (None: as it is)."""
+
+    item: int
+    alias: Arrange | None = None
+
+
+@dataclass(eq=False)
+class Item:
+    """A value that is made or given, and whose layout is to be chosen."""
+
+    node: Node
+    uses: tuple[Use, ...]
+    given: bool  # a leaf
+    users: list[int] = field(default_factory=list)  # items that use it, each once
+
+    @property
+    def constant(self) -> bool:
+        """A number that every worker has."""
+        return type(self.node.op) is Const
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Items in order, and where each node of the program is to be found.
+
+    The nodes in it are copies without values: a plan that is kept must not keep the data it was first made for. Lengths
+    that masks decide have been counted: they are numbers.
+    """
+
+    items: tuple[Item, ...]
+    at: tuple[Use, ...]
+
+
+@dataclass(frozen=True)
+class Stub:
+    """Stands for a leaf's value: its type, not its data."""
+
+    shape: tuple[int, ...]
+    dtype: object
+
+
+def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
+    """Items for nodes; equal views of one base are one item."""
+    items: list[Item] = []
+    at: dict[Node, Use] = {}
+    copies: dict[Node, Node] = {}
+
+    def copied(n: Node) -> Node:
+        copy = twin(n, [copies[x] for x in n.inputs])
+        copy.shape = n.dims
+        return copy
+
+    def add(n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
+        copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else copied(n)
+        items.append(Item(copies[n], uses, given))
+        for x in dict.fromkeys(u.item for u in uses):
+            items[x].users.append(len(items) - 1)
+        return Use(len(items) - 1)
+
+    def view(n: Node) -> Use:
+        """A cut or a renaming of something that is there."""
+        found = at.get(n)
+        if found is None:
+            base = at[n.inputs[0]] if n.inputs[0] in at else view(n.inputs[0])
+            if isinstance(n.op, Arrange):
+                found = Use(base.item, _composed(base.alias, n))
+            elif isinstance(n.op, Cut) and n.shape == n.inputs[0].shape and min(n.op.steps, default=1) > 0:
+                found = base
+            else:
+                found = add(n, (base,))
+            if n not in copies:
+                copies[n] = copied(n)
+            at[n] = found
+        return found
+
+    for n in nodes:
+        if n in leaves or type(n.op) is Const:
+            at[n] = add(n, (), n in leaves)
+        elif type(n.op) is Window and (u := unfold(n)) is not n:
+            at[n] = view(u)
+            copies[n] = copies[u]
+        else:
+            at[n] = add(n, tuple(at[x] for x in n.inputs))
+    return Graph(tuple(items), tuple(at[n] for n in nodes))
+
+
+def _composed(inner: Arrange | None, n: Node) -> Arrange:
+    """The renaming `n` of something that is itself renamed."""
+    assert isinstance(n.op, Arrange)
+    axes = n.op.axes if inner is None else tuple(None if a is None else inner.axes[a] for a in n.op.axes)
+    return Arrange(axes, n.dims)
+
+
+def seen(layout: Layout, alias: Arrange | None) -> Layout | None:
+    """The layout that an alias has when its base has this one; None if that is cut along an axis it does not have."""
+    if alias is None or isinstance(layout, Outside):
+        return layout
+    axes = alias.axes
+    if any(cut.axis not in axes for cut in shards(layout)):
+        return None
+    return _each(layout, lambda p: Shard(axes.index(p.axis), p.cuts, p.ghosts) if isinstance(p, Shard) else p)
+
+
+def behind(layout: Layout, alias: Arrange | None) -> Layout:
+    """The layout that the base must have for an alias to have this one (parts of a repeated axis come from all)."""
+    if alias is None:
+        return layout
+    axes = alias.axes
+
+    def one(p: Placement) -> Placement:
+        if not isinstance(p, Shard):
+            return p
+        axis = axes[p.axis]
+        return Replicate() if axis is None else Shard(axis, p.cuts, p.ghosts)
+
+    return _each(layout, one)
+
+
+def hidden(uses: Iterable[Use]) -> dict[int, frozenset[int]]:
+    """Per item: the axes that some of these uses do not have."""
+    out: dict[int, frozenset[int]] = {}
+    for use in uses:
+        own = out.setdefault(use.item, frozenset())
+        if use.alias is not None:
+            kept = {a for a in use.alias.axes if a is not None}
+            out[use.item] = own | {a for a in range(MAX_AXES) if a not in kept}
+    return out
+
+
+def _each(layout: Layout, change: Callable[[Placement], Placement]) -> Layout:
+    """A layout with each of its placements changed."""
+    assert not isinstance(layout, Outside)
+    if isinstance(layout, Grid):
+        return grid_layout(change(layout.down), change(layout.across))
+    return change(layout)

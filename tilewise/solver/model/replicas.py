@@ -1,0 +1,280 @@
+"""The layouts a value may be held in. In: where it is, what its users may ask for. Out: sets worth weighing, costs.
+
+A value that several users need is converted once for all of them (Spartan's duplication). So the choice for it is a
+set of layouts; a user takes what it needs from the nearest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tilewise.layout import (
+    Grid,
+    Layout,
+    Mesh,
+    Outside,
+    Partial,
+    Placement,
+    Prices,
+    Shard,
+    Tariff,
+    bare,
+    grid_layout,
+    local_dims,
+    placements,
+    prices,
+    reduction,
+    way,
+)
+from tilewise.solver.problem import INF, Ints
+
+MAX_HELD = 3  # layouts at once
+KINDS_KEPT = 1 << 12
+MAX_SETS = 48  # beyond, sets are of two layouts at most
+
+Held = tuple[Layout, ...]
+Sets = tuple[tuple[int, ...], ...]  # of positions in a list of layouts
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """What of a value decides what converting it costs. Made by `one_kind`: equal ones are one object."""
+
+    shape: tuple[int, ...]
+    itemsize: int
+    mesh: Mesh
+    tariff: Tariff
+
+    @cached_property
+    def usual(self) -> Prices:
+        """The costs between the usual layouts."""
+        return prices(self.shape, self.mesh, self.itemsize, self.tariff)
+
+    @cached_property
+    def _known(self) -> dict[tuple[Layout, Layout], int]:
+        return {}
+
+    def cost(self, src: Layout, dst: Layout) -> int:
+        """The price of the cheapest way from one layout to another; INF where there is none."""
+        found = self._known.get((src, dst))
+        if found is None:
+            found = self._known[src, dst] = self._cost(src, dst)
+        return found
+
+    def _cost(self, src: Layout, dst: Layout) -> int:
+        if src == dst or covers(src, dst):
+            return 0
+        if reduction(dst) is not None and not _keeps(src, dst):
+            return INF
+        return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
+
+    def bytes_of(self, layout: Layout) -> int:
+        """What a worker holds of it."""
+        return 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
+
+    def sorted(self, layouts: Iterable[Layout]) -> Held:
+        """Layouts in an order that does not depend on who asked first, as far as they are usual ones."""
+        at = self.usual.index
+        return tuple(sorted(layouts, key=lambda x: at.get(x, len(at))))
+
+    def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
+        """The costs from some layouts to others."""
+        table = self.usual
+        last = table.targets
+        rows, columns = [table.find(x) for x in sources], [table.find(x) for x in targets]
+        known_rows = [(k, i) for k, i in enumerate(rows) if i is not None]
+        known_columns = [(k, j) for k, j in enumerate(columns) if j is not None and j < last]
+        out = np.empty((len(rows), len(columns)), dtype=np.int64)
+        if known_rows and known_columns:
+            (a, i), (b, j) = zip(*known_rows, strict=True), zip(*known_columns, strict=True)
+            found = table.cost[np.array(i)[:, None], j]
+            if len(a) == len(rows) and len(b) == len(columns):
+                return found
+            out[np.array(a)[:, None], b] = found
+        done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
+        for m, y in enumerate(targets):
+            if reduction(y) is not None:  # Few can become partial, and nothing on all workers.
+                stays = isinstance(y, Partial)
+                for k, x in enumerate(sources):
+                    out[k, m] = 0 if x == y else INF if stays or not _keeps(x, y) else self.cost(x, y)
+                continue
+            for k, x in enumerate(sources):
+                if k not in done_rows or m not in done_columns:
+                    out[k, m] = self.cost(x, y)
+        return out
+
+
+@lru_cache(maxsize=KINDS_KEPT)
+def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff) -> Kind:
+    """The kind with these properties."""
+    return Kind(shape, itemsize, mesh, tariff)
+
+
+def covers(src: Layout, dst: Layout) -> bool:
+    """Whether `dst` is `src` with fewer ghosts."""
+    if isinstance(src, Shard) and isinstance(dst, Shard):
+        same = (src.axis, src.cuts) == (dst.axis, dst.cuts)
+        return same and src.ghosts[0] >= dst.ghosts[0] and src.ghosts[1] >= dst.ghosts[1]
+    if isinstance(src, Grid) and isinstance(dst, Grid):
+        return all(a == b or covers(a, b) for a, b in zip(placements(src), placements(dst), strict=True))
+    return False
+
+
+def _keeps(src: Layout, dst: Layout) -> bool:
+    """Whether contributions can stay as they are on the way."""
+    if not (isinstance(src, Grid) and isinstance(dst, Grid)):
+        return False
+    return any(a == b and reduction(a) is not None for a, b in zip(placements(src), placements(dst), strict=True))
+
+
+def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
+    """Sets of layouts worth holding, as positions; what one layout gives for nothing is left out."""
+    n = len(layouts)
+    free = (between == 0) & ~np.eye(n, dtype=bool)
+    same = free & free.T  # each gives the other: one of them will do
+    first = np.flatnonzero(~np.tril(same).any(axis=1))
+    out: list[tuple[int, ...]] = [(i,) for i in first.tolist()]
+    if most > 1:
+        apart = np.triu(~(free | free.T), 1)[first[:, None], first]
+        out.extend(zip(*(first[at].tolist() for at in np.nonzero(apart)), strict=True))
+    if most > 2:
+        three = apart[:, :, None] & apart[:, None, :] & apart[None]
+        if len(out) + np.count_nonzero(three) <= MAX_SETS:
+            out.extend(zip(*(first[at].tolist() for at in np.nonzero(three)), strict=True))
+    return tuple(out)
+
+
+def direct(between: Ints) -> bool:
+    """Whether no way through a layout is cheaper than the straight one.
+
+    Of two uses of a value each then takes its own way from where the value is made, or the second goes on from the
+    first: holding one layout does as well as two.
+    """
+    through = between[:, :, None] + between[None]
+    return bool((through.min(axis=1) >= between).all())
+
+
+def widened(wanted: Sequence[Layout]) -> dict[Layout, Layout]:
+    """For each layout with ghosts, one with enough for all that differ from it in ghosts only: they share one halo."""
+    groups: dict[Layout, list[Layout]] = {}
+    for x in wanted:
+        if (plain := bare(x)) != x:
+            groups.setdefault(plain, []).append(x)
+    wide = {plain: _join(same) for plain, same in groups.items()}
+    return {x: x if (plain := bare(x)) == x else wide[plain] for x in wanted}
+
+
+def _join(layouts: Sequence[Layout]) -> Layout:
+    parts = [_widest(column) for column in zip(*(placements(x) for x in layouts), strict=True)]
+    return parts[0] if len(parts) == 1 else grid_layout(*parts)
+
+
+def _widest(parts: Sequence[Placement]) -> Placement:
+    first = parts[0]
+    if not isinstance(first, Shard):
+        return first
+    ghosts = [p.ghosts for p in parts if isinstance(p, Shard)]
+    return Shard(first.axis, first.cuts, (max(g[0] for g in ghosts), max(g[1] for g in ghosts)))
+
+
+def _trees(size: int) -> list[tuple[int, ...]]:
+    """Every way for layouts to be made from a source (-1) or from each other: a parent for each, without circles."""
+    out = []
+    for parents in product(range(-1, size), repeat=size):
+        at = list(range(size))
+        for _ in range(size):
+            at = [x if x < 0 else parents[x] for x in at]
+        if all(x < 0 for x in at):
+            out.append(parents)
+    return out
+
+
+TREES = {size: _trees(size) for size in range(1, MAX_HELD + 1)}
+
+
+def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
+    """The least cost of holding each set, from each source: [source, set].
+
+    `given` has the costs from sources, `between` those from one layout to another. A layout may be made from another
+    that is being made, so the cost is that of the cheapest tree.
+    """
+    out = np.empty((given.shape[0], len(sets)), dtype=np.int64)
+    for size in {len(s) for s in sets}:
+        where = [k for k, s in enumerate(sets) if len(s) == size]
+        ids = np.array([sets[k] for k in where], dtype=np.intp).reshape(len(where), size)
+        if size == 1:
+            out[:, where] = given[:, ids[:, 0]]
+            continue
+        best = np.full((given.shape[0], len(where)), 4 * INF, dtype=np.int64)
+        for parents in TREES[size]:
+            total = np.zeros((given.shape[0], len(where)), dtype=np.int64)
+            for child, parent in enumerate(parents):
+                total = total + (given[:, ids[:, child]] if parent < 0 else between[ids[:, parent], ids[:, child]])
+            best = np.minimum(best, total)
+        out[:, where] = best
+    return np.minimum(out, INF)
+
+
+def reach_costs(between: Ints, sets: Sets) -> Ints:
+    """The cost of each layout from the nearest of each set: [set, layout]."""
+    widest = max(map(len, sets))
+    ids = np.array([(*s, *(s[0],) * (widest - len(s))) for s in sets], dtype=np.intp)
+    nearest = between[ids[:, 0]]
+    for k in range(1, widest):
+        nearest = np.minimum(nearest, between[ids[:, k]])
+    return nearest
+
+
+def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> list[int]:
+    """Pairs of layouts for which, whatever is done with the value, some layout alone that weighs no more does as well.
+
+    `cost` is [source, set], `reach` [set, use]: what each use that may be made of the value costs. Of `uses` uses, some
+    take the first of the pair and the others the second (if all took the same, that one alone would do). With a third
+    layout instead, each loses at most the largest difference. So a pair is worth holding only if for some source and
+    some division every single layout loses more than it saves.
+    """
+    pairs = [k for k, s in enumerate(sets) if len(s) == 2]
+    alone = {s[0]: k for k, s in enumerate(sets) if len(s) == 1}
+    if not pairs:
+        return []
+    single = list(alone.values())
+    at = {x: k for k, x in enumerate(alone)}
+    lose = np.maximum((reach[single][:, None] - reach[single][None]).max(axis=2), 0)  # [instead, taken]
+    first, second = (lose[:, [at[sets[k][end]] for k in pairs]] for end in (0, 1))  # [instead, pair]
+    saved = cost[:, None, pairs] - cost[:, single][:, :, None]  # [source, instead, pair]
+    saved[:, weight[single][:, None] > weight[pairs]] = -1
+    possible = cost[:, pairs] < INF
+    worth = np.zeros(len(pairs), dtype=bool)
+    for took in range(1, uses):
+        worth |= ((took * first + (uses - took) * second > saved).all(axis=1) & possible).any(axis=0)
+    return [k for k, good in zip(pairs, worth.tolist(), strict=True) if not good]
+
+
+def undominated(features: Ints) -> list[int]:
+    """The rows that no other row is as good as in everything (of equal rows the first)."""
+    less = (features[:, None, :] <= features[None, :, :]).all(axis=2)
+    equal = less & less.T
+    n = len(features)
+    beaten = (less & ~equal).any(axis=0) | (equal & (np.arange(n)[:, None] < np.arange(n)[None, :])).any(axis=0)
+    return np.flatnonzero(~beaten).tolist()
+
+
+def spread(sources: Held, held: Held, kind: Kind) -> tuple[int, tuple[Layout, ...]]:
+    """The least cost of holding some layouts, given others, and for each the layout it is made from."""
+    if len(held) > MAX_HELD:  # one by one: only what nobody weighed comes here
+        parts = [spread(sources, (h,), kind) for h in held]
+        return sum(p[0] for p in parts), tuple(p[1][0] for p in parts)
+    best: tuple[int, tuple[Layout, ...]] = (INF, ())
+    source = [min(sources, key=lambda x: kind.cost(x, h)) for h in held]
+    for parents in TREES[len(held)]:
+        made = [source[k] if p < 0 else held[p] for k, p in enumerate(parents)]
+        cost = sum(kind.cost(p, h) for p, h in zip(made, held, strict=True))
+        if cost < best[0]:
+            best = (cost, tuple(made))
+    return best

@@ -1,0 +1,147 @@
+"""A BlockStore in memory. In: keys, blocks, a budget. Out: the blocks, and counts of their bytes.
+
+Bytes are counted by owner of memory: all blocks that are views of one array count as the largest of them. Not for
+several threads: a worker does one thing after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import MemoryBudgetError, message
+from tilewise.store.base import ND, BlockError, BlockStore
+
+
+class _Memory:
+    """An array that blocks are views of (or are), how many, and the bytes of the largest."""
+
+    __slots__ = ("blocks", "nbytes", "owner")
+
+    def __init__(self, owner: ND) -> None:
+        self.owner = owner  # kept alive: its id is the key
+        self.blocks = self.nbytes = 0
+
+
+class _Entry:
+    __slots__ = ("block", "memory", "pins", "reserved")
+
+    def __init__(self, reserved: int) -> None:
+        self.block: ND | None = None
+        self.memory: _Memory | None = None
+        self.pins = 0
+        self.reserved = reserved
+
+
+class MemoryBlocks(BlockStore):
+    """Blocks of one worker; `where` names it in errors, `name_of` its blocks.
+
+    Every value of every plan comes by here: a call of a function costs more than what most methods do.
+    """
+
+    def __init__(
+        self, budget: int | None = None, where: str = "this process", name_of: Callable[[Any], str] = str
+    ) -> None:
+        self.budget = budget
+        self.where = where
+        self.name_of = name_of
+        self.reserved_bytes = self.peak_bytes = 0
+        self._entries: dict[Hashable, _Entry] = {}
+        self._memory: dict[int, _Memory] = {}  # by the id of the owner
+
+    def reserve(self, key: Hashable, nbytes: int) -> None:
+        """Set bytes aside."""
+        if key in self._entries:
+            raise BlockError(f"the key {key} is taken")
+        self._take(key, nbytes)
+        self._entries[key] = _Entry(nbytes)
+
+    def put(self, key: Hashable, block: ND) -> None:
+        """Keep a block. Without a reservation it is refused as one would be."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.block is not None:
+            raise BlockError(f"the key {key} has a block")
+        owner: Any = block
+        while type(owner.base) is np.ndarray:
+            owner = owner.base
+        memory = self._memory.get(id(owner))
+        known = 0 if memory is None else memory.nbytes
+        needs = max(min(block.nbytes, owner.nbytes), known)  # a broadcast view is larger than its memory
+        more = needs - known - (0 if entry is None else entry.reserved)
+        if more > 0:
+            self._take(key, more)
+        else:
+            self.reserved_bytes += more
+        if entry is None:
+            entry = self._entries[key] = _Entry(0)
+        if memory is None:
+            memory = self._memory[id(owner)] = _Memory(owner)
+        memory.blocks += 1
+        memory.nbytes = needs
+        entry.block, entry.memory, entry.reserved = block, memory, 0
+
+    def get(self, key: Hashable) -> ND:
+        """The block of a key."""
+        entry = self._entries.get(key)
+        if entry is None or entry.block is None:
+            raise self._missing(key)
+        return entry.block
+
+    def pin(self, key: Hashable) -> None:
+        """Keep a block."""
+        entry = self._entries.get(key)
+        if entry is None:
+            raise self._missing(key)
+        entry.pins += 1
+
+    def unpin(self, key: Hashable) -> None:
+        """Take back one pin."""
+        entry = self._entries.get(key)
+        if entry is None or not entry.pins:
+            raise BlockError(f"the key {key} is not pinned")
+        entry.pins -= 1
+
+    def release(self, key: Hashable) -> None:
+        """Let go of a block."""
+        entry = self._entries.get(key)
+        if entry is None:
+            raise self._missing(key)
+        if entry.pins:
+            raise BlockError(f"the key {key} is pinned")
+        del self._entries[key]
+        self.reserved_bytes -= entry.reserved
+        memory = entry.memory
+        if memory is not None:
+            memory.blocks -= 1
+            if not memory.blocks:
+                self.reserved_bytes -= memory.nbytes
+                del self._memory[id(memory.owner)]
+
+    def reset_peak(self) -> None:
+        """Count the peak from now."""
+        self.peak_bytes = self.reserved_bytes
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _missing(self, key: Hashable) -> BlockError:
+        return BlockError(f"the key {key} has no block" + (" yet" if key in self._entries else ""))
+
+    def _take(self, key: Hashable, nbytes: int) -> None:
+        total = self.reserved_bytes + nbytes
+        if self.budget is not None and total > self.budget:
+            raise MemoryBudgetError(
+                message(
+                    f"no room for {self.name_of(key)} in {self.where}",
+                    got=f"{nbytes:,} bytes with {self.reserved_bytes:,} of {self.budget:,} in use",
+                    cure="Use more workers, evaluate in smaller parts, or raise memory=",
+                )
+            )
+        self.reserved_bytes = total
+        if total > self.peak_bytes:
+            self.peak_bytes = total

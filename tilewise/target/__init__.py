@@ -1,1 +1,0 @@
-"""Code that runs kernels: threads here, native code in `llvm/` (the only door to llvmlite)."""
