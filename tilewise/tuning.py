@@ -57,9 +57,6 @@ class Tuning:
     # --- plans
     plans_kept: int = _figure(2048, "plans", OVERHEADS)  # a program that makes more structures is not a loop
     roll_least_body: int = _figure(24, "instructions", COMPILE)  # simple ones; a shorter body stays as it is
-    # Rows of a block per row that it computes again for a halo that is exchanged earlier.
-    deep_halo_rows: int = _figure(16, "rows", MESHES)
-    deep_halo_bytes: float = _figure(1 / 32, "share of a halo", MESHES)  # by which the earlier one may be larger
     margin_rows: int = _figure(16, "rows", MESHES)  # blocks with fewer have no margin
 
     # --- memory and copies

@@ -1,4 +1,4 @@
-"""Ghosts that are computed, not exchanged. In: an operator, the cuts of its result and operands. Out: how many it can do.
+"""Ghosts that are computed, not exchanged. In: an operator, cuts of its result and operands. Out: how many it can do.
 
 A block may compute some of its neighbours' elements again instead of waiting for them, if its operands have enough
 ghosts. Operators that can register both functions beside their class; for all others a halo has to be exchanged.

@@ -14,14 +14,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
+from tilewise import rounding
 from tilewise.ir.node import Node, intern, twin
 from tilewise.layout import Ghosts, Layout, Mesh, Shard, moves
 from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, most
 from tilewise.ops.move import Move
 from tilewise.ops.views import Arrange, Cut, all_of
 from tilewise.solver.model.place import Placed
-from tilewise.tuning import tuned
 
 
 def deepen(placed: Placed, mesh: Mesh) -> Placed:
@@ -95,7 +96,7 @@ class _Needs:
             for x, new in changed.items()
             if x in self.whole or self._operands(x, new) is None
         )
-        return more <= self._bytes(pos, ghosts) * (1 + tuned().deep_halo_bytes)
+        return more <= self._bytes(pos, ghosts) * (1 + rounding.DEEP_HALO_BYTES)
 
     def _demand(self, pos: int, ghosts: Ghosts) -> dict[int, Ghosts] | None:
         """What changes if a value is computed with these ghosts; None if blocks are too small for that."""
@@ -132,8 +133,8 @@ class _Needs:
         if not isinstance(layout, Shard) or layout.ghosts != NO_GHOSTS:
             return False
         cuts = layout.cuts
-        own = min(high - low for low, high in zip(cuts, cuts[1:], strict=False))
-        return own > 0 and sum(ghosts) * tuned().deep_halo_rows <= own
+        own = min(high - low for low, high in pairwise(cuts))
+        return own > 0 and sum(ghosts) * rounding.DEEP_HALO_ROWS <= own
 
     def _bytes(self, pos: int, ghosts: Ghosts) -> int:
         """What exchanging a value's ghosts moves."""
@@ -226,10 +227,10 @@ class _Rebuilt:
         origin = self.needs.origin(operand)
         if isinstance(node.op, Cut):
             base = self.wide[origin][0] if origin in self.wide else self._with(origin, self._has(origin))
-        elif node.op.axes[cut.axis] is None:
-            base = self._as_it_was(operand)
         else:
-            base = self._with(operand, ghosts)
+            assert isinstance(node.op, Arrange)
+            new = node.op.axes[cut.axis] is None
+            base = self._as_it_was(operand) if new else self._with(operand, ghosts)
         return self._add(node, [base], layout)
 
     def _available(self, pos: int) -> list[Layout]:
@@ -237,9 +238,7 @@ class _Rebuilt:
         out: list[Layout] = []
         for x, layout in zip(self.needs.ins[pos], self.needs.operand_layouts(pos), strict=True):
             wide = isinstance(layout, Shard) and layout.ghosts == NO_GHOSTS
-            out.append(
-                Shard(layout.axis, layout.cuts, self._has(x)) if wide and isinstance(layout, Shard) else layout
-            )
+            out.append(Shard(layout.axis, layout.cuts, self._has(x)) if wide and isinstance(layout, Shard) else layout)
         return out
 
     def _has(self, pos: int) -> Ghosts:
