@@ -24,6 +24,7 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.join import Broadcast, Reshape
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.blocks import BlockNode, PlacedTypes, specs_of
+from tilewise.plan.deep_halo import deepen
 from tilewise.plan.draft import Draft
 from tilewise.plan.exchanges import Exchanges, exchanges
 from tilewise.plan.fuse import fuse
@@ -67,7 +68,7 @@ PASSES = (
     CompilerPass("schedule", schedule),
     CompilerPass("liveness", liveness, optional=False),
 )
-name_passes(*RULE_NAMES, *(p.name for p in PASSES if p.optional))
+name_passes(*RULE_NAMES, "halo", *(p.name for p in PASSES if p.optional))
 
 
 def compile_stages(draft: Draft, left_out: frozenset[str]) -> tuple[Draft, list[tuple[str, float]]]:
@@ -227,6 +228,8 @@ def _mesh_plan(
 ) -> Exchanges:
     began = time.perf_counter()
     placed = choose(nodes, wanted, leaves, mesh, machine, settings.layout_seed, memory)
+    if "halo" not in settings.without:
+        placed = deepen(placed, mesh)
     if events.listeners:
         events.emit(events.Event("compile", "solve", began, time.perf_counter(), 0))
     solved = time.perf_counter() - began

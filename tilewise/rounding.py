@@ -30,6 +30,8 @@ HALO_TILES = 2  # tiles are at least so many times as long as their halo: what i
 TALL_TILES = 16  # of a product of matrices that is cut into tiles for itself, at least
 STRIPS = 4  # bytes that are read in strips cost as much as one that is read again
 MOST_MOVED = 8  # units that are moved so that a step can join one before them
+DEEP_HALO_ROWS = 16  # rows of a block for each that it computes again, so that a halo is exchanged earlier
+DEEP_HALO_BYTES = 1 / 32  # of a halo, by which the earlier one may be larger
 MOST_STEPS = 24  # of one Tiled; a tile's working set grows with every value
 
 # --- which operators share a pass: a product that is stored has been rounded (docs/design/0002-passes.md)

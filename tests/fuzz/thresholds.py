@@ -61,6 +61,8 @@ THRESHOLDS = (
     *_rows("rounding", FEW, "MERGED_SHARE", "HALO_SHARE", "HALO_TILES", "PRODUCT_ROWS", "TALL_TILES", "STRIPS"),
     *_rows("rounding", (2, 3, 8), "SIMILAR"),
     *_rows("rounding", (2, 3, 5, 24), "MOST_STEPS"),
+    *_rows("rounding", (1, 2, 4, 16), "DEEP_HALO_ROWS"),
+    *_rows("rounding", (0.0, 0.5, 8.0), "DEEP_HALO_BYTES"),
     # Long programs.
     *_rows("rounding", (1, 3, 8, 160), "MAX_BODY", "MAX_MORE", "MAX_OUTS"),
     *_rows("rounding", (1, 2, 8, 96), "RECOMPUTED_OUTS", "RECOMPUTED_BODY"),

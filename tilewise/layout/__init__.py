@@ -14,6 +14,7 @@ from tilewise.layout.moves import Exchange, Kind, Piece, moves
 from tilewise.layout.placement import (
     DRIVER,
     Box,
+    Ghosts,
     Grid,
     Layout,
     Mesh,
@@ -48,6 +49,7 @@ __all__ = [
     "Box",
     "Cuts",
     "Exchange",
+    "Ghosts",
     "Grid",
     "Kind",
     "Layout",

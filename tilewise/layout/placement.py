@@ -12,6 +12,7 @@ from tilewise.layout.cuts import Cuts, even_cuts
 
 Interval = tuple[int, int]
 Box = tuple[Interval, ...]
+Ghosts = tuple[int, int]  # elements before and after what a block owns
 
 # The driver as a sender or receiver of pieces. It shares the place of worker 0: nothing crosses between the two.
 DRIVER = -1
@@ -77,7 +78,7 @@ class Shard:
 
     axis: int
     cuts: Cuts
-    ghosts: tuple[int, int] = (0, 0)
+    ghosts: Ghosts = (0, 0)
 
     def __post_init__(self) -> None:
         assert self.axis >= 0 and min(self.ghosts) >= 0, self

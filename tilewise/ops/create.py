@@ -10,9 +10,10 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
-from tilewise.layout import Mesh, Shard, even_cuts
+from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.const import const
+from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
 from tilewise.ops.rule import WHOLE, Options, Rule, specific
 
 
@@ -96,3 +97,15 @@ def _(op: Full, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 def _(op: Arange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.length >= 2:
         yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))
+
+
+@ghosts_needed.register(Full)
+@ghosts_needed.register(Arange)
+def _(op: Any, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
+    return [NO_GHOSTS for _ in ins]
+
+
+@ghosts_made.register(Full)
+@ghosts_made.register(Arange)
+def _(op: Any, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
+    return out.ghosts, [NO_GHOSTS for _ in ins]

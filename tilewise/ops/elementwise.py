@@ -6,6 +6,7 @@ the body of a kernel is typed and a cast is fused like everything else.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,8 @@ from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import Order, broadcast_order, strides_of
 from tilewise.ir.reductions import LAWS, ONE, TOGETHER
 from tilewise.ir.scalar import EXPENSIVE, Scalar, scalar
-from tilewise.layout import Mesh, Partial
+from tilewise.layout import Ghosts, Layout, Mesh, Partial, Shard
+from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
 from tilewise.ops.views import Window
 from tilewise.ops.work import Work, work
@@ -190,3 +192,15 @@ def _aligned(node: Node) -> tuple[list[str], str]:
 @work.register
 def _(op: Map, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(functions=size if op.fn.name in EXPENSIVE else 0)
+
+
+@ghosts_needed.register
+def _(op: Map, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
+    return [out.ghosts if isinstance(x, Shard) else NO_GHOSTS for x in ins]
+
+
+@ghosts_made.register
+def _(op: Map, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
+    cut = [x.ghosts for x in ins if isinstance(x, Shard)]
+    ghosts = functools.reduce(least, cut) if cut else out.ghosts
+    return ghosts, [ghosts if isinstance(x, Shard) else NO_GHOSTS for x in ins]

@@ -16,8 +16,9 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.layout import Mesh, Shard, even_cuts, slice_cuts
+from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts, slice_cuts
 from tilewise.ops.block import Part, on_block
+from tilewise.ops.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
 
 
@@ -250,6 +251,13 @@ def window(
     return Window(offset if 0 not in shape else 0, shape, steps, dtype, dims, order, dtype)
 
 
+def all_of(x: Node) -> Node:
+    """A cut of everything: on a mesh, the same value with fewer ghosts."""
+    cut = intern(Cut((0,) * x.ndim, (1,) * x.ndim, x.dims), (x,), x.shape, x.dtype, x.order)
+    cut.site = cut.site or x.site
+    return cut
+
+
 def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     """The node of a window; the base itself if the window is all of it."""
     if (
@@ -315,3 +323,32 @@ def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if a is None and size >= 2:
             yield Rule((WHOLE,), Shard(k, even_cuts(size, mesh.total_blocks)))
     yield from still_partial(have[0])
+
+
+@ghosts_needed.register
+def _(op: Cut, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
+    (base,) = ins
+    if not isinstance(base, Shard) or base.axis != out.axis or op.steps[out.axis] != 1:
+        return None
+    return [window_needs(base.cuts, out.cuts, op.starts[out.axis], out.ghosts)]
+
+
+@ghosts_made.register
+def _(op: Cut, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
+    (base,) = ins
+    assert isinstance(base, Shard)
+    return window_has(base, out.cuts, op.starts[out.axis]), [base.ghosts]
+
+
+@ghosts_needed.register
+def _(op: Arrange, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
+    return [NO_GHOSTS if op.axes[out.axis] is None else out.ghosts]
+
+
+@ghosts_made.register
+def _(op: Arrange, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
+    (base,) = ins
+    if op.axes[out.axis] is None:
+        return (MANY, MANY), [NO_GHOSTS]
+    assert isinstance(base, Shard)
+    return base.ghosts, [base.ghosts]

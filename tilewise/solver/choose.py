@@ -91,10 +91,11 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
     wanted = tuple(placer.leave(use, finals[use.item]) for use in ends)
     given = [i for i, item in enumerate(placer.graph.items) if item.given]
     landed = tuple(
-        (k, where)
+        (k, placer.trimmed(where, bare(layout)))
         for k, i in enumerate(given)
-        for layout, where in copies[i].items()
-        if layout not in placer.first[i] and stays(layout) and placer.graph.items[i].node.ndim
+        for layout, where in tuple(copies[i].items())
+        if stays(bare(layout)) and placer.graph.items[i].node.ndim
+        if layout not in placer.first[i] and (bare(layout) == layout or bare(layout) not in copies[i])
     )
     return Placed(
         tuple(placer.nodes),

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import Layout, Mesh, Shard, slice_cuts
+from tilewise.layout import Ghosts, Layout, Mesh, Shard, slice_cuts
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.collectives import (
     COUNT_BYTES,
@@ -30,6 +30,7 @@ from tilewise.ops.collectives import (
     traffic,
     worker_cuts,
 )
+from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least, value_needs, window_has
 from tilewise.ops.index.key import Key, one_array, rebuild
 from tilewise.ops.index.owners import from_front
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
@@ -85,8 +86,9 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
         where = next((k for k, a in enumerate(axes) if a.base == axis), None)
         if where is not None:
             walk = axes[where]
-            first = max(-(-(low - walk.start) // walk.step), 0)
-            last = min(-(-(high - walk.start) // walk.step), walk.length)
+            has = _values(walk, where - len(axes), ins[1])  # fewer than there is room for, where ghosts are computed
+            first = max(-(-(low - walk.start) // walk.step), has[0])
+            last = min(-(-(high - walk.start) // walk.step), has[1])
             count = max(last - first, 0)
             starts[axis] = walk.start + first * walk.step - low if count else 0
             axes[where] = Axis(axis, starts[axis], walk.step, count)
@@ -95,6 +97,12 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
         else:
             starts[axis] -= low
     return Update(window(out.dims, out.order, out.dtype, axes, starts))
+
+
+def _values(walk: Axis, axis: int, value: Part) -> tuple[int, int]:
+    """Which elements along an axis of the window (counted from the last one) a block has values for."""
+    repeated = -axis > len(value.shape) or value.shape[axis] != walk.length
+    return (0, walk.length) if repeated else value.box[axis]
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,33 @@ def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
                 if k >= 0 and value.shape[k] == walk.length and walk.length > 1:
                     inside = Shard(k, slice_cuts(cuts, walk.start, walk.step, walk.length))
             yield Rule((Shard(axis, cuts), inside), Shard(axis, cuts))
+
+
+@ghosts_needed.register
+def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
+    value = ins[1]
+    if not isinstance(value, Shard):
+        return [out.ghosts, NO_GHOSTS]
+    walk = _walk(op, out.axis)
+    return None if walk.step != 1 else [out.ghosts, value_needs(out.cuts, value.cuts, walk.start, out.ghosts)]
+
+
+@ghosts_made.register
+def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
+    """As many as the base has, so that it can be written in place; those without a value keep what was there."""
+    base, value = ins
+    assert isinstance(base, Shard)
+    if not isinstance(value, Shard):
+        return base.ghosts, [base.ghosts, NO_GHOSTS]
+    room = window_has(base, value.cuts, _walk(op, out.axis).start)
+    return base.ghosts, [base.ghosts, least(value.ghosts, room)]
+
+
+def _walk(op: Update, axis: int) -> Axis:
+    """How the window walks along an axis of the base."""
+    found = explain(op.window)
+    assert found is not None
+    return next(a for a in found[0] if a.base == axis)
 
 
 @specific.register(Put)

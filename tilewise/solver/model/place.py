@@ -13,7 +13,7 @@ from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.move import Move
 from tilewise.ops.rule import Rule
 from tilewise.ops.sort import Sort
-from tilewise.ops.views import Arrange, Cut, arrange
+from tilewise.ops.views import Arrange, Cut, all_of, arrange
 from tilewise.solver.model import expand
 from tilewise.solver.model.graph import Graph, Item, Stub, Use, behind, seen
 from tilewise.solver.model.model import Model
@@ -139,6 +139,12 @@ class Placer:
         node = intern(Move(self.layouts[i], layout), (x,), x.dims, x.dtype, x.order)
         node.site = x.site
         return self.add(node, layout)
+
+    def trimmed(self, i: int, layout: Layout) -> int:
+        """A value without its ghosts (itself, if it has none): a view."""
+        if layout == self.layouts[i]:
+            return i
+        return self.add(all_of(self.nodes[i]), layout)
 
     def _regroup(self, n: Node, ins: list[int], out: Layout) -> int:
         """An operator done by a collective; for a sort, each block is sorted first."""
