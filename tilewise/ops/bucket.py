@@ -15,8 +15,13 @@ from tilewise import rounding
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.reductions import by_name, splits
 from tilewise.ir.scalar import UFUNCS
+from tilewise.kernel.loops import Kernel, Output
+from tilewise.kernel.native import supports_bucket
 from tilewise.layout import Mesh, Partial, Shard
+from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.elementwise import Map
+from tilewise.ops.lower import Loops, accumulates, own_loops, reduced_axes
+from tilewise.ops.rearrange import arranged
 from tilewise.ops.reduce import Arg
 from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Window
@@ -163,3 +168,46 @@ def _(op: Elsewhere, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if node.inputs[1].shape[0] >= 2:  # a block's own sums say whether its own elements are finite
         for cuts in axis_cuts([*have[1], *have[2]], 0, node.inputs[1].shape[0], mesh):
             yield Rule((Partial("add"), Shard(0, cuts), Shard(0, cuts)), Partial("add"))
+
+
+# -- together with others, and as loops ------------------------------------------------------------------------------
+
+
+@batch.register
+def _(op: Bucket, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    values, keys = ins
+    if keys.many or not first.inputs[0].ndim:
+        return None
+    n = values.node.ndim
+    rows = values.node if last else arranged(values.node, [1, 0, *range(2, n)])
+    made = bucket(rows, keys.node, op.fn, op.buckets)
+    return made if last else arranged(made, [1, 0, *range(2, n)])
+
+
+@reduced_axes.register
+def _(op: Bucket, node: Node) -> tuple[int, ...]:
+    return (0,)
+
+
+@accumulates.register
+def _(op: Bucket, node: Node) -> bool:
+    """By key: a key for each point, values for each or one for all."""
+    values, keys = node.inputs
+    return _native(op, node) and (not values.shape or values.shape == keys.shape)
+
+
+@own_loops.register
+def _(op: Bucket, node: Node) -> Loops | None:
+    """Rows by key."""
+    ndim = node.inputs[0].ndim
+    if not ndim or not _native(op, node):
+        return None
+    kernel = Kernel((node.dtype.name, "int64"), (), (), (Output(0, op.fn, key=1),), (True, *(False,) * (ndim - 1)))
+    return Loops(kernel, (0, 1), space=0, letters=(tuple(range(ndim)), (0,)))
+
+
+def _native(op: Bucket, node: Node) -> bool:
+    """Whether native code can add up the values."""
+    values, keys = node.inputs
+    plain = keys.dtype == np.int64 and keys.ndim == 1 and values.dtype == node.dtype and node.dtype.isnative
+    return plain and supports_bucket(op.fn, node.dtype.name)

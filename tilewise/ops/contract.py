@@ -16,9 +16,14 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides
+from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.kernel.native import supports, supports_reduce
 from tilewise.layout import Layout, Mesh, Partial
+from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, small
+from tilewise.ops.lower import Loops, own_loops
+from tilewise.ops.rearrange import arranged
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
 from tilewise.ops.work import Work, work
 
@@ -219,3 +224,42 @@ def _(op: Contract, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
         for letter, n in zip(term, shape, strict=True):
             local[letter] = min(local.get(letter, n), n)
     return Work(flops=2.0 * math.prod(local.values()))
+
+
+# -- together with others, and as loops ------------------------------------------------------------------------------
+
+
+@batch.register
+def _(op: Contract, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    """Several products of one matrix and a vector are a product of matrices."""
+    matrix, vector = ins
+    if op.how not in ("matmul", "dot") or [x.ndim for x in first.inputs] != [2, 1] or matrix.many:
+        return None
+    made = matmul(matrix.node, vector.node if last else arranged(vector.node, [1, 0]), first.dtype)
+    return made if last else arranged(made, [1, 0])
+
+
+@own_loops.register
+def _(op: Contract, node: Node) -> Loops | None:
+    """A sum of products of two operands; NumPy is better for floats with many letters."""
+    if len(node.inputs) != 2 or not node.dtype.isnative:
+        return None
+    if op.how == "vdot" and node.dtype.kind == "c":  # its first operand is conjugated
+        return None
+    ins, out = op.letters.split("->")
+    a, b = ins.split(",")
+    if any(len(set(t)) < len(t) for t in (a, b, out)) or any(x.dtype != node.dtype for x in node.inputs):
+        return None
+    letters = out + "".join(c for c in dict.fromkeys(a + b) if c not in out)
+    if len(letters) == len(out):  # nothing is summed: einsum adds even that to zero
+        return None
+    blas = len(letters) > 2 and node.dtype.kind == "f"
+    if blas and not (len(letters) == 3 and all(len(t) == 2 for t in (a, b, out))):
+        return None
+    name = node.dtype.name
+    if not (supports("multiply", (name, name), name) and supports_reduce("add", name)):
+        return None
+    reduced = tuple(c not in out for c in letters)
+    kernel = Kernel((name, name), (), (Instr("multiply", (0, 1), name),), (Output(2, "add"),), reduced)
+    walks = tuple(tuple(letters.index(c) for c in term) for term in (a, b))
+    return Loops(kernel, (0, 1), letters=walks, blas=blas)

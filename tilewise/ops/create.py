@@ -10,10 +10,13 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
+from tilewise.kernel.loops import Kernel, Output
+from tilewise.kernel.native import DTYPES
 from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.const import const
 from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
+from tilewise.ops.lower import Loops, own_loops
 from tilewise.ops.rule import WHOLE, Options, Rule, specific
 
 
@@ -109,3 +112,13 @@ def _(op: Any, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | 
 @ghosts_made.register(Arange)
 def _(op: Any, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
     return out.ghosts, [NO_GHOSTS for _ in ins]
+
+
+@own_loops.register
+def _(op: Full, node: Node) -> Loops | None:
+    name = node.dtype.name
+    if isinstance(op, Empty) or not node.known or not node.shape or not node.dtype.isnative or name not in DTYPES:
+        return None
+    if node.inputs[0].dtype != node.dtype:
+        return None
+    return Loops(Kernel((), (name,), (), (Output(0),), (False,) * node.ndim), (), (0,))

@@ -15,9 +15,12 @@ import numpy as np
 from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import Order, broadcast_order, strides_of
 from tilewise.ir.reductions import LAWS, ONE, TOGETHER
-from tilewise.ir.scalar import EXPENSIVE, Scalar, scalar
+from tilewise.ir.scalar import EXPENSIVE, Scalar, dtype_name, scalar
+from tilewise.kernel.native import supports
 from tilewise.layout import Ghosts, Layout, Mesh, Partial, Shard
+from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least
+from tilewise.ops.lower import in_body
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
 from tilewise.ops.views import Window
 from tilewise.ops.work import Work, work
@@ -204,3 +207,21 @@ def _(op: Map, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, l
     cut = [x.ghosts for x in ins if isinstance(x, Shard)]
     ghosts = functools.reduce(least, cut) if cut else out.ghosts
     return ghosts, [ghosts if isinstance(x, Shard) else NO_GHOSTS for x in ins]
+
+
+# -- together with others, and as loops ------------------------------------------------------------------------------
+
+
+@batch.register
+def _(op: Map, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    args = tuple([x.aligned(first.ndim, last) for x in ins])
+    shape = (*first.shape, count) if last else (count, *first.shape)
+    order = broadcast_order(len(shape), [(seen(x), x.order) for x in args])
+    return intern(op, args, shape, first.dtype, order)
+
+
+@in_body.register
+def _(op: Map, node: Node) -> bool:
+    if not node.shape or not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
+        return False  # bytes in the other order have the same names
+    return supports(code_name(op), tuple([dtype_name(x.dtype) for x in node.inputs]), dtype_name(node.dtype))

@@ -10,9 +10,13 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, joined_order
+from tilewise.kernel.loops import Kernel, Output
+from tilewise.kernel.native import DTYPES
 from tilewise.layout import Mesh, Shard, concat_cuts, even_cuts, split_cuts
+from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, strideless
+from tilewise.ops.lower import Loops, own_loops
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, cuts_of, specific, still_partial
 
 
@@ -179,3 +183,21 @@ def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int,
                 ej += 1
         yield i, j, pa // a[i], pb // b[j]
         i, j = ei, ej
+
+
+# -- together with others, and as loops ------------------------------------------------------------------------------
+
+
+@batch.register
+def _(op: Copy, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    return ins[0].node
+
+
+@own_loops.register
+def _(op: Copy, node: Node) -> Loops | None:
+    name = node.dtype.name
+    if not node.known or not node.shape or not node.dtype.isnative or name not in DTYPES:
+        return None
+    if node.inputs[0].dtype != node.dtype:
+        return None
+    return Loops(Kernel((name,), (), (), (Output(0),), (False,) * node.ndim), (0,))

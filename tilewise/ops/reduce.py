@@ -17,10 +17,13 @@ from tilewise.ir.node import Node, Op, Shape, intern
 from tilewise.ir.order import Order, normal
 from tilewise.ir.reductions import Reduction, by_name, splits
 from tilewise.ir.scalar import UFUNCS
+from tilewise.kernel.native import supports_arg, supports_reduce, supports_scan
 from tilewise.layout import Mesh, Partial, Shard
+from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.collectives import ND, CollectiveCall, Exchanging, Operand, Parts, Traffic, exchange_rounds, traffic
 from tilewise.ops.elementwise import cast, walked
+from tilewise.ops.lower import accumulates, reduced_axes
 from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, settled, specific
 
 
@@ -332,3 +335,55 @@ def _(op: Scan, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
             ufunc.accumulate(out[b], axis=op.axis, out=out[b])
             offset = totals[b] if offset is None else join(offset, totals[b])
     return out
+
+
+# -- together with others, and as loops ------------------------------------------------------------------------------
+
+
+@batch.register
+def _(op: Reduce, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    axes = op.axes if last else tuple([a + 1 for a in op.axes])
+    return reduce(ins[0].node, op.fn, axes, op.keepdims, op.dtype)
+
+
+@batch.register
+def _(op: Scan, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    return scan(ins[0].node, op.fn, op.axis + (not last), op.dtype)
+
+
+@batch.register
+def _(op: Arg, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
+    axis = 0 if op.axis is None and first.inputs[0].ndim == 1 else op.axis
+    return None if axis is None or op.keepdims else arg(ins[0].node, op.fn, axis + (not last), False)
+
+
+@reduced_axes.register
+def _(op: Reduce, node: Node) -> tuple[int, ...]:
+    return op.axes
+
+
+@reduced_axes.register
+def _(op: Scan, node: Node) -> tuple[int, ...]:
+    return (op.axis,)
+
+
+@reduced_axes.register
+def _(op: Arg, node: Node) -> tuple[int, ...]:
+    return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
+
+
+@accumulates.register
+def _(op: Reduce, node: Node) -> bool:
+    native = node.inputs[0].dtype.isnative and op.dtype.isnative
+    return native and bool(op.axes) and supports_reduce(op.fn, op.dtype.name)
+
+
+@accumulates.register
+def _(op: Scan, node: Node) -> bool:
+    return node.inputs[0].dtype.isnative and supports_scan(op.fn, op.dtype.name)
+
+
+@accumulates.register
+def _(op: Arg, node: Node) -> bool:
+    (x,) = node.inputs
+    return x.dtype.isnative and bool(reduced_axes(op, node)) and supports_arg(op.fn, x.dtype.name)

@@ -23,19 +23,11 @@ from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map, code_name
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
+from tilewise.ops.lower import accumulates, in_body, own_loops, reduced_axes
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.draft import Draft
-from tilewise.plan.kernels import (
-    bucket_pass,
-    filling_pass,
-    native_bucket,
-    native_map,
-    native_reduce,
-    product_pass,
-    reduced_axes,
-)
 from tilewise.stage.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
 
@@ -74,8 +66,8 @@ class _Fuser:
         for i, ins in enumerate(self.ins):
             for x in ins:
                 self.users[x].append(i)
-        self.map = [fusion and n.value is None and native_map(n) for n in nodes]
-        self.red = [fusion and n.value is None and (native_reduce(n) or self._by_key(i)) for i, n in enumerate(nodes)]
+        self.map = [fusion and n.value is None and in_body(n.op, n) for n in nodes]
+        self.red = [fusion and n.value is None and self._accumulates(i) for i, n in enumerate(nodes)]
         self.fusion = fusion
         self.space = self._spaces()
         self.root_of_write = self._absorb(fusion)
@@ -89,10 +81,11 @@ class _Fuser:
         same = self.nodes[i].shape == self.nodes[x].shape
         return same and (self.layouts is None or self.layouts[i] == self.layouts[x])
 
-    def _by_key(self, i: int) -> bool:
-        """Whether a reduction by key can take keys, and values if each key has its own, from registers."""
-        if not native_bucket(self.nodes[i]):
-            return False
+    def _accumulates(self, i: int) -> bool:
+        """Whether a node can end a pass; by key only where keys and values have one space."""
+        n = self.nodes[i]
+        if not accumulates(n.op, n) or type(n.op) is not Bucket:
+            return accumulates(n.op, n)
         values, keys = self.ins[i]
         return not self.nodes[values].shape or self._same(values, keys)
 
@@ -288,8 +281,14 @@ class _Fuser:
         """An operator that is a pass of its own."""
         if not self.fusion:
             return None
-        given = (self.nodes[i], i, self.ins[i])
-        return product_pass(*given) or bucket_pass(*given) or filling_pass(*given)
+        n, ins = self.nodes[i], self.ins[i]
+        loops = own_loops(n.op, n)
+        if loops is None:
+            return None
+        arrays, numbers = tuple([ins[k] for k in loops.arrays]), tuple([ins[k] for k in loops.numbers])
+        space = i if loops.space is None else ins[loops.space]
+        made = (loops.kernel, arrays, numbers, (i,), space, (i,), (None,))
+        return Pass(*made, letters=loops.letters, blas=loops.blas)
 
     def _only_constant(self, i: int) -> bool:
         """A Full that only passes read is a scalar of theirs, never an array."""
@@ -300,7 +299,7 @@ class _Fuser:
     def _place(self, i: int, groups: list[_Group]) -> None:
         """Add a node to a group of its level with which it shares a pass; a reduction joins all those of reductions."""
         tops = [t for t in self._tops(i) if self.nodes[t].shape or not self.red[i]]
-        axes = reduced_axes(self.nodes[i]) if self.red[i] else None
+        axes = reduced_axes(self.nodes[i].op, self.nodes[i]) if self.red[i] else None
         kind = _kind(self.nodes[i]) if self.red[i] else None
         need = self.need[i]
         members, ins = self._expand(tops, need)

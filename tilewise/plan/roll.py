@@ -17,9 +17,9 @@ from tilewise.kernel.loops import CARRIED, CARRY, ITERATIONS, TABLE, Instr, Kern
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import HEAVY, Map, code_name
+from tilewise.ops.lower import in_body
 from tilewise.plan.draft import Draft
 from tilewise.plan.fuse import fuse
-from tilewise.plan.kernels import native_map
 from tilewise.plan.loop_period import TURNS_LEAST, Body, Chain, shifts
 from tilewise.stage.steps import LoopParams, Pass, Step
 from tilewise.tuning import tuned
@@ -87,7 +87,7 @@ def repeats(at: Mapping[Node, int], wanted: Collection[Node], most: int) -> bool
         if n.value is None and type(op) is Full:
             number[n] = number[n.inputs[0]]
         elif n.value is None and type(op) is Map and n.shape:
-            if not native_map(n):
+            if not in_body(n.op, n):
                 return False
             number[n] = (2, len(body))
             body.append((code_name(op), n.inputs, name))

@@ -12,7 +12,7 @@ from tilewise.ops.bucket import below
 from tilewise.ops.const import const
 from tilewise.ops.create import Arange
 from tilewise.ops.elementwise import Map, apply
-from tilewise.rewrite.views import source
+from tilewise.ops.rearrange import source
 
 LOOK_BYTES = 1 << 20  # known values up to this size are looked at: that takes some 50 µs
 BOOL = np.dtype(bool)

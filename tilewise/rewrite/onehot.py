@@ -12,11 +12,11 @@ from tilewise.ops.const import const
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map, apply
 from tilewise.ops.index import Gather
+from tilewise.ops.rearrange import arranged, source
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.views import Window
 from tilewise.rewrite.keys import count_up, known, positive, uncast
 from tilewise.rewrite.rule import Rule
-from tilewise.rewrite.views import arranged, source
 
 
 @dataclass(frozen=True)
