@@ -1,24 +1,28 @@
 """A worker: owns blocks, runs rounds of plans on them. In: plans, keys, pieces from others. Out: blocks in its store.
 
-The same class runs in one process (virtual) and in actors (Ray). It knows nothing of other workers but the pieces they
-send, and counts the bytes of those.
+The same class runs in one process (virtual) and in actors (Ray), in the hands of a host (host.py). It knows nothing of
+other workers but the pieces they send, and counts the bytes of those.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from tilewise import events
 from tilewise.backend import host_backend
 from tilewise.engine.collectives import Participant
 from tilewise.engine.halo import halo_blocks, held_at, part_at, piece_of
 from tilewise.engine.held import Held, name_of
-from tilewise.engine.rounds import Move, Round, Run, Shuffle, rounds
+from tilewise.engine.rounds import Move, Round, Run, Shuffle
 from tilewise.engine.run import Runner
+from tilewise.engine.transport import PeerFailed
 from tilewise.ir.reductions import Combining, Reduction
 from tilewise.layout import (
     DRIVER,
@@ -49,45 +53,38 @@ ND = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Start:
-    """What begins a plan on a worker."""
+    """What begins a run of a plan."""
 
-    number: int
-    leaves: tuple[int | Source | None, ...]  # keys in the store; sources to read from; None: still on the driver
+    epoch: int
+    run: int  # its number in the epoch
+    number: int  # of the plan
+    leaves: tuple[int | Source | bytes | None, ...]  # keys; sources (packed) to read from; None: the driver has it
     consts: tuple[Any, ...]
     keys: tuple[int, ...]  # what its results are to be called
     native: bool
     gone: tuple[int, ...]  # keys that nobody needs any more
+    traced: bool = False  # whether the driver wants the events
 
 
-class Report(NamedTuple):
-    """What a worker did in a round, or all workers in a plan."""
-
-    network_bytes: int  # that came from elsewhere
-    read_bytes: int  # from sources
-    peak_bytes: int  # the most that its blocks took up at once
-
-    @staticmethod
-    def all_of(reports: Sequence[Report]) -> Report:
-        """What several did together; the peak is that of the one with the highest."""
-        network, read, peak = zip(*reports, strict=True)
-        return Report(sum(network), sum(read), max(peak))
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Stands where a result or pieces should be. Without an error: somebody else failed."""
-
-    error: Exception | None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learned:
     """A plan as a worker keeps it."""
 
     plan: Exchanges
     rounds: tuple[Round, ...]
+    worker: int
     runners: dict[tuple[str, bool], Runner] = field(default_factory=dict)
     sizes: dict[int, dict[int, int]] = field(default_factory=dict)  # of values: bytes of each block of this worker's
+
+    @cached_property
+    def senders(self) -> list[list[int]]:
+        """By round: the others that send something for it."""
+        return [r.senders(self.worker, self.plan.mesh.workers) for r in self.rounds]
+
+    @cached_property
+    def receivers(self) -> list[list[int]]:
+        """By round: the others to whom something goes at its end."""
+        return [r.receivers(self.worker, self.plan.mesh.workers) for r in self.rounds]
 
     def runner(self, step: Step, name: str, native: bool) -> Runner:
         """What runs a step of the plan, which has some name."""
@@ -104,99 +101,87 @@ class Worker:
         self.index = index
         self.mesh = mesh
         self.memory = memory
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.blocks = MemoryBlocks(self.memory, f"worker {self.index}", name_of)
+        self.blocks = MemoryBlocks(memory, f"worker {index}", name_of)
         self.store = Held(self.blocks, "stored value")
-        self.values = Held(self.blocks, "value")  # of the plan under way
+        self.values = Held(self.blocks, "value")  # of the run under way
         self.sources: dict[int, Source] = {}
         self.collectives: dict[int, Participant] = {}
         self.plans: dict[int, Learned] = {}
-        self.read_bytes = 0  # in the round under way
-        self.now: tuple[Start, Learned] | None = None  # None also after a failure: the rest of the plan is skipped
+        self.network_bytes = self.read_bytes = 0  # of the run under way
+        self.scattered: list[list[ND]] = []
+        self.now: tuple[Start, Learned] | None = None
 
-    # -- the life of a plan ---------------------------------------------------------------------------------------
-
-    def learn(self, number: int, plan: Exchanges) -> None:
-        """Keep a plan under a number."""
-        self.plans[number] = Learned(plan, rounds(plan))
-
-    def forget(self, numbers: Sequence[int]) -> None:
-        """Let go of plans."""
-        for n in numbers:
-            self.plans.pop(n, None)
+    # -- a run of a plan ------------------------------------------------------------------------------------------
 
     def drop(self, keys: Sequence[int]) -> None:
         """Let go of stored values."""
         for k in keys:
             self.store.drop(k)
 
-    def advance(self, index: int, outgoing: int, start: Start | None, *arrived: Any) -> Any:
-        """Do one round of the plan: (a report, pieces for each receiver...).
-
-        `arrived` has a list of pieces per scatter, then per sender. A failure is an answer like others, so that the
-        workers stay in step: whoever meets one skips the rest of the plan, and nothing is stored.
-        """
-        if start is not None:
-            self._begin(start)
-        try:
-            if self.now is None or any(isinstance(a, Failure) for a in arrived):
-                raise _Skipped
-            self.read_bytes = 0
-            count, *pieces = self._round(self.now[1], index, list(arrived))
-            answer: tuple[Any, ...] = (Report(count, self.read_bytes, self.blocks.peak_bytes), *pieces)
-            if index == len(self.now[1].rounds) - 1:
-                self._finish(self.now[1].plan, self.now[0].keys)
-        except Exception as error:
-            self._stop()
-            skipped = Failure(None)
-            answer = (skipped if isinstance(error, _Skipped) else Failure(portable(error)), *[skipped] * outgoing)
-        return answer if outgoing else answer[0]
-
-    def _stop(self) -> None:
-        """Forget the plan under way."""
-        self.now, self.collectives, self.sources = None, {}, {}
-        self.values.clear()
-
-    def _begin(self, start: Start) -> None:
+    def begin(self, start: Start, scattered: Sequence[list[ND]]) -> None:
+        """Start a run. `scattered` has this worker's pieces of the driver's arrays, scatter by scatter."""
         self.drop(start.gone)
         learned = self.plans[start.number]
         plan = learned.plan
-        self._stop()
         self.blocks.reset_peak()
         self.now = start, learned
+        self.network_bytes = self.read_bytes = 0
+        self.scattered = list(scattered)
         for pos, leaf in zip(plan.leaves, start.leaves, strict=True):
-            if isinstance(leaf, Source):
-                self.sources[pos] = leaf
+            if isinstance(leaf, Source | bytes):
+                self.sources[pos] = pickle.loads(leaf) if isinstance(leaf, bytes) else leaf
             elif leaf is not None:
+                if leaf not in self.store:
+                    raise PeerFailed  # the run that should have made it failed
                 self.values.put(pos, self.store[leaf])
         for pos, value in zip(plan.consts, start.consts, strict=True):
             self.values.put_constant(pos, {-1: np.asarray(value)})
 
-    def _finish(self, plan: Exchanges, keys: Sequence[int]) -> None:
-        for pos, key in zip(plan.wanted, keys, strict=True):
-            self.store.put(key, self.values[pos])
-        self._stop()
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The rounds of the plan under way."""
+        assert self.now is not None
+        return self.now[1].rounds
 
-    def _round(self, learned: Learned, index: int, arrived: list[Any]) -> tuple[Any, ...]:
-        this, p = learned.rounds[index], self.mesh.workers
-        count = 0
-        scattered = {m: arrived.pop(0) for m in this.scatters if m.arriving(self.index)}
-        waiting = {v: list(pieces) for v, pieces in zip(this.senders(self.index, p), arrived, strict=True)}
+    def senders(self, index: int) -> list[int]:
+        """The others that send something for a round."""
+        assert self.now is not None
+        return self.now[1].senders[index]
+
+    def advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterator[tuple[int, list[ND]]]:
+        """One round: join what arrived, run, and give the pieces for each receiver."""
+        assert self.now is not None
+        learned = self.now[1]
+        this = learned.rounds[index]
+        waiting = {v: list(pieces) for v, pieces in arrived.items()}
         for move in this.joins:
-            count += self._join(move, waiting)
-            self._free(move.frees)
+            self._join(move, waiting)
         for act in this.body:
             if isinstance(act, Move):
-                count += self._join(act, {DRIVER: list(scattered.get(act, []))} if act.scatter else {})
-                self._free(act.frees)
+                mine = act.scatter and act.arriving(self.index)
+                self._join(act, {DRIVER: list(self.scattered.pop(0))} if mine else {})
             else:
                 assert isinstance(act, Run), "a shuffle always crosses"
                 self._run(learned, act.first, act.last)
-        receivers = this.receivers(self.index, p)
-        return (count, *([piece for m in this.cuts for piece in self._cut(m, v)] for v in receivers))
+        for v in learned.receivers[index]:
+            yield v, [piece for m in this.cuts for piece in self._cut(m, v)]
+
+    def finish(self) -> tuple[int, int, int]:
+        """Keep the results: bytes that came from other workers, that were read, and that blocks took up at most."""
+        assert self.now is not None
+        start, learned = self.now
+        for pos, key in zip(learned.plan.wanted, start.keys, strict=True):
+            self.store.put(key, self.values[pos])
+        peak = self.blocks.peak_bytes
+        if events.listeners:
+            now = time.perf_counter()
+            events.emit(events.Event("memory", "blocks of a worker", now, now, peak, self.index))
+        return self.network_bytes, self.read_bytes, peak
+
+    def stop(self) -> None:
+        """Forget the run under way."""
+        self.now, self.collectives, self.sources, self.scattered = None, {}, {}, []
+        self.values.clear()
 
     def _free(self, positions: Sequence[int]) -> None:
         for x in positions:
@@ -324,8 +309,20 @@ class Worker:
         source = self.values[move.pos]
         return [piece_of(source, move.exchange, self.mesh, p) for p in move.between(self.index, receiver)]
 
-    def _join(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> int:
-        """Assemble the blocks of a value from pieces here and elsewhere; how many bytes came from elsewhere."""
+    def _join(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> None:
+        """Assemble the blocks of a value from pieces here and elsewhere."""
+        began, read = (time.perf_counter() if events.listeners else 0.0), self.read_bytes
+        count = self._joined(move, waiting)
+        self.network_bytes += count
+        if events.listeners:
+            read = self.read_bytes - read
+            kind, moved = ("read", read) if read else ("exchange", count)
+            text = "" if move.site is None else f"{move.site[0]}:{move.site[1]}"
+            events.emit(events.Event(kind, move.name, began, time.perf_counter(), moved, self.index, text))
+        self._free(move.frees)
+
+    def _joined(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> int:
+        """How many bytes came from elsewhere."""
         if isinstance(move, Shuffle):
             participant = self.collectives[move.target]
             arrived = {w: [pieces.pop(0) for _ in range(move.width)] for w, pieces in waiting.items()}
@@ -387,32 +384,12 @@ class Worker:
 
     # -- with the driver ------------------------------------------------------------------------------------
 
-    def stored(self) -> list[int]:
-        """The keys of stored values."""
-        return sorted(self.store)
-
     def cut_stored(self, key: int, exchange: Exchange, box: Box) -> list[ND]:
         """Pieces of a box of a stored value for the driver."""
         source = self.store[key]
         mine = [p for p in exchange.pieces if p.src_worker == self.index]
         cut = [replace(p, box=both) for p in mine if box_size(both := overlap(p.box, box))]
         return [piece_of(source, exchange, self.mesh, p) for p in cut]
-
-
-class _Skipped(Exception):
-    """Another worker, or an earlier round, has failed."""
-
-
-def portable(error: Exception) -> Exception:
-    """The error, or one that says the same where it cannot be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))
-        return error
-    except Exception:
-        other = RuntimeError(f"{type(error).__name__}: {error}")
-        for note in getattr(error, "__notes__", ()):
-            other.add_note(note)
-        return other
 
 
 def _reduction(plan: Exchanges, pos: int) -> Reduction:
