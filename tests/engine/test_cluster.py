@@ -324,8 +324,8 @@ def test_an_array_written_after_it_was_sent_does_not_change_what_was_made_of_it(
     y = source + 1
     tw.evaluate(y)
     source[:] = 0
-    cluster.broken = cluster.mortal  # as if a worker had been lost
     before = cluster.counters.replays
+    cluster.broken = cluster.mortal  # as if a worker had been lost
     same(y, data(40) + 1)
     assert cluster.counters.replays == before + cluster.mortal
 
@@ -490,7 +490,7 @@ def end(actor: Any) -> None:
 
 @on_actors
 def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
-    def dying(np: Any, at: dict[int, list[tuple[str, int]]]) -> Any:
+    def dying(np: Any, at: dict[int, list[tuple[str, int]]], waits: bool = True) -> Any:
         x = np.array(data(41, 13)) * 1.0
         kept = x * 3
         for step in range(8):
@@ -499,6 +499,8 @@ def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
             x[1:-1] = 0.5 * (x[:-2] + x[2:]) - x.mean(0)
             if np is tw:
                 tw.evaluate(x)
+                if waits:
+                    cluster.settle()
         return x, kept
 
     at = {2: [("kill", 1)], 4: [("exit", 0)], 6: [("kill", 0), ("exit", 1)]}
@@ -506,12 +508,15 @@ def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
     same(dying(tw, at), dying(numpy, {}))
     assert cluster.counters.replays == before + 3
     assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
+    same(dying(tw, {1: [("exit", 2)]}, waits=False), dying(numpy, {}))  # noticed some plans later
+    assert cluster.counters.replays == before + 4
+    assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
     assert cluster.counters.replayed_bytes > 0
     y = tw.arange(100.0) * 2
     tw.evaluate(y)
     ray_here.ray.kill(actor_of(cluster, 0), no_restart=True)
     same(y, numpy.arange(100.0) * 2)  # lost before it was gathered
-    assert cluster.counters.replays == before + 4
+    assert cluster.counters.replays == before + 5
 
 
 @on_actors
