@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 from tilewise import events
 from tilewise.engine.failures import Failure, pack
 from tilewise.engine.links import Address
+from tilewise.engine.prepared import Prepared
 from tilewise.engine.rounds import rounds
 from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.wire import Wire
-from tilewise.engine.worker import Learned, Start, Worker
+from tilewise.engine.worker import Start, Worker
 from tilewise.layout import Box, Exchange, Mesh
 from tilewise.plan.exchanges import Exchanges
 
@@ -59,7 +60,7 @@ class Host:
         found: Exchanges = pickle.loads(plan) if isinstance(plan, bytes) else plan
         its = rounds(found)
         for w in self.workers.values():
-            w.plans[number] = Learned(found, its, w.index)
+            w.plans[number] = Prepared(found, its, w.index)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Let go of plans."""

@@ -1,6 +1,7 @@
 """A plan as rounds: what a worker does between two exchanges. In: a plan. Out: rounds, the same for driver and workers.
 
-In a round a worker joins the pieces cut in the round before, runs, and cuts the pieces of the next exchange. Exchanges that stand together and do not need each other share a round; one that crosses nothing needs none.
+In a round a worker joins the pieces cut in the round before, runs, and cuts the pieces of the next exchange. Exchanges
+that stand together and do not need each other share a round; one that crosses nothing needs none.
 """
 
 from __future__ import annotations

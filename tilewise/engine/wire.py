@@ -16,7 +16,6 @@ from tilewise.engine.links import Address, Links
 from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
 from tilewise.layout import DRIVER
 
-
 # What a message is: its first element. (Plain numbers: members of an Enum are pickled with their class.)
 PIECES = 0  # (sender, receiver, *tag), pieces
 FAILED = 1  # epoch, run: the process that sends this sends nothing more in the run

@@ -9,41 +9,34 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise import events
-from tilewise.backend import host_backend
 from tilewise.engine.collectives import Participant
-from tilewise.engine.halo import halo_blocks, held_at, part_at, piece_of
+from tilewise.engine.halo import halo_blocks, piece_of
 from tilewise.engine.held import Held, name_of
+from tilewise.engine.prepared import Prepared, WorkerStep
 from tilewise.engine.rounds import Move, Round, Run, Shuffle
-from tilewise.engine.run import Runner
 from tilewise.engine.transport import PeerFailed
 from tilewise.ir.reductions import Combining, Reduction
 from tilewise.layout import (
     DRIVER,
     Box,
     Exchange,
-    Layout,
     Mesh,
-    OnDriver,
     Stored,
     blocked,
     box_size,
     overlap,
-    place,
     reduction,
-    shards,
 )
 from tilewise.ops.collectives import Parts
 from tilewise.ops.const import Const
 from tilewise.plan.blocks import BlockNode
 from tilewise.plan.exchanges import Exchanges
-from tilewise.stage.steps import Pass, Step, Tiled, View, makes, reads
 from tilewise.store import pool
 from tilewise.store.base import Source, read_box
 from tilewise.store.blocks import MemoryBlocks
@@ -66,34 +59,6 @@ class Start:
     traced: bool = False  # whether the driver wants the events
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """A plan as a worker keeps it."""
-
-    plan: Exchanges
-    rounds: tuple[Round, ...]
-    worker: int
-    runners: dict[tuple[str, bool], Runner] = field(default_factory=dict)
-    sizes: dict[int, dict[int, int]] = field(default_factory=dict)  # of values: bytes of each block of this worker's
-
-    @cached_property
-    def senders(self) -> list[list[int]]:
-        """By round: the others that send something for it."""
-        return [r.senders(self.worker, self.plan.mesh.workers) for r in self.rounds]
-
-    @cached_property
-    def receivers(self) -> list[list[int]]:
-        """By round: the others to whom something goes at its end."""
-        return [r.receivers(self.worker, self.plan.mesh.workers) for r in self.rounds]
-
-    def runner(self, step: Step, name: str, native: bool) -> Runner:
-        """What runs a step of the plan, which has some name."""
-        found = self.runners.get((name, native))
-        if found is None:
-            found = self.runners[name, native] = Runner([step], host_backend(native))
-        return found
-
-
 class Worker:
     """Blocks by key, the plans it has learned, and the one under way."""
 
@@ -106,10 +71,10 @@ class Worker:
         self.values = Held(self.blocks, "value")  # of the run under way
         self.sources: dict[int, Source] = {}
         self.collectives: dict[int, Participant] = {}
-        self.plans: dict[int, Learned] = {}
+        self.plans: dict[int, Prepared] = {}
         self.network_bytes = self.read_bytes = 0  # of the run under way
         self.scattered: list[list[ND]] = []
-        self.now: tuple[Start, Learned] | None = None
+        self.now: tuple[Start, Prepared] | None = None
 
     # -- a run of a plan ------------------------------------------------------------------------------------------
 
@@ -162,7 +127,7 @@ class Worker:
                 self._join(act, {DRIVER: list(self.scattered.pop(0))} if mine else {})
             else:
                 assert isinstance(act, Run), "a shuffle always crosses"
-                self._run(learned, act.first, act.last)
+                self._run(learned, act, self.now[0].native)
         for v in learned.receivers[index]:
             yield v, [piece for m in this.cuts for piece in self._cut(m, v)]
 
@@ -189,58 +154,42 @@ class Worker:
 
     # -- stages ---------------------------------------------------------------------------------------------------
 
-    def _run(self, learned: Learned, first: int, last: int) -> None:
-        """Run steps [first, last) on every block."""
-        for i in range(first, last):
-            step = learned.plan.steps[i]
-            self._each_block(learned, step, str(i))
-            self._free(step.frees)
+    def _run(self, learned: Prepared, run: Run, native: bool) -> None:
+        """Run steps on every block."""
+        for step in learned.steps(run, native):
+            self._each_block(learned, step)
 
-    def _each_block(self, learned: Learned, step: Step, name: str) -> None:
+    def _each_block(self, learned: Prepared, step: WorkerStep) -> None:
         """One step, on all blocks of this worker, or once where they share its result."""
-        plan, blocks = learned.plan, self.mesh.blocks_of(self.index)
-        assert self.now is not None
-        nothing = {block for block in blocks if self._contributes_nothing(plan, step, block)}
-        if nothing and isinstance(step, Tiled):  # what is nothing to one pass may be something to another
-            for k, inner in enumerate(step.steps):
-                self._each_block(learned, inner, f"{name}.{k}")
-            inside = {x for inner in step.steps for x in makes(inner)}
-            self._free(tuple(inside.difference(step.outs)))
-            return
-        runner = learned.runner(step, name, self.now[0].native)
-        for pos in () if type(step) is View else makes(step):
-            sizes = learned.sizes.get(pos)
-            if sizes is None:
-                spec = plan.specs[pos]
-                sizes = learned.sizes[pos] = self._sizes(plan.layouts[pos], spec.shape, spec.dtype)
-            self.values.reserve(pos, sizes)
-        pins = self.values.pin(reads(step))
-        try:
-            made = self._blocks(plan, step, runner, nothing)
-        finally:
-            self.values.unpin(pins)
-        for pos, parts in made.items():
-            self.values.put(pos, parts)
+        values = self.values
+        if step.inner:
+            for inner in step.inner:
+                self._each_block(learned, inner)
+        else:
+            for pos, sizes in step.reserves:
+                values.reserve(pos, sizes)
+            pins = values.pin(step.reads)
+            try:
+                made = self._blocks(learned, step)
+            finally:
+                values.unpin(pins)
+            for pos, parts in made.items():
+                values.put(pos, parts)
+        for x in step.frees:
+            values.drop(x)
 
-    def _sizes(self, layout: Layout, shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[int, int]:
-        """The bytes of each block of a value here."""
-        return {
-            block: box_size(held_at(layout, shape, self.mesh, self.index, block)) * dtype.itemsize
-            for block in self._targets(layout)
-        }
-
-    def _blocks(self, plan: Exchanges, step: Step, runner: Runner, nothing: set[int]) -> dict[int, Parts]:
-        """What a step makes; of the blocks in `nothing`, what changes nothing."""
-        blocks = self.mesh.blocks_of(self.index)
-        if not plan.blockwise(step):
+    def _blocks(self, learned: Prepared, step: WorkerStep) -> dict[int, Parts]:
+        """What a step makes; of the blocks that have nothing for it, what changes nothing."""
+        plan, blocks, nothing = learned.plan, learned.blocks, step.nothing
+        if not step.blockwise:
             block = blocks[0]
-            once = self._nothing(plan, step, block) if nothing else self._step(plan, step, runner, block, -1)
+            once = self._nothing(plan, step, block) if nothing else self._step(plan, step, block, -1)
             return {pos: {-1: value} for pos, value in once.items()}
-        out: dict[int, Parts] = {pos: {} for pos in makes(step)}
+        out: dict[int, Parts] = {pos: {} for pos in step.makes}
         trees: dict[int, Combining] = {}
         for block in blocks:
             none = block in nothing
-            made = self._nothing(plan, step, block) if none else self._step(plan, step, runner, block, block)
+            made = self._nothing(plan, step, block) if none else self._step(plan, step, block, block)
             for pos, value in made.items():
                 if blocked(plan.layouts[pos]):
                     out[pos][block] = value
@@ -254,20 +203,10 @@ class Worker:
             out[pos][-1] = np.asarray(found)
         return out
 
-    def _contributes_nothing(self, plan: Exchanges, step: Step, block: int) -> bool:
-        """Whether a block has no elements for a partial result (or for one of those that share tiles)."""
-        if isinstance(step, Tiled):
-            return any(self._contributes_nothing(plan, inner, block) for inner in step.steps)
-        if not any(reduction(plan.layouts[p]) for p in makes(step)):
-            return False
-        seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
-        nodes = plan.nodes(block)
-        return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(plan.layouts[p]))
-
-    def _nothing(self, plan: Exchanges, step: Step, block: int) -> dict[int, ND]:
+    def _nothing(self, plan: Exchanges, step: WorkerStep, block: int) -> dict[int, ND]:
         """What a block without elements stores: nothing, and contributions that change nothing."""
         out: dict[int, ND] = {}
-        for p in makes(step):
+        for p in step.makes:
             n = plan.nodes(block)[p]
             whole = reduction(plan.layouts[p]) is None
             out[p] = pool.empty(n.dims, n.dtype, n.order) if whole else self._neutral(plan, p, block)
@@ -278,14 +217,14 @@ class Worker:
         n = plan.nodes(block)[pos]
         return np.full(n.dims, _reduction(plan, pos).identity(n.dtype), n.dtype)
 
-    def _step(self, plan: Exchanges, step: Step, runner: Runner, block: int, at: int) -> dict[int, ND]:
+    def _step(self, plan: Exchanges, step: WorkerStep, block: int, at: int) -> dict[int, ND]:
         """Run one step for one block (at = -1: for the worker)."""
         values: list[Any] = [None] * len(plan.specs)
-        for p in reads(step):
+        for p in step.reads:
             parts = self.values[p]
             values[p] = parts[at] if at in parts else parts[-1]
-        runner.run(self._nodes(plan, block), values, free=False)
-        return {p: values[p] for p in makes(step)}
+        step.runner.run(self._nodes(plan, block), values, free=False)
+        return {p: values[p] for p in step.makes}
 
     def _nodes(self, plan: Exchanges, block: int) -> Sequence[BlockNode]:
         """The graph as a block sees it, with the numbers of this run where a step looks at them."""
@@ -306,8 +245,9 @@ class Worker:
             if move.target not in self.collectives:
                 self.collectives[move.target] = Participant(move.call, self.index, [self.values[x] for x in move.needs])
             return self.collectives[move.target].outbox[receiver]
+        assert self.now is not None
         source = self.values[move.pos]
-        return [piece_of(source, move.exchange, self.mesh, p) for p in move.between(self.index, receiver)]
+        return [source[block][index] for block, index in self.now[1].cut(move, receiver)]
 
     def _join(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> None:
         """Assemble the blocks of a value from pieces here and elsewhere."""
@@ -333,56 +273,40 @@ class Worker:
                 self.values.put(move.target, participant.result)
                 del self.collectives[move.target]
             return sum(piece.nbytes for pieces in arrived.values() for piece in pieces)
-        exchange = move.exchange
-        source = {} if move.scatter or isinstance(exchange.src, Stored) else self.values.get(move.pos, {})
         assert self.now is not None
-        known = self.now[1].sizes
-        if move.target not in known:
-            known[move.target] = self._sizes(exchange.dst, exchange.shape, move.dtype)
-        self.values.reserve(move.target, known[move.target])
-        halo = halo_blocks(source, exchange, self.mesh.blocks_of(self.index))
-        parts: Parts = {} if halo is None else halo
-        if halo is None:
-            for block in self._targets(exchange.dst):
-                box = held_at(exchange.dst, exchange.shape, self.mesh, self.index, block)
-                parts[block] = pool.empty(tuple(hi - lo for lo, hi in box), move.dtype, move.order)
+        exchange, join = move.exchange, self.now[1].join(move)
+        stored = isinstance(exchange.src, Stored)
+        source = {} if move.scatter or stored else self.values.get(move.pos, {})
+        self.values.reserve(move.target, join.sizes)
+        halo = halo_blocks(source, exchange, self.now[1].blocks)
+        parts: Parts = halo or {b: pool.empty(dims, move.dtype, move.order) for b, dims in join.targets}
         reduce = exchange.reduces
-        parts_of: dict[tuple[int, Box], list[ND | None]] = {}  # contributions to a box of a block, in their order
+        parts_of: dict[tuple[int, Box], tuple[ND, list[ND | None]]] = {}  # contributions to a box, in their order
         count = 0
-        for piece in move.arriving(self.index):
-            block = -1 if piece.dst_block is None else piece.dst_block
-            view = self._place(parts, exchange, block, piece.box)
-            if isinstance(exchange.src, Stored):
-                read_box(self.sources[move.pos], piece.box, view)
+        for p in join.pieces:
+            view: ND = parts[p.block][p.index]
+            if stored:
+                read_box(self.sources[move.pos], p.box, view)
                 self.read_bytes += view.nbytes
                 continue
-            if move.scatter or place(piece.src_worker) != self.index:
-                data = waiting[DRIVER if move.scatter else place(piece.src_worker)].pop(0)
-                count += data.nbytes if piece.crosses else 0
-            elif halo is not None and piece.src_block == piece.dst_block:
+            if p.sender != self.index:
+                data = waiting[p.sender].pop(0)
+                count += data.nbytes if p.crosses else 0
+            elif halo is not None and p.src_block == p.block:
                 continue  # it is there; what comes from other blocks of this worker is not
             else:
-                data = piece_of(source, exchange, self.mesh, piece)
+                data = source[p.src_block][p.src_index]
             if reduce is None:
                 view[...] = data
             else:
-                parts_of.setdefault((block, piece.box), []).append(data)
-        for (block, box), contributions in parts_of.items():
+                parts_of.setdefault((p.block, p.box), (view, []))[1].append(data)
+        for view, contributions in parts_of.values():
             assert reduce is not None
-            reduce.combined(contributions, self._place(parts, exchange, block, box))
+            reduce.combined(contributions, view)
         self.values.put(move.target, parts)
         return count
 
-    def _place(self, parts: Parts, exchange: Exchange, block: int, box: Box) -> ND:
-        """Where a box of a block (-1: of what the worker has once) goes."""
-        return part_at(parts[block], held_at(exchange.dst, exchange.shape, self.mesh, self.index, block), box)
-
-    def _targets(self, layout: Layout) -> list[int]:
-        if blocked(layout):
-            return list(self.mesh.blocks_of(self.index))
-        return [] if isinstance(layout, OnDriver) and self.index else [-1]
-
-    # -- with the driver ------------------------------------------------------------------------------------
+    # -- with the driver ------------------------------------------------------------------------------------------
 
     def cut_stored(self, key: int, exchange: Exchange, box: Box) -> list[ND]:
         """Pieces of a box of a stored value for the driver."""
