@@ -26,12 +26,13 @@ class Event:
 class Activity:
     """The evaluation under way: when it began (0: none is), and how far it is."""
 
-    __slots__ = ("began", "done", "total")
+    __slots__ = ("began", "done", "total", "worker")
 
     def __init__(self) -> None:
         self.began = 0.0
         self.done = 0
         self.total = 0
+        self.worker = 0  # whose turn it is
 
 
 activity = Activity()

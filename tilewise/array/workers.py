@@ -5,12 +5,11 @@ Finds where leaves lie already, keeps copies of inputs for later, sees that plan
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from tilewise import compiler, events
+from tilewise import compiler
 from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
 from tilewise.array.session import current_session, no_session, session_here
@@ -28,17 +27,9 @@ from tilewise.store.base import Source
 def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run nodes whose lengths are all known."""
     plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
-    counters = cluster.counters
-    network, read, began = counters.network_bytes, counters.read_bytes, time.perf_counter()
     # A user's function on a worker may compute as well: there, not by workers.
     with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
         results = cluster.run(plan, leaves, consts, settings.native)
-    if events.listeners:
-        ended = time.perf_counter()
-        events.emit(events.Event("exchange", "plan on workers", began, ended, counters.network_bytes - network))
-        if counters.read_bytes > read:
-            events.emit(events.Event("read", "plan on workers", began, ended, counters.read_bytes - read))
-        events.emit(events.Event("memory", "blocks of a worker", began, ended, counters.peak_bytes))
     given = [n for n in nodes if n.value is not None]
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
         if stays:

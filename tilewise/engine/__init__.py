@@ -22,6 +22,7 @@ class Options(NamedTuple):
     memory: int | None = None  # bytes that the blocks of a worker may take up
     address: str | None = None  # of a cluster that is there already
     threads: int | None = None  # per worker
+    on_loss: str = "shrink"  # when the process of a worker is lost and there is no place for another
 
 
 Opener = Callable[[Mesh, Options], Any]  # gives a Cluster

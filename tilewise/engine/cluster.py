@@ -1,7 +1,9 @@
 """Driving workers through a plan. In: a plan and its leaves. Out: handles on results that stay where they are.
 
-An engine of this kind says how to call a worker (`call`) and how to wait (`wait`); everything else is here: rounds, the
-count of bytes that changed owner, and the log from which lost workers are brought back.
+A plan is one call of each host of workers, which runs it to its end; the driver goes on meanwhile, unless the plan may
+fail for reasons that lie in the data. An engine says how to call a host (`call`) and how to wait (`wait`); everything
+else is here: runs under way, the count of bytes that changed owner, and the log from which lost workers are brought
+back.
 """
 
 from __future__ import annotations
@@ -17,9 +19,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewise import events
+from tilewise.engine.ahead import never_fails
+from tilewise.engine.failures import Failure
+from tilewise.engine.host import Report, on_the_drivers_clock
 from tilewise.engine.log import Entry, Log
-from tilewise.engine.rounds import Move, Round, rounds
-from tilewise.engine.worker import Failure, Report, Start
+from tilewise.engine.rounds import Move, rounds
+from tilewise.engine.run import to_the_end
+from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.ir.order import Order
 from tilewise.layout import Box, Layout, Mesh, OnDriver, box_size, local_dims, moves, overlap
@@ -31,6 +37,7 @@ ND = np.ndarray[Any, Any]
 T = TypeVar("T")
 
 REVIVALS = 3  # a plan that workers do not survive so many times would kill them again
+RUNS_AHEAD = 32  # runs under way: the driver waits before it starts more
 PLANS_KEPT = 1024  # plans that workers know; those not needed to replay go first
 
 
@@ -98,7 +105,7 @@ class Remote(Source):
 
     def whole(self) -> ND:
         """All of it on the driver."""
-        before, began = self.cluster.counters.network_bytes, time.perf_counter()
+        before, began = (self.cluster.counters.network_bytes if events.listeners else 0), time.perf_counter()
         nd: ND = self.cluster.gather(self, ArraySink(self.shape, self.dtype, self.order))
         if events.listeners:
             moved = self.cluster.counters.network_bytes - before
@@ -106,38 +113,61 @@ class Remote(Source):
         return nd
 
 
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """A plan that workers know or may get to know, and what the driver needs of it for each run."""
+
+    plan: Exchanges
+    scatters: tuple[Move, ...]
+    predicted_bytes: int
+    bounded_bytes: int
+    exchanges: int
+    never_fails: bool
+
+
 class Cluster:
     """The driver's side of an engine with several workers."""
 
     mortal = True  # whether workers can be lost: otherwise nothing is logged
+    hears_events = False  # whether what workers emit is heard in this process anyway
 
     def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
         self.mesh = mesh
         self.memory = memory  # bytes that the blocks of a worker may take up
-        self.counters = Counters()
+        self.hosts: dict[int, tuple[int, ...]] = {}  # the workers of each process
+        self.epoch = 0
         self.closed = False
-        self.plans: dict[int, Exchanges] = {}
-        self.rounds: dict[int, tuple[Round, ...]] = {}
+        self.plans: dict[int, Taught] = {}
         self.numbers: dict[int, int] = {}  # by the plan's id; self.plans keeps it from being another's
         self.counter = itertools.count(1)
         self.taught: set[int] = set()
         self.dead: list[int] = []  # keys nobody has a handle on; workers still store them
         self.log = Log()
+        self.under_way: dict[Entry, list[Any]] = {}  # runs whose reports have not been looked at, in order
+        self.failed: dict[int, Exception] = {}  # why there is no value under a key
         self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
         self.broken = False  # workers were lost and are not back
+        self._counters = Counters()
 
     # -- what an engine provides ----------------------------------------------------------------------------------
 
-    def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> list[Any]:
-        """Start a method of a worker: as many futures as it returns values. A worker does its calls in order."""
+    def call(self, host: int, method: str, *args: Any) -> Any:
+        """Start a method of a host: a future. A host does its calls in order."""
+        raise NotImplementedError
+
+    def tell(self, host: int, method: str, *args: Any) -> None:
+        """Start a method whose result nobody waits for."""
         raise NotImplementedError
 
     def wait(self, futures: Sequence[Any]) -> list[Any]:
-        """Results of futures, once all calls are done; raises WorkerLost if a worker is gone."""
+        """Results of futures; raises WorkerLost if a worker is gone."""
         raise NotImplementedError
 
-    def share(self, value: Any) -> Any:
-        """Something that several calls may take as an argument in the place of a value."""
+    def disregard(self, futures: Sequence[Any]) -> None:
+        """Nobody will wait for these."""
+
+    def pack(self, value: Any) -> Any:
+        """A plan or a source as it can be sent: it may hold functions and classes of the user's program."""
         return value
 
     def restart(self) -> None:
@@ -151,34 +181,46 @@ class Cluster:
 
     # -- running --------------------------------------------------------------------------------------------------
 
+    @property
+    def counters(self) -> Counters:
+        """What has been moved by all that was started so far."""
+        self.settle()
+        return self._counters
+
     def run(self, plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], native: bool) -> list[Remote]:
-        """Run a plan. Leaves are ndarrays, Remotes of this cluster, or sources that workers open."""
+        """Run a plan. Leaves are ndarrays, Remotes of this cluster, or sources that workers open.
+
+        Returns when the plan has run if it can fail or if someone listens to events; else it may still be under way.
+        """
         self._check_open()
+        number = self._number_of(plan)
+        waits = not (native and self.plans[number].never_fails) or bool(events.listeners)
+        if waits:
+            self.settle()
         keys = tuple(next(self.counter) for _ in plan.wanted)
-        given = tuple(self._given(x) for x in leaves)
-        entry = Entry(self._number_of(plan), given, tuple(consts), keys, native)
+        entry = Entry(number, tuple(self._given(x) for x in leaves), tuple(consts), keys, native)
         try:
-            report = self._surely(lambda: self._run(entry, self._take_dead()))
-        except BaseException:
-            self.dead.extend(keys)  # some workers may have come to the end
-            raise
-        self.counters.network_bytes += report.network_bytes
-        self.counters.read_bytes += report.read_bytes
-        self.counters.peak_bytes = report.peak_bytes
-        self.counters.predicted_bytes += plan.network_bytes - plan.bounded_bytes
-        self.counters.bounded_bytes += plan.bounded_bytes
-        self.counters.exchanges += sum(len(r) for r in plan.routes)
-        if self.mortal:
+            self._surely(lambda: self._start(entry, self._take_dead()))
             self.log.add(entry)
+            self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
+        except BaseException:
+            self._forget(entry)  # some workers may have come to the end
+            raise
         return [
             Remote(self, k, plan.specs[p].shape, plan.specs[p].dtype, plan.specs[p].order, plan.layouts[p])
             for k, p in zip(keys, plan.wanted, strict=True)
         ]
 
+    def settle(self) -> None:
+        """Wait for all runs under way; raises what went wrong in the first that failed."""
+        if self.under_way and not self.closed:
+            self._surely(lambda: self._settle(0))
+
     def _given(self, leaf: Any) -> Any:
         """A leaf as the log and workers know it."""
         if isinstance(leaf, Remote):
             assert leaf.cluster is self, "a value of another cluster comes through the driver"
+            self._check_made(leaf.key)
             return leaf.key
         if isinstance(leaf, Source):
             assert leaf.opened_by_workers, "what workers do not open comes through the driver"
@@ -192,80 +234,113 @@ class Cluster:
             if len(self.plans) >= PLANS_KEPT:
                 self._forget_plans()
             known = next(self.counter)
-            self.plans[known], self.rounds[known] = plan, rounds(plan)
+            scatters = tuple(m for r in rounds(plan) for m in r.scatters)
+            bounded, exchanges = plan.bounded_bytes, sum(len(r) for r in plan.routes)
+            self.plans[known] = Taught(
+                plan, scatters, plan.network_bytes - bounded, bounded, exchanges, never_fails(plan)
+            )
             self.numbers[id(plan)] = known
         return known
 
     def _forget_plans(self) -> None:
+        self.settle()
         needed = {entry.number for entry in self.log}
         gone = [n for n in self.plans if n not in needed]
         for n in gone:
-            del self.numbers[id(self.plans.pop(n))], self.rounds[n]
+            del self.numbers[id(self.plans.pop(n).plan)]
         self.taught.difference_update(gone)
-        for w in range(self.mesh.workers):
-            self.call(w, "forget", gone)
+        for h in self.hosts:
+            self.tell(h, "forget", gone)
 
-    def _teach(self, number: int) -> list[Any]:
-        if number in self.taught:
-            return []
-        plan = self.share(
-            replace(self.plans[number], choice=None, told=(), _blocks={})
-        )  # what this side has worked out stays here
-        futures = [f for w in range(self.mesh.workers) for f in self.call(w, "learn", number, plan)]
-        self.taught.add(number)
-        return futures
-
-    def _run(self, entry: Entry, gone: list[int]) -> Report:
-        """Submit all rounds, then wait; what workers report. Nothing here waits for a result on the way.
-
-        Workers first let go of the values that are `gone`.
-        """
-        plan, p = self.plans[entry.number], self.mesh.workers
-        futures = self._teach(entry.number)
-        here = {pos: x for pos, x in zip(plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)}
-        there = tuple(x if isinstance(x, int | Source) else None for x in entry.leaves)
-        begun = False
-        pieces: dict[tuple[int, int], Any] = {}
-        answers: list[Any] = []
-        try:
-            for k, this in enumerate(self.rounds[entry.number]):
-                start = None if k else Start(entry.number, there, entry.consts, entry.keys, entry.native, tuple(gone))
-                sent = self._scatter(this.scatters, here)
-                cut: dict[tuple[int, int], Any] = {}
-                for w in range(p):
-                    receivers = this.receivers(w, p)
-                    arrived = [*sent[w], *(pieces[v, w] for v in this.senders(w, p))]
-                    got = self.call(w, "advance", k, len(receivers), start, *arrived, returns=1 + len(receivers))
-                    answers.append(got[0])
-                    cut.update(((w, v), f) for v, f in zip(receivers, got[1:], strict=True))
-                pieces, begun = cut, True
-        finally:
-            if not begun:
+    def _start(self, entry: Entry, gone: list[int]) -> None:
+        """Give a run to all hosts, whose workers first let go of the values that are `gone`. Waits for nothing."""
+        taught = self.plans[entry.number]
+        here = {
+            pos: x for pos, x in zip(taught.plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)
+        }
+        there = tuple(
+            x if isinstance(x, int) else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves
+        )
+        sent = self._scatter(taught.scatters, here)
+        traced = bool(events.listeners) and not self.hears_events
+        run = next(self.counter)
+        start = Start(self.epoch, run, entry.number, there, entry.consts, entry.keys, entry.native, tuple(gone), traced)
+        futures: list[Any] = []
+        with to_the_end():  # hosts of which some have a run and some have not would wait for ever
+            try:
+                if entry.number not in self.taught:
+                    plan = self.pack(replace(taught.plan, choice=None, told=(), _blocks={}))
+                    futures.extend(self.call(h, "learn", entry.number, plan) for h in self.hosts)
+                    self.taught.add(entry.number)
+                for h, workers in self.hosts.items():
+                    futures.append(self.call(h, "run", start, {w: sent[w] for w in workers if sent[w]}))
+            except BaseException:
+                self.broken = self.broken or bool(futures)
                 self.dead.extend(gone)
-        try:
-            results = self.wait([*futures, *answers])[len(futures) :]
-        except BaseException:
-            if futures:
-                self.taught.discard(entry.number)  # perhaps somebody did not get it
-            raise
-        failures = [r for r in results if isinstance(r, Failure)]
-        if failures:
-            errors = [f.error for f in failures if f.error is not None]
-            raise errors[0] if errors else AssertionError("a plan failed without an error")
-        return Report.all_of(results)
+                raise
+        self.under_way[entry] = futures
 
     def _scatter(self, scatters: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:
-        """Per worker: what it gets of the driver's arrays. What several workers get is shared, not sent again."""
+        """Per worker: what it gets of the driver's arrays."""
         out: list[list[Any]] = [[] for _ in range(self.mesh.workers)]
         for move in scatters:
-            shared: dict[Any, Any] = {}
             for w, mine in enumerate(out):
-                boxes = tuple(p.box for p in move.arriving(w))
-                if boxes and boxes not in shared:
-                    shared[boxes] = self.share([here[move.pos][_key(b)] for b in boxes])
-                if boxes:
-                    mine.append(shared[boxes])
+                if pieces := move.arriving(w):
+                    mine.append([here[move.pos][_key(p.box)] for p in pieces])
         return out
+
+    def _settle(self, most: int) -> None:
+        """Look at reports until at most so many runs are under way (all, if one has failed)."""
+        first: Exception | None = None
+        while len(self.under_way) > most or (first and self.under_way):
+            entry, futures = next(iter(self.under_way.items()))
+            answers = self.wait(futures)
+            failures = [a for a in answers if isinstance(a, Failure)]
+            lost = next((f.lost for f in failures if f.lost), None)
+            if lost:
+                raise WorkerLost(lost)
+            del self.under_way[entry]
+            if failures:
+                error = self._reason(entry, failures)
+                self.failed.update(dict.fromkeys(entry.keys, error))
+                self._forget(entry)
+                first = first or error
+            else:
+                self._count(entry, [a for a in answers if isinstance(a, Report)])
+        if first is not None:
+            raise first
+
+    def _reason(self, entry: Entry, failures: Sequence[Failure]) -> Exception:
+        """Why a run failed: what a worker said, or why it had nothing to read."""
+        errors = [f.error for f in failures if f.error is not None]
+        if errors:
+            self.taught.discard(entry.number)  # perhaps somebody could not read it
+            return errors[0]
+        missing = [self.failed[x] for x in entry.leaves if isinstance(x, int) and x in self.failed]
+        return missing[0] if missing else AssertionError("a plan failed without an error")
+
+    def _count(self, entry: Entry, reports: Sequence[Report]) -> None:
+        report, counters = Report.all_of(reports), self._counters
+        for one in reports:
+            for event in on_the_drivers_clock(one):
+                events.emit(event)
+        if entry.counted:
+            counters.replayed_bytes += report.network_bytes
+            return
+        entry.counted = True
+        taught = self.plans[entry.number]
+        counters.network_bytes += report.network_bytes
+        counters.read_bytes += report.read_bytes
+        counters.peak_bytes = report.peak_bytes
+        counters.predicted_bytes += taught.predicted_bytes
+        counters.bounded_bytes += taught.bounded_bytes
+        counters.exchanges += taught.exchanges
+
+    def _forget(self, entry: Entry) -> None:
+        """A run whose results nobody gets."""
+        self.disregard(self.under_way.pop(entry, ()))
+        self.log.forget(entry)
+        self.dead.extend(entry.keys)
 
     def gather(self, x: Remote, sink: Sink) -> Any:
         """Write a stored value to a sink, box by box; what the sink makes of it."""
@@ -284,19 +359,29 @@ class Cluster:
     def _fetch(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
         """The pieces of a box of a stored value, with where they belong."""
         self._check_open()
+        self._check_made(x.key)
         return self._surely(lambda: self._fetch_now(x, box))
 
     def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
-        self.sweep()
         e = moves(x.layout, OnDriver(), x.shape, self.mesh)
         pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
-        senders = sorted({p.src_worker for p, _ in pieces})
-        got = self.wait([f for w in senders for f in self.call(w, "cut_stored", x.key, e, box)])
-        queues: dict[int, list[ND]] = {w: list(g) for w, g in zip(senders, got, strict=True)}
+        senders = {p.src_worker for p, _ in pieces}
+        futures = [self.call(h, "cut_stored", x.key, e, box) for h, ws in self.hosts.items() if senders & {*ws}]
+        try:
+            self._settle(0)
+            got = self.wait(futures)
+        except BaseException:
+            self.disregard(futures)
+            raise
+        failures = [a.error for a in got if isinstance(a, Failure) and a.error is not None]
+        if failures:
+            raise failures[0]
+        queues: dict[int, list[ND]] = {w: list(cut) for g in got for w, cut in g.items()}
         out = [(both, queues[p.src_worker].pop(0)) for p, both in pieces]
-        self.counters.network_bytes += sum(d.nbytes for (p, _), (_, d) in zip(pieces, out, strict=True) if p.crosses)
-        self.counters.predicted_bytes += sum(box_size(both) for p, both in pieces if p.crosses) * x.dtype.itemsize
-        self.counters.exchanges += 1
+        counters = self._counters
+        counters.network_bytes += sum(d.nbytes for (p, _), (_, d) in zip(pieces, out, strict=True) if p.crosses)
+        counters.predicted_bytes += sum(box_size(both) for p, both in pieces if p.crosses) * x.dtype.itemsize
+        counters.exchanges += 1
         return out
 
     # -- freeing, and bringing back -------------------------------------------------------------------------------
@@ -323,8 +408,8 @@ class Cluster:
             return
         gone = self._take_dead()
         try:
-            for w in range(self.mesh.workers):
-                self.call(w, "drop", gone)
+            for h in self.hosts:
+                self.tell(h, "drop", gone)
         except BaseException:
             self.dead.extend(gone)  # dropping twice does no harm
             raise
@@ -332,6 +417,8 @@ class Cluster:
     def _take_dead(self) -> list[int]:
         gone, self.dead = self.dead, []
         self.log.release(gone)
+        for key in gone if self.failed else ():
+            self.failed.pop(key, None)
         return gone
 
     def _surely(self, do: Callable[[], T]) -> T:
@@ -351,18 +438,25 @@ class Cluster:
         )
 
     def _revive(self) -> None:
-        """Replace lost workers and run the log again (plans are deterministic)."""
+        """Replace lost workers and start the log again (plans are deterministic)."""
+        self.disregard([f for futures in self.under_way.values() for f in futures])
+        self.under_way.clear()
         self.restart()
         self.taught = set()
         self._take_dead()
-        self.counters.replays += 1
+        self._counters.replays += 1
         gone: list[int] = []
+        self.broken = False
         for entry, unneeded in self.log.replay():
             # Handles that die meanwhile wait: entries to come may still read what they were on.
-            self.counters.replayed_bytes += self._run(entry, gone).network_bytes
+            self._start(entry, gone)
             gone = unneeded
+            self._settle(RUNS_AHEAD)
         self.dead.extend(gone)
-        self.broken = False
+
+    def _check_made(self, key: int) -> None:
+        if key in self.failed:
+            raise self.failed[key]
 
     def _check_open(self) -> None:
         if self.closed:

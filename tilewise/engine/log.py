@@ -22,6 +22,7 @@ class Entry:
     keys: tuple[int, ...]
     native: bool
     uses: int = 0  # results still alive, and later entries that read one
+    counted: bool = False  # what it moved when it first ran to its end
 
 
 class Log:
@@ -66,17 +67,32 @@ class Log:
         """Handles are gone: forget plans whose results nothing hangs on."""
         gone = [self.maker[k] for k in keys if k in self.live]
         self.live.difference_update(keys)
+        self._less_used(gone)
+
+    def forget(self, entry: Entry) -> None:
+        """A plan that did not come to its end: nobody can have its results."""
+        if entry in self.entries:
+            self.release(entry.keys)
+        if entry in self.entries:  # later entries read what it should have made: they cannot run either
+            self._end(entry)
+            self._less_used(self._makers(entry))
+
+    def _less_used(self, gone: list[Entry]) -> None:
         while gone:
             entry = gone.pop()
             entry.uses -= 1
             if not entry.uses:
                 gone.extend(self._makers(entry))
-                del self.entries[entry]
-                for key in entry.keys:
-                    del self.maker[key]
+                self._end(entry)
+
+    def _end(self, entry: Entry) -> None:
+        del self.entries[entry]
+        for key in entry.keys:
+            del self.maker[key]
 
     def _makers(self, entry: Entry) -> list[Entry]:
-        return [self.maker[x] for x in entry.leaves if isinstance(x, int)]
+        found = [self.maker.get(x) for x in entry.leaves if isinstance(x, int)]
+        return [maker for maker in found if maker is not None]
 
     def replay(self) -> list[tuple[Entry, list[int]]]:
         """Entries in order, with the keys that nobody needs after each."""

@@ -1,7 +1,7 @@
 """Workers as Ray actors. In: a mesh, perhaps the address of a Ray cluster. Out: a Cluster. The only door to Ray.
 
-An actor owns its blocks; a round of a plan is one method call, and only the pieces that cross are Ray objects. Ray
-retries no call: what a lost worker held is made again from the driver's log (cluster.py).
+Ray places the processes of workers, says which are alive, and ends them. Everything else goes over connections of our
+own (wired.py). Ray restarts nothing: what a lost worker held is made again from the driver's log (cluster.py).
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tilewise.backend import threads as thread_pool
 from tilewise.engine import Options
-from tilewise.engine.cluster import Cluster, WorkerLost
-from tilewise.engine.worker import Worker
+from tilewise.engine.host import ServedHost
+from tilewise.engine.links import Address
+from tilewise.engine.wire import Wire
+from tilewise.engine.wired import WiredCluster
 from tilewise.errors import TilewiseError, message
 from tilewise.layout import Mesh
 from tilewise.machine import machine
@@ -28,175 +32,132 @@ from tilewise.machine import machine
 try:
     import ray
     import ray.exceptions as lost
+    from ray import cloudpickle
     from ray._private import ray_constants
 except ImportError as error:
     raise TilewiseError(
         message("the engine 'ray' needs Ray, which is not installed", cure="pip install tilewise[ray]")
     ) from error
 
-BEAT_SECONDS = 5.0  # how often a wait looks whether the workers are still there
-START_SECONDS = 120.0  # a worker that has no place after this will not get one
-SHARED_AT_BYTES = 64 * 1024  # smaller arguments travel inside the call (Ray does so below 100 KiB)
 BLAS_VARIABLES = "OPENBLAS_NUM_THREADS OMP_NUM_THREADS MKL_NUM_THREADS VECLIB_MAXIMUM_THREADS".split()
 
-GONE = (
-    lost.RayActorError,
-    lost.ObjectLostError,
-    lost.OwnerDiedError,
-    lost.WorkerCrashedError,
-    lost.NodeDiedError,
-    lost.OutOfMemoryError,
-)
 
+class Actor:
+    """A process that hosts workers: a thread of it serves the driver, the first one stays Ray's."""
 
-class Actor(Worker):
-    """A worker in a process of its own."""
-
-    def __init__(self, index: int, mesh: Mesh, memory: int | None, threads: int) -> None:
+    def __init__(self, number: int, mesh: Mesh, memory: int | None, threads: int, secret: bytes, local: bool) -> None:
         thread_pool.set_threads(threads)
-        super().__init__(index, mesh, memory)
+        self.wire = Wire(number, secret, "127.0.0.1" if local else ray.util.get_node_ip_address())
+        self.host = ServedHost((), mesh, memory, self.wire)
+        self.thread = threading.Thread(target=self.host.serve, args=(cloudpickle.dumps,), daemon=True)
+        self.thread.start()
+
+    def address(self) -> Address:
+        """Where it listens."""
+        return self.wire.address
 
 
-class RayCluster(Cluster):
+class RayCluster(WiredCluster):
     """One actor per worker. Joins the Ray cluster at `address`, or the one in use, or starts one on this machine."""
 
     name = "ray"
 
-    def __init__(
-        self, mesh: Mesh, memory: int | None = None, address: str | None = None, threads: int | None = None
-    ) -> None:
-        super().__init__(mesh, memory)
-        self.connection = _connect(address)
+    def __init__(self, mesh: Mesh, options: Options) -> None:
+        super().__init__(mesh, options.memory, options.on_loss)
+        self.connection = _connect(options.address)
         _open.append(self)
         self.label = f"tilewise-{uuid.uuid4().hex[:12]}"
-        self.born = 0
         resources: Any = ray.cluster_resources  # untyped
         cpus = int(resources().get("CPU", 0))
         cores = machine().cores if self.connection.local else cpus
-        self.threads = threads or max(1, cores // mesh.workers)
+        self.threads = options.threads or max(1, cores // mesh.workers)
         self.cpus = 1 if cpus >= mesh.workers else 0
-        self.names: list[str] = [""] * mesh.workers
-        self.actors: list[Any] = [None] * mesh.workers
+        self.actors: dict[int, Any] = {}
+        self.starting: dict[int, Any] = {}  # futures of addresses
         try:
-            self._spawn(range(mesh.workers))
+            self.open()
         except BaseException:
             self.close()
             raise
 
-    def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> list[Any]:
-        """Submit a method call; Ray runs those of one actor in order, each when its arguments are there."""
-        got = getattr(self.actors[worker], method).options(num_returns=returns).remote(*args)
-        return [got] if returns == 1 else list(got)
+    def pack(self, value: Any) -> bytes:
+        """Pickled with what only this program has."""
+        packed: bytes = cloudpickle.dumps(value)
+        return packed
 
-    def wait(self, futures: Sequence[Any]) -> list[Any]:
-        """Results, once all calls are done."""
-        wanted = list(futures)
-        while True:
-            try:
-                return list(ray.get(wanted, timeout=BEAT_SECONDS))
-            except lost.GetTimeoutError:
-                self._check_alive()
-            except lost.RayError:
-                break
-        # Something went wrong: see the other calls through, so that nothing is under way when the error is told.
-        left = wanted
+    def spawn(self, hosts: Collection[int]) -> None:
+        """Start actors."""
+        env = {name: str(self.threads) for name in BLAS_VARIABLES}  # read when NumPy is loaded
+        for h in hosts:
+            self.actors[h] = _Actor.options(
+                name=self._name(h),
+                num_cpus=self.cpus,
+                scheduling_strategy="SPREAD",
+                runtime_env={"env_vars": env},
+            ).remote(h, self.mesh, self.memory, self.threads, self.secret, self.connection.local)
+            self.starting[h] = self.actors[h].address.remote()
+
+    def places(self, hosts: Collection[int], seconds: float) -> dict[int, Address]:
+        """The actors that answer; one that died while it started is started again."""
+        until, found = time.monotonic() + seconds, {}
+        left = {self.starting[h]: h for h in hosts}
         while left:
-            _, left = ray.wait(left, num_returns=len(left), timeout=BEAT_SECONDS)
-            if left:
-                self._check_alive()
-        raise _most_telling(wanted) from None
+            done, _ = ray.wait(list(left), num_returns=1, timeout=max(0.0, until - time.monotonic()))
+            if not done:
+                break
+            for future in done:
+                host = left.pop(future)
+                try:
+                    found[host] = ray.get(future)
+                    del self.starting[host]
+                except lost.RayActorError as error:
+                    if "__init__" in str(error):
+                        raise TilewiseError(message(f"a worker did not start: {error}")) from error
+                    self.end(host)
+                    self.spawn([host])
+                    left[self.starting[host]] = host
+        return found
 
-    def share(self, value: Any) -> Any:
-        """A Ray object for what is large or not an array."""
-        if isinstance(value, list) and sum(x.nbytes for x in value) < SHARED_AT_BYTES:
-            return value
-        return ray.put(value)
+    def alive(self, host: int) -> bool:
+        """What Ray knows of an actor."""
+        if not ray.is_initialized():
+            raise TilewiseError(message("Ray was shut down under an open session", cure="Close the session first"))
+        try:
+            ray.get_actor(self._name(host), namespace=NAMESPACE)
+        except ValueError:
+            return False
+        return True
 
-    def restart(self) -> None:
-        """Survivors forget everything, the others get successors."""
-        gone = []
-        for w in range(self.mesh.workers):
-            try:
-                self.wait(self.call(w, "reset"))
-            except WorkerLost:
-                gone.append(w)
-        self._spawn(gone)
+    def end(self, host: int) -> None:
+        """Kill an actor."""
+        actor = self.actors.pop(host, None)
+        self.starting.pop(host, None)
+        if actor is not None and ray.is_initialized():
+            ray.kill(actor, no_restart=True)
 
     def close(self) -> None:
         """End the actors, and Ray if it was started for them."""
         if self.closed:
             return
         super().close()
-        if ray.is_initialized():
-            for actor in self.actors:
-                if actor is not None:
-                    ray.kill(actor, no_restart=True)
-        self.actors = []
+        for host in list(self.actors):
+            self.end(host)
         _open.remove(self)
         if not any(c.connection is self.connection for c in _open):
             self.connection.end()
 
-    def _spawn(self, workers: Sequence[int]) -> None:
-        """Start actors and wait until they answer."""
-        env = {name: str(self.threads) for name in BLAS_VARIABLES}  # read when NumPy is loaded
-        for w in workers:
-            self.born += 1
-            self.names[w] = f"{self.label}-{w}-{self.born}"
-            self.actors[w] = _Actor.options(
-                name=self.names[w],
-                num_cpus=self.cpus,
-                scheduling_strategy="SPREAD",
-                runtime_env={"env_vars": env},
-            ).remote(w, self.mesh, self.memory, self.threads)
-        ready = [f for w in workers for f in self.call(w, "stored")]
-        if not ready:
-            return
-        _, late = ray.wait(ready, num_returns=len(ready), timeout=START_SECONDS)
-        if late:
-            raise TilewiseError(
-                message(
-                    f"{len(late)} workers of {self.mesh.workers} found no place in the Ray cluster",
-                    got=f"none in {START_SECONDS:.0f} s",
-                    cure="Use fewer workers, or free CPUs there",
-                )
-            )
-        self.wait(ready)
-
-    def _check_alive(self) -> None:
-        """Ray tells of a death through the calls under way; this is for when it does not."""
-        if not ray.is_initialized():
-            raise TilewiseError(message("Ray was shut down under an open session", cure="Close the session first"))
-        for w, name in enumerate(self.names):
-            try:
-                ray.get_actor(name, namespace=NAMESPACE)
-            except ValueError:
-                raise WorkerLost(f"worker {w} is gone") from None
+    def _name(self, host: int) -> str:
+        return f"{self.label}-{host}"
 
 
 def open(mesh: Mesh, options: Options) -> RayCluster:
     """The engine for a session."""
-    return RayCluster(mesh, options.memory, options.address, options.threads)
+    return RayCluster(mesh, options)
 
 
 NAMESPACE = "tilewise"
 _remote: Any = ray.remote
 _Actor = _remote(max_restarts=0, max_task_retries=0, max_concurrency=1, namespace=NAMESPACE)(Actor)
-
-
-def _most_telling(futures: Sequence[Any]) -> Exception:
-    """Of all that went wrong: a lost worker if there is one, else the first error, as it was raised in the worker."""
-    first: Exception | None = None
-    for future in futures:
-        try:
-            ray.get(future)
-        except lost.RayError as error:
-            cause = getattr(error, "cause", None)
-            for each in (error, cause):
-                if isinstance(each, GONE):
-                    return WorkerLost(str(each).split("\n")[0])
-            first = first or (cause if isinstance(cause, Exception) else error)
-    assert first is not None
-    return first
 
 
 # -- one connection to Ray per process -----------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A plan as rounds: what a worker does between two exchanges. In: a plan. Out: rounds, the same for driver and workers.
 
-A round is one call of each worker: it joins the pieces cut in the round before, runs, and cuts the pieces of the next
-exchange. Exchanges that stand together and do not need each other share a round; one that crosses nothing needs none.
+In a round a worker joins the pieces cut in the round before, runs, and cuts the pieces of the next exchange. Exchanges
+that stand together and do not need each other share a round; one that crosses nothing needs none.
 """
 
 from __future__ import annotations
@@ -43,6 +43,12 @@ class Move:
     order: Order
     scatter: bool
     frees: tuple[int, ...]
+    site: tuple[str, int] | None
+
+    @property
+    def name(self) -> str:
+        """What it is called in a profile."""
+        return str(self.exchange.kind)
 
     @property
     def needs(self) -> tuple[int, ...]:
@@ -76,6 +82,16 @@ class Shuffle:
     width: int  # pieces that go from one worker to another
     frees: tuple[int, ...]
     scatter = False
+
+    @property
+    def name(self) -> str:
+        """What it is called in a profile."""
+        return self.call.collective.label()
+
+    @property
+    def site(self) -> tuple[str, int] | None:
+        """Where it was recorded."""
+        return self.call.site
 
     def between(self, sender: int, receiver: int) -> list[int]:
         """Something goes between any two workers."""
@@ -161,7 +177,7 @@ def _actions(plan: Exchanges) -> list[Act]:
             between -= not final
             scatter = isinstance(e.src, OnDriver) and pos in plan.leaves
             frees = (*passed, *step.frees) if final else passed
-            out.append(Move(e, pos, target, spec.dtype, spec.order, scatter, frees))
+            out.append(Move(e, pos, target, spec.dtype, spec.order, scatter, frees, spec.site))
             pos, passed = target, (() if final else (target,))
     return out
 

@@ -139,7 +139,8 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
     kind = {Pass: "pass", Tiled: "pass", Call: "call", Write: "write"}[type(step)]
     site = nodes[made[0]].site
     where = "" if site is None else f"{site[0]}:{site[1]}"
-    events.emit(events.Event(kind, name, began, time.perf_counter(), touched, where=where, flops=flops))
+    who = events.activity.worker
+    events.emit(events.Event(kind, name, began, time.perf_counter(), touched, who, where, flops))
 
 
 def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:

@@ -7,24 +7,30 @@ from typing import Any
 
 from tilewise.engine import Options
 from tilewise.engine.cluster import Cluster
-from tilewise.engine.worker import Failure, Worker
+from tilewise.engine.host import Host
+from tilewise.engine.transport import Mailbox
 from tilewise.layout import Mesh
 
 
 class Virtual(Cluster):
-    """Workers as plain objects; a call runs at once."""
+    """One host of all workers, in this process; a call runs at once."""
 
     name = "virtual"
     mortal = False
+    hears_events = True
 
     def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
         super().__init__(mesh, memory)
-        self.restart()
+        self.hosts = {0: tuple(range(mesh.workers))}
+        self.host = Host(self.hosts[0], mesh, memory, Mailbox())
 
-    def call(self, worker: int, method: str, *args: Any, returns: int = 1) -> list[Any]:
-        """Run a method of a worker."""
-        got = getattr(self.workers[worker], method)(*args)
-        return [got] if returns == 1 else [got[0], *map(_sent, got[1:])]
+    def call(self, host: int, method: str, *args: Any) -> Any:
+        """Run a method of the host."""
+        return self.host.answer(method, args)
+
+    def tell(self, host: int, method: str, *args: Any) -> None:
+        """Run a method of the host."""
+        self.call(host, method, *args)
 
     def wait(self, futures: Sequence[Any]) -> list[Any]:
         """Results are there already."""
@@ -32,19 +38,14 @@ class Virtual(Cluster):
 
     def restart(self) -> None:
         """Fresh workers."""
-        self.workers = [Worker(i, self.mesh, self.memory) for i in range(self.mesh.workers)]
+        self.host.reset(self.hosts[0])
 
     def close(self) -> None:
         """Forget all blocks."""
         super().close()
-        self.workers = []
+        self.host.reset(())
 
 
 def open(mesh: Mesh, options: Options) -> Virtual:
     """The engine for a session."""
     return Virtual(mesh, options.memory)
-
-
-def _sent(pieces: Any) -> Any:
-    """What comes out at the other end of the wire: the sender may overwrite its blocks before it is read."""
-    return pieces if isinstance(pieces, Failure) else [p.copy() for p in pieces]

@@ -1,0 +1,190 @@
+"""A process that hosts workers. In: calls of the driver. Out: answers. Runs whole plans, asking nobody on the way.
+
+Most hosts have one worker. A virtual cluster is one host of all; when a process is lost and none is free, the others
+take in its workers. The workers of a host take turns, round by round: what goes between them stays here.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tilewise import events
+from tilewise.engine.failures import Failure, pack
+from tilewise.engine.links import Address
+from tilewise.engine.prepared import Prepared
+from tilewise.engine.rounds import rounds
+from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
+from tilewise.engine.wire import Wire
+from tilewise.engine.worker import Start, Worker
+from tilewise.layout import Box, Exchange, Mesh
+from tilewise.plan.exchanges import Exchanges
+
+
+class Report(NamedTuple):
+    """What the workers of a host did in a run, or those of all hosts."""
+
+    network_bytes: int  # that came from other workers
+    read_bytes: int  # from sources
+    peak_bytes: int  # the most that the blocks of one worker took up at once
+    events: tuple[events.Event, ...] = ()  # if the driver asked for them
+    clock: float = 0.0  # of this process, when it was made
+
+    @staticmethod
+    def all_of(reports: Sequence[Report]) -> Report:
+        """What several did together; the peak is that of the one with the highest."""
+        network, read, peak, *_ = zip(*reports, strict=True)
+        return Report(sum(network), sum(read), max(peak))
+
+
+class Host:
+    """Workers of one process, and the plans they know."""
+
+    def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Transport) -> None:
+        self.mesh = mesh
+        self.memory = memory
+        self.transport = transport
+        self.workers: dict[int, Worker] = {}
+        self.reset(workers)
+
+    def reset(self, workers: Sequence[int]) -> None:
+        """Host these workers, which hold nothing and know no plans."""
+        self.workers = {w: Worker(w, self.mesh, self.memory) for w in workers}
+
+    def learn(self, number: int, plan: Exchanges | bytes) -> None:
+        """Keep a plan under a number."""
+        found: Exchanges = pickle.loads(plan) if isinstance(plan, bytes) else plan
+        its = rounds(found)
+        for w in self.workers.values():
+            w.plans[number] = Prepared(found, its, w.index)
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let go of plans."""
+        for w in self.workers.values():
+            for n in numbers:
+                w.plans.pop(n, None)
+
+    def drop(self, keys: Sequence[int]) -> None:
+        """Let go of stored values."""
+        for w in self.workers.values():
+            w.drop(keys)
+
+    def stored(self) -> dict[int, list[int]]:
+        """By worker: the keys of stored values."""
+        return {i: sorted(w.store) for i, w in self.workers.items()}
+
+    def cut_stored(self, key: int, exchange: Exchange, box: Box) -> dict[int, list[ND]]:
+        """By worker: pieces of a box of a stored value for the driver."""
+        return {i: w.cut_stored(key, exchange, box) for i, w in self.workers.items()}
+
+    def answer(self, method: str, args: Sequence[Any]) -> Any:
+        """Do what the driver asks for: the result, or a failure."""
+        try:
+            return getattr(self, method)(*args)
+        except Cancelled:
+            raise
+        except Exception as error:
+            return Failure(error)
+
+    def run(self, start: Start, scattered: Mapping[int, Sequence[list[ND]]]) -> Report | Failure:
+        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's.
+
+        If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
+        stored by then, the driver lets it drop.
+        """
+        tag = Tag(start.epoch, start.run, 0)
+        workers = self.workers.values()
+        try:
+            self.transport.begin(start.run)
+            with _heard(start.traced) as heard:
+                for w in workers:
+                    w.begin(start, scattered.get(w.index, ()))
+                for k in range(len(next(iter(workers)).rounds)):
+                    for w in workers:
+                        self._advance(w, k, tag._replace(round=k))
+                reports = [w.finish() for w in workers]
+            total = Report.all_of([Report(*r) for r in reports])
+            return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
+        except Cancelled:
+            raise
+        except PeerLost as lost:
+            return Failure(lost=str(lost))
+        except PeerFailed:
+            self.transport.fail(tag)
+            return Failure()
+        except Exception as error:
+            self.transport.fail(tag)
+            return Failure(error)
+        finally:
+            events.activity.worker = 0
+            for w in workers:
+                w.stop()
+
+    def _advance(self, w: Worker, k: int, tag: Tag) -> None:
+        """One round of one worker."""
+        events.activity.worker = w.index
+        transport = self.transport
+        arrived = {v: transport.receive(v, w.index, tag) for v in w.senders(k)}
+        after = tag._replace(round=k + 1)
+        for v, pieces in w.advance(k, arrived):
+            transport.send(w.index, v, after, pieces)
+
+
+@contextmanager
+def _heard(wanted: bool) -> Iterator[list[events.Event]]:
+    """The events of a run, where the driver cannot hear them itself."""
+    heard: list[events.Event] = []
+    if wanted:
+        events.listeners.append(heard.append)
+    try:
+        yield heard
+    finally:
+        if wanted:
+            events.listeners.remove(heard.append)
+
+
+class ServedHost(Host):
+    """A host in a process of its own, which answers the driver's calls over a wire."""
+
+    transport: Wire
+
+    def ready(self) -> None:
+        """Whatever was under way has ended."""
+
+    def meet(
+        self, epoch: int, workers: Sequence[int], addresses: Mapping[int, Address], homes: Sequence[int]
+    ) -> Failure | None:
+        """Begin an epoch: host these workers, know where the others are."""
+        self.reset(workers)
+        try:
+            self.transport.meet(epoch, addresses, homes)
+        except PeerLost as lost:
+            return Failure(lost=str(lost))
+        return None
+
+    def serve(self, dumps: Any) -> None:
+        """Answer calls until the driver is gone."""
+        try:
+            while (call := self.transport.next_call()) is not None:
+                try:
+                    answer = self.answer(call.method, call.args)
+                except Cancelled:
+                    continue
+                if isinstance(answer, Failure):
+                    answer = pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps)
+                self.transport.answer(call, answer)
+                del call, answer  # arrays that came and went are not kept until the next call
+        finally:
+            self.transport.close()  # whatever ended this: the others see it
+            self.reset(())
+
+
+def on_the_drivers_clock(report: Report) -> Iterator[events.Event]:
+    """Events of a report that has just come. Clocks of one machine are the same; those of others may be far apart."""
+    behind = time.perf_counter() - report.clock
+    shift = behind if abs(behind) > 1.0 else 0.0
+    return (replace(e, start=e.start + shift, end=e.end + shift) for e in report.events)

@@ -1,0 +1,248 @@
+"""Connections between the processes of a session. In: their addresses, the session's secret. Out: messages both ways.
+
+Whoever connects and whoever is connected to prove to each other that they know the secret (HMAC of fresh random
+numbers) before anything else is read. Nothing is encrypted. One thread uses the links of a process; it reads whatever
+comes also while it waits to send, so that two that send to each other both get on.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import select
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.engine.frames import Reader, frame, write
+from tilewise.engine.transport import PeerLost
+
+Address = tuple[str, int]
+GREETING_SECONDS = 30.0  # for the other side to prove who it is
+MOST_GREETINGS = 128  # connections that have not proved anything yet
+SILENT_SECONDS = 20  # a machine that has not acknowledged anything for so long is gone
+_NONCE = _PROOF = 32  # bytes
+_HELLO = struct.Struct("<qq")  # who connects, and of which epoch
+
+
+class Stranger(Exception):
+    """The other side does not know the secret."""
+
+
+@dataclass
+class Link:
+    """A connection to another process of the session."""
+
+    sock: socket.socket
+    epoch: int
+    reader: Reader = field(default_factory=Reader)
+
+
+@dataclass
+class _Greeting:
+    """A connection that has not proved yet that it belongs here."""
+
+    sock: socket.socket
+    until: float
+    got: bytes = b""
+    nonces: bytes = b""  # both sides', once they are known
+
+
+class Links:
+    """The connections of process `me` to others, by their numbers. Subclasses say what to do with what comes."""
+
+    def __init__(self, me: int, secret: bytes, listen_at: str | None = None) -> None:
+        self.me = me
+        self.links: dict[int, Link] = {}
+        self._secret = secret
+        self._poll = select.poll()
+        self._by_fd: dict[int, int] = {}
+        self._greetings: dict[int, _Greeting] = {}
+        self._listener: socket.socket | None = None
+        if listen_at is not None:
+            self._listener = socket.create_server((listen_at, 0))
+            self._listener.setblocking(False)
+            self._poll.register(self._listener, select.POLLIN)
+
+    # -- what subclasses do -------------------------------------------------------------------------------------------
+
+    def arrived(self, who: int, message: Any) -> None:
+        """A message came."""
+        raise NotImplementedError
+
+    def ended(self, who: int) -> None:
+        """A connection has ended."""
+
+    # -- for subclasses -----------------------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> Address:
+        """Where others can connect to."""
+        assert self._listener is not None
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def connect(self, who: int, address: Address, epoch: int) -> None:
+        """Connect to another process of the session; raises PeerLost if it does not answer."""
+        try:
+            sock = socket.create_connection(address, GREETING_SECONDS)
+        except OSError as error:
+            raise PeerLost(f"no connection to {address[0]}:{address[1]}: {error}") from error
+        try:
+            mine = secrets.token_bytes(_NONCE)
+            sock.sendall(mine)
+            theirs, proof = _exactly(sock, _NONCE), _exactly(sock, _PROOF)
+            if not hmac.compare_digest(proof, self._proof(b"listens", mine + theirs)):
+                raise Stranger(f"what listens at {address[0]}:{address[1]} is not of this session")
+            hello = _HELLO.pack(self.me, epoch)
+            sock.sendall(self._proof(b"connects", mine + theirs + hello) + hello)
+        except OSError as error:
+            sock.close()
+            raise PeerLost(f"no answer from {address[0]}:{address[1]}: {error}") from error
+        except BaseException:
+            sock.close()
+            raise
+        self._add(who, sock, epoch)
+
+    def post(self, who: int, message: Any) -> None:
+        """Send, and read what comes as long as the other side does not take it; raises PeerLost."""
+        link = self.links.get(who)
+        if link is None:
+            raise PeerLost(f"process {who} is gone")
+        try:
+            left = write(link.sock, frame(message))
+            if left:
+                self._poll.modify(link.sock, select.POLLIN | select.POLLOUT)
+                while left:
+                    self.progress()
+                    if self.links.get(who) is not link:
+                        raise PeerLost(f"process {who} is gone")
+                    left = write(link.sock, left)
+                self._poll.modify(link.sock, select.POLLIN)
+        except OSError as error:
+            self.drop(who)
+            raise PeerLost(f"process {who} is gone: {error}") from error
+        except BaseException:
+            self.drop(who)  # a message that was sent in part cannot be followed by others
+            raise
+
+    def progress(self, seconds: float | None = None) -> bool:
+        """Wait until something can be read or written, and read; whether anything happened."""
+        events = self._poll.poll(None if seconds is None else seconds * 1e3)
+        for fd, what in events:
+            who = self._by_fd.get(fd)
+            if who is not None:
+                if what != select.POLLOUT:
+                    self._read(who, self.links[who])
+            elif fd in self._greetings:
+                self._greet(fd)
+            elif self._listener is not None and fd == self._listener.fileno():
+                self._accept()
+        return bool(events)
+
+    def drop(self, who: int) -> None:
+        """End a connection, if it is there."""
+        link = self.links.pop(who, None)
+        if link is not None:
+            self._poll.unregister(link.sock)
+            del self._by_fd[link.sock.fileno()]
+            link.sock.close()
+            self.ended(who)
+
+    def close(self) -> None:
+        """End all connections."""
+        for who in list(self.links):
+            self.drop(who)
+        for fd in list(self._greetings):
+            self._dismiss(fd)
+        if self._listener is not None:
+            self._listener.close()
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _proof(self, role: bytes, said: bytes) -> bytes:
+        return hmac.digest(self._secret, role + said, "sha256")
+
+    def _add(self, who: int, sock: socket.socket, epoch: int) -> None:
+        self.drop(who)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for name, value in (
+            ("TCP_KEEPIDLE", SILENT_SECONDS // 4),
+            ("TCP_KEEPINTVL", SILENT_SECONDS // 4),
+            ("TCP_KEEPCNT", 3),
+            ("TCP_USER_TIMEOUT", SILENT_SECONDS * 1000),
+        ):
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        sock.setblocking(False)
+        self.links[who] = Link(sock, epoch)
+        self._by_fd[sock.fileno()] = who
+        self._poll.register(sock, select.POLLIN)
+
+    def _read(self, who: int, link: Link) -> None:
+        for message in link.reader.read(link.sock):
+            self.arrived(who, message)
+        if link.reader.closed and self.links.get(who) is link:
+            self.drop(who)
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        now = time.monotonic()
+        for fd in [fd for fd, g in self._greetings.items() if g.until < now]:
+            self._dismiss(fd)
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        if len(self._greetings) >= MOST_GREETINGS:
+            sock.close()
+            return
+        sock.setblocking(False)
+        self._greetings[sock.fileno()] = _Greeting(sock, now + GREETING_SECONDS)
+        self._poll.register(sock, select.POLLIN)
+
+    def _greet(self, fd: int) -> None:
+        """Read on in a greeting: a random number, for which ours and a proof go back; then a proof and who it is."""
+        g = self._greetings[fd]
+        wanted = _PROOF + _HELLO.size if g.nonces else _NONCE
+        try:
+            got = g.sock.recv(wanted - len(g.got))
+            g.got += got
+            if not got:
+                self._dismiss(fd)
+            elif len(g.got) < wanted:
+                return
+            elif not g.nonces:
+                g.nonces = g.got + secrets.token_bytes(_NONCE)
+                g.got = b""
+                g.sock.send(g.nonces[_NONCE:] + self._proof(b"listens", g.nonces))
+            else:
+                proof, hello = g.got[:_PROOF], g.got[_PROOF:]
+                known = hmac.compare_digest(proof, self._proof(b"connects", g.nonces + hello))
+                self._dismiss(fd, close=not known)
+                if known:
+                    self._add(*_HELLO.unpack(hello)[:1], g.sock, _HELLO.unpack(hello)[1])
+        except BlockingIOError:
+            return
+        except OSError:
+            self._dismiss(fd)
+
+    def _dismiss(self, fd: int, close: bool = True) -> None:
+        g = self._greetings.pop(fd)
+        self._poll.unregister(fd)
+        if close:
+            g.sock.close()
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    """So many bytes of a socket that waits."""
+    got = b""
+    while len(got) < count:
+        more = sock.recv(count - len(got))
+        if not more:
+            raise ConnectionResetError("the connection was closed")
+        got += more
+    return got

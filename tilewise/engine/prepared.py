@@ -1,0 +1,182 @@
+"""A plan as one worker knows it: what is the same in every run, worked out once. In: a plan. Out: steps, boxes, sizes.
+
+Small steps cost what it takes to look such things up, so they are looked up here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewise.backend import host_backend
+from tilewise.engine.halo import held_at
+from tilewise.engine.rounds import Move, Round, Run
+from tilewise.engine.run import Runner
+from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, box_size, place, reduction, shards
+from tilewise.plan.exchanges import Exchanges
+from tilewise.stage.steps import Pass, Step, Tiled, View, makes, reads
+from tilewise.store.base import within
+
+Index = tuple[Any, ...]
+Sizes = dict[int, int]  # bytes by block (-1: of what the worker has once)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerStep:
+    """A step on the blocks of a worker."""
+
+    step: Step
+    runner: Runner
+    reads: tuple[int, ...]
+    makes: tuple[int, ...]
+    reserves: tuple[tuple[int, Sizes], ...]
+    nothing: frozenset[int]  # blocks that have no elements for a partial result
+    blockwise: bool
+    inner: tuple[WorkerStep, ...] = ()  # what runs in the place of tiles, where some pass has nothing to do
+    frees: tuple[int, ...] = ()
+
+
+class Incoming(NamedTuple):
+    """A piece that a worker puts into its place."""
+
+    block: int  # of the result
+    index: Index  # in the block
+    box: Box  # in the value's own coordinates
+    sender: int  # DRIVER for what the driver scatters; perhaps this worker
+    crosses: bool
+    src_block: int  # of what is here already
+    src_index: Index
+
+
+@dataclass(frozen=True, eq=False)
+class Join:
+    """How a worker puts a value together."""
+
+    sizes: Sizes
+    targets: tuple[tuple[int, tuple[int, ...]], ...]  # blocks and their dims
+    pieces: tuple[Incoming, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A plan as a worker keeps it."""
+
+    plan: Exchanges
+    rounds: tuple[Round, ...]
+    worker: int
+    _steps: dict[tuple[int, bool], tuple[WorkerStep, ...]] = field(default_factory=dict)
+    _joins: dict[Move, Join] = field(default_factory=dict)
+    _cuts: dict[tuple[Move, int], tuple[tuple[int, Index], ...]] = field(default_factory=dict)
+
+    @cached_property
+    def blocks(self) -> tuple[int, ...]:
+        """The worker's blocks."""
+        return tuple(self.plan.mesh.blocks_of(self.worker))
+
+    @cached_property
+    def senders(self) -> list[list[int]]:
+        """By round: the others that send something for it."""
+        return [r.senders(self.worker, self.plan.mesh.workers) for r in self.rounds]
+
+    @cached_property
+    def receivers(self) -> list[list[int]]:
+        """By round: the others to whom something goes at its end."""
+        return [r.receivers(self.worker, self.plan.mesh.workers) for r in self.rounds]
+
+    # -- steps ----------------------------------------------------------------------------------------------------
+
+    def steps(self, run: Run, native: bool) -> tuple[WorkerStep, ...]:
+        """The steps between two exchanges."""
+        found = self._steps.get((run.first, native))
+        if found is None:
+            steps = self.plan.steps[run.first : run.last]
+            found = self._steps[run.first, native] = tuple(self._step(s, native) for s in steps)
+        return found
+
+    def _step(self, step: Step, native: bool) -> WorkerStep:
+        plan = self.plan
+        nothing = frozenset(b for b in self.blocks if self._contributes_nothing(step, b))
+        inner: tuple[WorkerStep, ...] = ()
+        if nothing and isinstance(step, Tiled):  # what is nothing to one pass may be something to another
+            inner = tuple(self._step(s, native) for s in step.steps)
+        made = () if type(step) is View else makes(step)
+        reserves = tuple((p, self._sizes(plan.layouts[p], plan.specs[p].shape, plan.specs[p].dtype)) for p in made)
+        inside = {x for s in step.steps for x in makes(s)}.difference(step.outs) if isinstance(step, Tiled) else ()
+        return WorkerStep(
+            step,
+            Runner([step], host_backend(native)),
+            reads(step),
+            makes(step),
+            reserves,
+            nothing,
+            plan.blockwise(step),
+            inner,
+            (*(inside if inner else ()), *step.frees),
+        )
+
+    def _contributes_nothing(self, step: Step, block: int) -> bool:
+        """Whether a block has no elements for a partial result (or for one of those that share tiles)."""
+        if isinstance(step, Tiled):
+            return any(self._contributes_nothing(inner, block) for inner in step.steps)
+        layouts = self.plan.layouts
+        if not any(reduction(layouts[p]) for p in makes(step)):
+            return False
+        seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
+        nodes = self.plan.nodes(block)
+        return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))
+
+    # -- exchanges ------------------------------------------------------------------------------------------------
+
+    def cut(self, move: Move, receiver: int) -> tuple[tuple[int, Index], ...]:
+        """The blocks here, and where in them, that go to another worker."""
+        found = self._cuts.get((move, receiver))
+        if found is None:
+            pieces = move.between(self.worker, receiver)
+            found = self._cuts[move, receiver] = tuple(
+                (_number(p.src_block), self._index(move, move.exchange.src, p.src_block, p.box)) for p in pieces
+            )
+        return found
+
+    def join(self, move: Move) -> Join:
+        """How the blocks of an exchange's result come about here."""
+        found = self._joins.get(move)
+        if found is None:
+            found = self._joins[move] = self._join(move)
+        return found
+
+    def _join(self, move: Move) -> Join:
+        exchange, me = move.exchange, self.worker
+        dst, shape = exchange.dst, exchange.shape
+        pieces = []
+        for p in move.arriving(me):
+            sender = DRIVER if move.scatter else place(p.src_worker)
+            here = sender == me and not isinstance(exchange.src, Stored)
+            index = self._index(move, dst, p.dst_block, p.box)
+            local = self._index(move, exchange.src, p.src_block, p.box) if here else ()
+            pieces.append(Incoming(_number(p.dst_block), index, p.box, sender, p.crosses, _number(p.src_block), local))
+        boxes = [(b, held_at(dst, shape, self.plan.mesh, me, b)) for b in self._targets(dst)]
+        targets = tuple((b, tuple(hi - lo for lo, hi in box)) for b, box in boxes)
+        return Join(self._sizes(dst, shape, move.dtype), targets, tuple(pieces))
+
+    def _index(self, move: Move, layout: Layout, block: int | None, box: Box) -> Index:
+        held = held_at(layout, move.exchange.shape, self.plan.mesh, self.worker, _number(block))
+        return within(box, held)
+
+    def _sizes(self, layout: Layout, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sizes:
+        """The bytes of each block of a value here."""
+        return {
+            block: box_size(held_at(layout, shape, self.plan.mesh, self.worker, block)) * dtype.itemsize
+            for block in self._targets(layout)
+        }
+
+    def _targets(self, layout: Layout) -> tuple[int, ...]:
+        if blocked(layout):
+            return self.blocks
+        return () if isinstance(layout, OnDriver) and self.worker else (-1,)
+
+
+def _number(block: int | None) -> int:
+    return -1 if block is None else block

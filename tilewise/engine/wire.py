@@ -1,0 +1,149 @@
+"""The transport between processes, as one of them has it. In: pieces and tags. Out: pieces; the driver's calls.
+
+Pieces go straight from one process to the other over the links of the session (links.py). The driver's calls come the
+same way and are answered in order. A wait ends when the pieces are there, or when it is certain that they will not
+come: the other process failed in this run, its connection has ended, or the driver has begun another epoch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tilewise.engine.frames import contiguous
+from tilewise.engine.links import Address, Links
+from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
+from tilewise.layout import DRIVER
+
+# What a message is: its first element. (Plain numbers: members of an Enum are pickled with their class.)
+PIECES = 0  # (sender, receiver, *tag), pieces
+FAILED = 1  # epoch, run: the process that sends this sends nothing more in the run
+CALL = 2  # what makes a Call
+ANSWER = 3  # number of the call, result
+EPOCH = 4  # epoch, from the driver: everything older is void
+_EPOCH, _RUN = 2, 3  # in the key of pieces
+
+
+class Call(NamedTuple):
+    """Something the driver wants done."""
+
+    epoch: int
+    number: int  # 0: the driver wants no answer
+    method: str
+    args: tuple[Any, ...]
+
+
+class Wire(Links):
+    """The links of one process that hosts workers."""
+
+    def __init__(self, me: int, secret: bytes, listen_at: str) -> None:
+        super().__init__(me, secret, listen_at)
+        self.epoch = 0
+        self._run = 0
+        self._homes: Sequence[int] = ()  # by worker: the number of its process
+        self._pieces: dict[tuple[int, ...], list[ND]] = {}  # by sender, receiver and tag
+        self._failed: set[tuple[int, int]] = set()  # (process, run)
+        self._calls: deque[Call] = deque()
+        self._over = False  # the driver is gone
+
+    # -- the transport ------------------------------------------------------------------------------------------------
+
+    def meet(self, epoch: int, addresses: Mapping[int, Address], homes: Sequence[int]) -> None:
+        """Connect to all other processes, each of which connects to those of lower numbers."""
+        self._homes = homes
+        for who in [w for w, link in self.links.items() if w != DRIVER and link.epoch < epoch]:
+            self.drop(who)
+        for who, address in addresses.items():
+            if who < self.me:
+                self.connect(who, address, epoch)
+        others = [who for who in addresses if who != self.me]
+        while not all(who in self.links and self.links[who].epoch == epoch for who in others):
+            self._check(epoch)
+            self.progress()
+
+    def begin(self, run: int) -> None:
+        """What earlier runs left behind goes, now and when it comes."""
+        self._run = run
+        if self._pieces:
+            self._pieces = {key: x for key, x in self._pieces.items() if key[_RUN] >= run}
+        if self._failed:
+            self._failed = {f for f in self._failed if f[1] >= run}
+
+    def send(self, sender: int, receiver: int, tag: Tag, pieces: Sequence[ND]) -> None:
+        """Give pieces to a worker, perhaps one of this process."""
+        home = self._homes[receiver]
+        if home == self.me:
+            self._pieces[sender, receiver, *tag] = [p.copy() for p in pieces]
+        else:
+            self.post(home, (PIECES, (sender, receiver, *tag), contiguous(pieces)))
+
+    def receive(self, sender: int, receiver: int, tag: Tag) -> list[ND]:
+        """Wait for pieces."""
+        key = sender, receiver, *tag
+        found = self._pieces.pop(key, None)
+        while found is None:
+            self._check(tag.epoch)
+            home = self._homes[sender]
+            if (home, tag.run) in self._failed:
+                raise PeerFailed
+            if home not in self.links:
+                raise PeerLost(f"worker {sender} is gone")
+            self.progress()
+            found = self._pieces.pop(key, None)
+        return found
+
+    def fail(self, tag: Tag) -> None:
+        """Tell all others; those that are gone need not know."""
+        for who in [w for w in self.links if w != DRIVER]:
+            try:
+                self.post(who, (FAILED, tag.epoch, tag.run))
+            except PeerLost:
+                continue
+
+    def _check(self, epoch: int) -> None:
+        if self._over or epoch < self.epoch:
+            raise Cancelled
+
+    # -- the driver's calls -------------------------------------------------------------------------------------------
+
+    def next_call(self) -> Call | None:
+        """Wait for a call; None when the driver is gone."""
+        while not self._calls:
+            if self._over:
+                return None
+            self.progress()
+        return self._calls.popleft()
+
+    def answer(self, call: Call, result: Any) -> None:
+        """Send a call's result; nobody waits for those of an epoch that is over."""
+        if call.number and call.epoch == self.epoch and not self._over:
+            try:
+                self.post(DRIVER, (ANSWER, call.number, result))
+            except PeerLost:
+                self._over = True
+
+    def arrived(self, who: int, message: Any) -> None:
+        """Sort what comes."""
+        kind = message[0]
+        if kind == PIECES:
+            key = message[1]
+            if key[_EPOCH] == self.epoch and key[_RUN] >= self._run:
+                self._pieces[key] = message[2]
+        elif kind == FAILED:
+            if message[1] == self.epoch:
+                self._failed.add((who, message[2]))
+        elif kind == CALL:
+            self._calls.append(Call(*message[1:]))
+        else:
+            assert kind == EPOCH, message
+            self.epoch = message[1]
+            self._run = 0
+            self._pieces.clear()
+            self._failed.clear()
+            self._calls.clear()
+
+    def ended(self, who: int) -> None:
+        """Without a driver there is nothing left to do."""
+        if who == DRIVER:
+            self._over = True
