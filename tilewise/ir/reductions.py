@@ -354,7 +354,8 @@ def _rows() -> dict[str, Reduction]:
             np.add,
         ),
         Reduction(
-            "moments", "moments", _spread, lambda kind: (0, 0, 0, 0), _spread_lift, _spread_merge, lambda x: x["squares"],
+            "moments", "moments", _spread, lambda kind: (0, 0, 0, 0), _spread_lift, _spread_merge,
+            lambda x: x["squares"],
         ),
     ]  # fmt: skip
     return {row.name: row for row in rows}

@@ -1,4 +1,4 @@
-"""Means and squared deviations of what is cut along reduced axes. In: a node and axes. Out: contributions, parts of them.
+"""Means and squared deviations along cut axes. In: a node and axes. Out: contributions, components of them.
 
 On a mesh, a variance is three steps: every block's count, mean and squared deviations from it (the row `moments` of
 ir/reductions.py), one exchange that combines these, and the components that a program asked for. The steps of a block

@@ -104,7 +104,12 @@ def _total(mean: Node) -> Node | None:
     if mean.value is not None or type(mean.op) is not Map or mean.op.fn.name != "divide":
         return None
     total, count = mean.inputs
-    if type(count.op) not in (Const, Terms) or total.value is not None or type(total.op) is not Reduce or total.op.fn != "add":
+    if (
+        type(count.op) not in (Const, Terms)
+        or total.value is not None
+        or type(total.op) is not Reduce
+        or total.op.fn != "add"
+    ):
         return None
     return total
 

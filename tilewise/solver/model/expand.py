@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.node import Node, Op, intern, twin
 from tilewise.ir.order import strides_of
 from tilewise.ir.reductions import Reduction
 from tilewise.layout import Layout, Mesh, Partial, Replicate
@@ -85,8 +85,8 @@ def moments(site: Site, n: Node, i: int, layout: Layout) -> int:
     over = Reduce("add", n.op.axes, True, d)
 
     def place(op: Op, inputs: tuple[Node, ...], dims: tuple[int, ...], layout: Layout) -> Node:
-        made = intern(op, inputs, dims, inputs[0].dtype, x.order)
-        made.site = made.site or n.site
+        made = twin(n, inputs)  # not interned: its shape does not follow from the operator
+        made.op, made.shape, made.dtype, made.order = op, dims, d, x.order
         return site.nodes[site.add(made, layout)]
 
     site.add(number, each)
