@@ -39,13 +39,14 @@ def deviations(root: Any) -> Deviations | None:
     if type(root.op) is not Reduce or root.op.fn != "add" or root.dtype.char not in "fd" or root.value is not None:
         return None
     off = _squared(root.inputs[0])
-    if off is None or off.op.fn.name != "subtract":
+    if off is None or off.op.fn.name != "subtract":  # type: ignore[attr-defined]
         return None
     for value, mean in (off.inputs, off.inputs[::-1]):
         total = _total(mean)
-        if total is not None and total.inputs[0] is value and _aligned(total, root.op.axes):
-            if total.dtype == root.dtype:
-                return Deviations(value, mean, total, mean.inputs[1], off)
+        if total is None or total.inputs[0] is not value or total.dtype != root.dtype:
+            continue
+        if _aligned(total, root.op.axes):
+            return Deviations(value, mean, total, mean.inputs[1], off)
     return None
 
 

@@ -98,8 +98,8 @@ class Spread:
 
 def spread_of(total: ND, squares: ND, near: ND, rest: ND, number: int) -> Spread:
     """The rest is given about numbers near the means."""
-    mean = total / total.dtype.type(number)  # as the step that makes it
-    return Spread(total, squares, rest + number * (near - mean.astype(np.float64)))
+    mean = (total / total.dtype.type(number)).astype(np.float64)  # as the step that makes it
+    return Spread(total, squares, rest + np.where(near == mean, 0, number * (near - mean)))  # infinite means are equal
 
 
 def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> Spread:
@@ -121,6 +121,7 @@ def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> Spread:
         if not np.isfinite(spread).all():  # what overflows is infinite, if there was no NaN or infinity before
             overflown = np.isnan(spread) & ~np.isnan(squares.sum(-1)) & ~np.isnan(total)
             spread[overflown] = np.inf
+            shift = np.where(np.isinf(total) & ~np.isnan(squares.sum(-1)), -total, shift)
         return spread_of(total.astype(dtype), spread, total / number, shift, number)
 
 
