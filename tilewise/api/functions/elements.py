@@ -61,7 +61,7 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
         first = np._NoValue if initial is None else initial
         return reduce_ufunc(way.ufunc, way.x, way.axis, way.dtype, None, False, first, True)  # type: ignore[no-any-return]
     if none:
-        return full((*way.x.shape[: way.axis], *way.x.shape[way.axis + 1 :]), initial, way.dtype)  # type: ignore[no-any-return]
+        return full((*way.x.shape[: way.axis], *way.x.shape[way.axis + 1 :]), initial, way.dtype)
     made = _apply(way, Fold(way.tape, f, way.axis, way.dtype), "fold", False)
     return made if initial is None else _begun(way, made, way.dtype.type(initial))
 
