@@ -17,7 +17,7 @@ from tilewise.config import Settings, name_passes
 from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Mesh, Shard, blocked, shards
+from tilewise.layout import Layout, Mesh, Shard, blocked, reduction, shards
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -37,9 +37,11 @@ from tilewise.plan.structure import Structure, forget_structures, graph_of, plac
 from tilewise.plan.tile import tile
 from tilewise.plan.verify import verify
 from tilewise.rewrite import RULE_NAMES, rewrite
+from tilewise.rewrite.moments import variances, with_moments
 from tilewise.solver.choose import choose
 from tilewise.solver.model.place import Choice
 from tilewise.solver.problem import Infeasible, cost_of
+from tilewise.stage.variance import Deviations
 from tilewise.tuning import follow
 
 __all__ = ["PASSES", "Structure", "graph_of", "prepare", "prepare_mesh", "rewritten"]
@@ -164,12 +166,19 @@ def prepare_mesh(
         else:
             parts.append((n.op, n.dims, *[at[x] for x in n.inputs]))
     how = (settings.fusion, settings.rewrite, settings.exact, settings.without, settings.layout_seed)
-    key = (tuple(parts), tuple(wanted), mesh, how, machine, memory)
+    spreads = variances(nodes, leaves) if settings.rewrite and not settings.exact else {}
+    key = (tuple(parts), tuple(wanted), mesh, how, machine, memory, *spreads)
     plan = _mesh_plans.get(key)
     told = tuple(n.op if type(n.op) is Const else n.site for n in nodes)
     if plan is None or (to_show and plan.told != told):
         planned_count += 1
         plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
+        spreads = _across_blocks(plan, spreads, settings.layout_seed)
+        if spreads:
+            others = with_moments(nodes, wanted, leaves, spreads)
+            other = _mesh_plan(*others, leaves, mesh, settings, machine, None)
+            if plan.choice is None or other.choice is None or other.choice.cost < plan.choice.cost:
+                plan, (nodes, wanted) = other, others
         if memory is not None and plan.choice is not None and mesh_peak(plan) > memory:
             plan = _smaller(
                 plan, memory, lambda budget: _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, budget)
@@ -178,6 +187,13 @@ def prepare_mesh(
         if key not in _mesh_plans:  # workers know the plan that is there
             remember(_mesh_plans, key, plan)
     return plan
+
+
+def _across_blocks(plan: Exchanges, found: dict[int, Deviations], seed: int | None) -> dict[int, Deviations]:
+    """The variances that blocks contribute to (where layouts are chosen by chance: by every second seed, all)."""
+    if plan.choice is None:
+        return found if seed is not None and seed % 2 else {}
+    return {i: about for i, about in found.items() if reduction(plan.choice.made_in(i)) is not None}
 
 
 _mesh_plans: dict[Any, Exchanges] = {}

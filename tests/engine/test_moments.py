@@ -245,6 +245,29 @@ def test_sums_of_whole_numbers_are_exact_beside_their_variance(runs):
     assert runs == [(True, True)] * 3
 
 
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_deviations_add_up_to_what_the_mean_was_rounded_by(name, dtype):
+    scale = {"huge": 1e-125, "tiny": 1e125}.get(name, 1.0) if dtype == "f4" else 1.0
+    a = (HARD[name] * scale).astype(dtype)[::7]
+
+    def program(np, x):
+        m = x.mean()
+        d = x - m
+        return m, (d * d).sum(), d.sum()
+
+    for tile in (600, 4096):
+        mean, squares, rest = run(program, a, tile=tile)
+        off = [Fraction(v) - Fraction(float(mean)) for v in a.astype(float).tolist()]
+        bound = 16 * Fraction(float(np.finfo(dtype).eps))
+        assert abs(Fraction(float(rest)) - sum(off)) <= bound * sum(map(abs, off))
+        want = sum(x * x for x in off)
+        assert abs(Fraction(float(squares)) - want) <= 4 * bound * want
+    x = np.full(N, 1e308)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(run(program, x, tile=600), program(np, x))
+
+
 def test_large_data_is_read_once():
     x, X = np.ones(LARGE), np.ones((LARGE // 8, 8))
     for name in ("of all", "with its mean", "by hand"):

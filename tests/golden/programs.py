@@ -196,7 +196,7 @@ def sums_share_a_pass(x, y):
     return x.sum(), y.sum(), (x * y).sum(), (x * x).sum()
 
 
-@program(f8(2_500_000))
+@program(f8(9_000_000))
 def one_pass_variance(x):
     return x.var()
 

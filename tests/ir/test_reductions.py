@@ -195,6 +195,33 @@ def test_folds_along_the_axis_that_is_cut(rows: int, mesh: Any) -> None:
             assert now.network_bytes == now.predicted_bytes
 
 
+@pytest.mark.parametrize("initial", [2.5, -0.0, np.nan])
+@pytest.mark.parametrize("mesh", [1, 3, 4, (2, 2)])
+def test_a_first_value_counts_once(mesh: Any, initial: float) -> None:
+    """Whatever the blocks, some of them empty; and it comes first."""
+    for shape in ((1, 3), (5, 3), (40, 7), (9,), (6, 0), (0, 4)):
+        x = (np.arange(np.prod(shape)) % 11 - 4.0).reshape(shape) / 8
+        for blocks in (1, 2):
+            with tw.config(eager_bytes=0, blocks=blocks), tw.session(engine="virtual", mesh=mesh) as session:
+                y = tw.asarray(x).relayout(0) if len(x) else tw.asarray(x)
+                last = np.asarray(tw.fold(lambda a, b: b, y, initial=initial))
+                first = np.asarray(tw.fold(lambda a, b: a, y, initial=initial))
+                made = np.asarray(tw.fold(lambda a, b: a + b + a * b, y, initial=initial))
+                counted = session.cluster.counters if session.cluster is not None else None
+                assert counted is None or counted.network_bytes == counted.predicted_bytes
+            np.testing.assert_array_equal(first, np.full(shape[1:], initial))
+            np.testing.assert_array_equal(last, x[-1] if len(x) else np.full(shape[1:], initial))
+            np.testing.assert_allclose(made, (np.prod(1 + x, 0)) * (1 + initial) - 1, atol=1e-12)
+            assert made.dtype == np.float64
+
+
+def test_a_fold_with_a_first_value_sends_contributions_only() -> None:
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        x = tw.evaluate(tw.asarray(np.ones((4000, 3))).relayout(0))
+        plain, begun = (tw.explain(tw.fold(lambda a, b: a + b + a * b, x, initial=i)) for i in (None, 2.0))
+        assert begun.network_bytes == plain.network_bytes == 12 * 3 * 9  # from each to each
+
+
 def test_a_fold_sends_contributions_only() -> None:
     x = np.random.default_rng(0).standard_normal((4000, 3))
     with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):

@@ -2,7 +2,7 @@
 
 What a part of the values comes to is a *contribution*; two contributions combine to one, and the last one is lowered to
 the result. A sum's contributions are sums. A position has two components, the best value and where it is; the spread
-about a mean has three. Several components are the fields of a structured dtype: shape and axes of a contribution are
+about a mean has four. Several components are the fields of a structured dtype: shape and axes of a contribution are
 then those of the result, and its itemsize says how many bytes it is.
 
 The laws say which scalar functions may be applied to contributions (Kasen): F(R(a, b)) = R(F(a), F(b)).
@@ -286,26 +286,41 @@ def _position(name: str, start: Callable[[Kind], Any], better: Callable[[ND, ND]
 
 def _spread(kind: Kind) -> Kind:
     mean = np.complex128 if kind.kind == "c" else np.float64
-    return np.dtype([("count", np.int64), ("mean", mean), ("squares", np.float64)])
+    return np.dtype([("count", np.int64), ("mean", mean), ("low", mean), ("squares", np.float64)])
 
 
 def _spread_lift(x: ND, at: ND) -> ND:
     out = np.empty(x.shape, _spread(x.dtype))
     with np.errstate(all="ignore"):
-        out["count"], out["mean"], out["squares"] = 1, x, (x * 0).real  # NaN about a mean that is not finite
+        # NaN about a mean that is not finite
+        out["count"], out["mean"], out["low"], out["squares"] = 1, x, 0, (x * 0).real
     return out
 
 
+def two_sum(a: ND, b: ND) -> tuple[ND, ND]:
+    """The sum, rounded, and what was rounded away (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
 def _spread_merge(a: ND, b: ND) -> ND:
-    """Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979."""
+    """Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+
+    Means are sums of two numbers: the difference of two that are large beside what it is would lose all digits.
+    """
     out: ND = np.empty(np.broadcast_shapes(a.shape, b.shape), a.dtype)
     count = out["count"] = a["count"] + b["count"]
     with np.errstate(all="ignore"):
         share = b["count"] / count
-        delta = b["mean"] - a["mean"]
-        out["mean"] = a["mean"] + delta * share
-        between = (delta * delta.conj()).real * (a["count"] * share)
-        out["squares"] = a["squares"] + b["squares"] + between
+        delta = (b["mean"] - a["mean"]) + (b["low"] - a["low"])
+        mean, low = two_sum(a["mean"], a["low"] + delta * share)
+        sure = np.isfinite(mean)
+        out["mean"] = np.where(sure, mean, a["mean"] * (a["count"] / count) + b["mean"] * share)
+        out["low"] = np.where(sure, low, 0)
+        within = a["squares"] + b["squares"]
+        squares = within + (delta * delta.conj()).real * (a["count"] * share)
+        out["squares"] = np.where(np.isinf(within), within, squares)  # what overflows stays so
     # A contribution of nothing leaves the other as it is, if that is not finite, too.
     return np.where(b["count"] == 0, a, np.where(a["count"] == 0, b, out))
 
@@ -339,7 +354,8 @@ def _rows() -> dict[str, Reduction]:
             np.add,
         ),
         Reduction(
-            "moments", "moments", _spread, lambda kind: (0, 0, 0), _spread_lift, _spread_merge, lambda x: x["squares"],
+            "moments", "moments", _spread, lambda kind: (0, 0, 0, 0), _spread_lift, _spread_merge,
+            lambda x: x["squares"],
         ),
     ]  # fmt: skip
     return {row.name: row for row in rows}

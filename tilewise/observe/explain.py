@@ -25,8 +25,6 @@ from tilewise.observe.rows import (
     Totals,
     bytes_text,
     count_text,
-    dtype_text,
-    size_text,
     time_text,
     where_text,
 )
@@ -37,7 +35,7 @@ from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import held_bytes, peak_bytes
 from tilewise.plan.predict import seen_bytes, step_seconds
-from tilewise.plan.show import Kernels, local_text, mesh_text
+from tilewise.plan.show import Kernels, dtype_text, local_text, mesh_text, size_text
 from tilewise.solver.model.why import alternatives, label
 from tilewise.solver.proof.check import check
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes

@@ -20,13 +20,12 @@ from tilewise.observe.rows import (
     Stage,
     StepRow,
     count_text,
-    dtype_text,
     names_text,
-    size_text,
     time_text,
 )
 from tilewise.ops.const import Const
 from tilewise.plan.blocks import Spec
+from tilewise.plan.show import dtype_text, size_text
 from tilewise.stage.steps import Exchange, Pass, Step, Tiled, makes, members, reads
 
 MOST = 60  # boxes

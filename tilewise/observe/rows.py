@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-import numpy as np
+from tilewise.plan.show import size_text
 
 Site = tuple[str, int]
 
@@ -99,24 +99,6 @@ class Totals:
     written: int
     allocated: int
     sent: int
-
-
-def size_text(shape: Sequence[int]) -> str:
-    """A shape in short.
-
-    >>> size_text((4, 3)), size_text(())
-    ('4x3', 'scalar')
-    """
-    return "x".join(map(str, shape)) or "scalar"
-
-
-def dtype_text(dtype: np.dtype[Any]) -> str:
-    """A dtype in short; of contributions with several components, those of the components.
-
-    >>> dtype_text(np.dtype([("value", "f8"), ("position", "i8")]))
-    '(float64, int64)'
-    """
-    return str(dtype) if dtype.names is None else f"({', '.join(str(dtype[name]) for name in dtype.names)})"
 
 
 def names_text(names: Sequence[str], width: int) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tilewise.backend import host_backend
 from tilewise.config import current
 from tilewise.kernel import show
@@ -191,7 +193,7 @@ class _Writer:
         row.operators = self._labels((*step.members, *(o for o in step.outs if o not in step.members)))
         space = space_of(step, nodes)
         if any(nodes[o].dims != space for o in step.outs):
-            row.type = f"{_size(space)} -> {row.type}"
+            row.type = f"{size_text(space)} -> {row.type}"
         if self.layouts is not None and step.space not in step.outs:
             row.layout = " -> ".join(dict.fromkeys((self._lies([step.space]), row.layout)))
         if step.letters is not None:
@@ -258,12 +260,26 @@ def _names(positions: Iterable[int]) -> str:
     return " ".join(f"%{pos}" for pos in positions)
 
 
-def _size(shape: Sequence[int]) -> str:
+def size_text(shape: Sequence[int]) -> str:
+    """A shape in short.
+
+    >>> size_text((4, 3)), size_text(())
+    ('4x3', 'scalar')
+    """
     return "x".join(map(str, shape)) or "scalar"
 
 
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """A dtype in short; of contributions with several components, those of the components.
+
+    >>> dtype_text(np.dtype([("value", "f8"), ("position", "i8")]))
+    '(float64, int64)'
+    """
+    return str(dtype) if dtype.names is None else f"({', '.join(str(dtype[name]) for name in dtype.names)})"
+
+
 def _type(node: Any) -> str:
-    return f"{_size(node.dims)} {node.dtype}"
+    return f"{size_text(node.dims)} {dtype_text(node.dtype)}"
 
 
 def _counts(steps: Sequence[Step]) -> str:

@@ -45,13 +45,15 @@ class Write:
 class Centre:
     """What a sum of squared deviations is about: positions of the mean, of the sum it is made of and of their ratio.
 
-    `off` is the number of the deviation among the values of the kernel.
+    `off` is the number of the deviation among the values of the kernel, `rest` the position of the sum of deviations
+    that the pass makes besides (None: it makes none).
     """
 
     mean: int
     total: int
     count: int
     off: int
+    rest: int | None = None
 
 
 @dataclass(frozen=True)

@@ -7,36 +7,68 @@ squares about its own mean, while it is in the caches (plan/tile.py joins the pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from tilewise.ir.node import Node
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map
+from tilewise.ops.moments import Terms
 from tilewise.ops.reduce import Reduce
 from tilewise.stage.steps import Centre, Pass, Tiled
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """A sum of squared deviations: of which value, from which mean, which is which sum divided by which number."""
+
+    value: Any
+    mean: Any
+    total: Any
+    count: Any
+    off: Any
+
+
+def deviations(root: Any) -> Deviations | None:
+    """What a node sums the squared deviations from; None if that is not what it does.
+
+    The sum of the mean is over the same value and the same axes. That it is divided by the number of its terms is for
+    others to see: plans for one worker know no sizes.
+    """
+    if type(root.op) is not Reduce or root.op.fn != "add" or root.dtype.char not in "fd" or root.value is not None:
+        return None
+    off = _squared(root.inputs[0])
+    if off is None or off.op.fn.name != "subtract":  # type: ignore[attr-defined]
+        return None
+    for value, mean in (off.inputs, off.inputs[::-1]):
+        total = _total(mean)
+        if total is None or total.inputs[0] is not value or total.dtype != root.dtype:
+            continue
+        if _aligned(total, root.op.axes):
+            return Deviations(value, mean, total, mean.inputs[1], off)
+    return None
 
 
 def centre_of(step: Pass, nodes: Sequence[Node], at: Mapping[Node, int]) -> Centre | None:
     """What a pass sums the squared deviations from; None if that is not what it does.
 
-    The sum of the mean is over the same value and the same axes. That it is divided by the number of its terms is for
-    the run to see: plans know no sizes.
+    It may sum the plain deviations, too: these say by how much the mean was rounded.
     """
-    root = nodes[step.outs[0]]
-    if len(step.outs) != 1 or type(root.op) is not Reduce or root.op.fn != "add" or root.dtype.char not in "fd":
+    root, *more = (nodes[x] for x in step.outs)
+    found = deviations(root) if len(more) < 2 else None
+    if found is None or at[found.off] not in step.members or at[found.mean] not in (*step.inputs, *step.params):
         return None
-    off = _squared(root.inputs[0])
-    if off is None or at[off] not in step.members or off.op.fn.name != "subtract":  # type: ignore[attr-defined]
-        return None
-    for value, mean in (off.inputs, off.inputs[::-1]):
-        total = _total(mean)
-        if total is None or total.inputs[0] is not value or not _aligned(total, root.op.axes):
-            continue
-        if at[mean] in (*step.inputs, *step.params) and total.dtype == root.dtype:
-            constants = len(step.kernel.body) - len(step.members)
-            first = len(step.kernel.inputs) + len(step.kernel.params) + constants
-            return Centre(at[mean], at[total], at[mean.inputs[1]], first + step.members.index(at[off]))
-    return None
+    rest = None
+    if more:
+        (plain,) = more
+        if type(plain.op) is not Reduce or plain.op != root.op or plain.inputs[0] is not found.off:
+            return None
+        rest = step.outs[1]
+    constants = len(step.kernel.body) - len(step.members)
+    first = len(step.kernel.inputs) + len(step.kernel.params) + constants
+    off = first + step.members.index(at[found.off])
+    return Centre(at[found.mean], at[found.total], at[found.count], off, rest)
 
 
 def read_once(step: Pass, group: Tiled) -> tuple[int, tuple[int, ...]] | None:
@@ -73,7 +105,12 @@ def _total(mean: Node) -> Node | None:
     if mean.value is not None or type(mean.op) is not Map or mean.op.fn.name != "divide":
         return None
     total, count = mean.inputs
-    if type(count.op) is not Const or total.value is not None or type(total.op) is not Reduce or total.op.fn != "add":
+    if (
+        type(count.op) not in (Const, Terms)
+        or total.value is not None
+        or type(total.op) is not Reduce
+        or total.op.fn != "add"
+    ):
         return None
     return total
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.create import asarray
+from tilewise.api.create import asarray, full
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.tape import Step, Tape
 from tilewise.api.functions.trace import key_of, own_key, traced
@@ -54,14 +54,16 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
     if isinstance(f, Reduction | str):
         return _reduced(by_name(f) if isinstance(f, str) else f, asarray(x), axis, initial)
     way = _way(f, asarray(x), axis, "fold")
-    if way.x.shape[way.axis] == 0 and initial is None:
+    none = way.x.shape[way.axis] == 0
+    if none and initial is None:
         raise ValueError(f"zero-size array to fold with {name_of(f)} which has no identity. Give initial=.")
     if way.ufunc is not None:
         first = np._NoValue if initial is None else initial
         return reduce_ufunc(way.ufunc, way.x, way.axis, way.dtype, None, False, first, True)  # type: ignore[no-any-return]
-    start = None if initial is None else way.dtype.type(initial)
-    run = Fold(way.tape, f, way.axis, way.dtype, start)
-    return _apply(way, run, "fold", False)
+    if none:
+        return full((*way.x.shape[: way.axis], *way.x.shape[way.axis + 1 :]), initial, way.dtype)
+    made = _apply(way, Fold(way.tape, f, way.axis, way.dtype), "fold", False)
+    return made if initial is None else _begun(way, made, way.dtype.type(initial))
 
 
 def _reduced(by: Reduction, x: Any, axis: int, initial: Any) -> Array:
@@ -193,14 +195,23 @@ def _apply(way: Way, run: Fold | Scan, operator: str, kept: bool) -> Array:
     term = own if kept else own.replace(along, JOINED)
     out = own.replace(along, JOINED if kept else "")
     shape = x.shape if kept else (*x.shape[: way.axis], *x.shape[way.axis + 1 :])
-    start = repr(run.initial) if isinstance(run, Fold) else None
-    key = (operator, own_key(way.f, run), way.axis, way.dtype.str, start)
+    key = (operator, own_key(way.f, run), way.axis, way.dtype.str)
     text = f"{operator} with {name_of(way.f)}"
-    joins = isinstance(run, Fold) and run.initial is None  # a first value would be taken into every block
-    accum = user_reduction(text, key, Pairs(way.tape, way.f, way.dtype)) if joins else None
+    accum = user_reduction(text, key, Pairs(way.tape, way.f, way.dtype)) if isinstance(run, Fold) else None
     op = Opaque(run, key, f"{term}->{out}", accum, text)
     node = opaque(op, (cast(rec.as_node(x), way.dtype),), shape, way.dtype)
     return rec.record(node, fixed=not shape)
+
+
+def _begun(way: Way, made: Array, initial: Any) -> Array:
+    """What a fold comes to that begins with a value: blocks contribute without it, so that it counts once."""
+    run = Begin(way.tape, way.f, way.dtype, initial)
+    if policy.small([made]):
+        return rec.wrap(run(rec.unwrap(made)))  # type: ignore[no-any-return]
+    own, key = LETTERS[: made.ndim], ("begin", own_key(way.f, run), way.dtype.str, repr(initial))
+    op = Opaque(run, key, f"{own}->{own}", None, f"{name_of(way.f)} of the first value and the rest")
+    node = opaque(op, (rec.as_node(made),), made.shape, way.dtype)
+    return rec.record(node, fixed=not made.shape)
 
 
 @dataclass(frozen=True)
@@ -234,19 +245,28 @@ class Fold:
     f: Any
     axis: int
     dtype: np.dtype[Any]
-    initial: Any
 
     def __call__(self, block: Any) -> Any:
         x = np.moveaxis(np.asarray(block).astype(self.dtype, copy=False), self.axis, 0)
-        if x.shape[0] == 0:
-            return np.full(x.shape[1:], self.initial, self.dtype)
         while x.shape[0] > 1:
             even = x.shape[0] // 2 * 2
             made = _combine(self.tape, self.f, x[0:even:2], x[1:even:2], self.dtype)
             x = made if even == x.shape[0] else np.concatenate([made, x[even:]])
-        if self.initial is not None:
-            return _combine(self.tape, self.f, np.full(x.shape[1:], self.initial, self.dtype), x[0], self.dtype)
         return x[0].copy()
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A value before what others come to."""
+
+    tape: Tape | None
+    f: Any
+    dtype: np.dtype[Any]
+    initial: Any
+
+    def __call__(self, block: Any) -> Any:
+        x = np.asarray(block)
+        return _combine(self.tape, self.f, np.full(x.shape, self.initial, self.dtype), x, self.dtype)
 
 
 @dataclass(frozen=True)

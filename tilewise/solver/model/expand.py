@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.node import Node, Op, intern, twin
 from tilewise.ir.order import strides_of
 from tilewise.ir.reductions import Reduction
 from tilewise.layout import Layout, Mesh, Partial, Replicate
@@ -16,7 +16,8 @@ from tilewise.ops.elementwise import map_op
 from tilewise.ops.index import Update
 from tilewise.ops.linalg.cholesky import Blank, Cholesky, Panel, by_columns, by_rows, flipped, part, turns
 from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
-from tilewise.ops.reduce import Lower, contribution
+from tilewise.ops.moments import Moments, Pack, one_per_block, terms
+from tilewise.ops.reduce import Lower, Reduce, contribution
 from tilewise.ops.views import Arrange, Cut, Window
 
 
@@ -69,6 +70,33 @@ def by_contributions(site: Site, n: Node, ins: list[int], by: Reduction, layout:
     lowered = intern(Lower(by), (site.nodes[whole],), n.dims, n.dtype)
     lowered.site = lowered.site or n.site
     return site.add(lowered, layout)
+
+
+def moments(site: Site, n: Node, i: int, layout: Layout) -> int:
+    """Each block's mean, what its deviations from that add up to, and their squares: a contribution to `moments`.
+
+    What blocks have one of each is cut along the axes that they reduce, one element long.
+    """
+    assert isinstance(n.op, Moments)
+    x, each, d = site.nodes[i], one_per_block(site.layouts[i], n.op.axes), site.nodes[i].dtype
+    minus, square, divide = (map_op(name, d) for name in ("subtract", "square", "divide"))
+    number = terms(x, site.layouts[i], n.op.axes)
+    dims = tuple(number.dims[a] if a in n.op.axes else size for a, size in enumerate(x.dims))
+    over = Reduce("add", n.op.axes, True, d)
+
+    def place(op: Op, inputs: tuple[Node, ...], dims: tuple[int, ...], layout: Layout) -> Node:
+        made = twin(n, inputs)  # not interned: its shape does not follow from the operator
+        made.op, made.shape, made.dtype, made.order = op, dims, d, x.order
+        return site.nodes[site.add(made, layout)]
+
+    site.add(number, each)
+    mean = place(divide, (place(over, (x,), dims, each), number), dims, each)
+    off = place(minus, (x, mean), x.dims, site.layouts[i])
+    squares = place(over, (place(square, (off,), x.dims, site.layouts[i]),), dims, each)
+    rest = place(over, (off,), dims, each)
+    packed = intern(Pack(n.op), (number, mean, rest, squares), n.dims, n.dtype)
+    packed.site = packed.site or n.site
+    return site.add(packed, layout)
 
 
 def tall_qr(site: Site, n: Node, i: int, t: Tall) -> int:

@@ -10,6 +10,7 @@ from tilewise.layout import Layout, Mesh, shards
 from tilewise.ops.collectives import Collective
 from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
+from tilewise.ops.moments import Moments
 from tilewise.ops.move import Move
 from tilewise.ops.rule import Rule
 from tilewise.ops.sort import Sort
@@ -27,6 +28,16 @@ class Choice:
 
     model: Model
     solution: Solution
+
+    @property
+    def cost(self) -> int:
+        """What the plan costs, in the machine's units."""
+        return self.solution.cost
+
+    def made_in(self, node: int) -> Layout:
+        """The layout in which the graph's node of this number is made."""
+        item = self.model.graph.at[node].item
+        return self.model.choices[item].rules[self.solution.values[self.model.rule_at[item]]].out
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,8 @@ class Placer:
             return self._regroup(n, ins, rule.out)
         if rule.by is not None:
             return expand.by_contributions(self, n, ins, rule.by, rule.out)
+        if isinstance(n.op, Moments):
+            return expand.moments(self, n, ins[0], rule.out)
         tall = tall_qr(n, rule.ins)
         if tall is not None:
             return expand.tall_qr(self, n, ins[0], tall)

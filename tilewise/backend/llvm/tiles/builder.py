@@ -28,7 +28,7 @@ from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
 from tilewise.stage.cut_axis import MEAN, centred, drops_axes, replaces, space_of, target
 from tilewise.stage.halo import Part, Range, parts_of
-from tilewise.stage.steps import Call, Pass, View, makes, reads
+from tilewise.stage.steps import Call, Centre, Pass, View, makes, reads
 from tilewise.stage.symmetric import is_gram
 from tilewise.stage.tiles import Formed, Tiling
 from tilewise.stage.variance import read_once
@@ -45,7 +45,7 @@ class TilePlan:
     sums: tuple[tuple[int, str, tuple[int, ...]], ...]  # position, reduction, shape of an accumulator
     blas: bool  # some calls are into BLAS
     own: tuple[tuple[int, Any, tuple[int, ...]], ...]  # what each tile has of its own: key, dtype, shape
-    merges: tuple[tuple[int, int, ND], ...]  # sums of tiles, and of their squared deviations; of how many elements
+    merges: tuple[tuple[Centre, int, ND], ...]  # means of tiles, their squared deviations; of how many elements
     pivots: tuple[Pivot, ...]  # squared sums about sampled pivots
     late: frozenset[int]  # means, made after all tiles
     after: tuple[int, ...]  # numbers of the steps that make those that are needed
@@ -79,7 +79,7 @@ class Builder(Operands):
         self.trees: set[tuple[int, Any]] = set()
         self.blas = False
         self.mirrored: set[int] = set()
-        self.totals = {s.outs[0]: s.centre.total for s in centred(step, cut.way) if s.centre is not None}
+        self.centres = {s.outs[0]: s.centre for s in centred(step, cut.way) if s.centre is not None}
         self.pivots = self._pivots() if guess else {}
         self.own: dict[int, ND] = {}  # what each tile has of its own: a sample
         self.counts: dict[int, ND] = {}  # of elements that are summed, by tile
@@ -96,8 +96,8 @@ class Builder(Operands):
         sums = tuple((x, op, shape) for x, (op, shape) in self.sums.items())
         own = tuple((key, sample.dtype, sample.shape) for key, sample in self.own.items())
         merges = tuple(
-            (total, squares, self.counts[squares])
-            for squares, total in self.totals.items()
+            (centre, squares, self.counts[squares])
+            for squares, centre in self.centres.items()
             if squares not in self.pivots
         )
         late = frozenset(x for x, at in self.way.at.items() if at == MEAN)
@@ -118,7 +118,7 @@ class Builder(Operands):
                 axes = tuple(d for d, r in enumerate(s.kernel.reduced) if r)
                 number = prod(space[d] for d in axes)
                 shape = self.nodes[s.centre.mean].dims
-                found[s.outs[0]] = Pivot(once[1], s.outs[0], once[0], axes, number, shape)
+                found[s.outs[0]] = Pivot(once[1], s.outs[0], s.centre.rest, once[0], axes, number, shape)
         return found
 
     def _calls(self, part: Part, further: bool) -> list[Any] | None:
@@ -150,7 +150,7 @@ class Builder(Operands):
                     if first is None:
                         return None
                     out += first
-            if step.outs[0] in self.totals:
+            if step.outs[0] in self.centres:
                 calls = self._deviations(step)
             elif replaces(step):
                 calls = self._update(step, kernel)
@@ -387,7 +387,7 @@ class Builder(Operands):
         if isinstance(where, str):
             kept = tuple(n for n, r in zip(space, reduced, strict=True) if not r)
             kept = node.dims if step.kernel.outputs[k].key is not None else kept
-            if pos in self.totals.values():
+            if any(pos == c.total for c in self.centres.values()):
                 return self._own(pos, np.empty(kept, node.dtype))
             result = self.scratch.array(kept, node.dtype)
             if result is None:

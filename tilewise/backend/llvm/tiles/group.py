@@ -22,7 +22,7 @@ from tilewise.backend.llvm.call.compiled import compile
 from tilewise.backend.llvm.tiles import tuning
 from tilewise.backend.llvm.tiles.builder import Builder, TilePlan
 from tilewise.backend.llvm.tiles.lengths import fitted, offered
-from tilewise.backend.llvm.tiles.merging import added, merged, mirrored
+from tilewise.backend.llvm.tiles.merging import Spread, added, merged, mirrored
 from tilewise.backend.llvm.tiles.pivots import about_means, guesses
 from tilewise.backend.llvm.tiles.recompute import formed
 from tilewise.backend.llvm.tiles.tuning import Trials
@@ -178,13 +178,14 @@ def _run(plan: TilePlan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -
         plan.walk.run(arrays, values.__getitem__)
     whole = {pos: added(sums[pos], op) for pos, op, _ in plan.sums}
     whole |= {pos: mirrored(whole[pos]) for pos in plan.mirrored}
-    for total, squares, counts in plan.merges:
-        whole[total], whole[squares] = merged(own[total], own[squares], own[~squares], counts)
+    for centre, squares, counts in plan.merges:
+        spread = merged(own[centre.total], own[squares], own[~squares], counts)
+        whole |= _summed((centre.total,), squares, centre.rest, spread, int(counts.sum()))
     for p in plan.pivots:
         about = about_means(p, guessed[~p.totals[0]], own[p.squares], own[~p.squares])
         if about is None:
             return False
-        whole |= {**dict.fromkeys(p.totals, about[0]), p.squares: about[1]}
+        whole |= _summed(p.totals, p.squares, p.rest, about, p.number)
     for pos, value in whole.items():
         out = made[pos] = fresh(nodes[pos])
         out[...] = value.reshape(out.shape)
@@ -192,6 +193,15 @@ def _run(plan: TilePlan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -
         if pos not in plan.late:
             values[pos] = made[pos]
     return True
+
+
+def _summed(totals: tuple[int, ...], squares: int, rest: int | None, spread: Spread, number: int) -> dict[int, ND]:
+    """Sums over tiles, by their positions."""
+    found = dict.fromkeys(totals, spread.total)
+    if rest is None:
+        return {**found, squares: spread.rounded}
+    about, off = spread.about_rounded_mean(number)
+    return {**found, squares: about, rest: off}
 
 
 def _one_thread_each() -> Any:

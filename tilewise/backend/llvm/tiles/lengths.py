@@ -11,6 +11,7 @@ from tilewise import rounding
 from tilewise.backend.llvm.tiles.tuning_records import FACTORS, USUAL
 from tilewise.machine import machine
 from tilewise.ops.const import Const
+from tilewise.ops.moments import Terms
 from tilewise.stage.cut_axis import Way, best_way, centred, single, space_of
 from tilewise.stage.halo import counts_twice, halos_of, placed
 from tilewise.stage.steps import Pass, Tiled, View
@@ -122,7 +123,7 @@ def _counted(step: Pass, nodes: Sequence[Any]) -> bool:
     assert step.centre is not None
     count = nodes[step.centre.count].op
     sizes = zip(space_of(step, nodes), step.kernel.reduced, strict=True)
-    if not isinstance(count, Const):
+    if not isinstance(count, Const | Terms) or count.value is None:
         return False
     return bool(count.value == count.value.dtype.type(prod(n for n, r in sizes if r)))  # in the dtype of the sum
 

@@ -6,21 +6,20 @@ and those of the tiles' means about the mean of all, as many times as a tile has
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.reductions import by_name
 from tilewise.kernel.loops import Instr, Kernel, Output
+from tilewise.ops.moments import about_mean
 from tilewise.stage.steps import Pass
 from tilewise.tuning import Tuning, follow
 
 _in_place_bytes: int  # kept by `_adopt`
 
 ND = np.ndarray[Any, Any]
-
-NOISE = 64  # units of the last place of two sums of squares whose difference is nothing but rounding
 
 
 def added(parts: ND, op: str) -> ND:
@@ -55,9 +54,9 @@ def about_own_mean(step: Pass) -> Pass:
     """
     kernel, centre = step.kernel, step.centre
     assert centre is not None
-    off = Output(centre.off, "add")
+    outputs = kernel.outputs if centre.rest is not None else (*kernel.outputs, Output(centre.off, "add"))
     if centre.mean in step.inputs:
-        return replace(step, kernel=replace(kernel, outputs=(*kernel.outputs, off)))
+        return replace(step, kernel=replace(kernel, outputs=outputs))
     n, p = len(kernel.inputs), step.params.index(centre.mean)
     new = [*range(n), *(n + 1 + j - (j > p) for j in range(len(kernel.params)))]
     new[n + p] = n
@@ -66,14 +65,44 @@ def about_own_mean(step: Pass) -> Pass:
         (*kernel.inputs, kernel.params[p]),
         (*kernel.params[:p], *kernel.params[p + 1 :]),
         tuple(Instr(i.fn, tuple(new[a] for a in i.args), i.dtype) for i in kernel.body),
-        (*kernel.outputs, off),
+        tuple(replace(o, value=new[o.value]) for o in outputs),
         kernel.reduced,
     )
     params = (*step.params[:p], *step.params[p + 1 :])
     return replace(step, kernel=moved, inputs=(*step.inputs, centre.mean), params=params)
 
 
-def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> tuple[ND, ND]:
+@dataclass(frozen=True)
+class Spread:
+    """Sums, flat, in their dtype; in float64 the squared deviations from their means, and their rest.
+
+    The rest is the sum of the deviations from the mean that is the rounded sum divided by the number of terms.
+    """
+
+    total: ND
+    squares: ND
+    rest: ND
+
+    @property
+    def rounded(self) -> ND:
+        """The squared deviations from the means."""
+        return self.squares.astype(self.total.dtype)
+
+    def about_rounded_mean(self, number: int) -> tuple[ND, ND]:
+        """The squared deviations from the rounded means, and the plain ones."""
+        dtype = self.total.dtype
+        with np.errstate(all="ignore"):
+            moved = self.squares + self.rest * (self.rest / number)
+            return np.where(np.isinf(self.squares), self.squares, moved).astype(dtype), self.rest.astype(dtype)
+
+
+def spread_of(total: ND, squares: ND, near: ND, rest: ND, number: int) -> Spread:
+    """The rest is given about numbers near the means."""
+    mean = (total / total.dtype.type(number)).astype(np.float64)  # as the step that makes it
+    return Spread(total, squares, rest + np.where(near == mean, 0, number * (near - mean)))  # infinite means are equal
+
+
+def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> Spread:
     """The sum and the squared deviations from the mean of all tiles (their first axis), flat.
 
     In: for each tile its sum, the sums of its squared and plain deviations from the rounded mean, and its count.
@@ -84,29 +113,21 @@ def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> tuple[ND, ND]:
     with np.errstate(all="ignore"):
         total = sums.sum(-1, np.float64)
         rest = rests / counts
-        within = _difference(squares, rests * rest, dtype)
+        within = about_mean(squares, rests * rest, dtype)
         off = sums / counts.astype(dtype) - (total / number)[:, None] + rest  # the bits of the means that tiles took
         share = off * counts
         moment, shift = (share * off).sum(-1), share.sum(-1)
-        spread = within.sum(-1) + _difference(moment, shift * (shift / number), dtype)
+        spread = within.sum(-1) + about_mean(moment, shift * (shift / number), dtype)
         if not np.isfinite(spread).all():  # what overflows is infinite, if there was no NaN or infinity before
             overflown = np.isnan(spread) & ~np.isnan(squares.sum(-1)) & ~np.isnan(total)
             spread[overflown] = np.inf
-        return total.astype(dtype), spread.astype(dtype)
+            shift = np.where(np.isinf(total) & ~np.isnan(squares.sum(-1)), -total, shift)
+        return spread_of(total.astype(dtype), spread, total / number, shift, number)
 
 
 def rows_of(parts: ND) -> ND:
     """A row for each sum, with what each tile adds to it."""
     return np.ascontiguousarray(parts.reshape(len(parts), -1).T)
-
-
-def _difference(squares: ND, corrections: ND, dtype: np.dtype[Any]) -> ND:
-    """Squares about a mean, from those about a number close to it; zero where only rounding is left."""
-    left = squares - corrections
-    over = np.isinf(squares)
-    left[~over & (left <= NOISE * np.finfo(dtype).eps * squares)] = 0
-    left[over] = np.inf  # what overflows stays so, whatever is taken away
-    return left
 
 
 def _adopt(tuning: Tuning) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.backend.llvm.tiles.merging import rows_of
+from tilewise.backend.llvm.tiles.merging import Spread, rows_of, spread_of
 
 ND = np.ndarray[Any, Any]
 
@@ -27,6 +27,7 @@ class Pivot:
 
     totals: tuple[int, ...]  # all the same
     squares: int
+    rest: int | None  # of the plain deviations from the means, if they are asked for
     value: int
     axes: tuple[int, ...]
     number: int  # of terms of each sum
@@ -47,7 +48,7 @@ def guesses(x: ND, pivot: Pivot) -> ND:
     return np.ascontiguousarray(middle).reshape(pivot.shape)  # as code reads it
 
 
-def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> tuple[ND, ND] | None:
+def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> Spread | None:
     """Sums, and squared deviations from the means, flat; None if a guess is too far off.
 
     In: for each tile, the sums of its squared and plain deviations from the guesses.
@@ -60,4 +61,5 @@ def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> tuple[ND, ND
         total = (pivot.number * near.astype(np.float64) + rest).astype(near.dtype)
         good = np.isfinite(square) & np.isfinite(total) & (shift <= FAR * spread)
         good |= np.isnan(square) & np.isfinite(near)  # there was a NaN, of which both are NaN
-        return (total, spread.astype(near.dtype)) if good.all() else None
+        wide = near.astype(np.float64)
+        return spread_of(total, spread, wide, rest, pivot.number) if good.all() else None
