@@ -7,6 +7,8 @@ does; what it cannot explain (reshapes of parts, diagonals) stays a plain window
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -18,6 +20,7 @@ from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides, strides_of
 from tilewise.layout import Mesh, Shard, even_cuts, slice_cuts
 from tilewise.ops.block import Part, on_block
+from tilewise.ops.reshape import reshape
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
 
 
@@ -220,14 +223,14 @@ def arrange(x: Node, op: Arrange) -> Node:
 
 
 def unfold(node: Node) -> Node:
-    """A view node as a Cut and an Arrange of its base; itself if it is not a plain box."""
+    """A view node as a Cut and an Arrange of its base, or of its base reshaped; itself if it is none of these."""
     op = node.op
     assert isinstance(op, Window)
+    base = node.inputs[0]
     found = explain(op)
     if found is None:
-        return node
+        return _refolded(op, node)
     axes, starts = found
-    base = node.inputs[0]
     steps, lengths = [1] * base.ndim, [1] * base.ndim
     for a in axes:
         if a.base is not None:
@@ -237,6 +240,70 @@ def unfold(node: Node) -> Node:
     if order == tuple(range(base.ndim)):
         return cut
     return arrange(cut, Arrange(order, tuple(a.length for a in axes)))
+
+
+def _refolded(w: Window, node: Node) -> Node:
+    """A view whose strides nest: the base's memory in one line, folded into rows of these strides, and a part of that.
+
+    A diagonal is every (n + 1)th element of the line; `x.reshape(-1, 2)[:, 0]` every second.
+    """
+    if w.dtype != w.base_dtype or 0 in w.base_shape or 0 in w.shape:
+        return node
+    item, base = w.dtype.itemsize, node.inputs[0]
+    total = math.prod(w.base_shape)
+    walks = sorted(
+        ((abs(s), k) for k, (n, s) in enumerate(zip(w.shape, w.strides, strict=True)) if n > 1 and s), reverse=True
+    )
+    if not walks or w.offset % item or any(s % item for s, _ in walks):
+        return node
+    first = sum(s * (n - 1) for n, s in zip(w.shape, w.strides, strict=True) if s < 0)  # the lowest address
+    offset, steps = (w.offset + first) // item, [s // item for s, _ in walks]
+    if any(a == b or a % b for a, b in itertools.pairwise(steps)):
+        return node
+    if base.order is not None:
+        base = arrange(base, Arrange(base.order, tuple(w.base_shape[a] for a in base.order)))
+    low, span = 0, total
+    if total % steps[0]:  # the last row is not whole: only the rows that are shown
+        low, span = offset // steps[0] * steps[0], w.shape[walks[0][1]] * steps[0]
+    if len(steps) == 1:
+        rows = _part(_folded(base, (total,)), [offset], [w.shape[walks[0][1]]], [steps[0]])
+    else:
+        if low + span > total:
+            return node
+        line = _folded(base, (total,)) if span < total else base
+        if span < total:
+            line, offset = _part(line, [low], [span], [1]), offset - low
+        shape, starts, lengths = [span // steps[0]], [offset // steps[0]], [w.shape[walks[0][1]]]
+        for (step, (_, k)), before in zip(list(zip(steps, walks, strict=True))[1:], steps, strict=False):
+            shape.append(before // step)
+            starts.append(offset % before // step)
+            lengths.append(w.shape[k])
+        if steps[-1] > 1:
+            shape.append(steps[-1])
+            starts.append(offset % steps[-1])
+            lengths.append(1)
+        if any(a + n > d for a, n, d in zip(starts, lengths, shape, strict=True)):
+            return node
+        rows = _part(_folded(line, tuple(shape)), starts, lengths, [1] * len(shape))
+    back = [k for _, k in walks]
+    turned = [w.strides[k] < 0 for k in back] + [False] * (rows.ndim - len(back))
+    if any(turned):
+        starts = [n - 1 if t else 0 for n, t in zip(rows.dims, turned, strict=True)]
+        rows = _part(rows, starts, list(rows.dims), [-1 if t else 1 for t in turned])
+    order = tuple(back.index(k) if k in back else None for k in range(len(w.shape)))
+    return rows if order == tuple(range(rows.ndim)) else arrange(rows, Arrange(order, w.shape))
+
+
+def _folded(x: Node, shape: tuple[int, ...]) -> Node:
+    return x if x.dims == shape else reshape(x, shape, "C")
+
+
+def _part(x: Node, starts: Sequence[int], lengths: Sequence[int], steps: Sequence[int]) -> Node:
+    """x[start::step][:length] along every axis; x itself if that is all of it."""
+    if tuple(lengths) == x.dims and min(steps) > 0:
+        return x
+    op = Cut(tuple(starts), tuple(steps), tuple(lengths))
+    return intern(op, (x,), op.lengths, x.dtype, x.order)
 
 
 def window(

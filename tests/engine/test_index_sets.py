@@ -1,0 +1,91 @@
+"""Elements that only change places: NumPy's values on every mesh, the bytes announced, and few of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+from tests.engine.test_collectives import Program, everywhere
+
+DATA = {
+    "matrix": numpy.arange(13.0 * 12).reshape(13, 12) / 7 - 3,
+    "vector": numpy.where(numpy.arange(41) % 5 == 3, numpy.nan, numpy.arange(41.0) - 20),
+    "cube": numpy.arange(5 * 4 * 6).reshape(5, 4, 6),
+    "one": numpy.array([-0.0]),
+    "empty": numpy.empty((0, 3), "f4"),
+}
+
+RESHAPES: dict[str, tuple[str, Program]] = {
+    "split and merge": ("matrix", lambda np, x: (x.reshape(12, 13) + 1).reshape(-1, 4) * 2),
+    "no common row": ("matrix", lambda np, x: x.reshape(4, 39).sum(0)),
+    "a copy of a transpose": ("matrix", lambda np, x: x.T.reshape(13, 12) * 2),
+    "column-major": ("matrix", lambda np, x: x.reshape(12, 13, order="F") + x.T.reshape(12, 13)),
+    "ravel": ("matrix", lambda np, x: x.ravel() + x.T.ravel()),
+    "part of a line": ("matrix", lambda np, x: x.reshape(-1)[5:101] * 2),
+    "every third of a line": ("matrix", lambda np, x: x.reshape(-1)[4::3] * 2),
+    "part of a reshape": ("matrix", lambda np, x: x.reshape(12, 13)[2:9, 1::3] * 2),
+    "last row not whole": ("vector", lambda np, x: x[:40].reshape(5, 8)[1:, ::-1] * 2),
+    "shifted rows": ("vector", lambda np, x: x[1:41].reshape(8, 5).sum(1)),
+    "diagonal": ("matrix", lambda np, x: x.diagonal() * 2 + x[1:].diagonal()[:12]),
+    "antidiagonal": ("matrix", lambda np, x: x[::-1].diagonal(1) * 2),
+    "inner axes": ("cube", lambda np, x: x.reshape(5, 24)[::2] + 1),
+    "leading axes": ("cube", lambda np, x: x.reshape(20, 6).sum(0)),
+    "middle axis": ("cube", lambda np, x: x.transpose(1, 0, 2).reshape(4, 10, 3).sum(1)),
+    "turned axes": ("cube", lambda np, x: np.moveaxis(x, 2, 0).reshape(-1) * 2),
+    "one element": ("one", lambda np, x: x.reshape(1, 1, 1) * 2),
+    "no element": ("empty", lambda np, x: x.reshape(3, 0) * 2),
+    "written through": ("matrix", lambda np, x: _written(np, x)),
+}  # fmt: skip
+
+
+def _written(np: Any, x: Any) -> Any:
+    y = x * 1
+    y.reshape(-1)[3:50:2] = 7
+    return y + 1
+
+
+@pytest.mark.parametrize("name", RESHAPES)
+def test_reshapes(name: str) -> None:
+    data, program = RESHAPES[name]
+    everywhere(program, DATA[data])
+
+
+def moved(program: Program, *shapes: tuple[int, ...], workers: int = 4) -> int:
+    """Bytes that cross for a program of arrays that are cut along their first axis; announced ones are the same."""
+    with (
+        tw.config(eager_bytes=0, objective="bytes"),
+        tw.session(engine="virtual", workers=workers) as session,
+    ):
+        arrays = [tw.asarray(numpy.random.default_rng(k).normal(size=s)).relayout(0) for k, s in enumerate(shapes)]
+        tw.evaluate(*arrays)
+        assert session.cluster is not None
+        counters = session.cluster.counters
+        before = counters.network_bytes
+        want = program(numpy, *map(numpy.asarray, arrays))
+        after = counters.network_bytes
+        found = program(tw, *arrays)
+        tw.evaluate(*found if isinstance(found, tuple) else (found,))
+        count = counters.network_bytes - after
+        assert before <= after and counters.network_bytes - counters.predicted_bytes <= counters.bounded_bytes
+        numpy.testing.assert_allclose(numpy.asarray(found), want)
+    return count
+
+
+def test_cuts_between_rows_stay() -> None:
+    assert moved(lambda np, x: x.reshape(60, 40) * 2, (40, 60)) == 0
+    assert moved(lambda np, x: x.ravel() + 1, (40, 60)) == 0
+    assert moved(lambda np, x: x.reshape(-1, 2).sum(1), (4000,)) == 0
+    assert moved(lambda np, x: np.repeat(x, 2) * 2, (4000,)) == 0
+
+
+def test_a_row_that_is_cut_moves_in_part() -> None:
+    # Cuts at 10000, 20000, 30000 of 40000; the nearest ends of rows of 1600 are 9600, 19200 (or 20800), 30400.
+    assert moved(lambda np, x: x.reshape(25, 1600) * 2, (40000,)) == (400 + 800 + 400) * 8
+    assert moved(lambda np, x: x.reshape(-1, 7) * 2, (2, 4900), workers=2) == 0
+
+
+def test_a_diagonal_stays_with_its_rows() -> None:
+    assert moved(lambda np, x: x.diagonal() * 2.0, (40, 40)) == 0
