@@ -16,8 +16,8 @@ from tilewise.layout import Mesh, Partial, Replicate
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
 from tilewise.ops.join import Broadcast, Copy
-from tilewise.ops.reshape import Reshape
 from tilewise.ops.reduce import Reduce
+from tilewise.ops.reshape import Reshape
 from tilewise.ops.rule import rules
 from tilewise.ops.views import Arrange, Cut
 

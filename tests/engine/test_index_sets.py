@@ -41,6 +41,54 @@ RESHAPES: dict[str, tuple[str, Program]] = {
 }  # fmt: skip
 
 
+PIECES: dict[str, tuple[str, Program]] = {
+    "flip": ("vector", lambda np, x: x[::-1] + x),
+    "flip by threes": ("vector", lambda np, x: x[37:2:-3] * 2),
+    "flip of all axes": ("cube", lambda np, x: np.flip(x) - x),
+    "flip of a transpose": ("matrix", lambda np, x: (x.T[::-1] * 2).sum(0)),
+    "flip twice": ("vector", lambda np, x: (x[::-1] * 2)[::-1] + x),
+    "flip, then a part": ("matrix", lambda np, x: (x[::-1] * 2)[1:, :3] + 1),
+    "flip one element": ("one", lambda np, x: x[::-1] * 2),
+    "flip none": ("empty", lambda np, x: x[::-1] * 2),
+    "greatest of a flip": ("matrix", lambda np, x: (x[::-1].max(0), x[::-1].argmax(0))),
+    "join": ("matrix", lambda np, x: np.concatenate([x, x[:5], x[::-1]]) * 2),
+    "join, then sum": ("matrix", lambda np, x: np.concatenate([x, x * 2, x[:1]]).sum(0)),
+    "join of joins": ("vector", lambda np, x: np.concatenate([np.concatenate([x, x[:7]]) * 2, x]) + 1),
+    "join with a number": ("vector", lambda np, x: np.append(x, 1.0) * 2),
+    "join with none": ("matrix", lambda np, x: np.concatenate([x, x[:0], x]) * 2),
+    "join, then a column": ("matrix", lambda np, x: np.concatenate([x, x * 2])[:, 3] + 1),
+    "join, then rows": ("matrix", lambda np, x: (np.concatenate([x, x * 2]) + 1)[5:20]),
+    "join, then scan": ("matrix", lambda np, x: np.cumsum(np.concatenate([x, x * 2]), axis=0)),
+    "join, then sort": ("vector", lambda np, x: np.sort(np.concatenate([x, x * 2]))),
+    "join, then product": ("matrix", lambda np, x: np.concatenate([x, x]).T @ np.concatenate([x, x * 2])),
+    "join, then index": ("matrix", lambda np, x: np.concatenate([x, x * 2])[np.arange(25)[::-2]]),
+    "join, then reshape": ("matrix", lambda np, x: np.concatenate([x, x * 2]).reshape(-1) + 1),
+    "join other types": ("cube", lambda np, x: np.concatenate([x, x * 0.5], axis=1).sum(1)),
+    "stack": ("vector", lambda np, x: np.stack([x, x * 2]).reshape(-1) + 1),
+    "tile": ("vector", lambda np, x: np.tile(x, 3) * 2),
+    "tile a matrix": ("matrix", lambda np, x: np.tile(x, (2, 3)).sum(1)),
+    "repeat": ("matrix", lambda np, x: np.repeat(x, 3, axis=0) + np.repeat(x, 3, axis=0)[::-1]),
+    "columns as rows": ("cube", lambda np, x: x.reshape(20, 6).reshape(2, 10, 6).sum(1)),
+    "written into a join": ("matrix", lambda np, x: _filled(np, np.concatenate([x, x * 2]) + 1)),
+}  # fmt: skip
+
+
+def _filled(np: Any, x: Any) -> Any:
+    x[3:20] = 7
+    return x * 2
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces(name: str) -> None:
+    data, program = PIECES[name]
+
+    def first(np: Any, x: Any) -> Any:
+        found = program(np, x)
+        return np.concatenate([v.reshape(-1) for v in found]) if isinstance(found, tuple) else found
+
+    everywhere(first, DATA[data])
+
+
 def _written(np: Any, x: Any) -> Any:
     y = x * 1
     y.reshape(-1)[3:50:2] = 7
@@ -89,3 +137,15 @@ def test_a_row_that_is_cut_moves_in_part() -> None:
 
 def test_a_diagonal_stays_with_its_rows() -> None:
     assert moved(lambda np, x: x.diagonal() * 2.0, (40, 40)) == 0
+
+
+def test_a_flip_swaps_blocks() -> None:
+    assert moved(lambda np, x: x[::-1] + x, (4000,)) == 4000 * 8
+    assert moved(lambda np, x: x[::-1] + x, (3500,), workers=7) == 3000 * 8
+    assert moved(lambda np, x: x[::-1] * 2, (40, 500)) == 0
+
+
+def test_a_join_leaves_operands_where_they_are() -> None:
+    assert moved(lambda np, x, y: np.concatenate([x, y]) * 2, (4000,), (6000,)) == 0
+    assert moved(lambda np, x, y: np.concatenate([x, y]).sum(0), (400, 30), (500, 30)) == 3 * 30 * 8
+    assert moved(lambda np, x: np.tile(x, 3) * 2, (4000,)) == 0

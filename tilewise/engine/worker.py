@@ -30,10 +30,12 @@ from tilewise.layout import (
     Stored,
     blocked,
     box_size,
+    dims,
     overlap,
     place,
     reduction,
     shards,
+    size,
 )
 from tilewise.ops.collectives import Parts
 from tilewise.ops.const import Const
@@ -240,7 +242,7 @@ class Worker:
     def _sizes(self, layout: Layout, shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[int, int]:
         """The bytes of each block of a value here."""
         return {
-            block: box_size(held_at(layout, shape, self.mesh, self.index, block)) * dtype.itemsize
+            block: size(held_at(layout, shape, self.mesh, self.index, block)) * dtype.itemsize
             for block in self._targets(layout)
         }
 
@@ -348,7 +350,7 @@ class Worker:
         if halo is None:
             for block in self._targets(exchange.dst):
                 box = held_at(exchange.dst, exchange.shape, self.mesh, self.index, block)
-                parts[block] = pool.empty(tuple(hi - lo for lo, hi in box), move.dtype, move.order)
+                parts[block] = pool.empty(dims(box), move.dtype, move.order)
         reduce = exchange.reduces
         parts_of: dict[tuple[int, Box], list[ND | None]] = {}  # contributions to a box of a block, in their order
         count = 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, joined_order
-from tilewise.layout import Mesh, Shard, concat_cuts, even_cuts
+from tilewise.layout import Cutting, Mesh, Shard, bare, concat_cuts, divided, even_cuts, runs, union
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, strideless
 from tilewise.ops.reshape import reshape
@@ -90,7 +91,7 @@ def copy(node: Node, order: Order) -> Node:
 @specific.register
 def _(op: Copy, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
-    yield from by_letters([term], term, node, have, mesh)
+    yield from by_letters([term], term, node, have, mesh, pieces=True)
     yield from still_partial(have[0])
 
 
@@ -109,6 +110,20 @@ def _(op: Broadcast, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
                 yield Rule((Shard(k, cuts),), Shard(axis, cuts))
 
 
+def _where_they_lie(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Operands cut along the axis as they are, or evenly: a block of the result has its part of each of them."""
+    lengths = [x.shape[op.axis] for x in node.inputs]
+    even: list[Cutting] = [Shard(op.axis, even_cuts(n, mesh.total_blocks)) for n in lengths]
+    known = [[p for p in layouts if isinstance(p, Cutting) and p.axis == op.axis] for layouts in have]
+    for ins in dict.fromkeys((tuple(even), tuple(some[0] if some else e for some, e in zip(known, even, strict=True)))):
+        starts = list(accumulate(lengths, initial=0))
+        sets = [
+            union((s + low, s + high) for s, p in zip(starts, ins, strict=False) for low, high in runs(p.owned(block)))
+            for block in range(mesh.total_blocks)
+        ]
+        yield Rule(tuple(bare(p) for p in ins), divided(op.axis, sets))
+
+
 @specific.register
 def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
@@ -119,6 +134,7 @@ def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if axis == op.axis:
             parts = concat_cuts(cuts, tuple(x.shape[axis] for x in node.inputs))
             yield Rule(tuple(Shard(axis, c) for c in parts), Shard(axis, cuts))
+            yield from _where_they_lie(op, node, have, mesh)
         else:
             terms = [term] * len(node.inputs)
             for chosen in cuts_of(term[axis], size, terms, [x.shape for x in node.inputs], have, node, mesh):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
-from tilewise.layout import Cuts, Mesh, Shard, even_cuts, merge_cuts, split_cuts
+from tilewise.layout import Cuts, IndexSet, Mesh, Shard, divided, even_cuts, merge_cuts, split_cuts, union
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.collectives import (
     ND,
@@ -29,6 +30,8 @@ from tilewise.ops.collectives import (
     worker_cuts,
 )
 from tilewise.ops.rule import Options, Rule, axis_cuts, specific, still_partial
+
+MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         return
     source = node.inputs[0]
     for g in groups(source.shape, node.shape):
+        yield from _repeated(g, source.shape, node.shape, have, mesh)
         size, new = source.shape[g.first], node.shape[g.out]
         even = tuple(c * g.out_row // g.row for c in even_cuts(new, mesh.total_blocks))
         for cuts in dict.fromkeys((*axis_cuts(have[0], g.first, size, mesh), even)):
@@ -106,6 +110,42 @@ def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             elif mesh.workers > 1:
                 for to in dict.fromkeys((_nearest(cuts, g), even_cuts(new, mesh.total_blocks))):
                     yield Rule((Shard(g.first, cuts),), Shard(g.out, to), collective=True)
+
+
+def _repeated(g: Group, source: tuple[int, ...], new: tuple[int, ...], have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """An axis within a group is cut: of the other shape's first axis, a block has an interval for each row above."""
+    for axis, inner in _within(source, g.first, source[g.first] * g.row):
+        for cuts in axis_cuts(have[0], axis, source[axis], mesh):
+            to = _intervals(cuts, source[g.first] * g.row, inner, g.out_row)
+            if to is not None:
+                yield Rule((Shard(axis, cuts),), divided(g.out, to))
+    for axis, inner in _within(new, g.out, new[g.out] * g.out_row):
+        cuts = even_cuts(new[axis], mesh.total_blocks)
+        sets = _intervals(cuts, new[g.out] * g.out_row, inner, g.row)
+        if sets is not None:
+            yield Rule((divided(g.first, sets),), Shard(axis, cuts))
+
+
+def _within(shape: tuple[int, ...], first: int, total: int) -> Iterator[tuple[int, int]]:
+    """The axes of a group but for its first: which, and elements below one index of each."""
+    below = total // shape[first]
+    for axis in range(first + 1, len(shape)):
+        if below == 1:
+            return
+        below //= shape[axis]
+        if shape[axis] > 1:
+            yield axis, below
+
+
+def _intervals(cuts: Cuts, total: int, inner: int, row: int) -> list[IndexSet] | None:
+    """What blocks of an axis with `inner` elements below have of rows of the other shape; None if rows are cut."""
+    period = cuts[-1] * inner
+    if total // period > MAX_RUNS or period % row or any(c * inner % row for c in cuts):
+        return None
+    return [
+        union(((k + low * inner) // row, (k + high * inner) // row) for k in range(0, total, period))
+        for low, high in pairwise(cuts)
+    ]
 
 
 def _nearest(cuts: Cuts, g: Group) -> Cuts:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.layout import Mesh, Shard, even_cuts, slice_cuts
+from tilewise.layout import Mesh, Piecewise, Shard, Union, divided, even_cuts, flipped_cuts, slice_cuts
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.reshape import reshape
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
@@ -181,11 +181,13 @@ class Cut(Op):
 
 @on_block.register
 def _(op: Cut, out: Part, ins: Sequence[Part]) -> Op:
-    starts = tuple(
-        start + low * step - first if high > low else 0
-        for start, step, (low, high), (first, _) in zip(op.starts, op.steps, out.box, ins[0].box, strict=True)
-    )
-    return Cut(starts, op.steps, out.dims)
+    starts: list[int] = []
+    for start, step, shown, base in zip(op.starts, op.steps, out.held, ins[0].held, strict=True):
+        if isinstance(shown, Union) or isinstance(base, Union):  # the rules take all of such an axis
+            starts.append(0)
+        else:
+            starts.append(start + shown[0] * step - base[0] if shown[0] < shown[1] else 0)
+    return Cut(tuple(starts), op.steps, out.dims)
 
 
 @dataclass(frozen=True)
@@ -342,9 +344,15 @@ def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     base = node.inputs[0]
     for axis, (start, step, length) in enumerate(zip(op.starts, op.steps, node.shape, strict=True)):
         n = base.shape[axis]
-        if n < 2 or step < 1:
+        if n < 2:
             continue
+        if (start, step, length) == (0, 1, n):
+            yield from (Rule((p,), p) for p in have[0] if isinstance(p, Piecewise) and p.axis == axis)
         for cuts in axis_cuts(have[0], axis, n, mesh):
+            if step < 0:
+                if length > 1:
+                    yield Rule((Shard(axis, cuts),), divided(axis, flipped_cuts(cuts, start, step, length)))
+                continue
             near = _centred(cuts, start, length, n) if step == 1 and length < n else None
             if near is not None:
                 target, ghosts = near
@@ -377,7 +385,7 @@ def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tu
 def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
-    yield from by_letters([term], out, node, have, mesh)
+    yield from by_letters([term], out, node, have, mesh, pieces=True)
     for k, (a, size) in enumerate(zip(op.axes, node.shape, strict=True)):
         if a is None and size >= 2:
             yield Rule((WHOLE,), Shard(k, even_cuts(size, mesh.total_blocks)))

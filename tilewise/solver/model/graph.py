@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewise.ir.node import Node, known_leaf, twin
-from tilewise.layout import Grid, Layout, Outside, Placement, Replicate, Shard, grid_layout, shards
+from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, grid_layout, shards
 from tilewise.ops.const import Const
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
@@ -115,7 +115,7 @@ def seen(layout: Layout, alias: Arrange | None) -> Layout | None:
     axes = alias.axes
     if any(cut.axis not in axes for cut in shards(layout)):
         return None
-    return _each(layout, lambda p: Shard(axes.index(p.axis), p.cuts, p.ghosts) if isinstance(p, Shard) else p)
+    return _each(layout, lambda p: p.along(axes.index(p.axis)) if isinstance(p, Cutting) else p)
 
 
 def behind(layout: Layout, alias: Arrange | None) -> Layout:
@@ -125,10 +125,10 @@ def behind(layout: Layout, alias: Arrange | None) -> Layout:
     axes = alias.axes
 
     def one(p: Placement) -> Placement:
-        if not isinstance(p, Shard):
+        if not isinstance(p, Cutting):
             return p
         axis = axes[p.axis]
-        return Replicate() if axis is None else Shard(axis, p.cuts, p.ghosts)
+        return Replicate() if axis is None else p.along(axis)
 
     return _each(layout, one)
 
