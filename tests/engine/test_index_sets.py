@@ -73,6 +73,53 @@ PIECES: dict[str, tuple[str, Program]] = {
 }  # fmt: skip
 
 
+BORDERS: dict[str, tuple[str, Program]] = {
+    **{mode: ("matrix", lambda np, x, mode=mode: np.pad(x, ((1, 2), (0, 3)), mode=mode) * 2)
+       for mode in ("constant", "edge", "reflect", "symmetric", "wrap")},
+    "pad a vector": ("vector", lambda np, x: np.pad(x, 3) + 1),
+    "pad one element": ("one", lambda np, x: np.pad(x, (2, 0), constant_values=5.0) * 2),
+    "pad before it": ("vector", lambda np, x: np.pad(x, (50, 0)) * 2),
+    "gradient": ("vector", lambda np, x: np.gradient(x)),
+    "gradient of rows": ("matrix", lambda np, x: np.gradient(x, axis=0)),
+    "gradient of both": ("matrix", lambda np, x: np.gradient(x)[1] + np.gradient(x)[0]),
+    "roll": ("matrix", lambda np, x: np.roll(x, 1, 0) + np.roll(x, -2, 1) + np.roll(x, 3)),
+    "first and last row": ("matrix", lambda np, x: _ends(np, x)),
+    "a row of a new array": ("matrix", lambda np, x: _row(np, x)),
+    "a row that is a sum": ("cube", lambda np, x: x[3].sum(0) + x[1, :, 2:].sum() + x[4:, 1:2].sum((0, 1))),
+    "new and written": ("vector", lambda np, x: _new(np, x)),
+}  # fmt: skip
+
+
+def _ends(np: Any, x: Any) -> Any:
+    y = x * 1
+    y[0] = x[1] - x[-1]
+    y[-1:] = x[:1] * 2
+    y[5, 2:4] = x[6, 3:5]
+    return y
+
+
+def _row(np: Any, x: Any) -> Any:
+    y = np.zeros((30, 12))
+    y[3:16] = x
+    y[20] = x[2] + x[3]
+    y[21:22] = x[12:]
+    return y + y[::-1]
+
+
+def _new(np: Any, x: Any) -> Any:
+    y = np.empty(60)
+    y[:] = 1
+    y[2:43] = x
+    y[50:40:-1] = x[3:13]
+    return y * 2
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_borders(name: str) -> None:
+    data, program = BORDERS[name]
+    everywhere(program, DATA[data])
+
+
 def _filled(np: Any, x: Any) -> Any:
     x[3:20] = 7
     return x * 2
@@ -149,3 +196,10 @@ def test_a_join_leaves_operands_where_they_are() -> None:
     assert moved(lambda np, x, y: np.concatenate([x, y]) * 2, (4000,), (6000,)) == 0
     assert moved(lambda np, x, y: np.concatenate([x, y]).sum(0), (400, 30), (500, 30)) == 3 * 30 * 8
     assert moved(lambda np, x: np.tile(x, 3) * 2, (4000,)) == 0
+
+
+def test_borders_stay_with_their_neighbours() -> None:
+    for mode in ("constant", "edge", "reflect"):
+        assert moved(lambda np, x, mode=mode: np.pad(x, 1, mode=mode) * 2, (400, 30)) == 0
+    assert moved(lambda np, x: np.gradient(x, axis=0), (400, 30)) == 3 * 2 * 30 * 8
+    assert moved(lambda np, x: np.roll(x, 1, 0) + np.roll(x, -1, 0), (400, 300)) == 2 * 4 * 300 * 8

@@ -2,6 +2,7 @@
 
 from tilewise.layout.cuts import (
     Cuts,
+    all_at,
     concat_cuts,
     even_cuts,
     flipped_cuts,
@@ -85,6 +86,7 @@ __all__ = [
     "Stored",
     "Tariff",
     "Union",
+    "all_at",
     "bare",
     "blocked",
     "box_size",

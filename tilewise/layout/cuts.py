@@ -18,6 +18,11 @@ def even_cuts(length: int, blocks: int) -> Cuts:
     return tuple(j * size + min(j, longer) for j in range(blocks + 1))
 
 
+def all_at(block: int, length: int, blocks: int) -> Cuts:
+    """One block has the whole axis."""
+    return (0,) * (block + 1) + (length,) * (blocks - block)
+
+
 def slice_cuts(cuts: Cuts, start: int, step: int, length: int) -> Cuts:
     """Cuts of x[start::step][:length] when every element stays in the block of x that owns it."""
     assert start >= 0 and step > 0 and length >= 0, (start, step, length)

@@ -147,6 +147,24 @@ def explain(w: Window) -> tuple[tuple[Axis, ...], tuple[int, ...]] | None:
     return tuple(axes), tuple(starts)
 
 
+@lru_cache(maxsize=4096)
+def walks(w: Window) -> tuple[tuple[Axis, ...], tuple[int, ...]] | None:
+    """As `explain`, with axes of length one taken for the base axes of their strides: `A[0:1]` has a row of A."""
+    found = explain(w)
+    if found is None:
+        return None
+    axes, starts = found
+    base = strides_of(w.base_shape, w.base_dtype.itemsize, w.base_order)
+    free = [a for a, n in enumerate(w.base_shape) if n > 1 and all(x.base != a for x in axes)]
+    kept = list(axes)
+    for k, (axis, stride) in enumerate(zip(axes, w.strides, strict=True)):
+        a = next((a for a in free if axis.base is None and axis.length == 1 and stride == base[a]), None)
+        if a is not None:
+            kept[k] = Axis(a, starts[a], 1, 1)
+            free.remove(a)
+    return tuple(kept), starts
+
+
 @dataclass(frozen=True)
 class Cut(Op):
     """x[start::step][:length] along every axis: what of a view a mesh has to think about."""
@@ -195,7 +213,7 @@ class Arrange(Op):
     """Axes in a new order; axes of length one dropped, new ones (None) added or repeated to a length."""
 
     axes: tuple[int | None, ...]
-    lengths: tuple[int, ...]  # of new axes, where `axes` is None; of no meaning elsewhere
+    lengths: tuple[int, ...]  # of new axes, where `axes` is None; the others have that of their axis
     name = "arrange"
 
     def label(self) -> str:
@@ -229,7 +247,7 @@ def unfold(node: Node) -> Node:
     op = node.op
     assert isinstance(op, Window)
     base = node.inputs[0]
-    found = explain(op)
+    found = walks(op)
     if found is None:
         return _refolded(op, node)
     axes, starts = found

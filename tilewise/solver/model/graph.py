@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewise.ir.node import Node, known_leaf, twin
-from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, grid_layout, shards
+from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, Shard, all_at, grid_layout, shards
 from tilewise.ops.const import Const
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
@@ -114,8 +114,17 @@ def seen(layout: Layout, alias: Arrange | None) -> Layout | None:
         return layout
     axes = alias.axes
     if any(cut.axis not in axes for cut in shards(layout)):
-        return None
+        return _at_owner(layout, alias)
     return _each(layout, lambda p: p.along(axes.index(p.axis)) if isinstance(p, Cutting) else p)
+
+
+def _at_owner(layout: Layout, alias: Arrange) -> Layout | None:
+    """Cut along an axis of length one that is dropped: its owner has everything. None where that has no axis to say."""
+    axis = next((k for k, a in enumerate(alias.axes) if a is not None), None)
+    if axis is None or not isinstance(layout, Shard) or layout.cuts[-1] != 1:
+        return None
+    blocks = len(layout.cuts) - 1
+    return Shard(axis, all_at(layout.cuts.index(1) - 1, alias.lengths[axis], blocks))
 
 
 def behind(layout: Layout, alias: Arrange | None) -> Layout:
