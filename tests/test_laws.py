@@ -15,8 +15,9 @@ from tilewise.ir.scalar import TABLE, UFUNCS
 from tilewise.layout import Mesh, Partial, Replicate
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import Map
-from tilewise.ops.join import Broadcast, Copy, Reshape
+from tilewise.ops.join import Broadcast, Copy
 from tilewise.ops.reduce import Reduce
+from tilewise.ops.reshape import Reshape
 from tilewise.ops.rule import rules
 from tilewise.ops.views import Arrange, Cut
 

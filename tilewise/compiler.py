@@ -21,7 +21,8 @@ from tilewise.layout import Layout, Mesh, Shard, blocked, reduction, shards
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
-from tilewise.ops.join import Broadcast, Reshape
+from tilewise.ops.join import Broadcast
+from tilewise.ops.reshape import Reshape
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.blocks import BlockNode, PlacedTypes, specs_of
 from tilewise.plan.deep_halo import deepen

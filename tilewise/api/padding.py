@@ -53,12 +53,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
             and not np.array_equal(given, given.astype(array.dtype))
         ):
             return NotImplemented
-        puts = [*_bands(array.shape, sides, fills), (_inner(array.shape, sides), array)]
+        puts = [(_inner(array.shape, sides), array), *_bands(array.shape, sides, fills)]
         return rec.record(_written(empty(shape, array.dtype, order), puts))
     pieces = [_pieces(n, pair, mode) for n, pair in zip(array.shape, sides, strict=True)]
     if prod(map(len, pieces)) > MOST_BOXES:
         return _gathered(array, sides, mode, order)
     boxes = [tuple(zip(*box, strict=True)) for box in itertools.product(*pieces)]
+    # The array itself first: where its blocks are, those of the result are made.
+    boxes.sort(key=lambda box: box[1] != (slice(None),) * array.ndim)
     puts = [(to, array[source]) for to, source in boxes]  # type: ignore[index]
     return rec.record(_written(empty(shape, array.dtype, order), puts))
 

@@ -19,7 +19,7 @@ from tilewise.array.handle import Array, meta, node_of, on_cell
 from tilewise.array.schedule import policy
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.join import copy as copy_node
-from tilewise.ops.join import reshape as reshape_node
+from tilewise.ops.reshape import reshape as reshape_node
 from tilewise.ops.views import strided
 
 

@@ -15,13 +15,14 @@ from tilewise.ir.node import Node, Op
 from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, step_cost
 from tilewise.ops.collectives import Operand, Traffic, traffic
 from tilewise.ops.elementwise import Map
+from tilewise.ops.reshape import Reshape
 from tilewise.ops.rule import Rule, inner_exchanges
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.ops.work import work
 
 TICKS = 10**9  # per second
 BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
-VIEWS = (Arrange, Cut, Window)
+VIEWS = (Arrange, Cut, Reshape, Window)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     What moves within an operator, collectives included, is part of it.
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
-    if isinstance(n.op, VIEWS) or not n.known:
+    if (isinstance(n.op, VIEWS) and not rule.collective) or not n.known:
         return 0
     moved = _within(n, rule, mesh, machine)
     if rule.collective:

@@ -13,9 +13,10 @@ from tilewise.ops.contract import Contract
 from tilewise.ops.create import Arange, Empty, Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.index import Update
-from tilewise.ops.join import Broadcast, Concat, Copy, Reshape
+from tilewise.ops.join import Broadcast, Concat, Copy
 from tilewise.ops.move import Pin
 from tilewise.ops.reduce import Reduce
+from tilewise.ops.reshape import Reshape
 from tilewise.plan.exchanges import Exchanges
 from tilewise.stage.steps import Call, Pass, Step, Tiled, View, Write
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend.host.arrays import widened
-from tilewise.layout import Box, Exchange, Layout, Mesh, Piece, Shard, held_box, place, shards
+from tilewise.layout import Box, Exchange, Held, Layout, Mesh, Piece, Shard, held_box, place, shards
 from tilewise.ops.collectives import Parts
 from tilewise.store.base import within
 
@@ -46,13 +46,13 @@ def piece_of(parts: Parts, exchange: Exchange, mesh: Mesh, piece: Piece) -> ND:
     return part_at(parts[block], held, piece.box)
 
 
-def held_at(layout: Layout, shape: tuple[int, ...], mesh: Mesh, worker: int, block: int) -> Box:
+def held_at(layout: Layout, shape: tuple[int, ...], mesh: Mesh, worker: int, block: int) -> Held:
     """What is in memory at a block, or (-1) once at the worker."""
     if not shards(layout):
         return tuple((0, n) for n in shape)
     return held_box(layout, shape, mesh, block=block if block >= 0 else mesh.blocks_of(worker)[0])
 
 
-def part_at(x: ND, held: Box, box: Box) -> ND:
+def part_at(x: ND, held: Held, box: Box) -> ND:
     """The part of a block that a box in global coordinates names."""
     return x[within(box, held)]  # type: ignore[no-any-return]

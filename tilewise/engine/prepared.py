@@ -15,7 +15,7 @@ from tilewise.backend import host_backend
 from tilewise.engine.halo import held_at
 from tilewise.engine.rounds import Move, Round, Run
 from tilewise.engine.run import Runner
-from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, box_size, place, reduction, shards
+from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, dims, place, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges
 from tilewise.stage.steps import Pass, Step, Tiled, View, makes, reads
 from tilewise.store.base import within
@@ -43,7 +43,7 @@ class Incoming(NamedTuple):
     """A piece that a worker puts into its place."""
 
     block: int  # of the result
-    index: Index  # in the block
+    place: Index  # in the block
     box: Box  # in the value's own coordinates
     sender: int  # DRIVER for what the driver scatters; perhaps this worker
     crosses: bool
@@ -158,7 +158,7 @@ class Prepared:
             local = self._index(move, exchange.src, p.src_block, p.box) if here else ()
             pieces.append(Incoming(_number(p.dst_block), index, p.box, sender, p.crosses, _number(p.src_block), local))
         boxes = [(b, held_at(dst, shape, self.plan.mesh, me, b)) for b in self._targets(dst)]
-        targets = tuple((b, tuple(hi - lo for lo, hi in box)) for b, box in boxes)
+        targets = tuple((b, dims(box)) for b, box in boxes)
         return Join(self._sizes(dst, shape, move.dtype), targets, tuple(pieces))
 
     def _index(self, move: Move, layout: Layout, block: int | None, box: Box) -> Index:
@@ -168,7 +168,7 @@ class Prepared:
     def _sizes(self, layout: Layout, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sizes:
         """The bytes of each block of a value here."""
         return {
-            block: box_size(held_at(layout, shape, self.plan.mesh, self.worker, block)) * dtype.itemsize
+            block: size(held_at(layout, shape, self.plan.mesh, self.worker, block)) * dtype.itemsize
             for block in self._targets(layout)
         }
 

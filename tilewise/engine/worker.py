@@ -284,7 +284,7 @@ class Worker:
         parts_of: dict[tuple[int, Box], tuple[ND, list[ND | None]]] = {}  # contributions to a box, in their order
         count = 0
         for p in join.pieces:
-            view: ND = parts[p.block][p.index]
+            view: ND = parts[p.block][p.place]
             if stored:
                 read_box(self.sources[move.pos], p.box, view)
                 self.read_bytes += view.nbytes

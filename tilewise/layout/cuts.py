@@ -6,7 +6,7 @@ the last the length.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 Cuts = tuple[int, ...]
 
@@ -18,11 +18,27 @@ def even_cuts(length: int, blocks: int) -> Cuts:
     return tuple(j * size + min(j, longer) for j in range(blocks + 1))
 
 
+def all_at(block: int, length: int, blocks: int) -> Cuts:
+    """One block has the whole axis."""
+    return (0,) * (block + 1) + (length,) * (blocks - block)
+
+
 def slice_cuts(cuts: Cuts, start: int, step: int, length: int) -> Cuts:
     """Cuts of x[start::step][:length] when every element stays in the block of x that owns it."""
     assert start >= 0 and step > 0 and length >= 0, (start, step, length)
     assert length == 0 or start + (length - 1) * step < cuts[-1], (cuts[-1], start, step, length)
     return tuple(_slice_position(c, start, step, length) for c in cuts)
+
+
+def flipped_cuts(cuts: Cuts, start: int, step: int, length: int) -> list[tuple[int, int]]:
+    """What each block has of x[start::step][:length] for a negative step: intervals, the last block's first."""
+    assert step < 0 and length >= 1 and start + (length - 1) * step >= 0, (start, step, length)
+    out = []
+    for low, high in pairwise(cuts):
+        first = max(-((high - 1 - start) // -step), 0)  # the least k with start + k * step < high
+        last = min((start - low) // -step + 1, length)
+        out.append((first, max(first, last)))
+    return out
 
 
 def local_slice(cuts: Cuts, block: int, start: int, step: int, length: int) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tilewise.layout.cuts import even_cuts
-from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Replicate, Shard, Stored, bare
+from tilewise.layout.placement import Grid, Layout, OnDriver, Partial, Piecewise, Replicate, Shard, Stored, bare
 
 AXIS_NAMES = {0: "rows", 1: "columns"}
 
@@ -19,6 +19,8 @@ def describe(layout: Layout) -> str:
             if cuts != even_cuts(cuts[-1], blocks):
                 text += " uneven"
             return text if ghosts == (0, 0) else f"{text} with ghosts {ghosts[0]}+{ghosts[1]}"
+        case Piecewise(axis=axis, sets=sets):
+            return f"{AXIS_NAMES.get(axis, f'axis {axis}')}/{len(sets)} in pieces"
         case Replicate():
             return "replicated"
         case Partial(op=op):

@@ -17,15 +17,16 @@ from math import prod
 import numpy as np
 
 from tilewise.ir.reductions import Reduction
+from tilewise.layout.index_set import Box, Held, Interval, boxes, common, shared, size
 from tilewise.layout.placement import (
     DRIVER,
-    Box,
+    Cutting,
     Grid,
-    Interval,
     Layout,
     Mesh,
     OnDriver,
     Partial,
+    Piecewise,
     Replicate,
     Shard,
     Stored,
@@ -122,7 +123,7 @@ class Exchange:
 
     def pieces_to(self, worker: int) -> Iterator[Piece]:
         """The pieces that arrive at this worker's place, those it already holds included."""
-        for receiver, block, need in self._needs(worker):
+        for receiver, block, need in self._boxes(worker):
             for sender, src_block, box in self._sources(receiver, block, need):
                 yield Piece(sender, receiver, src_block, block, box)
 
@@ -139,7 +140,7 @@ class Exchange:
         """Elements that workers read from a store, what several of them need counted for each."""
         if not isinstance(self.src, Stored):
             return 0
-        return sum(box_size(need) for worker in range(self.mesh.workers) for _, _, need in self._needs(worker))
+        return sum(size(need) for worker in range(self.mesh.workers) for _, _, need in self._needs(worker))
 
     def received(self, worker: int) -> int:
         """Elements that reach this worker's place from others."""
@@ -154,7 +155,7 @@ class Exchange:
     def _received(self) -> tuple[int, ...]:
         copies = contributions(self.src, self.dst, self.mesh)
         return tuple(
-            sum(copies * box_size(need) - self._at_hand(worker, need) for _, _, need in self._needs(worker))
+            sum(copies * box_size(need) - self._at_hand(worker, need) for _, _, need in self._boxes(worker))
             for worker in range(self.mesh.workers)
         )
 
@@ -164,8 +165,7 @@ class Exchange:
             return box_size(need) if worker == 0 else 0
         if isinstance(self.src, Stored):
             return box_size(need)
-        held = held_box(self.src, self.shape, self.mesh, worker=worker)
-        return prod(max(min(b, d) - max(a, c), 0) for (a, b), (c, d) in zip(need, held, strict=True))
+        return shared(held_box(self.src, self.shape, self.mesh, worker=worker), need)
 
     @cached_property
     def _sent(self) -> tuple[int, ...]:
@@ -176,7 +176,7 @@ class Exchange:
             return (0,) * self.mesh.workers
         total = np.zeros(self.mesh.workers, dtype=np.int64)
         for worker in workers:
-            for _, _, need in self._needs(worker):
+            for _, _, need in self._boxes(worker):
                 total += self._shares(worker, need)
                 total[worker] -= self._at_hand(worker, need)
         return tuple(total.tolist())
@@ -190,6 +190,11 @@ class Exchange:
             if isinstance(part, Shard):
                 weights = _overlaps(part, line, own[k], need[part.axis])
                 rest = with_interval(rest, part.axis, (0, 1))
+            elif isinstance(part, Piecewise):
+                weights = np.zeros(line.workers, dtype=np.int64)
+                for at, (low, high) in _owners(part, need[part.axis]):
+                    weights[at // line.blocks] += high - low
+                rest = with_interval(rest, part.axis, (0, 1))
             elif isinstance(part, Partial) and k != self._kept_partial:
                 weights = np.ones(line.workers, dtype=np.int64)
             else:
@@ -198,20 +203,26 @@ class Exchange:
             share = np.multiply.outer(share, weights)
         return share.reshape(-1) * box_size(rest)
 
-    def _needs(self, worker: int) -> Iterator[tuple[int, int | None, Box]]:
-        """(holder, block, box) for everything the destination wants at this worker's place; empty boxes left out."""
+    def _boxes(self, worker: int) -> Iterator[tuple[int, int | None, Box]]:
+        """What the destination wants at this worker's place, as boxes."""
+        for holder, block, need in self._needs(worker):
+            for box in boxes(need):
+                yield holder, block, box
+
+    def _needs(self, worker: int) -> Iterator[tuple[int, int | None, Held]]:
+        """(holder, block, indices) for everything the destination wants at this worker's place; not what is empty."""
         if isinstance(self.dst, OnDriver):
             box = held_box(self.dst, self.shape, self.mesh, worker=DRIVER)
-            if worker == 0 and box_size(box):
+            if worker == 0 and size(box):
                 yield DRIVER, None, box
         elif blocked(self.dst):
             for block in self.mesh.blocks_of(worker):
                 box = held_box(self.dst, self.shape, self.mesh, block=block)
-                if box_size(box):
+                if size(box):
                     yield worker, block, box
         else:
             box = held_box(self.dst, self.shape, self.mesh, worker=worker)
-            if box_size(box):
+            if size(box):
                 yield worker, None, box
 
     def _sources(self, receiver: int, block: int | None, need: Box) -> Iterator[tuple[int, int | None, Box]]:
@@ -229,6 +240,8 @@ class Exchange:
             if isinstance(part, Shard):
                 near = None if block is None else own[k] * line.blocks + (block % self.mesh.blocks) % line.blocks
                 ways.append(list(_blocks_covering(part, line, own[k], near, need[part.axis])))
+            elif isinstance(part, Piecewise):
+                ways.append(list(_owners(part, need[part.axis])))
             elif isinstance(part, Partial) and k != self._kept_partial:
                 ways.append([(worker, None) for worker in range(line.workers)])
             else:
@@ -236,7 +249,7 @@ class Exchange:
         for way in product(*ways):
             box = need
             for (_, interval), part in zip(way, placements(self.src), strict=True):
-                if interval is not None and isinstance(part, Shard):
+                if interval is not None and isinstance(part, Cutting):
                     box = with_interval(box, part.axis, interval)
             yield *self._sender(tuple(at for at, _ in way)), box
 
@@ -281,27 +294,29 @@ def _kind(src: Layout, dst: Layout) -> Kind:
             return Kind.READ
         case (Grid(), _) | (_, Grid()):
             return _grid_kind(src, dst)
-        case Replicate(), Shard():
+        case Replicate(), Shard() | Piecewise():
             return Kind.SLICE
+        case (Piecewise(axis=a), Shard(axis=b) | Piecewise(axis=b)) | (Shard(axis=a), Piecewise(axis=b)):
+            return Kind.BOUNDARY if a == b else Kind.ALL_TO_ALL
         case Shard(axis=a), Shard(axis=b) if a != b:
             return Kind.ALL_TO_ALL
         case Shard(cuts=a), Shard(cuts=b) if a != b:
             return Kind.BOUNDARY
         case Shard(ghosts=(a, b)), Shard(ghosts=(c, d)):
             return Kind.TRIM if c <= a and d <= b else Kind.HALO
-        case Shard(), Replicate():
+        case Shard() | Piecewise(), Replicate():
             return Kind.ALL_GATHER
-        case Partial(), Shard():
+        case Partial(), Shard() | Piecewise():
             return Kind.REDUCE_SCATTER
         case Partial(), Replicate():
             return Kind.ALL_REDUCE
-        case OnDriver(), Shard():
+        case OnDriver(), Shard() | Piecewise():
             return Kind.SCATTER
         case OnDriver(), Replicate():
             return Kind.BROADCAST
         case Partial(), OnDriver():
             return Kind.REDUCE
-        case Shard() | Replicate(), OnDriver():
+        case Shard() | Piecewise() | Replicate(), OnDriver():
             return Kind.GATHER
     raise AssertionError(f"no exchange from {src} to {dst}")
 
@@ -336,6 +351,13 @@ def _overlaps(src: Shard, line: Mesh, own: int, need: Interval) -> np.ndarray[tu
         out += within[1:] - within[:-1]
     out[own] += max(min(need[1], held[1]) - max(need[0], held[0]), 0)
     return out
+
+
+def _owners(src: Piecewise, need: Interval) -> Iterator[tuple[int, Interval]]:
+    """(block, interval) pairs that together are `need`."""
+    for block, own in enumerate(src.sets):
+        for part in common(own, need):
+            yield block, part
 
 
 def _blocks_covering(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -9,9 +10,8 @@ from math import prod
 
 from tilewise.ir.reductions import Reduction, by_name
 from tilewise.layout.cuts import Cuts, even_cuts
+from tilewise.layout.index_set import Box, Held, IndexSet, Interval, Union, length, runs, union
 
-Interval = tuple[int, int]
-Box = tuple[Interval, ...]
 Ghosts = tuple[int, int]  # elements before and after what a block owns
 
 # The driver as a sender or receiver of pieces. It shares the place of worker 0: nothing crosses between the two.
@@ -110,6 +110,77 @@ class Shard:
             return low, high
         return max(low - self.ghosts[0], 0), min(high + self.ghosts[1], self.cuts[-1])
 
+    def along(self, axis: int) -> Shard:
+        """The same cuts of another axis."""
+        return Shard(axis, self.cuts, self.ghosts)
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """Block j owns the indices sets[j] of one axis and all of the others; every index has one owner.
+
+    What a concatenation or a flip makes of cuts: blocks of several intervals, or in another order.
+    """
+
+    axis: int
+    sets: tuple[IndexSet, ...]
+
+    def __post_init__(self) -> None:
+        ends = sorted(run for s in self.sets for run in runs(s) if run[0] < run[1])
+        assert self.axis >= 0 and all(a[1] == b[0] for a, b in pairwise(ends)), self
+        assert not ends or ends[0][0] == 0, self
+
+    def __hash__(self) -> int:  # as for Shard
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((self.axis, self.sets))
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    def __getstate__(self) -> tuple[int, tuple[IndexSet, ...]]:
+        return self.axis, self.sets
+
+    def __setstate__(self, state: tuple[int, tuple[IndexSet, ...]]) -> None:
+        for name, value in zip(("axis", "sets"), state, strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def length(self) -> int:
+        """Of the axis."""
+        return sum(map(length, self.sets))
+
+    def owned(self, first: int, last: int | None = None) -> IndexSet:
+        """What block `first` owns along the axis, or blocks first..last (inclusive) together."""
+        if last is None or last == first:
+            return self.sets[first]
+        return union(run for s in self.sets[first : last + 1] for run in runs(s))
+
+    held = owned  # there are no ghosts
+
+    def along(self, axis: int) -> Piecewise:
+        """The same sets of another axis."""
+        return Piecewise(axis, self.sets)
+
+
+Cutting = Shard | Piecewise  # one axis is divided among blocks
+
+
+def divided(axis: int, sets: Sequence[IndexSet]) -> Cutting:
+    """An axis of which every block has a set of indices: plain cuts, if these follow each other."""
+    ends = [0]
+    for s in sets:
+        if length(s) and (isinstance(s, Union) or s[0] != ends[-1]):
+            return Piecewise(axis, tuple(sets))
+        ends.append(ends[-1] + length(s))
+    return Shard(axis, tuple(ends))
+
+
+def lengths_of(cutting: Cutting) -> tuple[int, ...]:
+    """How many indices of its axis each block owns."""
+    if isinstance(cutting, Piecewise):
+        return tuple(map(length, cutting.sets))
+    return tuple(high - low for low, high in pairwise(cutting.cuts))
+
 
 @dataclass(frozen=True)
 class Replicate:
@@ -141,7 +212,7 @@ class Stored:
 
 Outside = OnDriver | Stored  # no worker has a part of it
 
-Placement = Shard | Replicate | Partial
+Placement = Shard | Piecewise | Replicate | Partial
 
 
 @dataclass(frozen=True)
@@ -169,13 +240,13 @@ class Grid:
             object.__setattr__(self, name, value)
 
 
-Layout = Shard | Replicate | Partial | OnDriver | Stored | Grid
+Layout = Shard | Piecewise | Replicate | Partial | OnDriver | Stored | Grid
 
 
 @lru_cache(maxsize=4096)
 def grid_layout(down: Placement, across: Placement) -> Layout:
     """The layout with these two placements: a Grid, or the layout that it equals."""
-    if isinstance(down, Shard) and isinstance(across, Shard):
+    if isinstance(down, Cutting) and isinstance(across, Cutting):
         assert down.axis != across.axis, (down, across)
     elif down == across:
         return down
@@ -194,15 +265,15 @@ def placements(layout: Layout) -> tuple[Placement, ...]:
 
 def blocked(layout: Layout) -> bool:
     """Whether a worker holds an array per block (else one in all)."""
-    return isinstance(layout.down if isinstance(layout, Grid) else layout, Shard)
+    return isinstance(layout.down if isinstance(layout, Grid) else layout, Cutting)
 
 
-def shards(layout: Layout) -> tuple[Shard, ...]:
-    """The cuts of a layout, at most one per direction."""
-    if isinstance(layout, Shard):
+def shards(layout: Layout) -> tuple[Cutting, ...]:
+    """The axes that a layout cuts, at most one per direction."""
+    if isinstance(layout, Cutting):
         return (layout,)
     if isinstance(layout, Grid):
-        return tuple(p for p in (layout.down, layout.across) if isinstance(p, Shard))
+        return tuple(p for p in (layout.down, layout.across) if isinstance(p, Cutting))
     return ()
 
 
@@ -264,18 +335,21 @@ def check(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> None:
             assert part.axis < len(shape), (layout, shape)
             assert part.cuts[-1] == shape[part.axis], (layout, shape)
             assert len(part.cuts) == line.total_blocks + 1, (layout, mesh)
+        elif isinstance(part, Piecewise):
+            assert part.axis < len(shape) and part.length == shape[part.axis], (layout, shape)
+            assert len(part.sets) == line.total_blocks, (layout, mesh)
 
 
 def owned_box(
     layout: Layout, shape: tuple[int, ...], mesh: Mesh, *, worker: int | None = None, block: int | None = None
-) -> Box:
+) -> Held:
     """The part of the array that a worker (all its blocks) or one block owns. For OnDriver the worker is DRIVER."""
     return _box(layout, shape, mesh, worker, block, ghosts=False)
 
 
 def held_box(
     layout: Layout, shape: tuple[int, ...], mesh: Mesh, *, worker: int | None = None, block: int | None = None
-) -> Box:
+) -> Held:
     """As owned_box, ghosts included: what is in memory there."""
     return _box(layout, shape, mesh, worker, block, ghosts=True)
 
@@ -299,9 +373,9 @@ def with_interval(box: Box, axis: int, interval: Interval) -> Box:
 
 def _box(
     layout: Layout, shape: tuple[int, ...], mesh: Mesh, worker: int | None, block: int | None, *, ghosts: bool
-) -> Box:
+) -> Held:
     assert (worker is None) != (block is None), "give a worker or a block"
-    box = whole(shape)
+    box: Held = whole(shape)
     if isinstance(layout, OnDriver):
         assert worker == DRIVER, (layout, worker, block)
         return box
@@ -313,10 +387,10 @@ def _box(
         blocks = range(block, block + 1)
     first, last = blocks[0] - worker * mesh.blocks, blocks[-1] - worker * mesh.blocks
     for (part, line), at in zip(lines(layout, mesh), coordinates(layout, mesh, worker), strict=True):
-        if isinstance(part, Shard):
-            of_blocks = part.held if ghosts else part.owned
+        if isinstance(part, Cutting):
+            of_blocks: Callable[[int, int], IndexSet] = part.held if ghosts else part.owned
             start = at * line.blocks
             # Only the first line of a grid is cut into a worker's blocks.
             span = (start + first, start + last) if line.blocks == mesh.blocks else (start, start)
-            box = with_interval(box, part.axis, of_blocks(*span))
+            box = (*box[: part.axis], of_blocks(*span), *box[part.axis + 1 :])
     return box

@@ -11,18 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.layout.index_set import length, size
 from tilewise.layout.moves import Exchange, contributions
 from tilewise.layout.placement import (
+    Cutting,
     Layout,
     Mesh,
     OnDriver,
     Outside,
+    Piecewise,
     Replicate,
     Shard,
     Stored,
     blocked,
     held_box,
     lines,
+    shards,
 )
 
 Bounds = np.ndarray[Any, np.dtype[np.int64]]
@@ -36,18 +40,21 @@ def volume(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> tupl
 
     From a store: elements that are read, which take time though they do not cross between workers.
     """
-    size = prod(shape)
+    count = prod(shape)
     if isinstance(src, Stored):
         return Exchange(src, dst, shape, mesh).read_elements, prod(local_dims(dst, shape, mesh))
-    if size == 0 or mesh.workers == 1 or src == dst or isinstance(src, Replicate):
+    if count == 0 or mesh.workers == 1 or src == dst or isinstance(src, Replicate):
         return 0, 0
     if isinstance(src, OnDriver):
         total = Exchange(src, dst, shape, mesh).network_elements
         return total, total
     if isinstance(dst, OnDriver):
-        own = prod(b - a for a, b in held_box(src, shape, mesh, worker=0))
-        total = contributions(src, dst, mesh) * size - own
+        own = size(held_box(src, shape, mesh, worker=0))
+        total = contributions(src, dst, mesh) * count - own
         return total, total
+    if any(isinstance(p, Piecewise) for p in (*shards(src), *shards(dst))):
+        one = Exchange(src, dst, shape, mesh)
+        return one.network_elements, max(one.received(w) for w in range(mesh.workers))
     got = _received(src, dst, shape, mesh)
     return int(got.sum()), int(got.max())
 
@@ -82,9 +89,9 @@ def local_dims(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> tuple[int,
         return shape
     dims = list(shape)
     for part, line in lines(layout, mesh):
-        if isinstance(part, Shard):
+        if isinstance(part, Cutting):
             spans = (part.held(w * line.blocks, (w + 1) * line.blocks - 1) for w in range(line.workers))
-            dims[part.axis] = max(high - low for low, high in spans)
+            dims[part.axis] = max(map(length, spans))
     return tuple(dims)
 
 
@@ -96,8 +103,8 @@ def most_held(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> int:
     count = 1
     rest = list(shape)
     for part, line in lines(layout, mesh):
-        if isinstance(part, Shard):
-            spans = [high - low for low, high in (part.held(b) for b in range(line.total_blocks))]
+        if isinstance(part, Cutting):
+            spans = [length(part.held(b)) for b in range(line.total_blocks)]
             count *= max(sum(spans[w * line.blocks : (w + 1) * line.blocks]) for w in range(line.workers))
             rest[part.axis] = 1
     return count * prod(rest)
@@ -111,9 +118,8 @@ def total_held(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> int:
     count = 1
     rest = list(shape)
     for part, line in lines(layout, mesh):
-        if isinstance(part, Shard):
-            spans = (part.held(b) for b in range(line.total_blocks))
-            count *= sum(high - low for low, high in spans)
+        if isinstance(part, Cutting):
+            count *= sum(length(part.held(b)) for b in range(line.total_blocks))
             rest[part.axis] = 1
         else:
             count *= line.workers

@@ -15,14 +15,14 @@ import numpy as np
 
 from tilewise.ir.node import Op
 from tilewise.ir.order import Order
-from tilewise.layout import Box
+from tilewise.layout import Box, Held, Interval, Union, dims
 
 
 @dataclass(frozen=True)
 class Part:
-    """What of a value is in memory at one block: a box, in the coordinates of the whole value."""
+    """What of a value is in memory at one block, in the coordinates of the whole value."""
 
-    box: Box
+    held: Held
     shape: tuple[int, ...]  # of the whole value
     dtype: np.dtype[Any]
     order: Order = None
@@ -30,12 +30,22 @@ class Part:
     @property
     def dims(self) -> tuple[int, ...]:
         """Lengths of the part."""
-        return tuple(high - low for low, high in self.box)
+        return dims(self.held)
+
+    @property
+    def box(self) -> Box:
+        """The part as one interval per axis: for operators whose rules ask for no other."""
+        return tuple([_interval(s) for s in self.held])
 
     @property
     def whole(self) -> bool:
         """Whether the block has all of the value."""
         return self.dims == self.shape
+
+
+def _interval(s: Interval | Union) -> Interval:
+    assert not isinstance(s, Union), "an operator that knows where its block lies has no block in pieces"
+    return s
 
 
 @functools.singledispatch

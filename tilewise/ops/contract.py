@@ -209,7 +209,7 @@ def _text(shape: tuple[int, ...]) -> str:
 @specific.register
 def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
-    yield from by_letters(ins.split(","), out, node, have, mesh, "add")
+    yield from by_letters(ins.split(","), out, node, have, mesh, "add", pieces=True)
     if node.dtype.kind in "iu":  # of floats, a part that is zero times inf is not zero
         for k in range(len(node.inputs)):
             parts: list[Layout] = [WHOLE] * len(node.inputs)

@@ -86,6 +86,11 @@ def arange(first: Any, second: Any, length: int, dtype: np.dtype[Any]) -> Node:
     return intern(Arange(first, second, length, dtype), (), (length,), dtype)
 
 
+def is_new(node: Node) -> bool:
+    """Whether a node is an array made of nothing, which any worker can make a part of for itself."""
+    return isinstance(node.op, Full | Arange)
+
+
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 

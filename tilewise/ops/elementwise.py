@@ -176,7 +176,7 @@ def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], wh
 @specific.register
 def _(op: Map, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     terms, out = _aligned(node)
-    yield from by_letters(terms, out, node, have, mesh)
+    yield from by_letters(terms, out, node, have, mesh, pieces=True)
     for over, how in LAWS.get(op.fn.name, {}).items():
         p = Partial(over)
         if how == TOGETHER and all(x.shape == node.shape for x in node.inputs):

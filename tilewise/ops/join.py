@@ -1,9 +1,10 @@
-"""Joining and reshaping. In: nodes. Out: one node with their elements in new places."""
+"""Joining, copying and repeating. In: nodes. Out: one node with their elements in new places."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, joined_order
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.kernel.native import DTYPES
-from tilewise.layout import Mesh, Shard, concat_cuts, even_cuts, split_cuts
+from tilewise.layout import Cutting, Mesh, Shard, bare, concat_cuts, divided, even_cuts, runs, union
 from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, strideless
 from tilewise.ops.lower import Loops, own_loops
+from tilewise.ops.reshape import reshape
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, cuts_of, specific, still_partial
 
 
@@ -29,18 +31,6 @@ class Concat(Op):
 
     def numpy(self, *arrays: Any) -> Any:
         return np.concatenate(arrays, axis=self.axis)
-
-
-@dataclass(frozen=True)
-class Reshape(Op):
-    """The same elements in row-major (or column-major) order in another shape."""
-
-    shape: tuple[int, ...]
-    order: str
-    name = "reshape"
-
-    def numpy(self, *arrays: Any) -> Any:
-        return np.reshape(arrays[0], self.shape, order=self.order)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
@@ -68,9 +58,8 @@ class Broadcast(Op):
         return np.broadcast_to(arrays[0], self.shape)
 
 
-@on_block.register(Reshape)
 @on_block.register(Broadcast)
-def _(op: Reshape | Broadcast, out: Part, ins: Sequence[Part]) -> Op:
+def _(op: Broadcast, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, shape=out.dims)
 
 
@@ -95,12 +84,6 @@ def concat(nodes: tuple[Node, ...], axis: int, dtype: np.dtype[Any]) -> Node:
     return intern(Concat(axis), tuple(cast(n, dtype) for n in nodes), shape, dtype, order)
 
 
-def reshape(node: Node, shape: tuple[int, ...], order: str) -> Node:
-    """Reshape with its own memory."""
-    memory: Order = None if order == "C" else tuple(range(len(shape) - 1, -1, -1)) if len(shape) > 1 else None
-    return intern(Reshape(shape, order), (node,), shape, node.dtype, memory)
-
-
 def copy(node: Node, order: Order) -> Node:
     """A copy in memory order `order`."""
     return intern(Copy(order), (node,), node.shape, node.dtype, order)
@@ -112,7 +95,7 @@ def copy(node: Node, order: Order) -> Node:
 @specific.register
 def _(op: Copy, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
-    yield from by_letters([term], term, node, have, mesh)
+    yield from by_letters([term], term, node, have, mesh, pieces=True)
     yield from still_partial(have[0])
 
 
@@ -131,6 +114,20 @@ def _(op: Broadcast, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
                 yield Rule((Shard(k, cuts),), Shard(axis, cuts))
 
 
+def _where_they_lie(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Operands cut along the axis as they are, or evenly: a block of the result has its part of each of them."""
+    lengths = [x.shape[op.axis] for x in node.inputs]
+    even: list[Cutting] = [Shard(op.axis, even_cuts(n, mesh.total_blocks)) for n in lengths]
+    known = [[p for p in layouts if isinstance(p, Cutting) and p.axis == op.axis] for layouts in have]
+    for ins in dict.fromkeys((tuple(even), tuple(some[0] if some else e for some, e in zip(known, even, strict=True)))):
+        starts = list(accumulate(lengths, initial=0))
+        sets = [
+            union((s + low, s + high) for s, p in zip(starts, ins, strict=False) for low, high in runs(p.owned(block)))
+            for block in range(mesh.total_blocks)
+        ]
+        yield Rule(tuple(bare(p) for p in ins), divided(op.axis, sets))
+
+
 @specific.register
 def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
@@ -141,48 +138,11 @@ def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if axis == op.axis:
             parts = concat_cuts(cuts, tuple(x.shape[axis] for x in node.inputs))
             yield Rule(tuple(Shard(axis, c) for c in parts), Shard(axis, cuts))
+            yield from _where_they_lie(op, node, have, mesh)
         else:
             terms = [term] * len(node.inputs)
             for chosen in cuts_of(term[axis], size, terms, [x.shape for x in node.inputs], have, node, mesh):
                 yield Rule((Shard(axis, chosen),) * len(node.inputs), Shard(axis, chosen))
-
-
-@specific.register
-def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    yield from still_partial(have[0])
-    if op.order != "C" or node.size == 0:
-        return
-    for i, o, inner_in, inner_out in _groups(node.inputs[0].shape, node.shape):
-        size = node.inputs[0].shape[i]
-        even = tuple(c * inner_out // inner_in for c in even_cuts(node.shape[o], mesh.total_blocks))
-        for cuts in dict.fromkeys((*axis_cuts(have[0], i, size, mesh), even)):
-            if cuts[-1] != size:
-                continue
-            to = split_cuts(tuple(c * inner_in for c in cuts), inner_out)
-            if to is not None:
-                yield Rule((Shard(i, cuts),), Shard(o, to))
-
-
-def _groups(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Groups of axes with equal products: first axis on each side, and elements below it in the group."""
-    i = j = 0
-    while i < len(a) and j < len(b):
-        if a[i] == 1:
-            i += 1
-            continue
-        if b[j] == 1:
-            j += 1
-            continue
-        pa, pb, ei, ej = a[i], b[j], i + 1, j + 1
-        while pa != pb:
-            if pa < pb:
-                pa *= a[ei]
-                ei += 1
-            else:
-                pb *= b[ej]
-                ej += 1
-        yield i, j, pa // a[i], pb // b[j]
-        i, j = ei, ej
 
 
 # -- together with others, and as loops ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.reductions import by_name, two_sum
-from tilewise.layout import Layout, Mesh, Shard, grid_layout, placements, shards
+from tilewise.layout import Cutting, Layout, Mesh, Shard, grid_layout, lengths_of, placements, shards
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.reduce import reduced_shape
 from tilewise.ops.rule import LETTERS, Options, Rule, by_letters, specific
@@ -181,7 +180,7 @@ def _letters(rank: int, axes: tuple[int, ...], keepdims: bool) -> tuple[str, str
 def one_per_block(layout: Layout, axes: tuple[int, ...]) -> Layout:
     """The layout of what blocks have one of each, where a value is cut along these axes."""
     parts = [
-        Shard(p.axis, tuple(range(len(p.cuts)))) if isinstance(p, Shard) and p.axis in axes else p
+        Shard(p.axis, tuple(range(len(lengths_of(p)) + 1))) if isinstance(p, Cutting) and p.axis in axes else p
         for p in placements(layout)
     ]
     return parts[0] if len(parts) == 1 else grid_layout(*parts)
@@ -189,7 +188,7 @@ def one_per_block(layout: Layout, axes: tuple[int, ...]) -> Layout:
 
 def terms(x: Node, layout: Layout, axes: tuple[int, ...]) -> Node:
     """The number of elements that each block of a value reduces."""
-    cut = {s.axis: tuple(high - low for low, high in pairwise(s.cuts)) for s in shards(layout) if s.axis in axes}
+    cut = {s.axis: lengths_of(s) for s in shards(layout) if s.axis in axes}
     lengths = tuple(cut.get(a, ()) for a in range(x.ndim))
     others = prod(x.dims[a] for a in axes if a not in cut)
     return intern(Terms(lengths, others, x.dtype), (), tuple(len(n) or 1 for n in lengths), x.dtype)

@@ -1,4 +1,4 @@
-"""Views of nodes, for rules and operators. In: a node and axes. Out: a node that shows the same elements in another way."""
+"""Views of nodes, for rules and operators. In: a node and axes. Out: a node that shows the same elements."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(c if i not in op.axes else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
     over = op.fn if splits(op.fn) else None
-    yield from by_letters([term], out, node, have, mesh, over)
+    yield from by_letters([term], out, node, have, mesh, over, pieces=True)
     if over is not None:
         yield Rule((Partial(over),), Partial(over))
 

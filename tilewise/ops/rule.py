@@ -18,11 +18,13 @@ from tilewise.ir.node import Node
 from tilewise.ir.reductions import Reduction
 from tilewise.layout import (
     Cuts,
+    Cutting,
     Grid,
     Layout,
     Mesh,
     Outside,
     Partial,
+    Piecewise,
     Placement,
     Replicate,
     Shard,
@@ -68,7 +70,7 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
         found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
         if mesh.grid:
             down, across = (
-                [r for r in _line_rules(node, [_along(h, k) for h in have], line) if not (r.collective or r.line)]
+                [r for r in _line_rules(node, [_direction(h, k) for h in have], line) if not (r.collective or r.line)]
                 for k, line in enumerate((mesh.down, mesh.across))
             )
             pairs = itertools.product([*down, every], [*across, every])
@@ -77,7 +79,7 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
     return list(dict.fromkeys(found))
 
 
-def _along(layouts: Sequence[Layout], direction: int) -> list[Layout]:
+def _direction(layouts: Sequence[Layout], direction: int) -> list[Layout]:
     """How an operand might lie along one direction of the grid."""
     return [placements(x)[direction] for x in layouts if isinstance(x, Grid)]
 
@@ -106,7 +108,7 @@ def _both(down: Rule, across: Rule) -> tuple[tuple[Layout, ...], Layout] | None:
 @functools.lru_cache(maxsize=4096)
 def _grid(down: Layout, across: Layout) -> Layout | None:
     assert not isinstance(down, Outside | Grid) and not isinstance(across, Outside | Grid)
-    if isinstance(down, Shard) and isinstance(across, Shard):
+    if isinstance(down, Cutting) and isinstance(across, Cutting):
         return None if down.axis == across.axis else grid_layout(down, across)
     if isinstance(down, Partial) and isinstance(across, Partial) and down != across:
         return None
@@ -126,9 +128,19 @@ def inner_exchanges(op: Any, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[L
 
 
 def by_letters(
-    terms: Sequence[str], out: str, node: Node, have: Options, mesh: Mesh, op: str | None = None
+    terms: Sequence[str],
+    out: str,
+    node: Node,
+    have: Options,
+    mesh: Mesh,
+    op: str | None = None,
+    *,
+    pieces: bool = False,
 ) -> Iterator[Rule]:
-    """A rule per letter. `op` is the reduction of letters that the result lacks (None: they cannot be cut)."""
+    """A rule per letter. `op` is the reduction of letters that the result lacks (None: they cannot be cut).
+
+    `pieces`: the operator takes blocks with any indices, in any order.
+    """
     shapes = [x.shape for x in node.inputs]
     sizes: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
@@ -138,13 +150,33 @@ def by_letters(
     for letter, size in sizes.items():
         if letter in tied or size < 2 or (letter not in out and op is None):
             continue
-        for cuts in cuts_of(letter, size, terms, shapes, have, node, mesh):
+        found: list[Cutting] = [shard(0, c) for c in cuts_of(letter, size, terms, shapes, have, node, mesh)]
+        if pieces:
+            found += _in_pieces(letter, size, terms, shapes, have)
+        for cut in found:
             ins: list[Layout] = [
-                shard(t.index(letter), cuts) if letter in t and s[t.index(letter)] == size else WHOLE
+                _along(cut, t.index(letter)) if letter in t and s[t.index(letter)] == size else WHOLE
                 for t, s in zip(terms, shapes, strict=True)
             ]
-            result: Layout = shard(out.index(letter), cuts) if letter in out else Partial(op or "")
+            result: Layout = _along(cut, out.index(letter)) if letter in out else Partial(op or "")
             yield Rule(tuple(ins), result)
+
+
+@functools.lru_cache(maxsize=4096)
+def _along(cut: Cutting, axis: int) -> Cutting:
+    """The one object for a division of an axis: rules are compared and looked up a lot."""
+    return cut.along(axis)
+
+
+def _in_pieces(letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options) -> list[Cutting]:
+    """Divisions of a letter in pieces that operands may have."""
+    found = [
+        _along(x, 0)
+        for term, shape, layouts in zip(terms, shapes, have, strict=True)
+        for x in layouts
+        if isinstance(x, Piecewise) and term.find(letter) == x.axis and shape[x.axis] == size
+    ]
+    return list(dict.fromkeys(found))[:MAX_CUTS]
 
 
 @functools.lru_cache(maxsize=4096)

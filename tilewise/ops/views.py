@@ -7,6 +7,8 @@ does; what it cannot explain (reshapes of parts, diagonals) stays a plain window
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -16,9 +18,21 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides, strides_of
-from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts, slice_cuts
+from tilewise.layout import (
+    Ghosts,
+    Layout,
+    Mesh,
+    Piecewise,
+    Shard,
+    Union,
+    divided,
+    even_cuts,
+    flipped_cuts,
+    slice_cuts,
+)
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
+from tilewise.ops.reshape import reshape
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
 
 
@@ -145,6 +159,24 @@ def explain(w: Window) -> tuple[tuple[Axis, ...], tuple[int, ...]] | None:
     return tuple(axes), tuple(starts)
 
 
+@lru_cache(maxsize=4096)
+def walks(w: Window) -> tuple[tuple[Axis, ...], tuple[int, ...]] | None:
+    """As `explain`, with axes of length one taken for the base axes of their strides: `A[0:1]` has a row of A."""
+    found = explain(w)
+    if found is None:
+        return None
+    axes, starts = found
+    base = strides_of(w.base_shape, w.base_dtype.itemsize, w.base_order)
+    free = [a for a, n in enumerate(w.base_shape) if n > 1 and all(x.base != a for x in axes)]
+    kept = list(axes)
+    for k, (axis, stride) in enumerate(zip(axes, w.strides, strict=True)):
+        a = next((a for a in free if axis.base is None and axis.length == 1 and stride == base[a]), None)
+        if a is not None:
+            kept[k] = Axis(a, starts[a], 1, 1)
+            free.remove(a)
+    return tuple(kept), starts
+
+
 @dataclass(frozen=True)
 class Cut(Op):
     """x[start::step][:length] along every axis: what of a view a mesh has to think about."""
@@ -179,11 +211,13 @@ class Cut(Op):
 
 @on_block.register
 def _(op: Cut, out: Part, ins: Sequence[Part]) -> Op:
-    starts = tuple(
-        start + low * step - first if high > low else 0
-        for start, step, (low, high), (first, _) in zip(op.starts, op.steps, out.box, ins[0].box, strict=True)
-    )
-    return Cut(starts, op.steps, out.dims)
+    starts: list[int] = []
+    for start, step, shown, base in zip(op.starts, op.steps, out.held, ins[0].held, strict=True):
+        if isinstance(shown, Union) or isinstance(base, Union):  # the rules take all of such an axis
+            starts.append(0)
+        else:
+            starts.append(start + shown[0] * step - base[0] if shown[0] < shown[1] else 0)
+    return Cut(tuple(starts), op.steps, out.dims)
 
 
 @dataclass(frozen=True)
@@ -191,7 +225,7 @@ class Arrange(Op):
     """Axes in a new order; axes of length one dropped, new ones (None) added or repeated to a length."""
 
     axes: tuple[int | None, ...]
-    lengths: tuple[int, ...]  # of new axes, where `axes` is None; of no meaning elsewhere
+    lengths: tuple[int, ...]  # of new axes, where `axes` is None; the others have that of their axis
     name = "arrange"
 
     def label(self) -> str:
@@ -221,14 +255,14 @@ def arrange(x: Node, op: Arrange) -> Node:
 
 
 def unfold(node: Node) -> Node:
-    """A view node as a Cut and an Arrange of its base; itself if it is not a plain box."""
+    """A view node as a Cut and an Arrange of its base, or of its base reshaped; itself if it is none of these."""
     op = node.op
     assert isinstance(op, Window)
-    found = explain(op)
-    if found is None:
-        return node
-    axes, starts = found
     base = node.inputs[0]
+    found = walks(op)
+    if found is None:
+        return _refolded(op, node)
+    axes, starts = found
     steps, lengths = [1] * base.ndim, [1] * base.ndim
     for a in axes:
         if a.base is not None:
@@ -238,6 +272,70 @@ def unfold(node: Node) -> Node:
     if order == tuple(range(base.ndim)):
         return cut
     return arrange(cut, Arrange(order, tuple(a.length for a in axes)))
+
+
+def _refolded(w: Window, node: Node) -> Node:
+    """A view whose strides nest: the base's memory in one line, folded into rows of these strides, and a part of that.
+
+    A diagonal is every (n + 1)th element of the line; `x.reshape(-1, 2)[:, 0]` every second.
+    """
+    if w.dtype != w.base_dtype or 0 in w.base_shape or 0 in w.shape:
+        return node
+    item, base = w.dtype.itemsize, node.inputs[0]
+    total = math.prod(w.base_shape)
+    walks = sorted(
+        ((abs(s), k) for k, (n, s) in enumerate(zip(w.shape, w.strides, strict=True)) if n > 1 and s), reverse=True
+    )
+    if not walks or w.offset % item or any(s % item for s, _ in walks):
+        return node
+    first = sum(s * (n - 1) for n, s in zip(w.shape, w.strides, strict=True) if s < 0)  # the lowest address
+    offset, steps = (w.offset + first) // item, [s // item for s, _ in walks]
+    if any(a == b or a % b for a, b in itertools.pairwise(steps)):
+        return node
+    if base.order is not None:
+        base = arrange(base, Arrange(base.order, tuple(w.base_shape[a] for a in base.order)))
+    low, span = 0, total
+    if total % steps[0]:  # the last row is not whole: only the rows that are shown
+        low, span = offset // steps[0] * steps[0], w.shape[walks[0][1]] * steps[0]
+    if len(steps) == 1:
+        rows = _part(_folded(base, (total,)), [offset], [w.shape[walks[0][1]]], [steps[0]])
+    else:
+        if low + span > total:
+            return node
+        line = _folded(base, (total,)) if span < total else base
+        if span < total:
+            line, offset = _part(line, [low], [span], [1]), offset - low
+        shape, starts, lengths = [span // steps[0]], [offset // steps[0]], [w.shape[walks[0][1]]]
+        for (step, (_, k)), before in zip(list(zip(steps, walks, strict=True))[1:], steps, strict=False):
+            shape.append(before // step)
+            starts.append(offset % before // step)
+            lengths.append(w.shape[k])
+        if steps[-1] > 1:
+            shape.append(steps[-1])
+            starts.append(offset % steps[-1])
+            lengths.append(1)
+        if any(a + n > d for a, n, d in zip(starts, lengths, shape, strict=True)):
+            return node
+        rows = _part(_folded(line, tuple(shape)), starts, lengths, [1] * len(shape))
+    back = [k for _, k in walks]
+    turned = [w.strides[k] < 0 for k in back] + [False] * (rows.ndim - len(back))
+    if any(turned):
+        starts = [n - 1 if t else 0 for n, t in zip(rows.dims, turned, strict=True)]
+        rows = _part(rows, starts, list(rows.dims), [-1 if t else 1 for t in turned])
+    order = tuple(back.index(k) if k in back else None for k in range(len(w.shape)))
+    return rows if order == tuple(range(rows.ndim)) else arrange(rows, Arrange(order, w.shape))
+
+
+def _folded(x: Node, shape: tuple[int, ...]) -> Node:
+    return x if x.dims == shape else reshape(x, shape, "C")
+
+
+def _part(x: Node, starts: Sequence[int], lengths: Sequence[int], steps: Sequence[int]) -> Node:
+    """x[start::step][:length] along every axis; x itself if that is all of it."""
+    if tuple(lengths) == x.dims and min(steps) > 0:
+        return x
+    op = Cut(tuple(starts), tuple(steps), tuple(lengths))
+    return intern(op, (x,), op.lengths, x.dtype, x.order)
 
 
 def window(
@@ -283,9 +381,15 @@ def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     base = node.inputs[0]
     for axis, (start, step, length) in enumerate(zip(op.starts, op.steps, node.shape, strict=True)):
         n = base.shape[axis]
-        if n < 2 or step < 1:
+        if n < 2:
             continue
+        if (start, step, length) == (0, 1, n):
+            yield from (Rule((p,), p) for p in have[0] if isinstance(p, Piecewise) and p.axis == axis)
         for cuts in axis_cuts(have[0], axis, n, mesh):
+            if step < 0:
+                if length > 1:
+                    yield Rule((Shard(axis, cuts),), divided(axis, flipped_cuts(cuts, start, step, length)))
+                continue
             near = _centred(cuts, start, length, n) if step == 1 and length < n else None
             if near is not None:
                 target, ghosts = near
@@ -318,7 +422,7 @@ def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tu
 def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
-    yield from by_letters([term], out, node, have, mesh)
+    yield from by_letters([term], out, node, have, mesh, pieces=True)
     for k, (a, size) in enumerate(zip(op.axes, node.shape, strict=True)):
         if a is None and size >= 2:
             yield Rule((WHOLE,), Shard(k, even_cuts(size, mesh.total_blocks)))

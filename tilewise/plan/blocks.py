@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.backend.host.arrays import MARGIN
 from tilewise.ir.node import Node, Op
 from tilewise.ir.order import Order
-from tilewise.layout import Box, Layout, Mesh, Shard, held_box, shards
+from tilewise.layout import Held, Layout, Mesh, Shard, dims, held_box, shards, size
 from tilewise.ops.block import Part, on_block, same_on_blocks
 from tilewise.ops.move import Move
 from tilewise.tuning import tuned
@@ -106,7 +106,7 @@ class PlacedTypes:
     mesh: Mesh
     wanted: tuple[int, ...]
 
-    def box(self, pos: int, block: int) -> Box:
+    def box(self, pos: int, block: int) -> Held:
         """What of the value at `pos` is in memory at `block`, in the value's own coordinates."""
         shape = self.specs[pos].shape
         if not shards(self.layouts[pos]):
@@ -118,23 +118,25 @@ class PlacedTypes:
         boxes = [self.box(pos, block) for pos in range(len(self.specs))]
         nodes: list[BlockNode] = []
         for pos, spec in enumerate(self.specs):
-            dims = tuple([high - low for low, high in boxes[pos]])
+            lengths = dims(boxes[pos])
             op = spec.op
             if not spec.leaf and not same_on_blocks(op):
                 op = on_block(op, self._part(pos, boxes[pos]), [self._part(x, boxes[x]) for x in spec.inputs])
             inputs = tuple([nodes[x] for x in spec.inputs])
-            value, margin = True if spec.leaf else None, self._margin(pos, dims)
-            nodes.append(BlockNode(op, inputs, dims, spec.dtype, spec.order, spec.site, value, margin))
+            value, margin = True if spec.leaf else None, self._margin(pos, lengths)
+            nodes.append(BlockNode(op, inputs, lengths, spec.dtype, spec.order, spec.site, value, margin))
         return tuple(nodes)
 
-    def _part(self, pos: int, box: Box) -> Part:
+    def _part(self, pos: int, box: Held) -> Part:
         spec = self.specs[pos]
         return Part(box, spec.shape, spec.dtype, spec.order)
 
-    def _margin(self, pos: int, dims: tuple[int, ...]) -> int:
+    def _margin(self, pos: int, lengths: tuple[int, ...]) -> int:
         layout, spec = self.layouts[pos], self.specs[pos]
         rows = isinstance(layout, Shard) and layout.axis == 0 and not spec.order
-        return MARGIN if rows and len(dims) > 1 and dims[0] >= tuned().margin_rows and pos in self._get_ghosts else 0
+        return (
+            MARGIN if rows and len(lengths) > 1 and lengths[0] >= tuned().margin_rows and pos in self._get_ghosts else 0
+        )
 
     @cached_property
     def _get_ghosts(self) -> set[int]:
@@ -153,7 +155,6 @@ class PlacedTypes:
         cut = {(layout, spec.shape) for layout, spec in zip(self.layouts, self.specs, strict=True) if shards(layout)}
 
         def elements(block: int) -> int:
-            boxes = (held_box(layout, shape, self.mesh, block=block) for layout, shape in cut)
-            return sum(prod(hi - lo for lo, hi in box) for box in boxes)
+            return sum(size(held_box(layout, shape, self.mesh, block=block)) for layout, shape in cut)
 
         return max(range(self.mesh.total_blocks), key=elements) if cut else 0

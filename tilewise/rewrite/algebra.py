@@ -7,7 +7,8 @@ import numpy as np
 from tilewise.ir.node import Node
 from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map, cast
-from tilewise.ops.join import Broadcast, Reshape, reshape
+from tilewise.ops.join import Broadcast
+from tilewise.ops.reshape import Reshape, reshape
 from tilewise.ops.views import Window
 from tilewise.rewrite.rule import Rule
 

@@ -19,7 +19,7 @@ import numpy as np
 from tilewise import events
 from tilewise.errors import message
 from tilewise.ir.order import Order
-from tilewise.layout import Box, Layout, OnDriver, Stored, box_size
+from tilewise.layout import Box, Held, Layout, OnDriver, Stored, box_size, position
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
@@ -97,9 +97,9 @@ def cut_at_chunks(box: Box, chunks: tuple[int, ...]) -> Iterator[Box]:
     yield from product(*axes)
 
 
-def within(box: Box, held: Box) -> tuple[Any, ...]:
-    """The index of a box in an array that holds another box; a view also of an array without axes."""
-    return (*(slice(lo - first, hi - first) for (lo, hi), (first, _) in zip(box, held, strict=True)), ...)
+def within(box: Box, held: Held) -> tuple[Any, ...]:
+    """The index of a box in an array that holds other indices; a view also of an array without axes."""
+    return (*[position(s, part) for part, s in zip(box, held, strict=True)], ...)
 
 
 def check_box(box: Box, shape: tuple[int, ...], dtype: np.dtype[Any], block: ND | None) -> None:

@@ -26,8 +26,9 @@ from tilewise.ir.node import Node, intern
 from tilewise.ops.contract import Contract, einsum, matmul
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import Map, apply, cast
-from tilewise.ops.join import broadcast_view, copy, reshape
+from tilewise.ops.join import broadcast_view, copy
 from tilewise.ops.reduce import Reduce, reduce
+from tilewise.ops.reshape import reshape
 from tilewise.ops.user import Opaque, opaque
 
 

@@ -7,6 +7,7 @@ to all; then the rows.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,7 +17,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import Ghosts, Layout, Mesh, Shard, slice_cuts
+from tilewise.layout import Cuts, Ghosts, Layout, Mesh, Shard, all_at, slice_cuts
 from tilewise.ops.block import Part, on_block
 from tilewise.ops.collectives import (
     COUNT_BYTES,
@@ -30,11 +31,12 @@ from tilewise.ops.collectives import (
     traffic,
     worker_cuts,
 )
+from tilewise.ops.create import is_new
 from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least, value_needs, window_has
 from tilewise.ops.index.key import Key, one_array, rebuild
 from tilewise.ops.index.owners import from_front
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
-from tilewise.ops.views import Axis, Window, explain, window
+from tilewise.ops.views import Axis, Window, walks, window
 
 
 class Write(Op):
@@ -77,7 +79,7 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
     """The part of the window that lies in the block."""
     if out.whole:
         return op
-    found = explain(op.window)
+    found = walks(op.window)
     assert found is not None, "an update cut into blocks is a plain box"
     axes, starts = list(found[0]), list(found[1])
     for axis, (low, high) in enumerate(out.box):
@@ -93,7 +95,11 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
             starts[axis] = walk.start + first * walk.step - low if count else 0
             axes[where] = Axis(axis, starts[axis], walk.step, count)
         elif not low <= starts[axis] < high:
-            return Unchanged()
+            if 0 not in ins[1].dims:
+                return Unchanged()
+            # The value is where it is needed only. A step that also computes it has an update on every block.
+            starts[axis] = 0
+            axes = [Axis(a.base, a.start, a.step, 0) for a in axes]
         else:
             starts[axis] -= low
     return Update(window(out.dims, out.order, out.dtype, axes, starts))
@@ -144,7 +150,7 @@ class At(Write):
 
 @specific.register
 def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    found = explain(op.window)
+    found = walks(op.window)
     base, value = node.inputs
     if found is None:
         return
@@ -155,14 +161,27 @@ def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         where = [k for k, a in enumerate(axes) if a.base == axis]
         if where and axes[where[0]].step < 1:
             continue
-        for cuts in axis_cuts(have[0], axis, n, mesh):
-            inside: Layout = WHOLE
-            if where:
+        own = where[0] - (len(axes) - value.ndim) if where else -1
+        along = own >= 0 and value.shape[own] == axes[where[0]].length
+        for cuts in dict.fromkeys((*axis_cuts(have[0], axis, n, mesh), *_around(node, axes, axis, own, have, mesh))):
+            inside: list[Layout] = [WHOLE]
+            if along:
                 walk = axes[where[0]]
-                k = where[0] - (len(axes) - value.ndim)
-                if k >= 0 and value.shape[k] == walk.length and walk.length > 1:
-                    inside = Shard(k, slice_cuts(cuts, walk.start, walk.step, walk.length))
-            yield Rule((Shard(axis, cuts), inside), Shard(axis, cuts))
+                inside = [Shard(own, slice_cuts(cuts, walk.start, walk.step, walk.length))]
+            elif not where and value.ndim:  # one index of the axis: only the block that has it needs the value
+                block = bisect_right(cuts, found[1][axis]) - 1
+                inside.append(Shard(0, all_at(block, value.shape[0], mesh.total_blocks)))
+            yield from (Rule((Shard(axis, cuts), x), Shard(axis, cuts)) for x in inside)
+
+
+def _around(node: Node, axes: Sequence[Axis], axis: int, own: int, have: Options, mesh: Mesh) -> Iterator[Cuts]:
+    """Cuts of a new array that leave what is written into it where it is; the borders belong to the outer blocks."""
+    base, value = node.inputs
+    walk = next((a for a in axes if a.base == axis), None)
+    if walk is None or own < 0 or walk.step != 1 or value.shape[own] != walk.length or not is_new(base):
+        return
+    for cuts in axis_cuts(have[1], own, walk.length, mesh):
+        yield (0, *(walk.start + c for c in cuts[1:-1]), base.shape[axis])
 
 
 @ghosts_needed.register
@@ -187,9 +206,10 @@ def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts
 
 def _walk(op: Update, axis: int) -> Axis:
     """How the window walks along an axis of the base."""
-    found = explain(op.window)
+    found = walks(op.window)
     assert found is not None
-    return next(a for a in found[0] if a.base == axis)
+    axes: Sequence[Axis] = found[0]
+    return next(a for a in axes if a.base == axis)
 
 
 @specific.register(Put)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewise.ir.node import Node, known_leaf, twin
-from tilewise.layout import Grid, Layout, Outside, Placement, Replicate, Shard, grid_layout, shards
+from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, Shard, all_at, grid_layout, shards
 from tilewise.ops.const import Const
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
@@ -114,8 +114,17 @@ def seen(layout: Layout, alias: Arrange | None) -> Layout | None:
         return layout
     axes = alias.axes
     if any(cut.axis not in axes for cut in shards(layout)):
+        return _at_owner(layout, alias)
+    return _each(layout, lambda p: p.along(axes.index(p.axis)) if isinstance(p, Cutting) else p)
+
+
+def _at_owner(layout: Layout, alias: Arrange) -> Layout | None:
+    """Cut along an axis of length one that is dropped: its owner has everything. None where that has no axis to say."""
+    axis = next((k for k, a in enumerate(alias.axes) if a is not None), None)
+    if axis is None or not isinstance(layout, Shard) or layout.cuts[-1] != 1:
         return None
-    return _each(layout, lambda p: Shard(axes.index(p.axis), p.cuts, p.ghosts) if isinstance(p, Shard) else p)
+    blocks = len(layout.cuts) - 1
+    return Shard(axis, all_at(layout.cuts.index(1) - 1, alias.lengths[axis], blocks))
 
 
 def behind(layout: Layout, alias: Arrange | None) -> Layout:
@@ -125,10 +134,10 @@ def behind(layout: Layout, alias: Arrange | None) -> Layout:
     axes = alias.axes
 
     def one(p: Placement) -> Placement:
-        if not isinstance(p, Shard):
+        if not isinstance(p, Cutting):
             return p
         axis = axes[p.axis]
-        return Replicate() if axis is None else Shard(axis, p.cuts, p.ghosts)
+        return Replicate() if axis is None else p.along(axis)
 
     return _each(layout, one)
 

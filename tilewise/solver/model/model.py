@@ -18,6 +18,7 @@ from tilewise.ir.node import Node
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, even_shard, reduction, shards
+from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map
 from tilewise.ops.move import Pin
 from tilewise.ops.rule import Rule, rules
@@ -110,7 +111,7 @@ _tables: dict[object, Ints] = {}
 
 def kind_of(n: Node, mesh: Mesh, machine: Rates) -> Kind:
     """What of a node decides the cost of converting it."""
-    return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff)
+    return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff, is_new(n))
 
 
 def model_of(
@@ -137,8 +138,7 @@ class _Builder:
         self.world = _worlds.setdefault((mesh, machine), len(_worlds))
         self.wanted = hidden(wanted)
         self.sources = dict(zip((i for i, x in enumerate(graph.items) if x.given), sources, strict=True))
-        tariff = machine.tariff
-        self.kinds = [one_kind(x.node.dims, x.node.dtype.itemsize, mesh, tariff) for x in graph.items]
+        self.kinds = [kind_of(x.node, mesh, machine) for x in graph.items]
         self.choices: dict[int, Choices] = {}
         self.holdings: dict[int, Holding] = {}
         self.rule_at: dict[int, int] = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilewise.ir.node import Node, intern, known_leaf, twin
 from tilewise.layout import Layout, Mesh, shards
 from tilewise.ops.collectives import Collective
+from tilewise.ops.create import is_new
 from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.moments import Moments
@@ -149,6 +150,8 @@ class Placer:
         if layout == self.layouts[i]:
             return i
         x = self.nodes[i]
+        if is_new(x) and shards(layout):
+            return self.add(twin(x), layout)
         node = intern(Move(self.layouts[i], layout), (x,), x.dims, x.dtype, x.order)
         node.site = x.site
         return self.add(node, layout)

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from tilewise.layout import (
+    Cutting,
     Grid,
     Layout,
     Mesh,
@@ -110,10 +111,27 @@ class Kind:
         return out
 
 
+class NewKind(Kind):
+    """Of a value made of nothing: a block of another layout is made there. Only whole copies cost what they would."""
+
+    def _cost(self, src: Layout, dst: Layout) -> int:
+        return 0 if _all_cut(dst) else super()._cost(src, dst)
+
+    def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
+        found = super().matrix(sources, targets).copy()
+        found[:, [_all_cut(x) for x in targets]] = 0
+        return found
+
+
+def _all_cut(layout: Layout) -> bool:
+    """Whether no worker has what another has."""
+    return not isinstance(layout, Outside) and all(isinstance(p, Cutting) for p in placements(layout))
+
+
 @lru_cache(maxsize=KINDS_KEPT)
-def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff) -> Kind:
+def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, new: bool = False) -> Kind:
     """The kind with these properties."""
-    return Kind(shape, itemsize, mesh, tariff)
+    return (NewKind if new else Kind)(shape, itemsize, mesh, tariff)
 
 
 def covers(src: Layout, dst: Layout) -> bool:

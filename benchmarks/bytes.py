@@ -1,0 +1,345 @@
+"""Bytes between workers beside what must move at least. In: programs, meshes. Out: a table and JSON.
+
+    python -m benchmarks.bytes [--only text] [--meshes 2,4,7,2x2] [--output …]
+
+The data are on the workers already: vectors and matrices cut evenly along their first axis, on a grid matrices along
+both. Counted: what crosses until the result is on the workers, cut or not. The lower bounds are worked out by hand, as
+functions of sizes: an element that a worker must have and has not costs its bytes once; a sum of k numbers costs k
+numbers for every worker but one. A row above GOAL times its bound, or that announced less than it moved, is marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tilewise as tw
+
+RESULTS = Path(__file__).resolve().parent / "results" / "bytes.json"
+GOAL = 1.2
+FLOAT = 8  # bytes of a number
+SPARE = 512  # bytes that nobody counts: a few numbers per worker
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """The workers of a run."""
+
+    workers: int
+    columns: int = 1
+
+    @property
+    def options(self) -> dict[str, Any]:
+        if self.columns > 1:
+            return {"mesh": (self.workers // self.columns, self.columns)}
+        return {"workers": self.workers}
+
+    @property
+    def rows(self) -> int:
+        """Workers along the rows of a matrix."""
+        return self.workers // self.columns
+
+    def away(self, count: float) -> float:
+        """Bytes of numbers that go to a worker at random: all but those that are there already."""
+        return count * FLOAT * (1 - 1 / self.workers)
+
+    def edges(self, count: float = 1) -> float:
+        """Bytes of so many numbers at each border between two workers of a line."""
+        return (self.workers - 1) * count * FLOAT
+
+    def between_rows(self, count: float) -> float:
+        """Bytes of rows of so many numbers at each border between two rows of workers."""
+        return (self.rows - 1) * count * FLOAT
+
+    def between_columns(self, count: float) -> float:
+        return (self.columns - 1) * count * FLOAT
+
+    def total(self, count: float) -> float:
+        """Bytes to reduce contributions of all workers."""
+        return (self.workers - 1) * count * FLOAT
+
+    def down(self, count: float) -> float:
+        """Bytes to reduce contributions over the rows of a matrix."""
+        return (self.rows - 1) * count * FLOAT
+
+    def across(self, count: float) -> float:
+        return (self.columns - 1) * count * FLOAT
+
+
+N = 42_000  # of vectors
+ROWS, COLS = 420, 504  # of matrices
+TALL, NARROW = 8_400, 10
+ASKED = 2_100  # indices into an axis
+
+
+def given(mesh: Mesh) -> dict[str, Any]:
+    """The operands, where they lie."""
+    rng = np.random.default_rng(0)
+
+    def vector(x: Any) -> Any:
+        return tw.asarray(x).relayout(0)
+
+    def matrix(x: Any) -> Any:
+        return tw.asarray(x).relayout(0, 1) if mesh.columns > 1 else tw.asarray(x).relayout(0)
+
+    data = {
+        "x": vector(rng.normal(size=N)),
+        "y": vector(rng.normal(size=N)),
+        "A": matrix(rng.normal(size=(ROWS, COLS))),
+        "B": matrix(rng.normal(size=(ROWS, COLS))),
+        "T": vector(rng.normal(size=(TALL, NARROW))),
+        "S": matrix(rng.normal(size=(ROWS, ROWS))),
+        "b": vector(rng.normal(size=TALL)),
+        "keys": vector(rng.integers(0, 50, N)),
+        "i": vector(rng.integers(0, ROWS, ASKED)),
+        "j": vector(rng.integers(0, COLS, ASKED)),
+        "at": vector(rng.integers(0, N, ASKED)),
+        "v": vector(rng.normal(size=ASKED)),
+    }
+    tw.evaluate(*data.values())
+    return data
+
+
+Program = Callable[..., Any]
+Bound = Callable[[Mesh], float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A program, and the least that must move."""
+
+    name: str
+    run: Program
+    bound: Bound
+
+
+def nothing(m: Mesh) -> float:
+    return 0.0
+
+
+def selected(m: Mesh) -> float:
+    """A few order statistics: a sample of each worker's elements, once to all."""
+    return m.total(2 * N**0.5)
+
+
+def conjugate_gradients(d: dict[str, Any], steps: int = 4) -> Any:
+    """The Laplacian of a line by slices written in place."""
+    b = d["x"]
+    u, r, p = tw.zeros(N), b.copy(), b.copy()
+    rs = r @ r
+    for _ in range(steps):
+        q = tw.empty_like(p)
+        q[1:-1] = 2.0 * p[1:-1] - p[:-2] - p[2:]
+        q[0] = 2.0 * p[0] - p[1]
+        q[-1] = 2.0 * p[-1] - p[-2]
+        alpha = rs / (p @ q)
+        u, r = u + alpha * p, r - alpha * q
+        new = r @ r
+        p, rs = r + (new / rs) * p, new
+    return u
+
+
+def roll_stencil(d: dict[str, Any]) -> Any:
+    a = d["A"]
+    for _ in range(2):
+        a = 0.25 * (tw.roll(a, 1, 0) + tw.roll(a, -1, 0) + tw.roll(a, 1, 1) + tw.roll(a, -1, 1))
+    return a
+
+
+def _swapped(m: Mesh) -> float:
+    """Bytes of a vector whose blocks go to the mirrored worker; the middle one of an odd number stays."""
+    return (N - (N / m.workers if m.workers % 2 else 0)) * FLOAT
+
+
+def _half_shift(m: Mesh) -> float:
+    """Bytes of x[:n/2] + x[n/2:]: one operand of every sum, unless both are on one worker."""
+    return N / 2 * FLOAT
+
+
+def _turned(m: Mesh) -> float:
+    """Bytes of an element of A + its transpose that is somewhere else: square blocks of the diagonal stay."""
+    return ROWS * ROWS * FLOAT * (1 - 1 / (m.workers if m.columns == 1 else m.rows))
+
+
+def _qr_heads(m: Mesh) -> float:
+    """Every block's R goes to one worker."""
+    return m.total(NARROW * NARROW)
+
+
+# The programs of the issue, then other operators.
+PROGRAMS: tuple[Row, ...] = (
+    Row("A.reshape(cols, rows).sum(0)", lambda d: d["A"].reshape(COLS, ROWS).sum(0),
+        lambda m: m.total(ROWS)),
+    Row("x.reshape(-1, 2).sum(1)", lambda d: d["x"].reshape(-1, 2).sum(1), nothing),
+    Row("A.ravel() + 1", lambda d: d["A"].ravel() + 1, nothing),
+    Row("A[arange(n), A.argmax(1)]", lambda d: d["A"][np.arange(ROWS), d["A"].argmax(1)],
+        lambda m: m.across(2 * ROWS)),
+    Row("A[i, j]", lambda d: d["A"][d["i"], d["j"]], lambda m: m.away(2 * ASKED)),
+    Row("concatenate([A, B]).mean(0)", lambda d: tw.concatenate([d["A"], d["B"]]).mean(0), lambda m: m.down(COLS)),
+    Row("pad(x, 3)", lambda d: tw.pad(d["x"], 3) * 2.0, nothing),
+    Row("repeat(x, 2)", lambda d: tw.repeat(d["x"], 2) * 2.0, nothing),
+    Row("x[::-1] + x", lambda d: d["x"][::-1] + d["x"], _swapped),
+    Row("svd(T)[1]", lambda d: tw.linalg.svd(d["T"], full_matrices=False)[1], _qr_heads),
+    Row("svd(T)", lambda d: tw.linalg.svd(d["T"], full_matrices=False), lambda m: 2 * _qr_heads(m)),
+    Row("gradient(x)", lambda d: tw.gradient(d["x"]), lambda m: m.edges(2)),
+    Row("median(x)", lambda d: tw.median(d["x"]), selected),
+    Row("roll stencil", roll_stencil,
+        lambda m: 2 * (2 * COLS * FLOAT * (m.rows if m.rows > 1 else 0)
+                       + 2 * ROWS * FLOAT * (m.columns if m.columns > 1 else 0))),
+    Row("conjugate gradients in place", conjugate_gradients, lambda m: 4 * (m.edges(2) + m.total(4))),
+    # reshapes
+    Row("A.reshape(-1, 8).sum(1)", lambda d: d["A"].reshape(-1, 8).sum(1), nothing),
+    Row("A.reshape(4, -1, cols).mean(0)", lambda d: d["A"].reshape(4, ROWS // 4, COLS).mean(0),
+        lambda m: (m.rows - 1) / m.rows * ROWS / 4 * COLS * FLOAT * min(m.rows, 4)),
+    Row("x.reshape(250, -1) * 2", lambda d: d["x"].reshape(250, -1) * 2.0,
+        lambda m: sum(min(c % 168, 168 - c % 168) for c in (N * w // m.workers for w in range(1, m.workers))) * FLOAT),
+    Row("A.T.ravel() * 2", lambda d: d["A"].T.ravel() * 2.0,
+        lambda m: ROWS * COLS * FLOAT * (1 - 1 / m.rows)),
+    Row("x[:, None] * 2", lambda d: d["x"][:, None] * 2.0, nothing),
+    Row("diagonal(S).sum()", lambda d: d["S"].diagonal().sum(), lambda m: m.total(1)),
+    Row("trace(S)", lambda d: tw.trace(d["S"]), lambda m: m.total(1)),
+    # slices
+    Row("x[:n//2] + x[n//2:]", lambda d: d["x"][: N // 2] + d["x"][N // 2 :], _half_shift),
+    Row("x[::2] + x[1::2]", lambda d: d["x"][::2] + d["x"][1::2], nothing),
+    Row("x[::-1].cumsum()", lambda d: d["x"][::-1].cumsum(), lambda m: m.edges(1)),
+    Row("A[::-1].sum(0)", lambda d: d["A"][::-1].sum(0), lambda m: m.down(COLS)),
+    Row("A[:, ::-1] * A", lambda d: d["A"][:, ::-1] * d["A"],
+        lambda m: 0 if m.columns == 1 else ROWS * COLS * FLOAT),
+    Row("diff(x)", lambda d: tw.diff(d["x"]), lambda m: m.edges(1)),
+    Row("diff(A, axis=0)", lambda d: tw.diff(d["A"], axis=0), lambda m: m.between_rows(COLS)),
+    Row("gradient(A)[0]", lambda d: tw.gradient(d["A"], axis=0), lambda m: m.between_rows(2 * COLS)),
+    Row("flip(A) + A", lambda d: tw.flip(d["A"]) + d["A"],
+        lambda m: ROWS * COLS * FLOAT * (1 - (1 / m.workers if m.workers % 2 else 0))),
+    Row("roll(x, 5) + x", lambda d: tw.roll(d["x"], 5) + d["x"], lambda m: 5 * m.workers * FLOAT),
+    Row("S + S.T", lambda d: d["S"] + d["S"].T, _turned),
+    # joins
+    Row("concatenate([x, y]) * 2", lambda d: tw.concatenate([d["x"], d["y"]]) * 2.0, nothing),
+    Row("concatenate([x, y]).sum()", lambda d: tw.concatenate([d["x"], d["y"]]).sum(), lambda m: m.total(1)),
+    Row("stack([x, y])", lambda d: tw.stack([d["x"], d["y"]]) * 2.0, nothing),
+    Row("stack([x, y], 1).sum(1)", lambda d: tw.stack([d["x"], d["y"]], 1).sum(1), nothing),
+    Row("hstack([A, B])", lambda d: tw.hstack([d["A"], d["B"]]) * 2.0, nothing),
+    Row("vstack([A, B])", lambda d: tw.vstack([d["A"], d["B"]]) * 2.0, nothing),
+    Row("tile(x, 3)", lambda d: tw.tile(d["x"], 3) * 2.0, nothing),
+    Row("pad(A, 1)", lambda d: tw.pad(d["A"], 1) * 2.0, nothing),
+    Row("pad(A, 1, edge)", lambda d: tw.pad(d["A"], 1, mode="edge") * 2.0, nothing),
+    Row("pad(x, 3, wrap)", lambda d: tw.pad(d["x"], 3, mode="wrap") * 2.0, lambda m: 6 * FLOAT),
+    Row("repeat(A, 2, axis=0)", lambda d: tw.repeat(d["A"], 2, axis=0) * 2.0, nothing),
+    Row("append(x, 1.0)", lambda d: tw.append(d["x"], 1.0) * 2.0, nothing),
+    # order
+    Row("sort(x)", lambda d: tw.sort(d["x"]), lambda m: m.away(N)),
+    Row("sort(A, axis=0)", lambda d: tw.sort(d["A"], axis=0), lambda m: m.rows and ROWS * COLS * FLOAT * (1 - 1 / m.rows)),
+    Row("argsort(x, stable)", lambda d: tw.argsort(d["x"], kind="stable"), lambda m: m.away(2 * N)),
+    Row("percentile(x, [5, 95])", lambda d: tw.percentile(d["x"], [5, 95]), lambda m: 2 * selected(m)),
+    Row("quantile(x, 0.9)", lambda d: tw.quantile(d["x"], 0.9), selected),
+    Row("sort(x)[-10:]", lambda d: tw.sort(d["x"])[-10:], lambda m: m.total(10)),
+    Row("partition(x, 10)[:10]", lambda d: tw.partition(d["x"], 10)[:10], lambda m: m.total(10)),
+    Row("unique(keys)", lambda d: tw.unique(d["keys"]), lambda m: m.total(50)),
+    # indices
+    Row("x[at]", lambda d: d["x"][d["at"]], lambda m: m.away(2 * ASKED)),
+    Row("A[i]", lambda d: d["A"][d["i"]],
+        lambda m: ROWS * COLS
+        * FLOAT * (1 - 1 / m.rows)),
+    Row("take_along_axis(A, argsort)", lambda d: tw.take_along_axis(d["A"], tw.argsort(d["A"], axis=1), 1),
+        lambda m: 0 if m.columns == 1 else 2 * ROWS * COLS * FLOAT * (1 - 1 / m.columns)),
+    Row("A[i, j] = v", lambda d: _set(d, "A", (d["i"], d["j"])), lambda m: m.away(2 * ASKED)),
+    Row("x[at] = v", lambda d: _set(d, "x", d["at"]), lambda m: m.away(2 * ASKED)),
+    Row("bincount(keys)", lambda d: tw.bincount(d["keys"], minlength=50), lambda m: m.total(50)),
+    Row("x[x > 0].sum()", lambda d: d["x"][d["x"] > 0].sum(), lambda m: m.total(1)),
+    Row("searchsorted(edges, x)", lambda d: tw.searchsorted(np.linspace(-3.0, 3.0, 20), d["x"]), lambda m: m.total(20)),
+    Row("digitize(x, edges)", lambda d: tw.digitize(d["x"], np.linspace(-3.0, 3.0, 20)), lambda m: m.total(20)),
+    Row("interp(x, xp, fp)", lambda d: tw.interp(d["x"], np.linspace(-3.0, 3.0, 20), np.arange(20.0)),
+        lambda m: m.total(40)),
+    Row("isin(keys, few)", lambda d: tw.isin(d["keys"], [3, 7, 11]), lambda m: m.total(3)),
+    # algebra
+    Row("T.T @ T", lambda d: d["T"].T @ d["T"], lambda m: m.total(NARROW * NARROW)),
+    Row("T.T @ b", lambda d: d["T"].T @ d["b"], lambda m: m.total(NARROW)),
+    Row("qr(T)", lambda d: tw.linalg.qr(d["T"]), lambda m: 2 * _qr_heads(m)),
+    Row("pinv(T)", lambda d: tw.linalg.pinv(d["T"]), lambda m: 2 * _qr_heads(m)),
+    Row("lstsq(T, b)", lambda d: tw.linalg.lstsq(d["T"], d["b"])[0], lambda m: m.total(NARROW * NARROW + NARROW)),
+    Row("einsum('ii->i', S[:8, :8])", lambda d: tw.einsum("ii->i", d["S"][:8, :8]), nothing),
+    Row("einsum('ij,ij->i', A, B)", lambda d: tw.einsum("ij,ij->i", d["A"], d["B"]), lambda m: m.across(ROWS)),
+    Row("corrcoef(T.T)", lambda d: tw.corrcoef(d["T"].T), lambda m: m.total(NARROW * NARROW + NARROW)),
+    Row("convolve(x, w)", lambda d: tw.convolve(d["x"], np.ones(5), "same"), lambda m: m.edges(4)),
+    Row("cumsum(x)", lambda d: d["x"].cumsum(), lambda m: m.edges(1)),
+    Row("A.var(0)", lambda d: d["A"].var(0), lambda m: m.down(2 * COLS)),
+    Row("A / A.sum(0)", lambda d: d["A"] / d["A"].sum(0), lambda m: 2 * m.down(COLS)),
+)  # fmt: skip
+
+
+def _set(d: dict[str, Any], name: str, key: Any) -> Any:
+    made = d[name] * 1.0
+    made[key] = d["v"]
+    return made
+
+
+def _arrays(found: Any) -> Iterator[Any]:
+    if isinstance(found, tuple | list):
+        for x in found:
+            yield from _arrays(x)
+    elif isinstance(found, tw.Array):
+        yield found
+
+
+def measure(row: Row, mesh: Mesh) -> dict[str, Any]:
+    """Announced and counted bytes of one program, beside its bound."""
+    with tw.session(engine="virtual", **mesh.options) as session, tw.config(eager_bytes=0, objective="bytes"):
+        data = given(mesh)
+        counters = session.cluster.counters
+        before = counters.network_bytes, counters.predicted_bytes + counters.bounded_bytes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tw.evaluate(*_arrays(row.run(data)))
+        counted = counters.network_bytes - before[0]
+        announced = counters.predicted_bytes + counters.bounded_bytes - before[1]
+    return {"announced": announced, "counted": counted, "bound": round(row.bound(mesh))}
+
+
+def above(found: dict[str, Any]) -> bool:
+    """Whether a better plan exists."""
+    return bool(found["counted"] > GOAL * found["bound"] + SPARE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--meshes", default="2,4,7,2x2")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    meshes = {}
+    for name in args.meshes.split(","):
+        rows, _, columns = name.partition("x")
+        meshes[name] = Mesh(int(rows) * int(columns or 1), int(columns or 1))
+    rows_found = []
+    print(f"{'program':34}" + "".join(f"{name + ' workers':>16}{'bound':>10}{'ratio':>8} " for name in meshes))
+    for row in PROGRAMS:
+        if args.only not in row.name:
+            continue
+        line, found = f"{row.name:34}", {}
+        for name, mesh in meshes.items():
+            try:
+                one = found[name] = measure(row, mesh)
+            except Exception as error:
+                found[name] = {"error": repr(error)}
+                line += f"{'failed':>16}{type(error).__name__:>18} "
+                continue
+            mark = ("!" if one["announced"] < one["counted"] else "*") if above(one) else " "
+            ratio = one["counted"] / one["bound"] if one["bound"] else float("inf" if one["counted"] else 1)
+            line += f"{one['counted']:>16,}{one['bound']:>10,}{ratio:>8.2f}{mark}"
+        print(line, flush=True)
+        rows_found.append({"name": row.name, "meshes": found})
+    results = [one for row in rows_found for one in row["meshes"].values()]
+    over = sum("error" in one or above(one) for one in results)
+    print(f"{over} of {len(results)} above {GOAL} times the bound and {SPARE} bytes")
+    args.output.parent.mkdir(exist_ok=True)
+    args.output.write_text(json.dumps({"goal": GOAL, "rows": rows_found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

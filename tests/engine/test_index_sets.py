@@ -1,0 +1,205 @@
+"""Elements that only change places: NumPy's values on every mesh, the bytes announced, and few of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+import tilewise as tw
+from tests.engine.test_collectives import Program, everywhere
+
+DATA = {
+    "matrix": numpy.arange(13.0 * 12).reshape(13, 12) / 7 - 3,
+    "vector": numpy.where(numpy.arange(41) % 5 == 3, numpy.nan, numpy.arange(41.0) - 20),
+    "cube": numpy.arange(5 * 4 * 6).reshape(5, 4, 6),
+    "one": numpy.array([-0.0]),
+    "empty": numpy.empty((0, 3), "f4"),
+}
+
+RESHAPES: dict[str, tuple[str, Program]] = {
+    "split and merge": ("matrix", lambda np, x: (x.reshape(12, 13) + 1).reshape(-1, 4) * 2),
+    "no common row": ("matrix", lambda np, x: x.reshape(4, 39).sum(0)),
+    "a copy of a transpose": ("matrix", lambda np, x: x.T.reshape(13, 12) * 2),
+    "column-major": ("matrix", lambda np, x: x.reshape(12, 13, order="F") + x.T.reshape(12, 13)),
+    "ravel": ("matrix", lambda np, x: x.ravel() + x.T.ravel()),
+    "part of a line": ("matrix", lambda np, x: x.reshape(-1)[5:101] * 2),
+    "every third of a line": ("matrix", lambda np, x: x.reshape(-1)[4::3] * 2),
+    "part of a reshape": ("matrix", lambda np, x: x.reshape(12, 13)[2:9, 1::3] * 2),
+    "last row not whole": ("vector", lambda np, x: x[:40].reshape(5, 8)[1:, ::-1] * 2),
+    "shifted rows": ("vector", lambda np, x: x[1:41].reshape(8, 5).sum(1)),
+    "diagonal": ("matrix", lambda np, x: x.diagonal() * 2 + x[1:].diagonal()[:12]),
+    "antidiagonal": ("matrix", lambda np, x: x[::-1].diagonal(1) * 2),
+    "inner axes": ("cube", lambda np, x: x.reshape(5, 24)[::2] + 1),
+    "leading axes": ("cube", lambda np, x: x.reshape(20, 6).sum(0)),
+    "middle axis": ("cube", lambda np, x: x.transpose(1, 0, 2).reshape(4, 10, 3).sum(1)),
+    "turned axes": ("cube", lambda np, x: np.moveaxis(x, 2, 0).reshape(-1) * 2),
+    "one element": ("one", lambda np, x: x.reshape(1, 1, 1) * 2),
+    "no element": ("empty", lambda np, x: x.reshape(3, 0) * 2),
+    "written through": ("matrix", lambda np, x: _written(np, x)),
+}  # fmt: skip
+
+
+PIECES: dict[str, tuple[str, Program]] = {
+    "flip": ("vector", lambda np, x: x[::-1] + x),
+    "flip by threes": ("vector", lambda np, x: x[37:2:-3] * 2),
+    "flip of all axes": ("cube", lambda np, x: np.flip(x) - x),
+    "flip of a transpose": ("matrix", lambda np, x: (x.T[::-1] * 2).sum(0)),
+    "flip twice": ("vector", lambda np, x: (x[::-1] * 2)[::-1] + x),
+    "flip, then a part": ("matrix", lambda np, x: (x[::-1] * 2)[1:, :3] + 1),
+    "flip one element": ("one", lambda np, x: x[::-1] * 2),
+    "flip none": ("empty", lambda np, x: x[::-1] * 2),
+    "greatest of a flip": ("matrix", lambda np, x: (x[::-1].max(0), x[::-1].argmax(0))),
+    "join": ("matrix", lambda np, x: np.concatenate([x, x[:5], x[::-1]]) * 2),
+    "join, then sum": ("matrix", lambda np, x: np.concatenate([x, x * 2, x[:1]]).sum(0)),
+    "join of joins": ("vector", lambda np, x: np.concatenate([np.concatenate([x, x[:7]]) * 2, x]) + 1),
+    "join with a number": ("vector", lambda np, x: np.append(x, 1.0) * 2),
+    "join with none": ("matrix", lambda np, x: np.concatenate([x, x[:0], x]) * 2),
+    "join, then a column": ("matrix", lambda np, x: np.concatenate([x, x * 2])[:, 3] + 1),
+    "join, then rows": ("matrix", lambda np, x: (np.concatenate([x, x * 2]) + 1)[5:20]),
+    "join, then scan": ("matrix", lambda np, x: np.cumsum(np.concatenate([x, x * 2]), axis=0)),
+    "join, then sort": ("vector", lambda np, x: np.sort(np.concatenate([x, x * 2]))),
+    "join, then product": ("matrix", lambda np, x: np.concatenate([x, x]).T @ np.concatenate([x, x * 2])),
+    "join, then index": ("matrix", lambda np, x: np.concatenate([x, x * 2])[np.arange(25)[::-2]]),
+    "join, then reshape": ("matrix", lambda np, x: np.concatenate([x, x * 2]).reshape(-1) + 1),
+    "join other types": ("cube", lambda np, x: np.concatenate([x, x * 0.5], axis=1).sum(1)),
+    "stack": ("vector", lambda np, x: np.stack([x, x * 2]).reshape(-1) + 1),
+    "tile": ("vector", lambda np, x: np.tile(x, 3) * 2),
+    "tile a matrix": ("matrix", lambda np, x: np.tile(x, (2, 3)).sum(1)),
+    "repeat": ("matrix", lambda np, x: np.repeat(x, 3, axis=0) + np.repeat(x, 3, axis=0)[::-1]),
+    "columns as rows": ("cube", lambda np, x: x.reshape(20, 6).reshape(2, 10, 6).sum(1)),
+    "written into a join": ("matrix", lambda np, x: _filled(np, np.concatenate([x, x * 2]) + 1)),
+}  # fmt: skip
+
+
+BORDERS: dict[str, tuple[str, Program]] = {
+    **{mode: ("matrix", lambda np, x, mode=mode: np.pad(x, ((1, 2), (0, 3)), mode=mode) * 2)
+       for mode in ("constant", "edge", "reflect", "symmetric", "wrap")},
+    "pad a vector": ("vector", lambda np, x: np.pad(x, 3) + 1),
+    "pad one element": ("one", lambda np, x: np.pad(x, (2, 0), constant_values=5.0) * 2),
+    "pad before it": ("vector", lambda np, x: np.pad(x, (50, 0)) * 2),
+    "gradient": ("vector", lambda np, x: np.gradient(x)),
+    "gradient of rows": ("matrix", lambda np, x: np.gradient(x, axis=0)),
+    "gradient of both": ("matrix", lambda np, x: np.gradient(x)[1] + np.gradient(x)[0]),
+    "roll": ("matrix", lambda np, x: np.roll(x, 1, 0) + np.roll(x, -2, 1) + np.roll(x, 3)),
+    "first and last row": ("matrix", lambda np, x: _ends(np, x)),
+    "a row of a new array": ("matrix", lambda np, x: _row(np, x)),
+    "a row that is a sum": ("cube", lambda np, x: x[3].sum(0) + x[1, :, 2:].sum() + x[4:, 1:2].sum((0, 1))),
+    "new and written": ("vector", lambda np, x: _new(np, x)),
+}  # fmt: skip
+
+
+def _ends(np: Any, x: Any) -> Any:
+    y = x * 1
+    y[0] = x[1] - x[-1]
+    y[-1:] = x[:1] * 2
+    y[5, 2:4] = x[6, 3:5]
+    return y
+
+
+def _row(np: Any, x: Any) -> Any:
+    y = np.zeros((30, 12))
+    y[3:16] = x
+    y[20] = x[2] + x[3]
+    y[21:22] = x[12:]
+    return y + y[::-1]
+
+
+def _new(np: Any, x: Any) -> Any:
+    y = np.empty(60)
+    y[:] = 1
+    y[2:43] = x
+    y[50:40:-1] = x[3:13]
+    return y * 2
+
+
+@pytest.mark.parametrize("name", BORDERS)
+def test_borders(name: str) -> None:
+    data, program = BORDERS[name]
+    everywhere(program, DATA[data])
+
+
+def _filled(np: Any, x: Any) -> Any:
+    x[3:20] = 7
+    return x * 2
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces(name: str) -> None:
+    data, program = PIECES[name]
+
+    def first(np: Any, x: Any) -> Any:
+        found = program(np, x)
+        return np.concatenate([v.reshape(-1) for v in found]) if isinstance(found, tuple) else found
+
+    everywhere(first, DATA[data])
+
+
+def _written(np: Any, x: Any) -> Any:
+    y = x * 1
+    y.reshape(-1)[3:50:2] = 7
+    return y + 1
+
+
+@pytest.mark.parametrize("name", RESHAPES)
+def test_reshapes(name: str) -> None:
+    data, program = RESHAPES[name]
+    everywhere(program, DATA[data])
+
+
+def moved(program: Program, *shapes: tuple[int, ...], workers: int = 4) -> int:
+    """Bytes that cross for a program of arrays that are cut along their first axis; announced ones are the same."""
+    with (
+        tw.config(eager_bytes=0, objective="bytes"),
+        tw.session(engine="virtual", workers=workers) as session,
+    ):
+        arrays = [tw.asarray(numpy.random.default_rng(k).normal(size=s)).relayout(0) for k, s in enumerate(shapes)]
+        tw.evaluate(*arrays)
+        assert session.cluster is not None
+        counters = session.cluster.counters
+        before = counters.network_bytes
+        want = program(numpy, *map(numpy.asarray, arrays))
+        after = counters.network_bytes
+        found = program(tw, *arrays)
+        tw.evaluate(*found if isinstance(found, tuple) else (found,))
+        count = counters.network_bytes - after
+        assert before <= after and counters.network_bytes - counters.predicted_bytes <= counters.bounded_bytes
+        numpy.testing.assert_allclose(numpy.asarray(found), want)
+    return count
+
+
+def test_cuts_between_rows_stay() -> None:
+    assert moved(lambda np, x: x.reshape(60, 40) * 2, (40, 60)) == 0
+    assert moved(lambda np, x: x.ravel() + 1, (40, 60)) == 0
+    assert moved(lambda np, x: x.reshape(-1, 2).sum(1), (4000,)) == 0
+    assert moved(lambda np, x: np.repeat(x, 2) * 2, (4000,)) == 0
+
+
+def test_a_row_that_is_cut_moves_in_part() -> None:
+    # Cuts at 10000, 20000, 30000 of 40000; the nearest ends of rows of 1600 are 9600, 19200 (or 20800), 30400.
+    assert moved(lambda np, x: x.reshape(25, 1600) * 2, (40000,)) == (400 + 800 + 400) * 8
+    assert moved(lambda np, x: x.reshape(-1, 7) * 2, (2, 4900), workers=2) == 0
+
+
+def test_a_diagonal_stays_with_its_rows() -> None:
+    assert moved(lambda np, x: x.diagonal() * 2.0, (40, 40)) == 0
+
+
+def test_a_flip_swaps_blocks() -> None:
+    assert moved(lambda np, x: x[::-1] + x, (4000,)) == 4000 * 8
+    assert moved(lambda np, x: x[::-1] + x, (3500,), workers=7) == 3000 * 8
+    assert moved(lambda np, x: x[::-1] * 2, (40, 500)) == 0
+
+
+def test_a_join_leaves_operands_where_they_are() -> None:
+    assert moved(lambda np, x, y: np.concatenate([x, y]) * 2, (4000,), (6000,)) == 0
+    assert moved(lambda np, x, y: np.concatenate([x, y]).sum(0), (400, 30), (500, 30)) == 3 * 30 * 8
+    assert moved(lambda np, x: np.tile(x, 3) * 2, (4000,)) == 0
+
+
+def test_borders_stay_with_their_neighbours() -> None:
+    for mode in ("constant", "edge", "reflect"):
+        assert moved(lambda np, x, mode=mode: np.pad(x, 1, mode=mode) * 2, (400, 30)) == 0
+    assert moved(lambda np, x: np.gradient(x, axis=0), (400, 30)) == 3 * 2 * 30 * 8
+    assert moved(lambda np, x: np.roll(x, 1, 0) + np.roll(x, -1, 0), (400, 300)) == 2 * 4 * 300 * 8

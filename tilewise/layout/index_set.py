@@ -1,0 +1,101 @@
+"""Indices of one axis that a block has. In: intervals. Out: sets of indices: how many, what is common, where they lie.
+
+Most sets are one interval, a plain pair (low, high). A block of a concatenation has an interval of each operand: a
+Union. A block holds its indices in ascending order, whatever their kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+Interval = tuple[int, int]
+Box = tuple[Interval, ...]
+
+
+@dataclass(frozen=True)
+class Union:
+    """Two or more intervals in ascending order, none empty, with something between any two; made by `union`."""
+
+    runs: tuple[Interval, ...]
+
+    def __post_init__(self) -> None:
+        assert len(self.runs) > 1 and all(low < high for low, high in self.runs), self
+        assert all(a[1] < b[0] for a, b in zip(self.runs, self.runs[1:], strict=False)), self
+
+
+IndexSet = Interval | Union
+Held = tuple[IndexSet, ...]  # what a block has of an array, axis by axis; a Box where all are intervals
+
+
+def union(intervals: Iterable[Interval]) -> IndexSet:
+    """The indices of intervals that do not overlap."""
+    runs: list[Interval] = []
+    for low, high in sorted(x for x in intervals if x[0] < x[1]):
+        if runs and runs[-1][1] == low:
+            runs[-1] = runs[-1][0], high
+        else:
+            runs.append((low, high))
+    if len(runs) > 1:
+        return Union(tuple(runs))
+    return runs[0] if runs else (0, 0)
+
+
+def runs(s: IndexSet) -> tuple[Interval, ...]:
+    """The intervals of a set, in ascending order."""
+    return s.runs if isinstance(s, Union) else (s,)
+
+
+def length(s: IndexSet) -> int:
+    """How many indices it has."""
+    if isinstance(s, Union):
+        return sum(high - low for low, high in s.runs)
+    return s[1] - s[0]
+
+
+def common(s: IndexSet, part: Interval) -> Iterator[Interval]:
+    """The intervals that a set has in common with one; none of them empty."""
+    for low, high in runs(s):
+        if max(low, part[0]) < min(high, part[1]):
+            yield max(low, part[0]), min(high, part[1])
+
+
+def position(s: IndexSet, part: Interval) -> slice:
+    """Where an interval lies among the indices of a set that has all of it."""
+    if not isinstance(s, Union):
+        return slice(part[0] - s[0], part[1] - s[0])
+    before = 0
+    for low, high in s.runs:
+        if low <= part[0] and part[1] <= high:
+            return slice(before + part[0] - low, before + part[1] - low)
+        before += high - low
+    assert part[0] == part[1], f"{part} is not in one run of {s}"
+    return slice(0, 0)
+
+
+def dims(held: Held) -> tuple[int, ...]:
+    """The lengths of an array that holds just these."""
+    return tuple([length(s) for s in held])
+
+
+def size(held: Held) -> int:
+    """How many elements have their indices in all of the sets."""
+    return prod([length(s) for s in held])
+
+
+def boxes(held: Held) -> Iterator[Box]:
+    """Boxes that together are all of it."""
+    return product(*map(runs, held))
+
+
+def shared(held: Held, box: Box) -> int:
+    """How many elements of a box are there."""
+    count = 1
+    for s, part in zip(held, box, strict=True):
+        if isinstance(s, Union):
+            count *= sum(high - low for low, high in common(s, part))
+        else:
+            count *= max(min(s[1], part[1]) - max(s[0], part[0]), 0)
+    return count

@@ -1,0 +1,200 @@
+"""Reshaping. In: a node, a shape. Out: a node with the same elements in that shape, and what a mesh does about it.
+
+An axis that is split or merged keeps its cuts where they fall between rows of both shapes. Where a cut falls inside of
+a row, workers exchange the part of that row: both shapes are the same line of elements, which each cuts into runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
+from tilewise.ir.order import Order
+from tilewise.layout import Cuts, IndexSet, Mesh, Shard, divided, even_cuts, merge_cuts, split_cuts, union
+from tilewise.ops.block import Part, on_block
+from tilewise.ops.collectives import (
+    ND,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Parts,
+    Traffic,
+    exchange_rounds,
+    traffic,
+    worker_cuts,
+)
+from tilewise.ops.rule import Options, Rule, axis_cuts, specific, still_partial
+
+MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
+
+
+@dataclass(frozen=True)
+class Reshape(Op):
+    """The same elements in row-major (or column-major) order in another shape."""
+
+    shape: tuple[int, ...]
+    order: str
+    name = "reshape"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return np.reshape(arrays[0], self.shape, order=self.order)  # type: ignore[call-overload]
+
+
+def reshape(node: Node, shape: tuple[int, ...], order: str) -> Node:
+    """Reshape with its own memory."""
+    memory: Order = None if order == "C" else tuple(range(len(shape) - 1, -1, -1)) if len(shape) > 1 else None
+    return intern(Reshape(shape, order), (node,), shape, node.dtype, memory)
+
+
+@on_block.register
+def _(op: Reshape, out: Part, ins: Sequence[Part]) -> Op:
+    return replace(op, shape=out.dims)
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+class Group(NamedTuple):
+    """Axes of both shapes with equal products: the first of each, and how many elements of the group a row has."""
+
+    first: int
+    out: int
+    row: int
+    out_row: int
+
+
+def groups(a: Sequence[int], b: Sequence[int]) -> Iterator[Group]:
+    """The smallest groups of axes in which one shape becomes another; axes of length one belong to none."""
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == 1:
+            i += 1
+            continue
+        if b[j] == 1:
+            j += 1
+            continue
+        pa, pb, ei, ej = a[i], b[j], i + 1, j + 1
+        while pa != pb:
+            if pa < pb:
+                pa *= a[ei]
+                ei += 1
+            else:
+                pb *= b[ej]
+                ej += 1
+        yield Group(i, j, pa // a[i], pb // b[j])
+        i, j = ei, ej
+
+
+@specific.register
+def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from still_partial(have[0])
+    if op.order != "C" or node.size == 0:
+        return
+    source = node.inputs[0]
+    for g in groups(source.shape, node.shape):
+        yield from _repeated(g, source.shape, node.shape, have, mesh)
+        size, new = source.shape[g.first], node.shape[g.out]
+        even = tuple(c * g.out_row // g.row for c in even_cuts(new, mesh.total_blocks))
+        for cuts in dict.fromkeys((*axis_cuts(have[0], g.first, size, mesh), even)):
+            if cuts[-1] != size:
+                continue
+            to = split_cuts(merge_cuts(cuts, g.row), g.out_row)
+            if to is not None:
+                yield Rule((Shard(g.first, cuts),), Shard(g.out, to))
+            elif mesh.workers > 1:
+                for to in dict.fromkeys((_nearest(cuts, g), even_cuts(new, mesh.total_blocks))):
+                    yield Rule((Shard(g.first, cuts),), Shard(g.out, to), collective=True)
+
+
+def _repeated(g: Group, source: tuple[int, ...], new: tuple[int, ...], have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """An axis within a group is cut: of the other shape's first axis, a block has an interval for each row above."""
+    for axis, inner in _within(source, g.first, source[g.first] * g.row):
+        for cuts in axis_cuts(have[0], axis, source[axis], mesh):
+            to = _intervals(cuts, source[g.first] * g.row, inner, g.out_row)
+            if to is not None:
+                yield Rule((Shard(axis, cuts),), divided(g.out, to))
+    for axis, inner in _within(new, g.out, new[g.out] * g.out_row):
+        cuts = even_cuts(new[axis], mesh.total_blocks)
+        sets = _intervals(cuts, new[g.out] * g.out_row, inner, g.row)
+        if sets is not None:
+            yield Rule((divided(g.first, sets),), Shard(axis, cuts))
+
+
+def _within(shape: tuple[int, ...], first: int, total: int) -> Iterator[tuple[int, int]]:
+    """The axes of a group but for its first: which, and elements below one index of each."""
+    below = total // shape[first]
+    for axis in range(first + 1, len(shape)):
+        if below == 1:
+            return
+        below //= shape[axis]
+        if shape[axis] > 1:
+            yield axis, below
+
+
+def _intervals(cuts: Cuts, total: int, inner: int, row: int) -> list[IndexSet] | None:
+    """What blocks of an axis with `inner` elements below have of rows of the other shape; None if rows are cut."""
+    period = cuts[-1] * inner
+    if total // period > MAX_RUNS or period % row or any(c * inner % row for c in cuts):
+        return None
+    return [
+        union(((k + low * inner) // row, (k + high * inner) // row) for k in range(0, total, period))
+        for low, high in pairwise(cuts)
+    ]
+
+
+def _nearest(cuts: Cuts, g: Group) -> Cuts:
+    """Cuts of the other shape, each as near as can be to where these are."""
+    return tuple((2 * c * g.row + g.out_row) // (2 * g.out_row) for c in cuts)
+
+
+def _runs(source: Operand, out: Operand, mesh: Mesh) -> tuple[int, Cuts, Cuts]:
+    """Lines that run through the group (one for each index of the axes before it), and where workers cut them."""
+    assert isinstance(source.layout, Shard) and isinstance(out.layout, Shard)
+    before, after = source.layout, out.layout
+    g = next(g for g in groups(source.shape, out.shape) if g.first == before.axis and g.out == after.axis)
+    given, taken = worker_cuts(before.cuts, mesh), worker_cuts(after.cuts, mesh)
+    return prod(source.shape[: g.first]), merge_cuts(given, g.row), merge_cuts(taken, g.out_row)
+
+
+@traffic.register
+def _(op: Reshape, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """What a worker needs and has not."""
+    _, given, taken = _runs(ins[0], out, mesh)
+    length = given[-1]
+    kept = sum(max(min(given[w + 1], taken[w + 1]) - max(given[w], taken[w]), 0) for w in range(mesh.workers))
+    row = prod(out.shape) // length * out.dtype.itemsize
+    return Traffic("boundary exchange", (length - kept) * row, (1,), exact=True)
+
+
+@exchange_rounds.register
+def _(op: Reshape, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
+    source, out, mesh = call.ins[0], call.out, call.mesh
+    assert isinstance(source.layout, Shard) and isinstance(out.layout, Shard)
+    lines, given, taken = _runs(source, out, mesh)
+    axis, after = source.layout.axis, out.layout
+    mine = _joined([blocks[b] for b in sorted(blocks)], axis)
+    length = given[worker + 1] - given[worker]
+    mine = (
+        mine.reshape(lines, length, -1) if length else mine.reshape(lines, 0, prod(source.shape) // (lines * given[-1]))
+    )
+    low = given[worker]
+    inbox = yield [[mine[:, max(taken[w] - low, 0) : max(taken[w + 1] - low, 0)]] for w in range(mesh.workers)]
+    found = _joined([piece for (piece,) in inbox], 1)
+    edges = worker_cuts(after.cuts, mesh)
+    dims = (*out.shape[: after.axis], edges[worker + 1] - edges[worker], *out.shape[after.axis + 1 :])
+    whole = found.reshape(dims)
+    lead, low = (slice(None),) * after.axis, edges[worker]
+    return {
+        b: np.ascontiguousarray(whole[(*lead, slice(after.cuts[b] - low, after.cuts[b + 1] - low))])
+        for b in mesh.blocks_of(worker)
+    }
+
+
+def _joined(parts: Sequence[ND], axis: int) -> ND:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
