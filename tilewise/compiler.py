@@ -245,7 +245,7 @@ def _mesh_plan(
 ) -> Exchanges:
     began = time.perf_counter()
     placed = choose(nodes, wanted, leaves, mesh, machine, settings.layout_seed, memory)
-    if "halo" not in settings.without:
+    if "halo" not in settings.without and memory is None:  # blocks with deeper halos are larger
         placed = deepen(placed, mesh)
     if events.listeners:
         events.emit(events.Event("compile", "solve", began, time.perf_counter(), 0))
