@@ -118,10 +118,8 @@ def main() -> None:
         print(f"\n{table}: {len(rows)} rows, geometric mean after / before {mean:.3f}", flush=True)
         for r in sorted(rows, key=lambda r: -r["ratio"]):
             if r["slower"] or abs(math.log(r["ratio"])) > math.log(1.1):
-                mark = " slower" if r["slower"] else ""
-                print(
-                    f"  {r['row'][:40]:40} {r['before_s']:10.3g} {r['after_s']:10.3g} {r['ratio']:6.2f} +-{r['spread']:5.1%}{mark}"
-                )
+                times = f"{r['before_s']:10.3g} {r['after_s']:10.3g} {r['ratio']:6.2f} +-{r['spread']:5.1%}"
+                print(f"  {r['row'][:40]:40} {times}{' slower' if r['slower'] else ''}")
         args.output.parent.mkdir(parents=True, exist_ok=True)
         args.output.write_text(json.dumps(result, indent=1))
 

@@ -24,9 +24,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from tilewise.backend.llvm.cache import compiler, linker
-from tilewise.backend.llvm.cache.build import _SIGNATURE
-from tilewise.backend.llvm.cache.cpu import host_machine
+from tilewise.backend.llvm.compile import compiler, linker
+from tilewise.backend.llvm.compile.build import _SIGNATURE
+from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.emit.frame import Spec
 from tilewise.backend.llvm.loops import forms
 from tilewise.kernel.loops import Instr, Kernel, Output

@@ -10,7 +10,7 @@ import pytest
 import tilewise as tw
 from tilewise import engine
 from tilewise.api.ufuncs import wrapped
-from tilewise.backend.llvm.cache import key
+from tilewise.backend.llvm.compile import key
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.math.table import FOREIGN, MATH, body
 from tilewise.engine.virtual import Virtual

@@ -46,8 +46,8 @@ LEVELS = {
 LAZY = {
     ("tilewise.backend.llvm.products.gemm", "tilewise.backend.blas"),
     ("tilewise.backend.llvm.tiles.group", "tilewise.backend.blas"),
-    ("tilewise.backend.llvm.cache.build", "tilewise.backend.llvm.cache.compiler"),
-    ("tilewise.backend.llvm.cache.cpu", "tilewise.backend.llvm.cache.compiler"),
+    ("tilewise.backend.llvm.compile.build", "tilewise.backend.llvm.compile.compiler"),
+    ("tilewise.backend.llvm.compile.cpu", "tilewise.backend.llvm.compile.compiler"),
     ("tilewise.solver.search.native", "tilewise.solver.search.llvm"),
 }
 # Implementations of the protocol in backend/base.py: only these packages themselves import them.
@@ -177,7 +177,7 @@ def test_the_test_sees(tmp_path: Path, file: str, source: str, wrong: bool) -> N
         ("tilewise.engine.run", "tilewise.backend.llvm.tiles", True),
         ("tilewise.backend", "tilewise.backend.reference", True),
         ("tilewise.engine.run", "tilewise.backend.base", False),
-        ("tilewise.backend.llvm.call.listing", "tilewise.backend.llvm.cache", False),
+        ("tilewise.backend.llvm.call.listing", "tilewise.backend.llvm.compile", False),
     ],
 )
 def test_the_test_sees_ways_past_the_protocol(importer: str, imported: str, wrong: bool) -> None:

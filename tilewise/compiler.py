@@ -126,9 +126,9 @@ _VIEWS = (Window, Cut, Arrange, Reshape, Broadcast)
 
 
 def _shared(at: dict[Node, int], wanted: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """What `Stages` says about values that work outside of the graph may need: `uses` and `dear`."""
+    """What `Stages` says about values that work outside of the graph may need: `uses` and `costly`."""
     uses = [0] * len(at)
-    keep: list[int | None] = [None] * len(at)  # where a value is dear, the position that holds it
+    keep: list[int | None] = [None] * len(at)  # where a value is costly, the position that holds it
     for n, i in at.items():
         if n.value is None:
             for x in n.inputs:

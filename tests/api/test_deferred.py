@@ -300,11 +300,11 @@ def test_results_that_nobody_has_are_not_computed() -> None:
 
 
 def test_results_that_take_long_or_much_memory_are_not_computed_beside_others() -> None:
-    def dear(x: Any) -> Any:
+    def costly(x: Any) -> Any:
         square = x.reshape(200, 2000)
         return x.sum(), (square @ square.T).sum(), (x[:2000, None] * x[None, :2000]).sum(0)[:3]
 
-    f, (x, _) = tw.jit(dear), given()
+    f, (x, _) = tw.jit(costly), given()
     total, product, outer = f(x)
     float(total)
     assert recorded(product) and recorded(outer)

@@ -1,4 +1,4 @@
-"""The settings a program is run under. In: a case's number. Out: named contexts, cheap ones often, dear ones seldom."""
+"""The settings a program is run under. In: a case's number. Out: named contexts, cheap ones more often."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def context(**settings: Any) -> Setting:
 
 
 def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
-    """The settings for one case, by name: all the cheap ones, and in turn one of the dear ones."""
+    """The settings for one case, by name: all the cheap ones, and in turn one of the costly ones."""
     rows: list[dict[str, Any]] = [
         {},
         {"eager_bytes": 0, "native": False},

@@ -22,8 +22,8 @@ from unittest.mock import patch
 import tilewise
 from tilewise import backend
 from tilewise.backend.host.facts import host_facts
-from tilewise.backend.llvm.cache import build
 from tilewise.backend.llvm.call import compiled, tile_walk
+from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.tiles import tuning_records
 from tilewise.tuning import Tuning, tuned, using
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend import llvm
-from tilewise.backend.llvm.cache.cpu import host_machine, level
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output
 

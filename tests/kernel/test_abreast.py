@@ -7,9 +7,9 @@ import pytest
 
 from tests.conftest import Retune
 from tests.kernel.support import ND, empty_outs, views
-from tilewise.backend.llvm.cache.cpu import host_machine
 from tilewise.backend.llvm.call import prepare
 from tilewise.backend.llvm.call.compiled import Compiled
+from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.kernel.loops import Instr, Kernel, Output
 
 SHAPES = [(1000,), (2049,), (3, 200), (40, 131), (5, 7), (2, 600), (700, 9)]

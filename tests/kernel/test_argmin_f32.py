@@ -14,10 +14,10 @@ import tilewise as tw
 from tests.conftest import Retune
 from tests.kernel.guards import guarded
 from tests.kernel.support import ND, RUNNABLE
-from tilewise.backend.llvm.cache import build
-from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.backend.llvm.call import prepare
 from tilewise.backend.llvm.call.compiled import Compiled
+from tilewise.backend.llvm.compile import build
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.emit.bodies import vector_lanes
 from tilewise.backend.llvm.emit.spec import UNIT, ZERO, VectorUnit
 from tilewise.backend.llvm.patterns import argmin_f32

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import call
-from tilewise.backend.llvm.cache import build, compiler, cpu, disk, key, linker
 from tilewise.backend.llvm.call import compiled
+from tilewise.backend.llvm.compile import build, compiler, cpu, disk, key, linker
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
 from tilewise.kernel.family import X86

@@ -16,8 +16,8 @@ import pytest
 
 from tests.kernel.support import alike, call, one_op, reduction, same_bits
 from tilewise.backend import llvm
-from tilewise.backend.llvm.cache import build, compiler, cpu, linker, relocation
 from tilewise.backend.llvm.call import compiled
+from tilewise.backend.llvm.compile import build, compiler, cpu, linker, relocation
 from tilewise.backend.llvm.emit.spec import Spec, VectorUnit
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.loops import combine, forms
@@ -245,7 +245,7 @@ def test_llvmlite_missing_or_broken(error: Exception, monkeypatch: pytest.Monkey
             raise error
         return real(name, *rest)
 
-    monkeypatch.delitem(sys.modules, "tilewise.backend.llvm.cache.compiler")
+    monkeypatch.delitem(sys.modules, "tilewise.backend.llvm.compile.compiler")
     monkeypatch.setattr(builtins, "__import__", without)
     answers(str(error))
 

@@ -12,9 +12,9 @@ import pytest
 from tests.conftest import Retune
 from tests.kernel.support import ND, WIDTHS, alike, call, empty_outs, meaning, numbers, same_bits
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache import cpu
 from tilewise.backend.llvm.call import prepare
 from tilewise.backend.llvm.call.packing import packed
+from tilewise.backend.llvm.compile import cpu
 from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Instr, Kernel, Output
 

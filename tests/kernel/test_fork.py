@@ -16,7 +16,7 @@ import pytest
 import tilewise as tw
 from tests.kernel.support import call, one_op
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache import build
+from tilewise.backend.llvm.compile import build
 from tilewise.kernel.loops import Instr, Kernel, Output
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -11,8 +11,8 @@ import pytest
 import tilewise as tw
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE
-from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.backend.llvm.call.tile_walk import Ref
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.products.gram import gram
 from tilewise.backend.llvm.tiles.builder import Builder
 

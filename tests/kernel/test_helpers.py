@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from tilewise.backend import cores, threads
-from tilewise.backend.llvm.cache.build import native
 from tilewise.backend.llvm.call import helpers, parallel_for
 from tilewise.backend.llvm.call.helpers import ASLEEP, WAITING, together
 from tilewise.backend.llvm.call.parallel_for import Parts
+from tilewise.backend.llvm.compile.build import native
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.threads import AWAY, CORE, STATE
 

@@ -12,9 +12,9 @@ from tests.conftest import Retune
 from tests.kernel.guards import guarded
 from tests.kernel.support import ND, RUNNABLE
 from tilewise.backend import llvm
-from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.backend.llvm.call import prepare
 from tilewise.backend.llvm.call.compiled import Compiled
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.emit.bodies import vector_lanes
 from tilewise.backend.llvm.products import panels
 from tilewise.backend.llvm.tiles.builder import Builder

@@ -12,11 +12,11 @@ import tilewise as tw
 from tests.conftest import Retune
 from tests.kernel.guards import guarded
 from tests.kernel.support import ND, RUNNABLE, empty_outs
-from tilewise.backend.llvm.cache.build import listing
-from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.backend.llvm.call import compiled, tile_walk
 from tilewise.backend.llvm.call.compiled import Compiled
 from tilewise.backend.llvm.call.prepare import Preparer
+from tilewise.backend.llvm.compile.build import listing
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.tuning import tuned
 

@@ -14,7 +14,7 @@ from tests.conftest import Retune
 from tests.kernel.support import ND, RUNNABLE, WIDTHS, alike, call, reduction, same_bits
 from tilewise import rounding
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache.cpu import host_machine, level
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.loops import geometry
 from tilewise.kernel import interpret, native
 from tilewise.kernel.loops import Instr, Kernel, Output

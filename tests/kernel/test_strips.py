@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.kernel.support import ND, RUNNABLE, alike, call, empty_outs, same_bits
-from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.backend.llvm.call.compiled import Compiled
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.loops import strips
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import Instr, Kernel, Output

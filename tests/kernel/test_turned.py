@@ -8,8 +8,8 @@ import pytest
 import tilewise as tw
 from tests.kernel.guards import guarded
 from tests.kernel.support import RUNNABLE, call, meaning
-from tilewise.backend.llvm.cache.cpu import host_machine
 from tilewise.backend.llvm.call import prepare
+from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.kernel.loops import Instr, Kernel, Output
 
 DTYPES = ["float64", "float32", "int64", "int8", "complex128", "bool"]

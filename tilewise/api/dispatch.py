@@ -213,7 +213,7 @@ def call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return rec.wrap(func(*plain, **dict(zip(kwargs, more, strict=True))), arrays, foreign)
     if func in QUIET or (strict_errors() and func not in VIEWS) or any(map(rec.peculiar, foreign)):
         return rec.at_once(func, args, kwargs)
-    if policy.turned(arrays):
+    if policy.flush_loop(arrays):
         return call(func, args, kwargs)
     recorder = RECORDERS.get(func)
     if recorder is not None and arrays:

@@ -1,6 +1,6 @@
 """Shape work. In: an Array. Out: views of its cell where NumPy gives views, copies where NumPy copies.
 
-View functions run NumPy's own function on the array's memory or on its ghost, so shapes, errors and aliasing are
+View functions run NumPy's own function on the array's memory or on its meta array, so shapes, errors and aliasing are
 NumPy's.
 """
 
@@ -24,7 +24,7 @@ from tilewise.ops.views import strided
 
 
 def shown(x: Array, nd: ND) -> Array:
-    """A handle on x's cell for a view NumPy made of its memory or ghost."""
+    """A handle on x's cell for a view NumPy made of its memory or meta array."""
     if nd is x._nd or (x._fixed and nd.ndim == 0 and nd.dtype == x.dtype):
         return x
     y = on_cell(x._cell, nd)
@@ -38,7 +38,7 @@ def _view(func: Any) -> Any:
     @functools.wraps(func)
     def recorder(a: Any, *args: Any, **kwargs: Any) -> Any:
         if type(a) is not Array or (a.ndim == 0 and func is np.flip):
-            return NotImplemented  # flip reads an array without axes, which a ghost must not be
+            return NotImplemented  # flip reads an array without axes, which a meta array must not be
         made = func(meta(a), *rec.unwrap(args), **rec.unwrap(kwargs))
         if isinstance(made, list | tuple):
             return type(made)(shown(a, m) for m in made)

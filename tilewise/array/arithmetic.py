@@ -260,7 +260,7 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     if ufunc in ORDERS and _complex_numbers(a, b):
         return rec.at_once(PLAIN[ufunc], (a, b), {})  # with NaN, NumPy orders its numbers otherwise than its arrays
     at = sites.spot(2)
-    if PENDING and policy.turned((a, b), at, ufunc is not np.power):
+    if PENDING and policy.flush_loop((a, b), at, ufunc is not np.power):
         return binary(ufunc, a, b)
     if strict_errors():
         return rec.at_once(ufunc, (a, b), {})
@@ -313,7 +313,7 @@ def choose(args: tuple[Any, ...]) -> Any:
         if not rec.numeric(d):
             return None
         _choices[kinds] = d
-    if kind_of(condition) is not BOOL or policy.turned(args, at, exact=True):
+    if kind_of(condition) is not BOOL or policy.flush_loop(args, at, exact=True):
         return None
     try:
         nodes = (_operand(condition, BOOL), cast(_operand(x, d), d), cast(_operand(y, d), d))
@@ -335,7 +335,7 @@ _pairs: dict[tuple[Any, ...], tuple[tuple[np.dtype[Any], ...], Map]] = {}
 def apply_ufunc(ufunc: np.ufunc, args: tuple[Any, ...], dtype: Any = None) -> Any:
     """Record a ufunc (a tuple of Arrays for several results); hands over to NumPy what cannot be recorded."""
     if dtype is None and ufunc.nout == 1 and len(args) < 3:
-        if policy.turned(args, None, exact(ufunc, [kind_of(a) for a in args])):
+        if policy.flush_loop(args, None, exact(ufunc, [kind_of(a) for a in args])):
             return unary(ufunc, *args) if len(args) == 1 else binary(ufunc, *args)
     elif policy.close(args):
         return rec.at_once(ufunc, args, {} if dtype is None else {"dtype": dtype})

@@ -2,7 +2,7 @@
 
 A cell is either *known* (a buffer, no node) or *pending* (a node, no buffer). Handles keep an ndarray that shows the
 cell's memory; `gen` counts buffers, so a handle sees that its ndarray is stale. The ndarray of a handle on a pending
-cell is a *ghost*: right shape, strides and dtype, no memory behind it; only its metadata is ever used.
+cell is a *meta array*: right shape, strides and dtype, no memory behind it; only its metadata is ever used.
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ class Outside(list[Any]):
 class Cell:
     """A mutable value: a buffer, or the node that will become one."""
 
-    __slots__ = ("__weakref__", "buf", "exports", "gen", "ghost", "leaf", "node", "owner")
+    __slots__ = ("__weakref__", "buf", "exports", "gen", "leaf", "meta_nd", "node", "owner")
 
     # No __init__, which costs more than all of them: handle.py fills these.
     buf: ND | None
     node: Node | None
     gen: int
-    ghost: ND | None
+    meta_nd: ND | None
     leaf: Any  # weak reference to the leaf node of the current buffer: alive means recorded readers
     exports: Outside | None  # what was handed out of the buffer, or copied to workers
     owner: Any  # the session in which it became pending
 
     def meta(self) -> ND:
-        """An array with the cell's shape, strides and dtype: the buffer, or a ghost."""
+        """An array with the cell's shape, strides and dtype: the buffer, or a meta array."""
         if self.buf is not None:
             return self.buf
-        if self.ghost is None:
+        if self.meta_nd is None:
             assert self.node is not None
-            self.ghost = ghost(self.node)
-        return self.ghost
+            self.meta_nd = meta_array(self.node)
+        return self.meta_nd
 
     def read(self) -> Node:
         """The node that stands for the current value."""
@@ -136,7 +136,7 @@ class Cell:
     def take(self, buf: ND, reader: Node | None = None, exports: Outside | None = None) -> None:
         """The same for who holds the lock."""
         self.gen += 1
-        self.ghost = None
+        self.meta_nd = None
         self.leaf = None if reader is None else weakref.ref(reader)
         self.exports = exports
         self.buf = buf
@@ -155,7 +155,7 @@ class Cell:
         with LOCK:
             self.node = node
             self.buf = None
-            self.ghost = None
+            self.meta_nd = None
             self.leaf = None
             self.exports = None
             self.gen += 1
@@ -180,7 +180,7 @@ class _Nowhere:
         }
 
 
-def ghost(node: Node) -> ND:
+def meta_array(node: Node) -> ND:
     """An array with the node's type, and nothing behind it."""
     strides = strides_of(node.shape, node.dtype.itemsize, node.order)
     return np.asarray(_Nowhere(node.shape, node.dtype, strides))

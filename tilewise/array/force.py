@@ -187,7 +187,7 @@ def _run(
     if structure.stored:
         values = _read(values)
     if plan.bases:
-        _loosen(nodes, plan.bases, outputs)
+        _mark_unshared(nodes, plan.bases, outputs)
     try:
         noted = plan.bound.run(nodes, values)
     finally:
@@ -195,7 +195,7 @@ def _run(
         for b in plan.bases:
             op = nodes[b].op
             if isinstance(op, Leaf):
-                op.loose = False
+                op.unshared = False
     return values, noted, shared
 
 
@@ -211,7 +211,7 @@ def _needed_elsewhere(nodes: list[Node], plan: Stages, outputs: Sequence[Cell], 
     for i in own:
         if nodes[i].value is None and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
             found.append(i)
-    for i, kept in plan.dear:
+    for i, kept in plan.costly:
         others = getrefcount(nodes[i]) - _HELD - plan.uses[i]
         if others > 0 and others > own.count(i):
             found.append(kept)
@@ -281,7 +281,7 @@ def fetch_cell(cell: Cell) -> ND:
     return cell.node.value.whole()
 
 
-def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
+def _mark_unshared(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
     """Mark the leaves that nothing but this evaluation knows: their buffers may be overwritten.
 
     A leaf is known elsewhere if anything but this evaluation refers to it, or to a node here that hangs on it.
@@ -300,7 +300,7 @@ def _loosen(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]
         exports: Any = op.exports
         exported = exports is not None and (exports.held(nodes[b].value) or any(e() is not None for e in exports))
         asked = any(c.node is nodes[b] for c in outputs)
-        op.loose = not exported and not asked and all(spare[n] <= 0 for n in hanging)
+        op.unshared = not exported and not asked and all(spare[n] <= 0 for n in hanging)
 
 
 def _spare_references(nodes: Sequence[Node], outputs: Sequence[Cell]) -> dict[Node, int]:
@@ -424,7 +424,7 @@ _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a 
 def flush(but: Collection[Cell] = ()) -> None:
     """Evaluate everything of this session that is pending and still has a handle (but those about to be used).
 
-    What cannot be evaluated stays pending: its error belongs to whoever asks for it, not to the line that turns.
+    What cannot be evaluated stays pending: its error belongs to whoever asks for it, not to the line that flushes.
     """
     session = current_session()
     cells = [c for c in pending_cells() if c.owner is session and c not in but and c not in _sick]

@@ -36,8 +36,8 @@ class Array:
     __slots__ = ("__weakref__", "_cell", "_fixed", "_gen", "_nd")
 
     _cell: Cell
-    # Shows the cell's memory (or a ghost) if _gen is the cell's; None: the whole cell, not looked at yet. Of a number
-    # on the cell NUMBER it is NumPy's scalar.
+    # Shows the cell's memory (or a meta array) if _gen is the cell's; None: the whole cell, not looked at yet. Of a
+    # number on the cell NUMBER it is NumPy's scalar.
     _nd: ND | None
     _gen: int
     _fixed: bool  # a number, as NumPy would return a scalar: immutable
@@ -162,7 +162,7 @@ def new_cell(buf: ND | None, gen: int = 0) -> Cell:
     cell.buf = buf
     cell.node = None
     cell.gen = gen
-    cell.ghost = None
+    cell.meta_nd = None
     cell.leaf = None
     cell.exports = None
     cell.owner = None
@@ -175,7 +175,7 @@ def from_buffer(nd: ND, fixed: bool = False) -> Array:
     cell.buf = nd
     cell.node = None
     cell.gen = 0
-    cell.ghost = None
+    cell.meta_nd = None
     cell.leaf = None
     cell.exports = None
     cell.owner = None
@@ -209,7 +209,7 @@ def from_node(node: Node, fixed: bool = False) -> Array:
     cell.buf = None
     cell.node = node
     cell.gen = 0
-    cell.ghost = None
+    cell.meta_nd = None
     cell.leaf = None
     cell.exports = None
     cell.owner = None
@@ -238,7 +238,7 @@ def from_source(source: Source) -> Array:
 
 
 def on_cell(cell: Cell, nd: ND) -> Array:
-    """A view: another handle on a cell. `nd` is a view of the cell's buffer or ghost."""
+    """A view: another handle on a cell. `nd` is a view of the cell's buffer or meta array."""
     x = _new(Array)
     x._cell = cell
     x._nd = nd
@@ -257,7 +257,7 @@ def set_resolver(resolve: Any) -> None:
 
 
 def meta(x: Array) -> ND:
-    """An up-to-date array showing x's memory or ghost; evaluates masks if a length hangs on one."""
+    """An up-to-date array showing x's memory or meta array; evaluates masks if a length hangs on one."""
     cell = x._cell
     nd = x._nd
     if nd is not None:
@@ -270,7 +270,7 @@ def meta(x: Array) -> ND:
 
 
 def refresh(x: Array) -> ND:
-    """Point x's ndarray at the cell's present buffer or ghost."""
+    """Point x's ndarray at the cell's present buffer or meta array."""
     cell = x._cell
     if cell is NUMBER:
         with LOCK:
@@ -296,7 +296,7 @@ def refresh(x: Array) -> ND:
 def own_view(x: Array) -> ND:
     """x's ndarray, one that no other handle and not the cell has: its flags may be set."""
     nd = meta(x)
-    if nd is x._cell.buf or nd is x._cell.ghost:
+    if nd is x._cell.buf or nd is x._cell.meta_nd:
         nd = nd[...]
         x._nd, x._gen = nd, x._cell.gen
     return nd
@@ -344,7 +344,7 @@ def node_of(x: Array) -> Node:
     if _whole(nd) and nd.shape == base.shape and nd.dtype == base.dtype:
         return base
     memory = root(nd)
-    offset = address(nd) - (NOWHERE if memory is x._cell.ghost else address(memory))
+    offset = address(nd) - (NOWHERE if memory is x._cell.meta_nd else address(memory))
     found = part(base, offset, nd.shape, nd.strides, nd.dtype) if nd.dtype != base.dtype else None
     return view(base, offset, nd.shape, nd.strides, nd.dtype) if found is None else found
 

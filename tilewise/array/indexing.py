@@ -1,7 +1,7 @@
 """Reading at a key. In: a key as NumPy takes it. Out: views, selections, scalars. Writing at a key is in setitem.py.
 
-Basic keys (integers, slices, new axes, an ellipsis) make views, by letting NumPy index the array or its ghost. Keys
-with index arrays or masks select; a single mask makes an axis of unknown length.
+Basic keys (integers, slices, new axes, an ellipsis) make views, by letting NumPy index the array or its meta array.
+Keys with index arrays or masks select; a single mask makes an axis of unknown length.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ setattr(Array, "__getitem__", getitem)  # noqa: B010 (a checker sees no such met
 
 
 def show(shown: ND, key: Any) -> ND | None:
-    """The view for a basic key, or None if it names one element (a ghost must not be read)."""
+    """The view for a basic key, or None if it names one element (a meta array must not be read)."""
     parts = key if type(key) is tuple else (key,)
     ints = sum(isinstance(k, int | np.integer) for k in parts)
     if ints == shown.ndim == len(parts):

@@ -73,11 +73,11 @@ def check_same(n: Node, got: ND, want: ND, operands: Sequence[Any]) -> None:
     """Raise if a node's value differs from NumPy's beyond what docs/semantics.md allows."""
     same = got.dtype == want.dtype and got.shape == want.shape
     if same and n.dtype.kind in "fc":
-        loose = 0.0 if n.op.name not in ("map", *SUMS) else 1e-6 if n.dtype.char in "efF" else 1e-12
+        tolerance = 0.0 if n.op.name not in ("map", *SUMS) else 1e-6 if n.dtype.char in "efF" else 1e-12
         with np.errstate(all="ignore"):
             size = n.op.numpy(*map(np.abs, operands)) if n.op.name in SUMS else want  # of terms, which may cancel
             scale = np.nanmax(np.abs(np.where(np.isfinite(size), size, 0)), initial=0.0)
-            same = bool(np.allclose(got, want, rtol=loose, atol=loose * float(scale), equal_nan=True))
+            same = bool(np.allclose(got, want, rtol=tolerance, atol=tolerance * float(scale), equal_nan=True))
     elif same:
         same = bool(np.array_equal(got, want))
     if not same:

@@ -46,7 +46,7 @@ class Runner:
         for step, kernel, bases in self.steps:
             began = time.perf_counter() if listeners else 0.0
             try:
-                if guard is None and not (bases and _loose(bases, nodes)):
+                if guard is None and not (bases and _any_unshared(bases, nodes)):
                     run_step(step, kernel, nodes, values, noted)
                 else:
                     guard = guard or _Guard(nodes, values, noted)
@@ -106,9 +106,9 @@ def to_the_end() -> Iterator[None]:
             before(*pressed[0])
 
 
-def _loose(bases: Sequence[int], nodes: Sequence[Node]) -> bool:
+def _any_unshared(bases: Sequence[int], nodes: Sequence[Node]) -> bool:
     """Whether some of these are leaves that nothing but this evaluation knows."""
-    return any(isinstance(op := nodes[b].op, Leaf) and op.loose for b in bases)
+    return any(isinstance(op := nodes[b].op, Leaf) and op.unshared for b in bases)
 
 
 def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set[Node], keeping: bool) -> None:

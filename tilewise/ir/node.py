@@ -194,15 +194,15 @@ class Leaf(Op):
     """A value that exists before the graph does: the contents of a cell at one version.
 
     No two leaves are equal; the cell keeps the one for its current version. `exports` are references to what was
-    handed out of the buffer; `loose` says that nothing but the evaluation under way still knows the leaf.
+    handed out of the buffer; `unshared` says that nothing but the evaluation under way still knows the leaf.
     """
 
-    __slots__ = ("exports", "loose")
+    __slots__ = ("exports", "unshared")
     name = "leaf"
 
     def __init__(self, exports: list[Any] | None = None) -> None:
         self.exports = exports
-        self.loose = False
+        self.unshared = False
 
 
 _new = object.__new__
@@ -213,7 +213,7 @@ def known_leaf(value: Any, order: tuple[int, ...] | None, exports: list[Any] | N
     node = Node()  # no two leaves are equal: there is nothing to look up
     op = node.op = _new(Leaf)
     op.exports = exports
-    op.loose = False
+    op.unshared = False
     node.inputs = ()
     node.shape = value.shape
     node.dtype = value.dtype

@@ -237,7 +237,7 @@ def _cut_notes(form: Formed) -> list[str]:
     """How a group is cut into tiles, as far as no cache decides it."""
     cut = form.cut
     axes = " ".join(f"%{pos}[{axis}]" for pos, axis in sorted(cut.way.cut))
-    length = "tiles as the caches like" if cut.loose else f"tiles of {cut.tile:,} in {_count(cut.chunks, 'chunk')}"
+    length = "tiles as the caches like" if cut.any_length else f"tiles of {cut.tile:,} in {_count(cut.chunks, 'chunk')}"
     notes = [f"{_count(len(passes(form.group)), 'pass')} on each tile", f"{cut.way.length:,} slices of {axes}", length]
     sums = sorted(pos for pos, at in cut.way.at.items() if isinstance(at, str) and at != MEAN)
     if sums:

@@ -14,32 +14,32 @@ from tilewise.stage.steps import Step, Write, passes
 class Stages:
     """Fused, rolled and tiled steps in order. An engine hangs what it made of them for one worker on `bound`.
 
-    `uses` counts how often the graph's own operators refer to each position. `dear` are the positions whose values cost
-    more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it, too.
+    `uses` counts how often the graph's own operators refer to each position. `costly` are the positions whose values
+    cost more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it.
     `centred` says that some pass sums squares about a mean (which it is only for the right number of terms).
     `seconds` says how long each pass of the compiler took.
     """
 
-    __slots__ = ("bases", "bound", "centred", "dear", "rolled", "seconds", "steps", "uses")
+    __slots__ = ("bases", "bound", "centred", "costly", "rolled", "seconds", "steps", "uses")
 
     def __init__(
         self,
         steps: Sequence[Step],
         uses: Sequence[int] = (),
-        dear: Sequence[tuple[int, int]] = (),
+        costly: Sequence[tuple[int, int]] = (),
         seconds: Sequence[tuple[str, float]] = (),
     ) -> None:
         self.steps = tuple(steps)
         self.bases = tuple(b for s in steps for b in overwritten(s))
         self.uses = tuple(uses)
-        self.dear = tuple(dear)
+        self.costly = tuple(costly)
         self.rolled = any(p.iterations is not None for s in steps for p in passes(s))
         self.centred = any(p.centre is not None for s in steps for p in passes(s))
         self.seconds = tuple(seconds)
         self.bound: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Stages, (self.steps, self.uses, self.dear, self.seconds)  # what is bound stays here
+        return Stages, (self.steps, self.uses, self.costly, self.seconds)  # what is bound stays here
 
 
 def overwritten(step: Step) -> list[int]:

@@ -29,7 +29,7 @@ class Tiling:
     chunks: int
     each: int  # bytes of a slice, all values together
     halo: int  # slices that some pass makes in a tile beyond the tile's own
-    loose: bool  # nothing is summed over tiles, nothing is left to BLAS: tiles of another length give the same
+    any_length: bool  # nothing is summed over tiles, nothing is left to BLAS: tiles of another length give the same
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def _reduced(by: Reduction, x: Any, axis: int, initial: Any) -> Array:
     if initial is not None:
         raise TypeError(message(f"the reduction {by.name} begins with its identity", cure="Leave out initial="))
     axis = _axis_of(x, axis, "fold")
-    policy.turned([x])
+    policy.flush_loop([x])
     if policy.small([x]) or not rec.numeric(x.dtype):
         return rec.wrap(reduce.Fold(by, axis).numpy(np.asarray(rec.unwrap(x)))[()])  # type: ignore[no-any-return]
     node = reduce.fold(rec.as_node(x), by, axis)
@@ -187,7 +187,7 @@ def _tried(f: Any, x: Any) -> np.dtype[Any]:
 
 def _apply(way: Way, run: Fold | Scan, operator: str, kept: bool) -> Array:
     x = way.x
-    policy.turned([x])
+    policy.flush_loop([x])
     if policy.small([x]):
         return rec.wrap(run(rec.unwrap(x)))  # type: ignore[no-any-return]
     own = LETTERS[: x.ndim]

@@ -432,7 +432,7 @@ class Plan:
 
     def _later(self, inputs: Sequence[Any], numbers: dict[Node, Any]) -> list[Array]:
         """Record the graph again, on these arguments."""
-        policy.turned([x for x in inputs if type(x) is Array])
+        policy.flush_loop([x for x in inputs if type(x) is Array])
         leaves = [rec.as_node(x) for x in inputs]
         trail = 0
         for n in leaves:

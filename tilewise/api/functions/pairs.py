@@ -50,7 +50,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
     b = a if y is None else asarray(y)
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(message("allpairs needs rows", got="an array without axes"))
-    policy.turned([a, b])
+    policy.flush_loop([a, b])
     captured: list[Array] = []
     try:
         found = plain(f)

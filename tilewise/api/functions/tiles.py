@@ -49,7 +49,7 @@ def map_tiles(
            [0.44, 0.56]])
     """
     given, n, at = _operands(arrays, axis, "map_tiles")
-    policy.turned(given)
+    policy.flush_loop(given)
     run: Any
     if not policy.small(given) and dtype is None and shape is None:
         try:
@@ -97,7 +97,7 @@ def join_update(
     lengths = {x.shape[a] for x, a in zip(given, places, strict=True) if a is not None}
     if len(lengths) != 1:
         raise ValueError(message("join_update joins axes of one length", got=f"lengths {sorted(lengths)}"))
-    policy.turned(given)
+    policy.flush_loop(given)
     where = tuple(places)
     size = tuple(int(d) for d in shape)
     parts = [

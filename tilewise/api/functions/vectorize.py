@@ -147,7 +147,7 @@ def _range(a: Any) -> Interval | None:
 def run(tape: Tape, arrays: Sequence[Any], targets: Sequence[np.dtype[Any]]) -> Any:
     """A tape on arrays that broadcast together: at once if they are small, else recorded."""
     ours = [a for a in arrays if type(a) is Array]
-    policy.turned(ours)
+    policy.flush_loop(ours)
     if policy.small(ours) and all(a.nbytes < policy.eager_limit() for a in arrays):
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         plain = [rec.unwrap(a) if type(a) is Array else a for a in arrays]

@@ -75,7 +75,7 @@ def together(roots: Sequence[Node]) -> list[list[int]]:
 def _common(graph: Sequence[Node], other: Sequence[Node], size: int) -> bool:
     """Whether most of a graph is part of another, and the rest are operators on no more elements than that reads.
 
-    Fields that a loop updates by turns, say: the last turn of each is its own.
+    Fields that a loop updates in turn, say: the last iteration of each is its own.
     """
     shared = set(other)
     own = [n for n in graph if n not in shared and n.inputs]

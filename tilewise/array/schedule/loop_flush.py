@@ -1,8 +1,8 @@
 """Loops: when what is pending is evaluated. In: nodes, and where they were recorded. Out: trails, and when to flush.
 
 A node's `trail` is a bit set: the places its pending ancestors were recorded from, and whether all of them are
-elementwise, or shifted parts of what is. A loop of such operations alone goes on for several turns, until the kernel
-would become too long; it is then flushed at always the same place of its body, its *head*
+elementwise, or shifted parts of what is. A loop of such operations alone goes on for several iterations, until the
+kernel would become too long; it is then flushed at always the same place of its body, its *head*
 (docs/design/0002-passes.md).
 """
 
@@ -34,34 +34,34 @@ FIRST = 3  # bits that are no places
 FREE = (Window, Full, Arange, Copy)  # of known values, these do not end an elementwise loop
 
 LONGEST = 64  # instructions of a loop's kernel: beyond, registers spill and compiling takes long (collatz, julia)
-ROLLED = 2048  # instructions of a loop whose turns are all alike: its kernel has one turn (plan/roll.py)
+ROLLED = 2048  # instructions of a loop whose iterations are all alike: its kernel has one iteration (plan/roll.py)
 UPDATE_WEIGHT = 4  # of a pass that updates a part, in instructions: loops that only copy come to an end, too
-HELD_BYTES = 32 << 20  # what a loop may keep alive that would be gone if each turn were evaluated
+HELD_BYTES = 32 << 20  # what a loop may keep alive that would be gone if each iteration were evaluated
 WALK_BYTES = HELD_BYTES // LONGEST  # arrays below cannot become so much
 WALK_BYTES_ROLLED = HELD_BYTES // ROLLED
-LOOK_EACH = 8  # turns beyond LONGEST, at which what they keep alive is looked at
+LOOK_EACH = 8  # iterations beyond LONGEST, at which what they keep alive is looked at
 MAX_ANSWERS = 256  # graphs of which is known whether they roll
 
 
 class Head:
     """A place at which a loop is flushed, and how far the loop has come since its last flush."""
 
-    __slots__ = ("alike", "bit", "grown", "held", "longest", "passed", "start", "turn", "turns")
+    __slots__ = ("alike", "bit", "extra", "grown", "held", "iteration", "longest", "passed", "start")
 
     def __init__(self, bit: int) -> None:
-        self.bit = bit  # in the trails of what hangs on a turn that has passed here
+        self.bit = bit  # in the trails of what hangs on an iteration that has passed here
         self.begin(0, 0)
 
     def begin(self, start: int, now: int) -> None:
-        """The first turn since a flush has passed: it began when `start` instructions had been recorded."""
+        """The first iteration since a flush has passed: it began when `start` instructions had been recorded."""
         self.start = start
         self.passed = now  # what had been recorded when the loop came by
-        self.longest = LONGEST  # instructions between flushes: more, if turns are seen to be alike
-        self.turn = 0  # instructions of the last turn; 0: not known yet, the first may have more before it
-        self.alike = 0  # turns in a row that had as many
-        self.turns = 0  # beyond LONGEST
+        self.longest = LONGEST  # instructions between flushes: more, if iterations are seen to be alike
+        self.iteration = 0  # instructions of the last iteration; 0: not known yet, the first may have more before it
+        self.alike = 0  # iterations in a row that had as many
+        self.extra = 0  # beyond LONGEST
         self.grown = 0  # bytes that they have added to what only pending work keeps alive
-        self.held = 0  # bytes that only pending work kept alive in the first turn
+        self.held = 0  # bytes that only pending work kept alive in the first iteration
 
 
 class Pending:
@@ -140,7 +140,7 @@ def kind(node: Node, trail: int) -> int:
 def _swept(op: Update, base: Node) -> bool:
     """Whether an update is one of a sweep over and over again: passes share tiles with it.
 
-    Loops whose bounds change from turn to turn are evaluated each turn: all turns have one plan then.
+    Loops whose bounds change are evaluated in each iteration: all iterations then have one plan.
     """
     if not shifted(op.window.strides, op.window.dtype, base):
         return False
@@ -183,41 +183,41 @@ def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     now = pending.recorded
     if head.passed == now:
         return False  # as a moment ago
-    turn = now - head.passed
-    if not head.turn:
-        head.start = min(head.start, head.passed - turn)  # a turn may record more than the next one reads
+    iteration = now - head.passed
+    if not head.iteration:
+        head.start = min(head.start, head.passed - iteration)  # an iteration may record more than the next one reads
     head.passed = now
-    ahead = now - head.start + turn
-    strayed = turn != head.turn and head.alike > 1  # a short loop in another: all its chunks begin here
-    head.alike = head.alike + 1 if turn == head.turn else 0
-    head.turn = turn
+    ahead = now - head.start + iteration
+    strayed = iteration != head.iteration and head.alike > 1  # a short loop in another: all its chunks begin here
+    head.alike = head.alike + 1 if iteration == head.iteration else 0
+    head.iteration = iteration
     if strayed or (ahead > head.longest and not _goes_on(head, nodes)):
         return True
     most = max((n.nbytes for n in nodes), default=0)
     if ahead > LONGEST:
-        head.turns += 1
-        if most >= WALK_BYTES_ROLLED and head.turns % LOOK_EACH == 0:
-            head.grown += LOOK_EACH * only_here(_nearest(nodes, turn))
+        head.extra += 1
+        if most >= WALK_BYTES_ROLLED and head.extra % LOOK_EACH == 0:
+            head.grown += LOOK_EACH * only_here(_nearest(nodes, iteration))
         return head.grown > HELD_BYTES
     return most >= WALK_BYTES and only_here(numbered(nodes)) - head.held > HELD_BYTES
 
 
 def _begins(place: Place, nodes: Sequence[Node]) -> bool:
-    """A loop is seen to turn for the first time since a flush. True if its first turn is long enough by itself."""
+    """A loop is seen to repeat for the first time since a flush. True if one iteration is long enough."""
     head = _heads.get(place)
     if head is None:
         bit = _new_bit()
         head = _heads[place] = _by_bit[bit] = Head(bit)
         pending.heads |= bit
     graph = numbered(nodes)
-    turn = _weight(graph)
-    head.begin(pending.recorded - turn, pending.recorded)
+    iteration = _weight(graph)
+    head.begin(pending.recorded - iteration, pending.recorded)
     for n in nodes:
         if n.trail:
             n.trail |= head.bit
     if max((n.nbytes for n in nodes), default=0) >= WALK_BYTES:
         head.held = only_here(graph)
-    return 2 * turn > head.longest and not _goes_on(head, nodes)
+    return 2 * iteration > head.longest and not _goes_on(head, nodes)
 
 
 def _weight(graph: Iterable[Node]) -> int:
@@ -226,7 +226,7 @@ def _weight(graph: Iterable[Node]) -> int:
 
 
 def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
-    """Whether a loop may have many more turns: they are alike, and one kernel runs them all."""
+    """Whether a loop may have many more iterations: they are alike, and one kernel runs them all."""
     graph = numbered(nodes)
     weight = _weight(graph)
     if weight < (pending.recorded - head.start) // 2:  # most of what was recorded is not on the way

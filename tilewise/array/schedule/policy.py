@@ -1,7 +1,7 @@
 """When work runs (docs/scheduling.md). In: operands. Out: whether an operation runs now, or what is evaluated first.
 
-`small` decides by the bytes an operation touches, `turned` and `settle` where a loop is flushed, `close` ends what was
-promoted. Every operation asks here before it reads a node of its operands: an evaluation may give them others.
+`small` decides by the bytes an operation touches, `flush_loop` and `settle` where a loop is flushed, `close` ends what
+was promoted. Every operation asks here before it reads a node of its operands: an evaluation may give them others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def repeats(nodes: Sequence[Node]) -> bool:
 
 
 def _due(trail: int, place: Place, nodes: Sequence[Node]) -> bool:
-    """Whether a loop has turned at a place that a trail has been at, and is to be flushed there."""
+    """Whether a loop repeats at a place that a trail has been at, and is to be flushed there."""
     bit = bits.get(place)
     return bit is not None and bool(trail & bit) and current().flush and loop_flush.due(place, trail, nodes)
 
@@ -79,8 +79,8 @@ def _hangs(cell: Cell, on: Node) -> bool:
     return False
 
 
-def turned(args: Sequence[Any], at: Spot | None = None, exact: bool = False) -> bool:
-    """Flush if the program repeats here (a loop has turned). True if it did: decide again what to do at once.
+def flush_loop(args: Sequence[Any], at: Spot | None = None, exact: bool = False) -> bool:
+    """Flush if the program repeats here (a loop repeats). True if it did: decide again what to do at once.
 
     So it is if operands were promoted (promote.py), unless the operator is an `exact` one and may stay recorded.
     """

@@ -1,8 +1,8 @@
 """Loops over arrays of middling size. In: operators about to be done at once. Out: whether to record from here on.
 
 Arrays below `eager_bytes` are done at once (docs/design/0003-at-once.md). But a long elementwise loop over them takes
-one kernel if it is recorded and its turns are alike (plan/roll.py). So after many operators a place is tried; if what
-was recorded from there was rolled, recording begins there from then on.
+one kernel if it is recorded and its iterations are alike (plan/roll.py). So after many operators a place is tried; if
+what was recorded from there was rolled, recording begins there from then on.
 
 This goes by what ran before, so it must not change a bit (docs/design/0022-same-bits.md): what is recorded here carries
 the mark PROMOTED in its trail. Operators whose native code gives NumPy's bits (exact.py) stay recorded; before anything

@@ -237,7 +237,7 @@ def owned(base: np.ndarray[Any, Any], node: Node, noted: set[Node]) -> bool:
     if node.value is None or node in noted:
         free = not isinstance(base.base, np.ndarray) or getattr(node, "margin", 0) > 0
         return free and base.flags.writeable and laid_out(base, node)
-    return isinstance(node.op, Leaf) and node.op.loose
+    return isinstance(node.op, Leaf) and node.op.unshared
 
 
 def laid_out(base: np.ndarray[Any, Any], node: Node) -> bool:

@@ -5,9 +5,9 @@ LLVM itself is loaded by `cache/compiler.py`, when something is to be compiled t
 
 from __future__ import annotations
 
-from tilewise.backend.llvm.cache.build import compiled_count
 from tilewise.backend.llvm.call.compiled import Compiled, compile
 from tilewise.backend.llvm.call.listing import listing
+from tilewise.backend.llvm.compile.build import compiled_count
 from tilewise.backend.llvm.patterns.select import select
 
 __all__ = ["Compiled", "compile", "compiled_count", "listing", "select"]

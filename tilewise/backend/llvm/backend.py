@@ -11,9 +11,9 @@ import numpy as np
 from tilewise.backend.base import Facts, HostBackend, Listing, TileReport
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
-from tilewise.backend.llvm.cache.cpu import host_machine
 from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.call.listing import listing
+from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
 from tilewise.backend.llvm.replay.calls import Lines
 from tilewise.backend.llvm.tiles import lengths
@@ -70,7 +70,7 @@ class Llvm(OnHost):
         group, cut, tuned = form.group, form.cut, False
         late = {x for s in centred(group, cut.way) if (once := read_once(s, group)) is not None for x in once[1]}
         late |= {x for x, at in cut.way.at.items() if at == MEAN} if late else set()  # known after all tiles
-        if cut.loose:
+        if cut.any_length:
             found = record_of(class_of(settings.cache_dir, group, cut)).factor if settings.tune else None
             tuned = found not in (None, USUAL)
             cut = lengths.fitted(cut, found or USUAL)

@@ -85,7 +85,7 @@ class Model:
     problem: Problem
 
     def replicated(self) -> list[int]:
-        """Values for everything whole everywhere (each operator's last rule): dear, but always possible."""
+        """Values for everything whole everywhere (each operator's last rule): costly, but always possible."""
         values = [len(table) - 1 for table in self.problem.unary]
         held = set(self.held_at.values())
         costs = {v: self.problem.unary[v] for v in held}

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from tilewise.backend.llvm.cache.build import Native, native
+from tilewise.backend.llvm.compile.build import Native, native
 from tilewise.backend.llvm.emit.control import each, word
 from tilewise.backend.llvm.emit.text import Function
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache.build import CompileError, Native
-from tilewise.backend.llvm.cache.cpu import host_machine, level
 from tilewise.backend.llvm.call.launch import Combine, Launch
 from tilewise.backend.llvm.call.packing import address_words, objs_packer, packed
 from tilewise.backend.llvm.call.parallel_for import place_of
 from tilewise.backend.llvm.call.prepare import Preparer
+from tilewise.backend.llvm.compile.build import CompileError, Native
+from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.emit.bodies import beside, vector_lanes
 from tilewise.backend.llvm.emit.bool_bytes import in_bytes
 from tilewise.backend.llvm.emit.spec import VectorUnit

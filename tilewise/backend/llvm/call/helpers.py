@@ -23,8 +23,8 @@ from functools import cache
 import numpy as np
 
 from tilewise.backend import cores, threads
-from tilewise.backend.llvm.cache.build import native
 from tilewise.backend.llvm.call.call_table import by_address
+from tilewise.backend.llvm.compile.build import native
 from tilewise.backend.llvm.emit.control import each, word, word_at
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.threads import AWAY, CORE, LEAVE, SOON_S, STATE, WORDS

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tilewise.backend.llvm.cache.build import Native
 from tilewise.backend.llvm.call.parallel_for import Parts
+from tilewise.backend.llvm.compile.build import Native
 from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Kernel
 

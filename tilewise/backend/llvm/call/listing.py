@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.backend.llvm.cache import build
 from tilewise.backend.llvm.call.compiled import compile
+from tilewise.backend.llvm.compile import build
 from tilewise.kernel.loops import Kernel
 
 ND = np.ndarray[Any, Any]
@@ -24,7 +24,7 @@ class Listing(NamedTuple):
     assembly: str
 
 
-def _ghost(shape: tuple[int, ...], dtype: str) -> ND:
+def _meta_array(shape: tuple[int, ...], dtype: str) -> ND:
     """An array of this shape in C order, without memory: only its strides are looked at."""
     strides = np.cumprod((np.dtype(dtype).itemsize, *shape[:0:-1]))[::-1] if shape else ()
     return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, tuple(map(int, strides)), writeable=False)
@@ -40,9 +40,9 @@ def listing(
     """The code that runs a kernel over a non-empty space; operands lie in C order unless arrays say otherwise."""
     kept = tuple(n for n, r in zip(shape, kernel.reduced, strict=True) if not r)
     if inputs is None:
-        inputs = [_ghost(shape, dtype) for dtype in kernel.inputs]
+        inputs = [_meta_array(shape, dtype) for dtype in kernel.inputs]
     if outs is None:
         pairs = zip(kernel.outputs, kernel.out_dtypes, strict=True)
-        outs = [_ghost(shape if o.stored else kept if o.key is None else (BUCKETS, *kept), t) for o, t in pairs]
+        outs = [_meta_array(shape if o.stored else kept if o.key is None else (BUCKETS, *kept), t) for o, t in pairs]
     code = compile(kernel, vector_bytes).code_for(shape, (*inputs, *outs))
     return Listing(*build.listing(code))

@@ -21,9 +21,9 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache.build import Native, native
 from tilewise.backend.llvm.call.call_table import address, by_address
 from tilewise.backend.llvm.call.helpers import pause, prepare, together
+from tilewise.backend.llvm.compile.build import Native, native
 from tilewise.backend.llvm.emit.control import each, word, word_at
 from tilewise.backend.llvm.emit.text import Function
 

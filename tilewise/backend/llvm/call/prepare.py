@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tilewise import rounding
-from tilewise.backend.llvm.cache.build import Native, native
 from tilewise.backend.llvm.call.launch import Combine, Launch, Totals, Tree
+from tilewise.backend.llvm.compile.build import Native, native
 from tilewise.backend.llvm.emit.bodies import (
     LIGHT_BODY,
     beside,

@@ -20,11 +20,11 @@ import numpy as np
 
 from tilewise import rounding
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache.build import Native
 from tilewise.backend.llvm.call.call_table import CALL_WORDS, OPERAND_WORDS, address, drive, driver
 from tilewise.backend.llvm.call.compiled import Compiled, compile
 from tilewise.backend.llvm.call.launch import Tree
 from tilewise.backend.llvm.call.parallel_for import Parts
+from tilewise.backend.llvm.compile.build import Native
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Kernel, Output

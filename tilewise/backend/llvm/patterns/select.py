@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend import threads
-from tilewise.backend.llvm.cache.build import native
 from tilewise.backend.llvm.call.call_table import address
+from tilewise.backend.llvm.compile.build import native
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.store import pool
 from tilewise.tuning import Tuning, follow

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.backend.llvm.cache.build import Native, native
 from tilewise.backend.llvm.call.tile_walk import Call, Ref
+from tilewise.backend.llvm.compile.build import Native, native
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function, literal
 

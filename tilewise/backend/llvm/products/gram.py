@@ -16,9 +16,9 @@ from functools import cache, cached_property, partial
 import numpy as np
 
 from tilewise import rounding
-from tilewise.backend.llvm.cache.build import Native, native
-from tilewise.backend.llvm.cache.cpu import host_machine
 from tilewise.backend.llvm.call.tile_walk import Call, Ref
+from tilewise.backend.llvm.compile.build import Native, native
+from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.emit.control import each, loop, minimum, within
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.memory import load, store

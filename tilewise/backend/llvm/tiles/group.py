@@ -17,8 +17,8 @@ import numpy as np
 
 from tilewise.backend.base import Each
 from tilewise.backend.host.arrays import fresh
-from tilewise.backend.llvm.cache.build import compiled_count
 from tilewise.backend.llvm.call.compiled import compile
+from tilewise.backend.llvm.compile.build import compiled_count
 from tilewise.backend.llvm.tiles import tuning
 from tilewise.backend.llvm.tiles.builder import Builder, TilePlan
 from tilewise.backend.llvm.tiles.lengths import fitted, offered
@@ -217,7 +217,7 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
     cut, kernels = form.cut, _kernels(form, group)
     began, codes = tuning.clock(), compiled_count()
     plan = Builder(form, kernels, values, cut).plan()
-    if plan is None or not cut.loose:
+    if plan is None or not cut.any_length:
         return None if plan is None else Choice(plan)
     fit = fitted(cut)
     if fit.tile != cut.tile:  # what all machines agree in is what the length for all of them gives

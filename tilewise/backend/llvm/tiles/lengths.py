@@ -22,19 +22,19 @@ from tilewise.tuning import tuned
 def with_tile(cut: Tiling, tile: int) -> Tiling:
     """The same cut, with tiles of another length."""
     tiles = -(-cut.way.length // tile)
-    return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo, cut.each, cut.loose))
+    return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo, cut.each, cut.any_length))
 
 
-def _chunks(way: Way, tiles: int, halo: int, each: int, loose: bool) -> int:
+def _chunks(way: Way, tiles: int, halo: int, each: int, any_length: bool) -> int:
     """Chunks of tiles: the first tile of each makes the slices of its halo once more."""
     chunks = rounding.TILE_CHUNKS
     most = min(tiles, chunks, way.length // (rounding.HALO_SHARE * halo) if halo else chunks)
-    return max(1, min(most, each * way.length // tuned().tile_chunk_bytes) if loose else most)
+    return max(1, min(most, each * way.length // tuned().tile_chunk_bytes) if any_length else most)
 
 
 def fitted(cut: Tiling, factor: float = 1.0) -> Tiling:
-    """A loose cut with tiles that suit this machine's caches, or so many times as long."""
-    assert cut.loose, "results hang on these tiles"
+    """A cut whose tiles may have any length, with tiles that suit this machine's caches, or so many times as long."""
+    assert cut.any_length, "results hang on these tiles"
     length = max(tile_length(cut.each, _room(factor)), rounding.HALO_TILES * cut.halo)
     return with_tile(cut, min(length, cut.way.length))
 
@@ -100,13 +100,13 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     if forced is None and ((tile < rounding.PRODUCT_ROWS and blas) or _in_shreds(group, way, nodes, tile)):
         return None
     tiles = -(-way.length // tile)
-    loose = forced is None and not blas and not summed
-    chunks = _chunks(way, tiles, halo, each, loose)
+    any_length = forced is None and not blas and not summed
+    chunks = _chunks(way, tiles, halo, each, any_length)
     if sums * chunks > each * way.length // 4 and forced is None:
         return None
     if own and sums * tiles > each * way.length // rounding.MERGED_SHARE and forced is None:
         return None
-    return Tiling(way, tile, tiles, chunks, each, halo, loose)
+    return Tiling(way, tile, tiles, chunks, each, halo, any_length)
 
 
 def _in_shreds(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewise.backend.llvm.cache.notes import keep, recall
+from tilewise.backend.llvm.compile.notes import keep, recall
 from tilewise.backend.threads import get_threads
 from tilewise.machine import machine
 from tilewise.stage.steps import Tiled, passes

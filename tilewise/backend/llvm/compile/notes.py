@@ -10,8 +10,8 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from tilewise.backend.llvm.cache import disk, key
-from tilewise.backend.llvm.cache.build import lock
+from tilewise.backend.llvm.compile import disk, key
+from tilewise.backend.llvm.compile.build import lock
 
 
 def recall(folder: Path, what: Hashable) -> Any:

@@ -13,8 +13,8 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from tilewise.backend.llvm.cache import disk, key, linker
-from tilewise.backend.llvm.cache.relocation import Unknown
+from tilewise.backend.llvm.compile import disk, key, linker
+from tilewise.backend.llvm.compile.relocation import Unknown
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.config import current
 
@@ -78,7 +78,7 @@ def _made(what: Hashable, make: Maker, cpu: str) -> Native:
 
 def _compiler() -> Any:
     """LLVM, loaded when something must be compiled (`import llvmlite` takes longer than most programs)."""
-    return importlib.import_module("tilewise.backend.llvm.cache.compiler")
+    return importlib.import_module("tilewise.backend.llvm.compile.compiler")
 
 
 def _loaded(code: bytes) -> Any:

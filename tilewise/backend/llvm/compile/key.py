@@ -13,13 +13,13 @@ from collections.abc import Hashable
 from functools import cache
 from pathlib import Path
 
-from tilewise.backend.llvm.cache.cpu import fingerprint
+from tilewise.backend.llvm.compile.cpu import fingerprint
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.math.table import FOREIGN
 
 MOST_BYTES = 1 << 18  # of a file, that are read at once
 LLVM = Path(__file__).parents[1]
-EMITTERS = ("cache", "call", "emit", "loops", "math", "patterns", "products")
+EMITTERS = ("call", "compile", "emit", "loops", "math", "patterns", "products")
 FOLDERS = (*(LLVM / name for name in EMITTERS), LLVM.parents[1] / "kernel")  # what decides how code looks
 
 

@@ -41,7 +41,7 @@ def host() -> tuple[str, frozenset[str]]:
         with CPUINFO.open("rb", buffering=0) as file:
             return described(file.read(4096).decode())  # one CPU of perhaps hundreds
     except OSError:
-        return importlib.import_module("tilewise.backend.llvm.cache.compiler").host()  # type: ignore[no-any-return]
+        return importlib.import_module("tilewise.backend.llvm.compile.compiler").host()  # type: ignore[no-any-return]
 
 
 def fingerprint() -> str:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 from functools import cache
 
-from tilewise.backend.llvm.cache.relocation import RULES, Rules, Unknown
+from tilewise.backend.llvm.compile.relocation import RULES, Rules, Unknown
 from tilewise.kernel.family import ARM
 
 _HEADER = struct.Struct("<4sBB10xHH20xQ10xHHH")  # magic, class, order, type, machine, section table, its shape
