@@ -3,7 +3,6 @@ places can be short."""
 
 from __future__ import annotations
 
-import pickle
 import socket
 import threading
 import time
@@ -11,12 +10,16 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from tilewise.engine import Options
 from tilewise.engine.host import ServedHost
 from tilewise.engine.links import Address
 from tilewise.engine.wire import Wire
 from tilewise.engine.wired import WiredCluster
 from tilewise.layout import Mesh
+
+cloudpickle: Any = pytest.importorskip("ray.cloudpickle")
 
 
 class Threads(WiredCluster):
@@ -46,7 +49,7 @@ class Threads(WiredCluster):
                 h = self.queue.pop(0)
                 self.wires[h] = Wire(h, self.secret, "127.0.0.1")
                 host = ServedHost((), self.mesh, self.memory, self.wires[h])
-                threading.Thread(target=host.serve, args=(pickle.dumps,), daemon=True).start()
+                threading.Thread(target=host.serve, args=(cloudpickle.dumps,), daemon=True).start()
             found = {h: self.wires[h].address for h in hosts if h in self.wires}
             if len(found) == len(hosts) or time.monotonic() > until:
                 return found
@@ -72,4 +75,4 @@ class Threads(WiredCluster):
 
     def pack(self, value: Any) -> Any:
         """Pickled."""
-        return pickle.dumps(value)
+        return cloudpickle.dumps(value)
