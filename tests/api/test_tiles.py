@@ -300,6 +300,12 @@ def test_exceptions_show_the_users_line(name: str) -> None:
             tw.FunctionError,
             r"as long as .* got shape \(4,\) for 2 rows\. Keep",
         ),
+        (
+            lambda: tw.map_tiles(lambda t: t, a(A), dtype=float, shape=(4,)),
+            tw.FunctionError,
+            r"as long as its arrays along axis 0, which are 23, got shape=\(4,\)\. Give",
+        ),
+        (lambda: tw.map_tiles(lambda t: t, a(V), dtype=float, shape=()), tw.FunctionError, r"got shape=\(\)"),
         (lambda: tw.map_tiles(lambda t, u: t, a(A), a(B)), ValueError, r"one length along axis 0, got \[9, 23\]"),
         (lambda: tw.map_tiles(lambda t: t, a(A), axis=2), np.exceptions.AxisError, "axis 2"),
         (lambda: tw.map_tiles(lambda t: t, 3.0), ValueError, "needs an array with axes"),

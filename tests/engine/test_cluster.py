@@ -355,6 +355,27 @@ def test_closed_sessions(engine: str, workers: int, request: pytest.FixtureReque
         (x + 1).compute()
 
 
+def test_a_profile_shows_kernels_exchanges_and_memory_of_each_worker(cluster: Cluster) -> None:
+    x = tw.evaluate(tw.asarray(data(60, 4)).relayout(0))
+    y = tw.evaluate(x - x.mean(0))  # under way, perhaps
+    before = cluster.counters.network_bytes
+    began = time.perf_counter()
+    with tw.profile() as p:
+        z = tw.evaluate(y - y.mean(0) * 2)
+        same(tw.sort(z, axis=0), numpy.sort(numpy.asarray(z), axis=0))
+    ended = time.perf_counter()
+    assert p.network_bytes == cluster.counters.network_bytes - before > 0
+    assert sum(r.bytes for r in p.exchanges) == p.network_bytes
+    names = {r.name for r in p.exchanges}
+    assert names & {"all-reduce", "reduce-scatter"} and {r.where.split(":")[0] for r in p.exchanges if r.where} == {__file__}
+    assert p.kernels and {e.worker for e in p.timeline if e.kind in ("pass", "call")} == {0, 1, 2}
+    for w in range(3):
+        events = [e for e in p.of_worker(w) if e.kind != "gather"]
+        assert events and all(began <= e.start <= e.end <= ended for e in events)
+    assert set(p.worker_peaks) == {0, 1, 2} and min(p.worker_peaks.values()) >= 60 * 4 * 8 // 3
+    assert all(name in str(p) for name in names) and "peak bytes of workers" in str(p)
+
+
 # -- lost workers -----------------------------------------------------------------------------------------------------
 
 

@@ -3,17 +3,23 @@ places can be short."""
 
 from __future__ import annotations
 
-import pickle
+import socket
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
+import pytest
+
+from tilewise.engine import Options
 from tilewise.engine.host import ServedHost
 from tilewise.engine.links import Address
 from tilewise.engine.wire import Wire
 from tilewise.engine.wired import WiredCluster
 from tilewise.layout import Mesh
+
+cloudpickle: Any = pytest.importorskip("ray.cloudpickle")
 
 
 class Threads(WiredCluster):
@@ -24,8 +30,8 @@ class Threads(WiredCluster):
     place_seconds = 0.3
     start_seconds = 0.5
 
-    def __init__(self, mesh: Mesh, memory: int | None = None, on_loss: str = "shrink", room: int = 99) -> None:
-        super().__init__(mesh, memory, on_loss)
+    def __init__(self, mesh: Mesh, options: Options, room: int = 99) -> None:
+        super().__init__(mesh, options.memory, options.on_loss)
         self.room = room
         self.wires: dict[int, Wire] = {}
         self.queue: list[int] = []
@@ -43,7 +49,7 @@ class Threads(WiredCluster):
                 h = self.queue.pop(0)
                 self.wires[h] = Wire(h, self.secret, "127.0.0.1")
                 host = ServedHost((), self.mesh, self.memory, self.wires[h])
-                threading.Thread(target=host.serve, args=(pickle.dumps,), daemon=True).start()
+                threading.Thread(target=host.serve, args=(cloudpickle.dumps,), daemon=True).start()
             found = {h: self.wires[h].address for h in hosts if h in self.wires}
             if len(found) == len(hosts) or time.monotonic() > until:
                 return found
@@ -63,9 +69,10 @@ class Threads(WiredCluster):
     def kill(self, host: int) -> None:
         """As the end of a process: all its connections close."""
         for link in list(self.wires[host].links.values()):
-            link.sock.shutdown(2)
+            with suppress(OSError):  # the other end may be gone, too
+                link.sock.shutdown(socket.SHUT_RDWR)
         del self.wires[host]
 
     def pack(self, value: Any) -> Any:
         """Pickled."""
-        return pickle.dumps(value)
+        return cloudpickle.dumps(value)

@@ -38,6 +38,7 @@ class Session:
         threads: int | None = None,
         memory: Any = None,
         address: str | None = None,
+        on_loss: str = "shrink",
         checkpoint: Any = None,
         every: Any = None,
     ) -> None:
@@ -45,6 +46,14 @@ class Session:
             raise ConfigError(message(f"no engine {engine!r}", cure=f"Choose one of {', '.join(known)}"))
         if checkpoint is not None or every is not None:
             raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
+        if on_loss not in engines.ON_LOSS:
+            raise ConfigError(
+                message(
+                    "on_loss says what happens when workers are lost and there is no place for others",
+                    got=f"on_loss={on_loss!r}",
+                    cure=f"Choose one of {', '.join(engines.ON_LOSS)}",
+                )
+            )
         self.engine = engine
         self.closed = False
         self.memory = byte_budget(memory)
@@ -56,7 +65,7 @@ class Session:
                 raise ConfigError(message("a session needs at least one thread", got=f"threads={threads!r}"))
             thread_pool.set_threads(threads)
         if engine != engines.LOCAL:
-            self.cluster = engines.open(engine, self.mesh, engines.Options(self.memory, address, threads))
+            self.cluster = engines.open(engine, self.mesh, engines.Options(self.memory, address, threads, on_loss))
         self._before = _current.get()
         _current.set(self)
 

@@ -14,6 +14,7 @@ from tilewise.layout import Mesh
 
 LOCAL = "local"  # no workers: this process and its threads
 MODULES = {"virtual": "tilewise.engine.virtual", "ray": "tilewise.engine.ray"}
+ON_LOSS = ("shrink", "wait", "fail")  # when processes of workers are lost and there is no place for others
 
 
 class Options(NamedTuple):
@@ -22,7 +23,7 @@ class Options(NamedTuple):
     memory: int | None = None  # bytes that the blocks of a worker may take up
     address: str | None = None  # of a cluster that is there already
     threads: int | None = None  # per worker
-    on_loss: str = "shrink"  # when the process of a worker is lost and there is no place for another
+    on_loss: str = "shrink"  # one of ON_LOSS
 
 
 Opener = Callable[[Mesh, Options], Any]  # gives a Cluster

@@ -24,7 +24,6 @@ from tilewise.engine.failures import Failure
 from tilewise.engine.host import Report, on_the_drivers_clock
 from tilewise.engine.log import Entry, Log
 from tilewise.engine.rounds import Move, rounds
-from tilewise.engine.run import to_the_end
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.ir.order import Order
@@ -155,6 +154,10 @@ class Cluster:
         """Start a method of a host: a future. A host does its calls in order."""
         raise NotImplementedError
 
+    def call_all(self, method: str, *args: Any) -> list[Any]:
+        """Start the same method of all hosts: futures."""
+        return [self.call(h, method, *args) for h in self.hosts]
+
     def tell(self, host: int, method: str, *args: Any) -> None:
         """Start a method whose result nobody waits for."""
         raise NotImplementedError
@@ -261,23 +264,27 @@ class Cluster:
         there = tuple(
             x if isinstance(x, int) else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves
         )
-        sent = self._scatter(taught.scatters, here)
         traced = bool(events.listeners) and not self.hears_events
         run = next(self.counter)
         start = Start(self.epoch, run, entry.number, there, entry.consts, entry.keys, entry.native, tuple(gone), traced)
         futures: list[Any] = []
-        with to_the_end():  # hosts of which some have a run and some have not would wait for ever
-            try:
-                if entry.number not in self.taught:
-                    plan = self.pack(replace(taught.plan, choice=None, told=(), _blocks={}))
-                    futures.extend(self.call(h, "learn", entry.number, plan) for h in self.hosts)
-                    self.taught.add(entry.number)
+        began = False
+        try:
+            if entry.number not in self.taught:
+                plan = self.pack(replace(taught.plan, choice=None, told=(), _blocks={}))
+                futures.extend(self.call_all("learn", entry.number, plan))
+                self.taught.add(entry.number)
+            began = True
+            if taught.scatters:
+                sent = self._scatter(taught.scatters, here)
                 for h, workers in self.hosts.items():
                     futures.append(self.call(h, "run", start, {w: sent[w] for w in workers if sent[w]}))
-            except BaseException:
-                self.broken = self.broken or bool(futures)
-                self.dead.extend(gone)
-                raise
+            else:
+                futures.extend(self.call_all("run", start, {}))
+        except BaseException:
+            self.broken = self.broken or began  # perhaps some have the run and wait for those that have not
+            self.dead.extend(gone)
+            raise
         self.under_way[entry] = futures
 
     def _scatter(self, scatters: Sequence[Move], here: dict[int, ND]) -> list[list[Any]]:

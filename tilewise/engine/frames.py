@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.store import pool
 
+ND = np.ndarray[Any, Any]
 SCRATCH_BYTES = 1 << 18
 IN_BAND_BYTES = 1 << 14  # a copy of so much costs less than a buffer of its own (benchmarks/transport.py)
 MOST_BUFFERS = 512  # of one system call (Linux takes 1024)
@@ -34,8 +35,27 @@ def frame(message: Any) -> list[Any]:
         return False
 
     header = pickle.dumps(message, 5, buffer_callback=keep)
+    if not apart:
+        return [_PREFIX.pack(len(header), 0) + header]
     sizes = struct.pack(f"<{len(apart)}Q", *(b.nbytes for b in apart))
     return [_PREFIX.pack(len(header), len(apart)) + sizes + header, *apart]
+
+
+def flat(pieces: Sequence[ND]) -> list[Any]:
+    """Pieces in the fewest words: type, shape and elements, which takes a third of the time of pickling an array."""
+    return [
+        (p.dtype.str, p.shape, p.tobytes())
+        if p.nbytes < IN_BAND_BYTES and p.dtype.kind in "biufc"
+        else p
+        if p.flags.c_contiguous or p.flags.f_contiguous
+        else np.ascontiguousarray(p)
+        for p in pieces
+    ]
+
+
+def unflat(pieces: Sequence[Any]) -> list[ND]:
+    """What `flat` was given, to read."""
+    return [np.ndarray(p[1], p[0], p[2]) if type(p) is tuple else p for p in pieces]
 
 
 def write(sock: socket.socket, buffers: list[Any]) -> list[Any]:
@@ -54,11 +74,6 @@ def write(sock: socket.socket, buffers: list[Any]) -> list[Any]:
             buffers[0] = memoryview(buffers[0])[sent:]
             break  # the next call would most likely have to wait
     return buffers
-
-
-def contiguous(pieces: Sequence[Any]) -> list[Any]:
-    """Pieces that lie in one stretch each: a pickle would copy others twice."""
-    return [p if p.flags.c_contiguous or p.flags.f_contiguous else np.ascontiguousarray(p) for p in pieces]
 
 
 class Reader:
@@ -88,11 +103,26 @@ class Reader:
                 return done
             if self._empty:
                 self._filled(count)
+                self._parse(done)
             else:
-                self._got += into[:count]
-            self._parse(done)
+                start = 0 if self._got else self._whole(into[:count], done)
+                if start < count:
+                    self._got += into[start:count]
+                    self._parse(done)
             if count < len(into):
                 return done
+
+    def _whole(self, got: memoryview, done: list[Any]) -> int:
+        """Take the frames that lie in one piece and have no buffers (most do); where the rest begins."""
+        start, end = 0, len(got)
+        while end - start >= _PREFIX.size:
+            length, count = _PREFIX.unpack_from(got, start)
+            after = start + _PREFIX.size + length
+            if count or after > end:
+                break
+            done.append(pickle.loads(got[start + _PREFIX.size : after]))
+            start = after
+        return start
 
     def _filled(self, count: int) -> None:
         rest = self._empty[0][count:]

@@ -107,12 +107,16 @@ class Links:
         self._add(who, sock, epoch)
 
     def post(self, who: int, message: Any) -> None:
-        """Send, and read what comes as long as the other side does not take it; raises PeerLost."""
+        """Send a message; raises PeerLost."""
+        self.post_frame(who, frame(message))
+
+    def post_frame(self, who: int, buffers: list[Any]) -> None:
+        """Send, and read what comes as long as the other side does not take it."""
         link = self.links.get(who)
         if link is None:
             raise PeerLost(f"process {who} is gone")
         try:
-            left = write(link.sock, frame(message))
+            left = write(link.sock, buffers)
             if left:
                 self._poll.modify(link.sock, select.POLLIN | select.POLLOUT)
                 while left:
@@ -183,8 +187,12 @@ class Links:
         self._poll.register(sock, select.POLLIN)
 
     def _read(self, who: int, link: Link) -> None:
-        for message in link.reader.read(link.sock):
-            self.arrived(who, message)
+        try:
+            for message in link.reader.read(link.sock):
+                self.arrived(who, message)
+        except BaseException:
+            self.drop(who)  # an interrupt may have come in the middle of a message
+            raise
         if link.reader.closed and self.links.get(who) is link:
             self.drop(who)
 
@@ -224,7 +232,8 @@ class Links:
                 known = hmac.compare_digest(proof, self._proof(b"connects", g.nonces + hello))
                 self._dismiss(fd, close=not known)
                 if known:
-                    self._add(*_HELLO.unpack(hello)[:1], g.sock, _HELLO.unpack(hello)[1])
+                    who, epoch = _HELLO.unpack(hello)
+                    self._add(who, g.sock, epoch)
         except BlockingIOError:
             return
         except OSError:

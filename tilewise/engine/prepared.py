@@ -43,7 +43,7 @@ class Incoming(NamedTuple):
     """A piece that a worker puts into its place."""
 
     block: int  # of the result
-    place: Index  # in the block
+    at: Index  # in the block
     box: Box  # in the value's own coordinates
     sender: int  # DRIVER for what the driver scatters; perhaps this worker
     crosses: bool

@@ -47,7 +47,8 @@ class Actor:
 
     def __init__(self, number: int, mesh: Mesh, memory: int | None, threads: int, secret: bytes, local: bool) -> None:
         thread_pool.set_threads(threads)
-        self.wire = Wire(number, secret, "127.0.0.1" if local else ray.util.get_node_ip_address())
+        own_address: Any = ray.util.get_node_ip_address  # untyped
+        self.wire = Wire(number, secret, "127.0.0.1" if local else own_address())
         self.host = ServedHost((), mesh, memory, self.wire)
         self.thread = threading.Thread(target=self.host.serve, args=(cloudpickle.dumps,), daemon=True)
         self.thread.start()
@@ -82,7 +83,8 @@ class RayCluster(WiredCluster):
 
     def pack(self, value: Any) -> bytes:
         """Pickled with what only this program has."""
-        packed: bytes = cloudpickle.dumps(value)
+        dumps: Any = cloudpickle.dumps  # untyped
+        packed: bytes = dumps(value)
         return packed
 
     def spawn(self, hosts: Collection[int]) -> None:

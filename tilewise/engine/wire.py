@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tilewise.engine.frames import contiguous
+from tilewise.engine.frames import flat, unflat
 from tilewise.engine.links import Address, Links
 from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
 from tilewise.layout import DRIVER
@@ -76,7 +76,7 @@ class Wire(Links):
         if home == self.me:
             self._pieces[sender, receiver, *tag] = [p.copy() for p in pieces]
         else:
-            self.post(home, (PIECES, (sender, receiver, *tag), contiguous(pieces)))
+            self.post(home, (PIECES, (sender, receiver, *tag), flat(pieces)))
 
     def receive(self, sender: int, receiver: int, tag: Tag) -> list[ND]:
         """Wait for pieces."""
@@ -129,7 +129,7 @@ class Wire(Links):
         if kind == PIECES:
             key = message[1]
             if key[_EPOCH] == self.epoch and key[_RUN] >= self._run:
-                self._pieces[key] = message[2]
+                self._pieces[key] = unflat(message[2])
         elif kind == FAILED:
             if message[1] == self.epoch:
                 self._failed.add((who, message[2]))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from tilewise.engine.cluster import Cluster, WorkerLost
 from tilewise.engine.failures import Failure, PackedFailure
+from tilewise.engine.frames import frame
 from tilewise.engine.links import Address, Links
 from tilewise.engine.transport import PeerLost
 from tilewise.engine.wire import ANSWER, CALL, EPOCH
@@ -23,7 +24,6 @@ from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.layout import DRIVER, Mesh
 
 BEAT_SECONDS = 5.0  # how often a wait looks whether the processes are still there
-ON_LOSS = ("shrink", "wait", "fail")
 
 
 class Future(NamedTuple):
@@ -38,15 +38,15 @@ class Lines(Links):
 
     def __init__(self, secret: bytes) -> None:
         super().__init__(DRIVER, secret)
-        self.answers: dict[int, Any] = {}
-        self.awaited: set[int] = set()
+        self.answers: dict[tuple[int, int], Any] = {}
+        self.awaited: set[tuple[int, int]] = set()
 
     def arrived(self, who: int, message: Any) -> None:
         """Keep the answers that somebody waits for."""
         kind, number, answer = message
         assert kind == ANSWER, message
-        if number in self.awaited:
-            self.answers[number] = answer
+        if (who, number) in self.awaited:
+            self.answers[who, number] = answer
 
 
 class WiredCluster(Cluster):
@@ -89,17 +89,28 @@ class WiredCluster(Cluster):
     def call(self, host: int, method: str, *args: Any) -> Future:
         """Send a call; the answer comes later."""
         number = next(self._numbers)
-        self.lines.awaited.add(number)
-        self._post(host, (CALL, self.epoch, number, method, args))
+        self.lines.awaited.add((host, number))
+        self._post(host, frame((CALL, self.epoch, number, method, args)))
         return Future(host, number)
+
+    def call_all(self, method: str, *args: Any) -> list[Future]:
+        """The same message to all, made once."""
+        number = next(self._numbers)
+        buffers = frame((CALL, self.epoch, number, method, args))
+        futures = []
+        for host in self.hosts:
+            self.lines.awaited.add((host, number))
+            self._post(host, buffers)
+            futures.append(Future(host, number))
+        return futures
 
     def tell(self, host: int, method: str, *args: Any) -> None:
         """Send a call that has no answer."""
-        self._post(host, (CALL, self.epoch, 0, method, args))
+        self._post(host, frame((CALL, self.epoch, 0, method, args)))
 
-    def _post(self, host: int, what: Any) -> None:
+    def _post(self, host: int, buffers: list[Any]) -> None:
         try:
-            self.lines.post(host, what)
+            self.lines.post_frame(host, buffers)
         except PeerLost as error:
             raise WorkerLost(self._epitaph(host)) from error
 
@@ -107,22 +118,22 @@ class WiredCluster(Cluster):
         """Results, once all are there. Looks now and then whether processes are alive that say nothing."""
         lines, beat = self.lines, time.monotonic() + BEAT_SECONDS
         for future in futures:
-            while future.number not in lines.answers:
+            while future not in lines.answers:
                 if future.host not in lines.links:
                     raise WorkerLost(self._epitaph(future.host))
                 lines.progress(BEAT_SECONDS)
                 if time.monotonic() > beat:
                     self._check_alive()
                     beat = time.monotonic() + BEAT_SECONDS
-        lines.awaited.difference_update(f.number for f in futures)
-        got = [lines.answers.pop(f.number) for f in futures]
+        lines.awaited.difference_update(futures)
+        got = [lines.answers.pop(f) for f in futures]
         return [a.unpacked() if isinstance(a, PackedFailure) else a for a in got]
 
     def disregard(self, futures: Sequence[Any]) -> None:
         """Drop answers that nobody waits for."""
         for future in futures:
-            self.lines.awaited.discard(future.number)
-            self.lines.answers.pop(future.number, None)
+            self.lines.awaited.discard(future)
+            self.lines.answers.pop(future, None)
 
     def _check_alive(self) -> None:
         for host in list(self.hosts):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ from tilewise.store.blocks import MemoryBlocks
 ND = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(NamedTuple):
     """What begins a run of a plan."""
 
     epoch: int
@@ -284,7 +283,7 @@ class Worker:
         parts_of: dict[tuple[int, Box], tuple[ND, list[ND | None]]] = {}  # contributions to a box, in their order
         count = 0
         for p in join.pieces:
-            view: ND = parts[p.block][p.place]
+            view: ND = parts[p.block][p.at]
             if stored:
                 read_box(self.sources[move.pos], p.box, view)
                 self.read_bytes += view.nbytes

@@ -12,6 +12,8 @@ from tilewise.cost.stored import load
 from tilewise.events import Event
 from tilewise.store import pool
 
+EXCHANGES_SHOWN = 10
+
 
 @dataclass
 class KernelRow:
@@ -32,6 +34,16 @@ class KernelRow:
     def rate(self) -> float:
         """Bytes per second."""
         return self.bytes / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class ExchangeRow:
+    """All runs of one exchange: what it is called, the line that caused it, how often workers got something by it."""
+
+    name: str
+    where: str
+    pieces: int = 0
+    bytes: int = 0
 
 
 @dataclass
@@ -91,6 +103,30 @@ class Profile:
         return sorted(rows.values(), key=lambda r: -r.seconds)
 
     @property
+    def exchanges(self) -> list[ExchangeRow]:
+        """What workers sent to each other, by kind and line, the most bytes first."""
+        rows: dict[tuple[str, str], ExchangeRow] = {}
+        for e in self.timeline:
+            if e.kind in ("exchange", "gather") and e.bytes:
+                row = rows.setdefault((e.name, e.where), ExchangeRow(e.name, e.where))
+                row.pieces += 1
+                row.bytes += e.bytes
+        return sorted(rows.values(), key=lambda r: -r.bytes)
+
+    @property
+    def worker_peaks(self) -> dict[int, int]:
+        """By worker: the most bytes that its blocks took up."""
+        peaks: dict[int, int] = {}
+        for e in self.timeline:
+            if e.kind == "memory":
+                peaks[e.worker] = max(e.bytes, peaks.get(e.worker, 0))
+        return peaks
+
+    def of_worker(self, worker: int) -> list[Event]:
+        """The timeline of one worker."""
+        return [e for e in self.timeline if e.worker == worker]
+
+    @property
     def passes(self) -> dict[str, float]:
         """Seconds in each pass of the compiler, by name; a plan that is found again takes none.
 
@@ -119,6 +155,11 @@ class Profile:
         for r in self.kernels:
             rates = f"{r.rate / 1e9:>7.1f} {r.flop_rate / 1e9:>8.1f}"
             lines.append(f"{r.calls:>6} {r.seconds * 1e3:>10.2f} {rates}  {r.name[:90]}")
+        for x in self.exchanges[:EXCHANGES_SHOWN]:
+            lines.append(f"{x.bytes:>26,} bytes  {x.name} {x.where}".rstrip())
+        if len(peaks := self.worker_peaks) > 1:
+            each = ", ".join(f"{peaks[w]:,}" for w in sorted(peaks))
+            lines.append(f"peak bytes of workers: {each}")
         if self.passes:
             each = ", ".join(f"{name} {s * 1e3:.2f}" for name, s in self.passes.items())
             lines.append(f"planning {sum(self.passes.values()) * 1e3:.2f} ms: {each}")

@@ -63,6 +63,9 @@ def map_tiles(
         shape = (*found.shape[:at], n, *found.shape[at + 1 :])
         dtype = found.dtype
     shape, dtype = tuple(shape), np.dtype(dtype)
+    if len(shape) <= at or shape[at] != n:
+        what = f"the result of map_tiles is as long as its arrays along axis {at}, which are {n}"
+        raise FunctionError(message(what, got=f"shape={shape}", cure="Give the shape of the whole result"))
     run = Tiles(f, at, n, shape, dtype)
     if policy.small(given) or not rec.numeric(dtype):
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
