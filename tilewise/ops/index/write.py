@@ -97,7 +97,8 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
                 return Unchanged()
             # The value is where it is needed only. A step that also computes it has an update on every block.
             starts[axis] = 0
-            axes = [Axis(a.base, a.start, a.step, 0) for a in axes]
+            given = (1,) * (len(axes) - len(ins[1].dims)) + ins[1].dims
+            axes = [a if n else Axis(a.base, a.start, a.step, 0) for a, n in zip(axes, given, strict=True)]
         else:
             starts[axis] -= low
     return Update(window(out.dims, out.order, out.dtype, axes, starts))

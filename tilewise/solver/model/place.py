@@ -18,7 +18,7 @@ from tilewise.ops.views import Arrange, Cut, arrange
 from tilewise.solver.model import expand
 from tilewise.solver.model.graph import Graph, Item, Stub, Use, behind, seen
 from tilewise.solver.model.model import Model
-from tilewise.solver.model.replicas import Held, Kind, covers, spread
+from tilewise.solver.model.replicas import Held, Kind, covers, made_anew, spread
 from tilewise.solver.search.solve import Solution
 
 
@@ -137,7 +137,7 @@ class Placer:
         if layout == self.layouts[i]:
             return i
         x = self.nodes[i]
-        if is_new(x) and shards(layout):
+        if is_new(x) and made_anew(layout):
             return self.add(twin(x), layout)
         node = intern(Move(self.layouts[i], layout), (x,), x.dims, x.dtype, x.order)
         node.site = x.site

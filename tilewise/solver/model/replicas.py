@@ -15,7 +15,6 @@ from math import prod
 import numpy as np
 
 from tilewise.layout import (
-    Cutting,
     Grid,
     Layout,
     Mesh,
@@ -31,6 +30,7 @@ from tilewise.layout import (
     placements,
     prices,
     reduction,
+    shards,
     way,
 )
 from tilewise.solver.problem import INF, Ints
@@ -111,27 +111,32 @@ class Kind:
         return out
 
 
+@dataclass(frozen=True, eq=False)
 class NewKind(Kind):
-    """Of a value made of nothing: a block of another layout is made there. Only whole copies cost what they would."""
+    """Of a value made of nothing: a block of another layout is made there, not sent."""
+
+    rate: float  # units of cost for a byte that is made
 
     def _cost(self, src: Layout, dst: Layout) -> int:
-        return 0 if _all_cut(dst) else super()._cost(src, dst)
+        return round(self.bytes_of(dst) * self.rate) if made_anew(dst) else super()._cost(src, dst)
 
     def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
         found = super().matrix(sources, targets).copy()
-        found[:, [_all_cut(x) for x in targets]] = 0
+        for m, y in enumerate(targets):
+            if made_anew(y):
+                found[:, m] = [0 if x == y else self.cost(x, y) for x in sources]
         return found
 
 
-def _all_cut(layout: Layout) -> bool:
-    """Whether no worker has what another has."""
-    return not isinstance(layout, Outside) and all(isinstance(p, Cutting) for p in placements(layout))
+def made_anew(layout: Layout) -> bool:
+    """Whether blocks of a value made of nothing are made in this layout, not sent; whole copies are."""
+    return bool(shards(layout)) and reduction(layout) is None
 
 
 @lru_cache(maxsize=KINDS_KEPT)
-def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, new: bool = False) -> Kind:
-    """The kind with these properties."""
-    return (NewKind if new else Kind)(shape, itemsize, mesh, tariff)
+def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, rate: float | None = None) -> Kind:
+    """The kind with these properties; `rate` is what a byte costs of a value made of nothing."""
+    return Kind(shape, itemsize, mesh, tariff) if rate is None else NewKind(shape, itemsize, mesh, tariff, rate)
 
 
 def covers(src: Layout, dst: Layout) -> bool:
