@@ -22,6 +22,7 @@ from tilewise.layout import (
     Partial,
     Placement,
     Prices,
+    Replicate,
     Shard,
     Tariff,
     bare,
@@ -75,6 +76,10 @@ class Kind:
             return INF
         return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
 
+    def made_anew(self, src: Layout, dst: Layout) -> bool:
+        """Whether a value gets another layout by being made again."""
+        return False
+
     def bytes_of(self, layout: Layout) -> int:
         """What a worker holds of it."""
         return 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
@@ -118,19 +123,24 @@ class NewKind(Kind):
     rate: float  # units of cost for a byte that is made
 
     def _cost(self, src: Layout, dst: Layout) -> int:
-        return round(self.bytes_of(dst) * self.rate) if made_anew(dst) else super()._cost(src, dst)
+        sent = super()._cost(src, dst)
+        return min(sent, self._making(dst)) if self._may(src, dst) else sent
+
+    def made_anew(self, src: Layout, dst: Layout) -> bool:
+        return self._may(src, dst) and self._making(dst) <= super()._cost(src, dst)
+
+    def _may(self, src: Layout, dst: Layout) -> bool:
+        """Only blocks: copies of the whole array are sent."""
+        return bool(shards(dst)) and reduction(dst) is None and not isinstance(src, Replicate)
+
+    def _making(self, layout: Layout) -> int:
+        return round(self.bytes_of(layout) * self.rate)
 
     def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
         found = super().matrix(sources, targets).copy()
         for m, y in enumerate(targets):
-            if made_anew(y):
-                found[:, m] = [0 if x == y else self.cost(x, y) for x in sources]
+            found[:, m] = [self.cost(x, y) if self._may(x, y) else c for x, c in zip(sources, found[:, m], strict=True)]
         return found
-
-
-def made_anew(layout: Layout) -> bool:
-    """Whether blocks of a value made of nothing are made in this layout, not sent; whole copies are."""
-    return bool(shards(layout)) and reduction(layout) is None
 
 
 @lru_cache(maxsize=KINDS_KEPT)
