@@ -120,6 +120,51 @@ def test_borders(name: str) -> None:
     everywhere(program, DATA[data])
 
 
+INDICES: dict[str, tuple[str, Program]] = {
+    "pairs": ("matrix", lambda np, x: x[np.arange(40) * 5 % 13, np.arange(40) * 7 % 12]),
+    "from the end": ("matrix", lambda np, x: x[-1 - np.arange(13), np.arange(13) % 12 - 12] * 2),
+    "one of each row": ("matrix", lambda np, x: x[np.arange(13), x.argmax(1)]),
+    "rows by columns": ("matrix", lambda np, x: x[np.arange(13)[::-2][:, None], np.arange(5) * 2]),
+    "along an axis": ("matrix", lambda np, x: np.take_along_axis(x, np.argsort(-x, axis=1), 1)),
+    "along the first axis": ("matrix", lambda np, x: np.take_along_axis(x, np.argsort(-x, axis=0, kind="stable"), 0)),
+    "triples": ("cube", lambda np, x: x[np.arange(9) % 5, np.arange(9) % 4, np.arange(9) % 6]),
+    "pairs before an axis": ("cube", lambda np, x: x[np.arange(9) % 5, np.arange(9) % 4] + 1),
+    "pairs after an axis": ("cube", lambda np, x: x[:, np.arange(9) % 4, np.arange(9) % 6].sum(1)),
+    "with a number": ("cube", lambda np, x: x[np.arange(9) % 5, 2] + x[..., np.arange(9) % 4, -1][:, :6].sum()),
+    "apart": ("cube", lambda np, x: x[np.arange(3), :, np.arange(3)] * 2),
+    "one pair": ("matrix", lambda np, x: x[np.arange(7, 8), np.arange(3, 4)] * 2),
+    "no pair": ("matrix", lambda np, x: x[np.arange(0), np.arange(0)] * 2),
+    "two axes of indices": ("vector", lambda np, x: x[(np.arange(60) * 7 % 41).reshape(5, 12)] * 2),
+    "written pairs": ("matrix", lambda np, x: _put(np, x, (np.arange(40) * 5 % 13, np.arange(40) % 12), np.arange(40.0))),
+    "written twice": ("matrix", lambda np, x: _put(np, x, (np.arange(40) % 3, np.arange(40) % 2), np.arange(40.0))),
+    "written numbers": ("matrix", lambda np, x: _put(np, x, (np.arange(9), np.arange(9)), 5)),
+    "written by columns": ("matrix", lambda np, x: _put(np, x, (np.arange(4)[:, None], np.arange(5)), np.arange(5.0))),
+    "written lines": ("cube", lambda np, x: _put(np, x, (np.arange(9) % 5, np.arange(9) % 4), np.arange(6))),
+    "written columns": ("matrix", lambda np, x: _put(np, x, (slice(None), np.arange(9)), np.arange(13.0)[:, None])),
+    "written at two axes": ("vector", lambda np, x: _put(np, x, (np.arange(20).reshape(4, 5) * 2,), np.arange(5.0))),
+    "added pairs": ("matrix", lambda np, x: _add(np, x, (np.arange(40) % 3, np.arange(40) % 2), np.arange(40.0))),
+    "one written": ("matrix", lambda np, x: _put(np, x, (np.arange(1), np.arange(1)), np.arange(1.0))),
+}  # fmt: skip
+
+
+def _put(np: Any, x: Any, key: Any, value: Any) -> Any:
+    y = x * 1
+    y[key] = value
+    return y + 1
+
+
+def _add(np: Any, x: Any, key: Any, value: Any) -> Any:
+    y = x * 1
+    np.add.at(y, key, value)
+    return y
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_several_index_arrays(name: str) -> None:
+    data, program = INDICES[name]
+    everywhere(program, DATA[data])
+
+
 def _filled(np: Any, x: Any) -> Any:
     x[3:20] = 7
     return x * 2

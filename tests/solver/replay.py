@@ -5,12 +5,14 @@ In: a model and values of its variables. Out: the cost, in the machine's units.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tilewise.cost.model import work_cost
-from tilewise.ir.node import known_leaf
-from tilewise.layout import Exchange, Mesh, OnDriver, Tariff, moves, route
+from tilewise.cost.model import TICKS, work_cost
+from tilewise.ir.node import Node, known_leaf
+from tilewise.layout import Exchange, Layout, Mesh, OnDriver, Tariff, local_dims, moves, route
+from tilewise.ops.create import is_new
 from tilewise.ops.move import Move
 from tilewise.ops.views import Cut
 from tilewise.solver.choose import placed
@@ -45,13 +47,26 @@ def plan_cost(model: Model, values: Sequence[int], ends: Sequence[Use]) -> int:
             steps = route(n.op.src, n.op.dst, n.dims, mesh, n.dtype.itemsize, tariff)
             assert graph.layouts[k] == n.op.dst
             total += sum(exchange_cost(e, n.dtype.itemsize, tariff) for e in steps)
+    total += sum(_made(model, n, graph.layouts[k]) for k, n in enumerate(graph.nodes) if is_new(n))
     for i, var in model.rule_at.items():
+        n = model.graph.items[i].node
+        if is_new(n):  # what the rule makes is work; what is made besides, in other layouts, is not
+            total -= _made(model, n, model.choices[i].rules[values[var]].out)
         total += work_cost(model.graph.items[i].node, model.choices[i].rules[values[var]], mesh, machine)
     for item, where in {use.item: pos for use, pos in zip(ends, graph.wanted, strict=True)}.items():
         n = graph.nodes[where]
         if n.nbytes <= small_bytes(model.graph.items[item].node, machine):
             total += _to_driver(n.dims, graph.layouts[where], mesh, n.dtype.itemsize, tariff)
     return total
+
+
+def _made(model: Model, n: Node, layout: Layout) -> int:
+    """Blocks of an array that is made of nothing, where they are wanted."""
+    if model.machine.objective == "bytes":
+        return 0
+    return round(
+        math.prod(local_dims(layout, n.dims, model.mesh)) * n.dtype.itemsize * TICKS / model.machine.store_rate
+    )
 
 
 def _to_driver(shape: tuple[int, ...], layout: object, mesh: Mesh, itemsize: int, tariff: Tariff) -> int:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import loop_of
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of, window_of
-from tilewise.array.indexing import check_bounds, gather_shape, index_node
+from tilewise.array.indexing import check_bounds, ends_of, gather_shape, index_node
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
 from tilewise.ir.node import Node, intern
@@ -62,9 +61,8 @@ def _index_nodes(x: Array, parts: tuple[Any, ...]) -> list[Node] | None:
             return None
         limit = below(node_of(k)) if type(k) is Array else None
         if limit is None or limit > shown.shape[axis]:
-            if type(k) is Array:
-                forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
-            check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
+            # Its bounds are looked at now: a write that fails must leave x as it is.
+            check_bounds(ends_of(k) if type(k) is Array else np.asarray(rec.unwrap(k)), shown, axis)
         node = index_node(k)
         if node is None or not node.known or node.dtype.kind not in "iu":
             return None

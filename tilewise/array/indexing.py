@@ -17,9 +17,11 @@ from tilewise.array import record as rec
 from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.array.schedule import policy
+from tilewise.array.session import cluster_here
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
+from tilewise.ops.create import arange
 from tilewise.ops.elementwise import small
 from tilewise.ops.index import Gather, compress, picked
 from tilewise.ops.join import copy as copy_node
@@ -432,10 +434,32 @@ def index_node(k: Any) -> Node | None:
         if nd.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
         nd = nd.astype(np.intp)
-        return rec.as_node(nd) if nd.ndim else None
+        return _counting(nd) or rec.as_node(nd) if nd.ndim else None
     if k.dtype.kind not in "iu":
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
     return node_of(k)
+
+
+def _counting(index: ND) -> Node | None:
+    """Indices 0, 1, 2, ... as workers can make them for themselves; None for others, and where there are no workers."""
+    n = index.size
+    if n < 2 or max(index.shape) != n or cluster_here(current().blocks)[0] is None:
+        return None
+    flat = index.reshape(-1)
+    if flat[0] != 0 or flat[-1] != n - 1 or not np.array_equal(flat, np.arange(n)):
+        return None
+    count = arange(0, 1, n, index.dtype)
+    return view(count, 0, index.shape, np.empty(index.shape, index.dtype).strides, index.dtype)
+
+
+def ends_of(k: Array) -> ND:
+    """An index array's least and greatest: enough to check it by, so that it may stay where it is."""
+    if cluster_here(current().blocks)[0] is None or not k.size:
+        forcing.force(k)
+        return meta(k)
+    low, high = k.min(), k.max()  # type: ignore[attr-defined]
+    forcing.evaluate([x._cell for x in (k, low, high)])
+    return np.array([int(low), int(high)])
 
 
 def check_bounds(index: ND, shown: ND, axis: int) -> None:

@@ -20,6 +20,7 @@ from tilewise.array.indexing import (
     OBJECT,
     bad,
     check_bounds,
+    ends_of,
     gather_shape,
     index_at_hand,
     index_node,
@@ -186,16 +187,18 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
             axis += 1
         else:
             mask = is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
+            look: Any = k
             if type(k) is Array and not mask:
-                forcing.force(k)  # its bounds are looked at now: a write that fails must leave x as it is
+                look = ends_of(k)  # its bounds are looked at now: a write that fails must leave x as it is
                 if k._cell is x._cell:  # of places that are named twice, the last in C order counts: NumPy copies it
+                    forcing.force(k)
                     k = from_buffer(np.array(meta(k), order="C"))
             node = rec.as_node(k) if mask else index_node(k)
             if node is None or (mask and node.shape == ()):
                 _put_now(x, key, value)
                 return
             if not mask:
-                bounds.append((k, axis))
+                bounds.append((look, axis))
             spec.append(("a", len(arrays)))
             arrays.append(node)
             axis += len(node.shape) if mask else 1

@@ -2,7 +2,7 @@
 
 from tilewise.ops.index.compress import Compress, compress
 from tilewise.ops.index.gather import Gather
-from tilewise.ops.index.key import Key, one_array, picked, rebuild
+from tilewise.ops.index.key import Key, picked, rebuild
 from tilewise.ops.index.write import At, Put, Unchanged, Update, Write
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "Update",
     "Write",
     "compress",
-    "one_array",
     "picked",
     "rebuild",
 ]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op
-from tilewise.layout import Mesh, Shard
+from tilewise.layout import Cuts, Mesh, Shard
 from tilewise.ops.collectives import (
     COUNT_BYTES,
     ND,
@@ -25,9 +26,9 @@ from tilewise.ops.collectives import (
     exchange_rounds,
     traffic,
 )
-from tilewise.ops.index.key import Key, one_array, picked, rebuild
-from tilewise.ops.index.owners import by_owner, from_front, taken
-from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.index.key import Key, picked, rebuild, together
+from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
+from tilewise.ops.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
 
 DENSE = 2  # rows per index up to which a table of all rows is several times faster than sorting the indices
 
@@ -53,51 +54,87 @@ class Gather(Op):
 
 @specific.register
 def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    at = one_array(op.key)
-    if at is None:
+    base, *index = node.inputs
+    key = together(op.key, base.ndim)
+    if key is None or any(x.dtype.kind not in "iu" for x in index):
         return
-    base, index = node.inputs
-    term = LETTERS[: base.ndim]
-    own = LETTERS[base.ndim : base.ndim + index.ndim]
-    yield from (
-        r
-        for r in by_letters([term, own], term[:at] + own + term[at + 1 :], node, have, mesh)
-        if not (isinstance(r.ins[0], Shard) and r.ins[0].axis == at)
-    )
-    if mesh.workers == 1 or base.shape[at] < 2:
+    terms, out = letters_of(base, index, key)
+    yield from by_letters(terms, out, node, have, mesh)
+    both = named_shape([x.dims for x in index])
+    if mesh.workers == 1:
         return
-    for k, n in enumerate(index.shape):
-        if n >= 2 or index.size == 1:
-            for asked in axis_cuts(have[1], k, n, mesh):
-                for cuts in axis_cuts(have[0], at, base.shape[at], mesh):
-                    yield Rule((Shard(at, cuts), Shard(k, asked)), Shard(at + k, asked), collective=True)
+    for k, n in enumerate(both):
+        if n < 2 and prod(both) != 1:
+            continue
+        for asked in _asked(index, have[1:], k, both, mesh):
+            for axis in key.axes:
+                if base.shape[axis] >= 2:
+                    for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
+                        ins = (Shard(axis, cuts), *cut_along(index, k, both, asked))
+                        yield Rule(ins, Shard(key.first + k, asked), collective=True)
+
+
+def _asked(index: Sequence[Node], have: Options, axis: int, both: tuple[int, ...], mesh: Mesh) -> list[Cuts]:
+    """Cuts of an axis of what index arrays have together."""
+    known = [
+        cuts
+        for x, layouts in zip(index, have, strict=True)
+        if (k := axis - (len(both) - x.ndim)) >= 0 and x.shape[k] == both[axis]
+        for cuts in known_cuts(layouts, k)
+    ]
+    return few(list(dict.fromkeys(known)), both[axis], mesh)
 
 
 @traffic.register
 def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Indices to the owners of rows, rows back. A worker asks for a row once, and not for its own."""
-    base, index = ins
-    owned, asked = base.lengths(mesh), index.counts(mesh)
-    rows = sum(min(n, sum(owned) - own) for n, own in zip(asked, owned, strict=True))
-    return Traffic("rows by index", rows * (COUNT_BYTES + base.row_bytes), (1, 1))
+    base, *index = ins
+    key = together(op.key, len(base.shape))
+    assert key is not None and isinstance(base.layout, Shard) and isinstance(out.layout, Shard)
+    each = prod(base.shape[a] for a in key.axes if a != base.layout.axis)  # rows of one index of the axis that is cut
+    owned = base.lengths(mesh)
+    both = named_shape([x.shape for x in index])
+    count = prod(n for k, n in enumerate(both) if k != out.layout.axis - key.first)  # of one index of what is asked
+    rows = sum(min(n * count, (sum(owned) - own) * each) for n, own in zip(out.lengths(mesh), owned, strict=True))
+    row = base.row_bytes // max(each, 1)
+    return Traffic("rows by index", rows * (COUNT_BYTES + row), (1, 1))
 
 
 @exchange_rounds.register
-def _(op: Gather, call: CollectiveCall, worker: int, blocks: Parts, index: Parts) -> Exchanging:
-    base = call.ins[0]
-    assert isinstance(base.layout, Shard)
-    axis = base.layout.axis
-    wanted = np.concatenate([index[b].ravel() for b in sorted(index)])
-    rows, places = distinct(from_front(wanted, base.shape[axis], axis), base.shape[axis])
-    asked = yield [[rows[run]] for run in by_owner(call, rows)]
-    inbox = yield [[taken(call, blocks, theirs)] for (theirs,) in asked]
-    found = np.concatenate([piece for (piece,) in inbox], axis=axis)
+def _(op: Gather, call: CollectiveCall, worker: int, blocks: Parts, *index: Parts) -> Exchanging:
+    base, mine = call.ins[0], call.mesh.blocks_of(worker)
+    key = together(op.key, len(base.shape))
+    assert key is not None
+    places = Rows(call, key)
+    wanted = list(places.numbers(index, mine))
+    rows, which = distinct(np.concatenate([w.ravel() for w in wanted]), prod(places.lengths))
+    order, runs = runs_of(places.owners(rows), call.mesh.workers)
+    asked = yield [[rows[order[run]]] for run in runs]
+    inbox = yield [[_taken(places, blocks, theirs, base)] for (theirs,) in asked]
+    found = np.concatenate([piece for (piece,) in inbox], axis=key.first)
+    back = np.empty_like(order)
+    back[order] = np.arange(order.size)
+    which = back[which]
     out: Parts = {}
     start = 0
-    for b, part in sorted(index.items()):
-        mine = np.take(found, places[start : start + part.size], axis=axis)
-        out[b] = mine.reshape(*mine.shape[:axis], *part.shape, *mine.shape[axis + 1 :])
+    for b, part in zip(mine, wanted, strict=True):
+        some = np.take(found, which[start : start + part.size], axis=key.first)
+        out[b] = some.reshape(*some.shape[: key.first], *part.shape, *some.shape[key.first + 1 :])
         start += part.size
+    return out
+
+
+def _taken(places: Rows, blocks: Parts, rows: ND, base: Operand) -> ND:
+    """The rows of the worker's own that another asks for."""
+    first, last = places.key.first, places.key.axes[-1] + 1
+    if len(blocks) == 1:
+        ((b, x),) = blocks.items()
+        return x[places.within(rows, b)[1]]
+    out = np.empty((*base.shape[:first], rows.size, *base.shape[last:]), base.dtype)
+    for b, x in blocks.items():
+        where, index = places.within(rows, b)
+        here: tuple[ND | slice, ...] = (*[slice(None)] * first, where)
+        out[here] = x[index]
     return out
 
 

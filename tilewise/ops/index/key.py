@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,31 @@ def rebuild(key: Key, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def one_array(key: Key) -> int | None:
-    """The axis that a key with one index array, and nothing else, indexes; None for other keys."""
-    arrays = [k for k, p in enumerate(key) if isinstance(p, tuple) and p[0] == "a"]
-    plain = all(p == ("s", None, None, None) for k, p in enumerate(key) if k not in arrays)
-    return arrays[0] if len(arrays) == 1 and plain else None
+class Together(NamedTuple):
+    """A key of index arrays, and integers, side by side, with whole axes around them."""
+
+    first: int  # the axis that the first of them indexes
+    parts: Key  # of these axes: ("a", k), or an integer
+
+    @property
+    def axes(self) -> range:
+        """The axes that are indexed."""
+        return range(self.first, self.first + len(self.parts))
+
+
+def together(key: Key, ndim: int) -> Together | None:
+    """How a key of an array with so many axes indexes axes that are neighbours; None for other keys."""
+    whole = ("s", None, None, None)
+    used = sum(p is not Ellipsis for p in key)
+    parts: list[Any] = []
+    for p in key:
+        parts.extend([whole] * (ndim - used) if p is Ellipsis else [p])
+    parts.extend([whole] * (ndim - len(parts)))
+    named = [k for k, p in enumerate(parts) if p != whole]
+    plain = all(isinstance(p, int) or (isinstance(p, tuple) and p[0] == "a") for p in (parts[k] for k in named))
+    if len(parts) != ndim or not named or not plain or named[-1] - named[0] + 1 != len(named):
+        return None
+    return Together(named[0], tuple(parts[named[0] : named[-1] + 1]))
 
 
 def picked(base: Any, index: Any) -> Any:

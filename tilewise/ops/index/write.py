@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ from tilewise.ops.collectives import (
 )
 from tilewise.ops.create import is_new
 from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least, value_needs, window_has
-from tilewise.ops.index.key import Key, one_array, rebuild
-from tilewise.ops.index.owners import from_front
+from tilewise.ops.index.key import Key, Together, rebuild, together
+from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Axis, Window, walks, window
 
@@ -88,7 +89,9 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
         where = next((k for k, a in enumerate(axes) if a.base == axis), None)
         if where is not None:
             walk = axes[where]
-            has = _values(walk, where - len(axes), ins[1])  # fewer than there is room for, where ghosts are computed
+            has = _given_along(
+                walk, where - len(axes), ins[1]
+            )  # fewer than there is room for, where ghosts are computed
             first = max(-(-(low - walk.start) // walk.step), has[0])
             last = min(-(-(high - walk.start) // walk.step), has[1])
             count = max(last - first, 0)
@@ -99,13 +102,14 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
                 return Unchanged()
             # The value is where it is needed only. A step that also computes it has an update on every block.
             starts[axis] = 0
-            axes = [Axis(a.base, a.start, a.step, 0) for a in axes]
+            given = (1,) * (len(axes) - len(ins[1].dims)) + ins[1].dims
+            axes = [a if n else Axis(a.base, a.start, a.step, 0) for a, n in zip(axes, given, strict=True)]
         else:
             starts[axis] -= low
     return Update(window(out.dims, out.order, out.dtype, axes, starts))
 
 
-def _values(walk: Axis, axis: int, value: Part) -> tuple[int, int]:
+def _given_along(walk: Axis, axis: int, value: Part) -> tuple[int, int]:
     """Which elements along an axis of the window (counted from the last one) a block has values for."""
     repeated = -axis > len(value.shape) or value.shape[axis] != walk.length
     return (0, walk.length) if repeated else value.box[axis]
@@ -217,13 +221,14 @@ def _walk(op: Update, axis: int) -> Axis:
 def _(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.window is not None:
         return
-    at, index = one_array(op.key), node.inputs[-1]
-    if at is None:
-        return
+    base, index = node.inputs[0], node.inputs[-1]
     if index.dtype == np.bool_:
-        yield from _masked(node, have, mesh)
-    elif index.ndim == 1:
-        yield from _indexed(node, at, have, mesh)
+        if op.key == (("a", 0),):
+            yield from _masked(node, have, mesh)
+        return
+    key = together(op.key, base.ndim)
+    if key is not None:
+        yield from _indexed(op, node, key, have, mesh)
 
 
 def _masked(node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
@@ -241,69 +246,105 @@ def _masked(node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
                 yield Rule((Shard(0, cuts), Shard(0, given), Shard(0, cuts)), Shard(0, cuts), collective=True)
 
 
-def _indexed(node: Node, at: int, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    """Writing at the indices of an array: along other axes each block does it; along this one, by a collective."""
-    base, *given, index = node.inputs
-    letters = LETTERS[: base.ndim]
-    own = LETTERS[base.ndim]
-    picked = letters[:at] + own + letters[at + 1 :]
-    if any(x.ndim > base.ndim for x in given):
+def _values(op: Put | At) -> int:
+    """How many operands are values to write: none for a function of one argument."""
+    return int(not (isinstance(op, At) and UFUNCS[op.fn].nin == 1))
+
+
+def _indexed(op: Put | At, node: Node, key: Together, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Writing at the indices of arrays: along other axes each block does it; along these, by a collective."""
+    count = 1 + _values(op)
+    base, given, index = node.inputs[0], node.inputs[1:count], node.inputs[count:]
+    both = named_shape([x.dims for x in index])
+    rank = base.ndim - len(key.parts) + len(both)
+    if any(x.ndim > rank for x in given) or any(x.dtype.kind not in "iu" for x in index):
         return
-    terms = [letters, *(picked[base.ndim - x.ndim :] for x in given), own]
+    (letters, *terms), picked = letters_of(base, index, key)
+    terms = [letters, *(picked[rank - x.ndim :] for x in given), *terms]
     for rule in by_letters(terms, letters, node, have, mesh):
-        if isinstance(rule.out, Shard) and rule.out.axis != at:
+        if isinstance(rule.out, Shard) and rule.out.axis not in key.axes:
             yield rule
-    n, length = index.shape[0], base.shape[at]
-    if mesh.workers == 1 or n < 1 or length < 2:
+    n = both[0] if both else 1
+    if mesh.workers == 1 or n < 1:
         return
-    for asked in axis_cuts(have[-1], 0, n, mesh):
+    longest = next((k for k, x in enumerate(index) if x.ndim == len(both) and x.shape[:1] == (n,)), None)
+    for asked in axis_cuts(have[count + longest], 0, n, mesh) if longest is not None else ():
         values: list[Layout] = []
         for x in given:
-            k = at - (base.ndim - x.ndim)
+            k = key.first - (rank - x.ndim)
             values.append(Shard(k, asked) if k >= 0 and x.shape[k] == n > 1 else WHOLE)
-        for cuts in axis_cuts(have[0], at, length, mesh):
-            yield Rule((Shard(at, cuts), *values, Shard(0, asked)), Shard(at, cuts), collective=True)
+        for axis in key.axes:
+            if base.shape[axis] >= 2:
+                for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
+                    ins = (Shard(axis, cuts), *values, *cut_along(index, 0, both, asked))
+                    # One index, or the same ones everywhere, are cut as if they were an axis: the first worker asks.
+                    if any(isinstance(x, Shard) for x in ins[count:]):
+                        yield Rule(ins, Shard(axis, cuts), collective=True)
 
 
 @traffic.register(Put)
 @traffic.register(At)
 def _(op: Put | At, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Indices, and values where they differ, to the owners of rows. For a mask: how many rows, to all; then rows."""
-    *given, index = ins[1:]
-    if index.dtype == np.bool_:
+    count = 1 + _values(op)
+    given, index = ins[1:count], ins[count:]
+    if index[0].dtype == np.bool_:
         p, (value,) = mesh.workers, given
         return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + value.shape[0] * value.row_bytes, (1, 1))
-    each = COUNT_BYTES + sum(x.row_bytes for x in given if isinstance(x.layout, Shard))
-    return Traffic("values by index", index.shape[0] * each, (2,))
+    key = together(op.key, len(ins[0].shape))
+    assert key is not None
+    rows = prod(named_shape([x.shape for x in index]))
+    each = COUNT_BYTES
+    for x in given:
+        if _sent(x.shape, key, len(ins[0].shape)):
+            each += _row_bytes(ins[0].shape, key, x.dtype.itemsize)
+    return Traffic("values by index", rows * each, (2,))
+
+
+def _sent(shape: tuple[int, ...], key: Together, ndim: int) -> bool:
+    """Whether values differ from index to index: then each goes with its index."""
+    after = ndim - key.axes[-1] - 1
+    return len(shape) > after and prod(shape[: len(shape) - after]) > 1
+
+
+def _row_bytes(shape: tuple[int, ...], key: Together, itemsize: int) -> int:
+    return prod(n for a, n in enumerate(shape) if a not in key.axes) * itemsize
 
 
 @exchange_rounds.register(Put)
 @exchange_rounds.register(At)
 def _(op: Put | At, call: CollectiveCall, worker: int, blocks: Parts, *rest: Parts) -> Exchanging:
-    base, (*given, index) = call.ins[0], rest
+    count = _values(op)
+    given, index = rest[:count], rest[count:]
     if call.ins[-1].dtype == np.bool_:
-        return (yield from _where(op, call, worker, blocks, given[0], index))
-    layout = base.layout
-    assert isinstance(layout, Shard)
-    along = next((x.layout.axis for x in call.ins[1:-1] if isinstance(x.layout, Shard)), None)
-    rows = from_front(_joined(index, 0), base.shape[layout.axis], layout.axis)
-    values = _joined(given[0], along) if along is not None else np.empty(0)
-    owner = np.searchsorted(worker_cuts(layout.cuts, call.mesh), rows, side="right") - 1
-    order = np.argsort(owner, kind="stable")
-    ends = np.searchsorted(owner[order], np.arange(call.mesh.workers + 1))
-    runs = [order[ends[w] : ends[w + 1]] for w in range(call.mesh.workers)]
-    inbox = yield [[rows[run], values if along is None else np.take(values, run, axis=along)] for run in runs]
-    where = np.concatenate([piece[0] for piece in inbox])
-    if along is not None:
-        values = np.concatenate([piece[1] for piece in inbox], axis=along)
+        return (yield from _where(op, call, worker, blocks, given[0], index[0]))
+    base, mine = call.ins[0], call.mesh.blocks_of(worker)
+    key = together(op.key, len(base.shape))
+    assert key is not None
+    places = Rows(call, key)
+    named = list(places.numbers(index, mine))
+    rows = np.concatenate([x.ravel() for x in named])
+    before, after = base.shape[: key.first], base.shape[key.axes[-1] + 1 :]
+    sent = bool(given) and _sent(call.ins[1].shape, key, len(base.shape))
+    values = np.empty(0)
+    if sent:
+        parts = [given[0][b] if b in given[0] else given[0][-1] for b in mine]
+        full = [np.broadcast_to(v, (*before, *x.shape, *after)) for v, x in zip(parts, named, strict=True)]
+        flat = [v.reshape(*before, x.size, *after) for v, x in zip(full, named, strict=True)]
+        values = np.concatenate(flat, axis=key.first)
+    order, runs = runs_of(places.owners(rows), call.mesh.workers)
+    inbox = yield [[rows[order[run]], np.take(values, order[run], axis=key.first) if sent else values] for run in runs]
+    rows = np.concatenate([piece[0] for piece in inbox])
+    if sent:
+        values = np.concatenate([piece[1] for piece in inbox], axis=key.first)
+    plain = replace(op, key=(*[("s", None, None, None)] * key.first, *(("a", k) for k in range(len(key.parts)))))
     out: Parts = {}
     for b, x in blocks.items():
-        low, high = layout.owned(b)
-        mine = np.flatnonzero((where >= low) & (where < high))
+        where, at = places.within(rows, b)
         out[b] = x.copy(order="K")
-        written = [parts[-1] if along is None else np.take(values, mine, axis=along) for parts in given]
-        if mine.size:
-            op.into(out[b], *written, where[mine] - low)
+        if where.size:
+            written = [np.take(values, where, axis=key.first)] if sent else [v[-1] for v in given]
+            plain.into(out[b], *written, *at[key.first :])
     return out
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilewise.cost.model import Rates, work_cost
+from tilewise.cost.model import TICKS, Rates, work_cost
 from tilewise.ir.node import Node
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import EXPENSIVE
@@ -111,7 +111,10 @@ _tables: dict[object, Ints] = {}
 
 def kind_of(n: Node, mesh: Mesh, machine: Rates) -> Kind:
     """What of a node decides the cost of converting it."""
-    return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff, is_new(n))
+    rate = None
+    if is_new(n):
+        rate = 0.0 if machine.objective == "bytes" else TICKS / machine.store_rate
+    return one_kind(n.dims, n.dtype.itemsize, mesh, machine.tariff, rate)
 
 
 def model_of(

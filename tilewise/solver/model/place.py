@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tilewise.ir.node import Node, intern, known_leaf, twin
 from tilewise.layout import Layout, Mesh, shards
 from tilewise.ops.collectives import Collective
-from tilewise.ops.create import is_new
 from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.moments import Moments
@@ -110,7 +109,9 @@ class Placer:
         while parents:
             for x, parent in list(parents.items()):
                 if parent in have:
-                    have[x] = self.move(have[parent], x)
+                    anew = self.kind(item).made_anew(parent, x)
+                    base = have[parent]
+                    have[x] = self.add(twin(self.nodes[base]), x) if anew else self.move(base, x)
                     del parents[x]
 
     def see(self, use: Use, layout: Layout, cut: bool = False) -> int:
@@ -150,8 +151,6 @@ class Placer:
         if layout == self.layouts[i]:
             return i
         x = self.nodes[i]
-        if is_new(x) and shards(layout):
-            return self.add(twin(x), layout)
         node = intern(Move(self.layouts[i], layout), (x,), x.dims, x.dtype, x.order)
         node.site = x.site
         return self.add(node, layout)

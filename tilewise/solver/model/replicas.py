@@ -15,14 +15,15 @@ from math import prod
 import numpy as np
 
 from tilewise.layout import (
-    Cutting,
     Grid,
     Layout,
     Mesh,
     Outside,
     Partial,
+    Piecewise,
     Placement,
     Prices,
+    Replicate,
     Shard,
     Tariff,
     bare,
@@ -31,6 +32,7 @@ from tilewise.layout import (
     placements,
     prices,
     reduction,
+    shards,
     way,
 )
 from tilewise.solver.problem import INF, Ints
@@ -75,6 +77,10 @@ class Kind:
             return INF
         return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
 
+    def made_anew(self, src: Layout, dst: Layout) -> bool:
+        """Whether a value gets another layout by being made again."""
+        return False
+
     def bytes_of(self, layout: Layout) -> int:
         """What a worker holds of it."""
         return 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
@@ -111,27 +117,39 @@ class Kind:
         return out
 
 
+@dataclass(frozen=True, eq=False)
 class NewKind(Kind):
-    """Of a value made of nothing: a block of another layout is made there. Only whole copies cost what they would."""
+    """Of a value made of nothing: a block of another layout is made there, not sent."""
+
+    rate: float  # units of cost for a byte that is made
 
     def _cost(self, src: Layout, dst: Layout) -> int:
-        return 0 if _all_cut(dst) else super()._cost(src, dst)
+        sent = super()._cost(src, dst)
+        return min(sent, self._making(dst)) if self._may(src, dst) else sent
+
+    def made_anew(self, src: Layout, dst: Layout) -> bool:
+        return self._may(src, dst) and self._making(dst) <= super()._cost(src, dst)
+
+    def _may(self, src: Layout, dst: Layout) -> bool:
+        """Only blocks with one interval: copies of the whole array are sent."""
+        cut = shards(dst)
+        plain = bool(cut) and not any(isinstance(p, Piecewise) for p in cut)
+        return plain and reduction(dst) is None and not isinstance(src, Replicate)
+
+    def _making(self, layout: Layout) -> int:
+        return round(self.bytes_of(layout) * self.rate)
 
     def matrix(self, sources: Sequence[Layout], targets: Sequence[Layout]) -> Ints:
         found = super().matrix(sources, targets).copy()
-        found[:, [_all_cut(x) for x in targets]] = 0
+        for m, y in enumerate(targets):
+            found[:, m] = [self.cost(x, y) if self._may(x, y) else c for x, c in zip(sources, found[:, m], strict=True)]
         return found
 
 
-def _all_cut(layout: Layout) -> bool:
-    """Whether no worker has what another has."""
-    return not isinstance(layout, Outside) and all(isinstance(p, Cutting) for p in placements(layout))
-
-
 @lru_cache(maxsize=KINDS_KEPT)
-def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, new: bool = False) -> Kind:
-    """The kind with these properties."""
-    return (NewKind if new else Kind)(shape, itemsize, mesh, tariff)
+def one_kind(shape: tuple[int, ...], itemsize: int, mesh: Mesh, tariff: Tariff, rate: float | None = None) -> Kind:
+    """The kind with these properties; `rate` is what a byte costs of a value made of nothing."""
+    return Kind(shape, itemsize, mesh, tariff) if rate is None else NewKind(shape, itemsize, mesh, tariff, rate)
 
 
 def covers(src: Layout, dst: Layout) -> bool:
