@@ -197,7 +197,7 @@ class Cluster:
         """
         self._check_open()
         number = self._number_of(plan)
-        waits = not (native and self.plans[number].never_fails) or bool(events.listeners)
+        waits = not (self.mortal and native and self.plans[number].never_fails) or bool(events.listeners)
         if waits:
             self.settle()
         keys = tuple(next(self.counter) for _ in plan.wanted)

@@ -91,7 +91,7 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
             walk = axes[where]
             has = _given_along(
                 walk, where - len(axes), ins[1]
-            )  # fewer than there is room for, where ghosts are computed
+            )  # fewer, where ghosts are computed
             first = max(-(-(low - walk.start) // walk.step), has[0])
             last = min(-(-(high - walk.start) // walk.step), has[1])
             count = max(last - first, 0)
