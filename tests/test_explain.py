@@ -162,9 +162,42 @@ def test_a_matrix_product_counts_its_arithmetic() -> None:
     a, b = tw.array(np.ones((400, 300))), tw.array(np.ones((300, 200)))
     with tw.config(objective="time"):
         plan = tw.explain(a @ b)
-    touched = 8 * (400 * 300 + 300 * 200 + 400 * 200)
-    work = touched / FIXED.memory_rate + 2 * 400 * 300 * 200 / FIXED.flop_rate
-    assert plan.seconds == pytest.approx(FIXED.step_seconds + work)
+    assert plan.seconds == pytest.approx(FIXED.step_seconds + 2 * 400 * 300 * 200 / FIXED.flop_rate)
+
+
+def test_a_pass_takes_as_long_as_its_bytes_or_its_arithmetic() -> None:
+    x = tw.array(np.ones((1000, 800)))
+    points = x.size
+    rows = {
+        "bytes": (x + 1, 8 * points / FIXED.memory_rate + 8 * points / FIXED.store_rate),
+        "sum": (((x * 2 + x) * x).sum(), 8 * points / FIXED.memory_rate),
+        "quotients": ((1 / x / x / x).sum(), points * (3 / FIXED.divide_rate + 1 / FIXED.simple_rate)),
+        "by rows": (
+            (x / x[0] / x[1] / x[2] / x[3]).max(),
+            points * (4 / FIXED.row_divide_rate + 1 / FIXED.simple_rate),
+        ),
+        "functions": (np.exp(np.sin(x)), points * 2 / FIXED.function_rate),
+    }
+    for name, (made, want) in rows.items():
+        assert tw.explain(made).seconds == pytest.approx(FIXED.step_seconds + want, rel=1e-3), name
+
+
+def test_vectors_have_twice_as_many_float32() -> None:
+    half = tw.array(np.ones((1000, 800), "f4"))
+    three = 3 * half.size / 2 / FIXED.function_rate
+    plan = tw.explain(np.exp(np.exp(np.exp(half))))
+    assert plan.seconds == pytest.approx(FIXED.step_seconds + three)
+
+
+def test_passes_on_one_tile_read_memory_once_and_compute_one_after_the_other() -> None:
+    X, C = tw.array(np.ones((100_000, 50))), tw.array(np.ones((50, 64)))
+    flops = 2 * 100_000 * 50 * 64
+    with tw.config(eager_bytes=0):
+        nearest, all_of_it = tw.explain((X @ C).argmin(axis=1)).seconds, tw.explain(np.exp(X @ C).sum(axis=1)).seconds
+        spread, mean = tw.explain(X.std(axis=0)).seconds, tw.explain(X.mean(axis=0)).seconds
+    assert flops / FIXED.nearest_flop_rate < nearest < 1.1 * flops / FIXED.nearest_flop_rate
+    assert all_of_it > flops / FIXED.flop_rate + 100_000 * 64 / FIXED.function_rate
+    assert mean <= spread < 1.1 * (X.nbytes / FIXED.memory_rate) + 4 * FIXED.step_seconds
 
 
 def test_totals() -> None:

@@ -18,6 +18,7 @@ KERNELS = "benchmarks/kernels"
 OVERHEADS = "benchmarks/overheads.py"
 COMPILE = "benchmarks/compile.py"
 TRIALS = "benchmarks/tuning.py"
+SOLVER = "benchmarks/solver.py"
 PASSES = "docs/design/0002-passes.md"
 MESHES = "docs/design/0005-meshes.md"
 TILES = "docs/design/0013-tiles.md"
@@ -58,6 +59,12 @@ class Tuning:
     plans_kept: int = _figure(2048, "plans", OVERHEADS)  # a program that makes more structures is not a loop
     roll_least_body: int = _figure(24, "instructions", COMPILE)  # simple ones; a shorter body stays as it is
     margin_rows: int = _figure(16, "rows", MESHES)  # blocks with fewer have no margin
+
+    # --- the solver (solver/): none of these changes which layouts it finds
+    solver_tables_kept: int = _figure(1 << 15, "tables", SOLVER)  # of costs, and choices, between problems
+    solver_at_once: int = _figure(1 << 13, "entries", SOLVER)  # of differences: larger ones are made column by column
+    solver_sum_at_once: int = _figure(1 << 15, "entries", SOLVER)  # of sums: larger ones leave a core's cache
+    solver_intern_from: int = _figure(100, "variables", SOLVER)  # fewer are not worth looking for equal tables
 
     # --- memory and copies
     pooled_at_bytes: int = _figure(256 << 10, "bytes", OVERHEADS)  # of an array whose memory is used again

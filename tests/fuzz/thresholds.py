@@ -114,6 +114,8 @@ FIGURES: dict[str, Sequence[Any]] = {
     "plans_kept": (1, 5, 2048),
     "roll_least_body": (2, 6, 24),
     "margin_rows": FEW,
+    "solver_tables_kept": (0, 5, 1 << 15),
+    **dict.fromkeys(("solver_at_once", "solver_sum_at_once", "solver_intern_from"), (1, 100, 1 << 15)),
     "pooled_at_bytes": ARRAYS,
     "idle_limit_bytes": (0, 1 << 16, 1 << 30),
     "copy_part_bytes": (1, 64, 1000),

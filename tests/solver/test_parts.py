@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from benchmarks.tilings.programs import random_loop, random_program
+from tests.conftest import Retune
 from tests.solver.problems import problem_of, random_problem
 from tilewise.cost.model import FIXED
 from tilewise.layout import Mesh
 from tilewise.solver.gc_off import gc_off
 from tilewise.solver.model import model as tiling
 from tilewise.solver.problem import Infeasible, Problem, cost_of, fits
-from tilewise.solver.search import depth_first, eliminate, tables
+from tilewise.solver.search import depth_first
 from tilewise.solver.search.baselines import brute_force, greedy
 from tilewise.solver.search.dual import Dual
 from tilewise.solver.search.eliminate import Elimination
@@ -85,9 +86,8 @@ def test_elimination(seed: int) -> None:
     assert done.bound == best == cost_of(problem, done.values())
 
 
-def test_large_sums_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eliminate, "AT_ONCE", 1)
-    monkeypatch.setattr(tables, "AT_ONCE", 1)
+def test_large_sums_are_made_in_parts(retune: Retune) -> None:
+    retune(solver_at_once=1, solver_sum_at_once=1, solver_intern_from=1)
     for seed in SEEDS:
         test_elimination(seed)
         test_a_kernel_keeps_the_least_cost(seed)

@@ -17,13 +17,17 @@ import numpy as np
 from tilewise.api.create import asarray
 from tilewise.array import force as forcing
 from tilewise.array.session import no_session
+from tilewise.backend.threads import get_threads
 from tilewise.config import config, current
 from tilewise.cost import stored
 from tilewise.cost.model import FIXED, Rates
 
 REPEATS, LEAST_SECONDS = 5, 0.2  # of a measurement, at least
 STREAM = 1 << 24  # elements: 128 MiB an array, so that two do not fit into the caches
+NEAR = 1 << 15  # elements: two arrays are in a core's L2 cache
 SIDE = 1024
+WIDTH = 64  # of a tall product, as of points and centres
+DEGREE = 12  # of a polynomial: arithmetic enough that memory does not count
 ORDERED = 1 << 20
 MANY = 20
 EXCHANGE_STEPS = 10  # an exchange between workers of one process costs about as much
@@ -54,28 +58,46 @@ def measure() -> Rates:
     numbers = np.random.default_rng(1).random
     a, b, tiny, product, mixed = (asarray(numbers(n)) for n in (STREAM, STREAM, 8, (SIDE, SIDE), ORDERED))
     step = max(_seconds(lambda: _steps(tiny, MANY)) - _seconds(lambda: _steps(tiny, 1)), 1e-7) / (MANY - 1)
-    summed, stream = _seconds(lambda: (a * b).sum()), _seconds(lambda: a * 2.0 + b)
+    summed, read, stored_too = (_seconds(f) for f in (lambda: (a * b).sum(), lambda: a.sum(), lambda: a + 1.0))
+    simple = _seconds(lambda: _polynomial(a).sum())
+    tall, few = a[: STREAM // WIDTH * WIDTH].reshape(-1, WIDTH), b[: WIDTH * WIDTH].reshape(WIDTH, WIDTH)
+    divided, by_row = _seconds(lambda: a / b), _seconds(lambda: tall / few[0])
     functions = _seconds(lambda: np.exp(a))
     flops = 2.0 * SIDE**3 / _seconds(lambda: product @ product)
+    points = asarray(numbers((SIDE * WIDTH, WIDTH)) - 0.5)
+    nearest = 2.0 * WIDTH * points.size / _seconds(lambda: (points @ few).argmin(axis=1))
     ordering = _seconds(lambda: np.sort(mixed))
     memory_rate = 2 * 8 * STREAM / summed
-    store_rate = 8 * STREAM / max(stream - summed, 0.1 * stream)
-    moved = 8 * STREAM / memory_rate + 8 * STREAM / store_rate
+    store_rate = 8 * STREAM / max(stored_too - read, 0.1 * stored_too)
     source, target = np.ones(STREAM), np.empty(STREAM)
     alone = _best(lambda: np.add(source, 1.0))
     copied = _best(lambda: np.copyto(target, source))
+    near = _best(lambda: np.add(source[:NEAR], 1.0, target[:NEAR]))
     return replace(
         FIXED,
         memory_rate=memory_rate,
         store_rate=store_rate,
+        cache_rate=2 * 8 * NEAR / near * get_threads(),
         numpy_rate=2 * 8 * STREAM / alone,
         flop_rate=flops,
-        function_rate=STREAM / max(functions - moved, 0.1 * functions),
+        nearest_flop_rate=nearest,
+        simple_rate=(2 * DEGREE + 1) * STREAM / simple,
+        divide_rate=STREAM / divided,
+        row_divide_rate=STREAM / by_row,
+        function_rate=STREAM / functions,
         sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,
         step_seconds=step,
         network_rate=8 * STREAM / copied,
         latency=EXCHANGE_STEPS * step,
     )
+
+
+def _polynomial(x: Any) -> Any:
+    """As many products and sums as its degree."""
+    y = x
+    for _ in range(DEGREE):
+        y = y * x + 0.5
+    return y
 
 
 def _steps(x: Any, count: int) -> Any:

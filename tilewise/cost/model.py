@@ -31,8 +31,13 @@ class Rates:
 
     memory_rate: float = 8e9  # bytes/s a worker reads
     store_rate: float = 8e9  # bytes/s it writes, beside what it reads
+    cache_rate: float = 1e11  # bytes/s that passes on one tile move within the caches
     numpy_rate: float = 4e9  # bytes/s where NumPy does an operator on one core
     flop_rate: float = 2e10  # flop/s of a matrix product on a worker
+    nearest_flop_rate: float = 4e10  # the same where only positions of extremes are looked for (0014-loop-forms.md)
+    simple_rate: float = 1e10  # additions, products, comparisons of float64 in a pass, per second
+    divide_rate: float = 1e9  # quotients and square roots
+    row_divide_rate: float = 2e9  # quotients by rows of divisors, whose inverses are kept
     function_rate: float = 1e9  # exponentials and their like, per second
     sort_rate: float = 5e9  # elements a second of a sort, times the logarithm of their number
     step_seconds: float = 1e-5  # s per step of a plan, however small

@@ -38,8 +38,8 @@ from tilewise.solver.model.replicas import (
     widened,
 )
 from tilewise.solver.problem import INF, Ints, Problem
+from tilewise.tuning import tuned
 
-MAX_KEPT = 1 << 15  # choices and tables remembered between problems
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
 MAX_USES = 6  # of a value: with more, all pairs of layouts are weighed
 
@@ -161,7 +161,7 @@ class _Builder:
             if not item.constant:
                 self._spread(i)
         for table in (_choices, _holdings, _tables):
-            if len(table) > MAX_KEPT:
+            if len(table) > tuned().solver_tables_kept:
                 table.clear()
         return Model(
             self.graph,
@@ -331,7 +331,7 @@ def _transposed(table: Ints) -> Ints:
     found = _transposes.get(key)
     if found is None or found[0] is not table:
         found = _transposes[key] = (table, np.ascontiguousarray(table.T))
-        if len(_transposes) > MAX_KEPT:
+        if len(_transposes) > tuned().solver_tables_kept:
             _transposes.clear()
     return found[1]
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tilewise.solver.problem import Ints
+from tilewise.tuning import tuned
 
-AT_ONCE = 1 << 15  # entries: larger sums do not stay in a core's cache
-INTERN_FROM = 100  # variables; looking for equal tables costs more than it saves in smaller problems
 _minimum = np.minimum.reduce
 
 Scope = tuple[int, ...]
@@ -45,7 +44,7 @@ class Elimination:
         self._turned = turned  # Keeps the tables alive, whose identities are keys.
         self._done: dict[tuple[object, ...], tuple[int, Ints]] = {}
         self._equal: dict[tuple[object, ...], Ints] = {}
-        self._intern = count >= INTERN_FROM
+        self._intern = count >= tuned().solver_intern_from
         self.bound = 0
         for at in range(count):
             self._eliminate(at)
@@ -126,7 +125,7 @@ def _shaped(factor: Factor, others: Scope) -> Ints:
 
 def _least(bucket: list[Factor], others: Scope, entries: int) -> Ints:
     """The least of a bucket's sum over its variable. Large sums are made one value at a time, to stay in the cache."""
-    if len(others) < 2 or entries <= AT_ONCE:
+    if len(others) < 2 or entries <= tuned().solver_sum_at_once:
         return _minimum(_joint(bucket, others), axis=0)  # type: ignore[no-any-return]
     shaped = [_shaped(factor, others) for factor in bucket]
     least: Ints | None = None

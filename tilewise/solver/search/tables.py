@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewise.solver.problem import Ints
+from tilewise.tuning import tuned
 
-AT_ONCE = 1 << 13  # entries: larger differences are made column by column, to stay in a core's cache
 Keep = tuple[int, ...]
 
 
@@ -82,7 +82,7 @@ class Tables:
 
 def _differences(table: Ints) -> Ints:
     rows, columns = table.shape
-    if rows * rows * columns <= AT_ONCE:
+    if rows * rows * columns <= tuned().solver_at_once:
         return (table[:, None, :] - table[None, :, :]).min(axis=2)  # type: ignore[no-any-return]
     turned = np.ascontiguousarray(table.T)
     least: Ints = np.subtract.outer(turned[0], turned[0])
