@@ -367,7 +367,9 @@ def test_a_profile_shows_kernels_exchanges_and_memory_of_each_worker(cluster: Cl
     assert p.network_bytes == cluster.counters.network_bytes - before > 0
     assert sum(r.bytes for r in p.exchanges) == p.network_bytes
     names = {r.name for r in p.exchanges}
-    assert names & {"all-reduce", "reduce-scatter"} and {r.where.split(":")[0] for r in p.exchanges if r.where} == {__file__}
+    assert names & {"all-reduce", "reduce-scatter"} and {r.where.split(":")[0] for r in p.exchanges if r.where} == {
+        __file__
+    }
     assert p.kernels and {e.worker for e in p.timeline if e.kind in ("pass", "call")} == {0, 1, 2}
     for w in range(3):
         events = [e for e in p.of_worker(w) if e.kind != "gather"]
