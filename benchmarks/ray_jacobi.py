@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+import ray
 import tilewise as tw
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ray_jacobi.json"
@@ -57,11 +58,11 @@ def measure(size: int, workers: int, steps: int, rounds: int) -> dict[str, Any]:
         least[name] = min(seconds, least.get(name, seconds))
 
     with tw.session(engine="ray", workers=workers) as session:
-        actors = session.cluster.actors
+        actors = list(session.cluster.actors.values())
 
         def blocks(count: int) -> float:
             work = [a.__ray_call__.remote(lambda _: median(jacobi(rows, size, steps))) for a in actors[:count]]
-            return max(session.cluster.wait(work))
+            return max(ray.get(work))
 
         for _ in range(rounds):
             note("one block, alone", blocks(1))

@@ -33,7 +33,7 @@ try:
     import ray
     import ray.exceptions as lost
     from ray import cloudpickle
-    from ray._private import ray_constants
+    from ray._private import node, ray_constants
 except ImportError as error:
     raise TilewiseError(
         message("the engine 'ray' needs Ray, which is not installed", cure="pip install tilewise[ray]")
@@ -65,14 +65,14 @@ class RayCluster(WiredCluster):
 
     def __init__(self, mesh: Mesh, options: Options) -> None:
         super().__init__(mesh, options.memory, options.on_loss)
-        self.connection = _connect(options.address)
+        own = options.threads or max(1, machine().cores // mesh.workers)  # if Ray runs here
+        self.connection = _connect(options.address, own, mesh.workers)
         _open.append(self)
         self.label = f"tilewise-{uuid.uuid4().hex[:12]}"
         resources: Any = ray.cluster_resources  # untyped
         cpus = int(resources().get("CPU", 0))
-        cores = machine().cores if self.connection.local else cpus
-        self.threads = options.threads or max(1, cores // mesh.workers)
-        self.cpus = 1 if cpus >= mesh.workers else 0
+        self.threads = own if self.connection.local else options.threads or max(1, cpus // mesh.workers)
+        self.cpus = 1 if cpus >= mesh.workers and not self.connection.local else 0
         self.actors: dict[int, Any] = {}
         self.starting: dict[int, Any] = {}  # futures of addresses
         try:
@@ -89,13 +89,14 @@ class RayCluster(WiredCluster):
 
     def spawn(self, hosts: Collection[int]) -> None:
         """Start actors."""
-        env = {name: str(self.threads) for name in BLAS_VARIABLES}  # read when NumPy is loaded
+        # A process with an environment of its own takes Ray a second more to start.
+        env = {} if self.connection.threads == self.threads else {"env_vars": _blas_variables(self.threads)}
         for h in hosts:
             self.actors[h] = _Actor.options(
                 name=self._name(h),
                 num_cpus=self.cpus,
                 scheduling_strategy="SPREAD",
-                runtime_env={"env_vars": env},
+                runtime_env=env,
             ).remote(h, self.mesh, self.memory, self.threads, self.secret, self.connection.local)
             self.starting[h] = self.actors[h].address.remote()
 
@@ -168,11 +169,15 @@ _open: list[RayCluster] = []  # sessions in use, so that the last one to close e
 
 
 class Connection:
-    """A Ray that is in use. Ours: to be ended when nobody needs it; in `folder` (a temporary one) if it runs here."""
+    """A Ray that is in use. Ours: to be ended when nobody needs it; in `folder` (a temporary one) if it runs here.
 
-    def __init__(self, ours: bool, folder: str | None = None) -> None:
+    `threads`: what the environment of its processes says of threads of BLAS, if we know.
+    """
+
+    def __init__(self, ours: bool, folder: str | None = None, threads: int | None = None) -> None:
         self.ours = ours
         self.folder = folder
+        self.threads = threads
         self.local = folder is not None
 
     def end(self) -> None:
@@ -183,13 +188,13 @@ class Connection:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _connect(address: str | None) -> Connection:
+def _connect(address: str | None, threads: int, workers: int) -> Connection:
     if ray.is_initialized():
         return next((c.connection for c in _open), None) or Connection(ours=False)
     # Errors are told by `wait`, once; Ray would also print one for each piece that a lost worker did not send.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     if address is None:
-        return start()
+        return start(threads=threads, workers=workers)
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, namespace=NAMESPACE)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -200,16 +205,17 @@ def _connect(address: str | None) -> Connection:
     return Connection(ours=True)
 
 
-def start(object_store_memory: int | None = None) -> Connection:
+def start(object_store_memory: int | None = None, threads: int | None = None, workers: int = 0) -> Connection:
     """A Ray on this machine, for this process: on loopback, without dashboard, leaving no file behind."""
+    variables = {} if threads is None else _blas_variables(threads)
     folder = tempfile.mkdtemp(prefix="tilewise-", dir=_short_temporary())  # ours alone; Ray opens its own to everyone
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     _set_token()
     try:
-        with _on_loopback():
+        with _on_loopback(), _few_processes(), _environment(variables):  # which the processes of workers inherit
             ray.init(
                 "local",
-                num_cpus=0,  # our actors ask for none; Ray would start an idle process for each
+                num_cpus=workers,  # Ray starts a process for each at once, which our actors take (they ask for no CPU)
                 num_gpus=0,
                 include_dashboard=False,
                 object_store_memory=object_store_memory,
@@ -222,7 +228,45 @@ def start(object_store_memory: int | None = None) -> Connection:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Connection(ours=True, folder=folder)
+    return Connection(ours=True, folder=folder, threads=threads)
+
+
+def _blas_variables(threads: int) -> dict[str, str]:
+    """Read when NumPy is loaded."""
+    return dict.fromkeys(BLAS_VARIABLES, str(threads))
+
+
+# What Ray starts beside its own servers: for clusters that grow, for logs of workers on the driver's terminal, for the
+# dashboard (of which a part runs even where there is none). They take two thirds of the time of ray.init.
+UNNEEDED = ("start_monitor", "start_log_monitor", "start_api_server")
+
+
+@contextmanager
+def _few_processes() -> Iterator[None]:
+    """Inside, Ray starts without processes that nothing here asks for (in versions of Ray that have them by name)."""
+    before = {name: getattr(node.Node, name) for name in UNNEEDED if hasattr(node.Node, name)}
+    for name in before:
+        setattr(node.Node, name, lambda self, **options: None)
+    try:
+        yield
+    finally:
+        for name, method in before.items():
+            setattr(node.Node, name, method)
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Inside, the environment has these, too."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _set_token() -> None:
