@@ -135,7 +135,7 @@ INDICES: dict[str, tuple[str, Program]] = {
     "one pair": ("matrix", lambda np, x: x[np.arange(7, 8), np.arange(3, 4)] * 2),
     "no pair": ("matrix", lambda np, x: x[np.arange(0), np.arange(0)] * 2),
     "two axes of indices": ("vector", lambda np, x: x[(np.arange(60) * 7 % 41).reshape(5, 12)] * 2),
-    "written pairs": ("matrix", lambda np, x: _put(np, x, (np.arange(40) * 5 % 13, np.arange(40) % 12), np.arange(40.0))),
+    "written pairs": ("matrix", lambda np, x: _put(np, x, (np.arange(9) * 5 % 13, np.arange(9)), np.arange(9.0))),
     "written twice": ("matrix", lambda np, x: _put(np, x, (np.arange(40) % 3, np.arange(40) % 2), np.arange(40.0))),
     "written numbers": ("matrix", lambda np, x: _put(np, x, (np.arange(9), np.arange(9)), 5)),
     "written by columns": ("matrix", lambda np, x: _put(np, x, (np.arange(4)[:, None], np.arange(5)), np.arange(5.0))),
@@ -163,6 +163,32 @@ def _add(np: Any, x: Any, key: Any, value: Any) -> Any:
 def test_several_index_arrays(name: str) -> None:
     data, program = INDICES[name]
     everywhere(program, DATA[data])
+
+
+TALL: dict[str, Program] = {
+    "svd": lambda np, x: np.concatenate([part.reshape(-1) for part in np.linalg.svd(x, full_matrices=False)]),
+    "svd put together": lambda np, x: _together(np, x),
+    "svdvals": lambda np, x: np.linalg.svdvals(x),
+    "singular values": lambda np, x: np.linalg.svd(x, compute_uv=False) * 2,
+    "pinv": lambda np, x: np.linalg.pinv(x) @ x[:, :1],
+    "lstsq": lambda np, x: np.concatenate([np.linalg.lstsq(x[:, 1:], x[:, 0])[k].reshape(-1) for k in (0, 1, 3)]),
+    "lstsq of several": lambda np, x: np.linalg.lstsq(x[:, 2:], x[:, :2], rcond=1e-8)[0] * 2,
+    "lstsq without full rank": lambda np, x: np.linalg.lstsq(x[:, [0, 0]] * 1.0, x[:, 1])[0],
+    "residuals without full rank": lambda np, x: np.linalg.lstsq(x[:, [0, 0]] * 1.0, x[:, 1])[1],
+}
+
+
+def _together(np: Any, x: Any) -> Any:
+    u, s, vh = np.linalg.svd(x, full_matrices=False)
+    return (u * s) @ vh
+
+
+@pytest.mark.parametrize("kind", ["f8", "c16"])
+@pytest.mark.parametrize("name", TALL)
+def test_tall_matrices(name: str, kind: str) -> None:
+    rng = numpy.random.default_rng(3)
+    data = rng.normal(size=(97, 4)) + (1j * rng.normal(size=(97, 4)) if kind == "c16" else 0)
+    everywhere(TALL[name], data.astype(kind))
 
 
 def _filled(np: Any, x: Any) -> Any:
@@ -248,3 +274,10 @@ def test_borders_stay_with_their_neighbours() -> None:
         assert moved(lambda np, x, mode=mode: np.pad(x, 1, mode=mode) * 2, (400, 30)) == 0
     assert moved(lambda np, x: np.gradient(x, axis=0), (400, 30)) == 3 * 2 * 30 * 8
     assert moved(lambda np, x: np.roll(x, 1, 0) + np.roll(x, -1, 0), (400, 300)) == 2 * 4 * 300 * 8
+
+
+def test_factors_of_tall_matrices_move_small_ones_only() -> None:
+    assert moved(lambda np, x: np.linalg.svdvals(x), (4000, 5)) == 3 * 5 * 5 * 8
+    assert moved(lambda np, x: np.linalg.svd(x, full_matrices=False)[0], (4000, 5)) == 2 * 3 * 5 * 5 * 8
+    assert moved(lambda np, x: np.linalg.pinv(x), (4000, 5)) == 2 * 3 * 5 * 5 * 8
+    assert moved(lambda np, x: np.linalg.lstsq(x[:, 1:], x[:, 0])[0], (4000, 5)) == 3 * 5 * 5 * 8

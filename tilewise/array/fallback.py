@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewise import events
+from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy, sites
+from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
 
@@ -21,7 +23,31 @@ _warned: set[tuple[str, str, int]] = set()
 def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
     """Gather, NumPy, wrap again; says so once per call site, or refuses, as configured."""
     announce(name or str(getattr(func, "__name__", func)), args, kwargs)
+    few = tuple(map(_part_here, args))
+    if any(a is not b for a, b in zip(few, args, strict=True)):
+        try:
+            return rec.at_once(func, few, kwargs)
+        except ValueError as error:
+            if "read-only" not in str(error):  # else it writes into its argument: that must be the array itself
+                raise
     return rec.at_once(func, args, kwargs)
+
+
+def _part_here(x: Any) -> Any:
+    """A copy of a part of an array that lies on workers, to read, so that the rest may stay; other values as they are.
+
+    Only for functions whose results are new arrays.
+    """
+    if type(x) is not Array or x._cell.node is None or cluster_here(current().blocks)[0] is None:
+        return x
+    node = x._cell.node
+    if not node.known or 2 * x.nbytes > node.nbytes:
+        return x
+    part = forcing.fetch(x).view()
+    if x._cell.node is None:  # it is here after all
+        return x
+    part.flags.writeable = False
+    return part
 
 
 def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:

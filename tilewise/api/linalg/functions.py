@@ -20,9 +20,11 @@ from tilewise.array.handle import Array
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.ir.node import Node
+from tilewise.ops.join import concat
 from tilewise.ops.linalg import cholesky as blocked
 from tilewise.ops.linalg import functions as ops
 from tilewise.ops.linalg import qr as tall
+from tilewise.ops.reshape import reshape
 
 FLOAT = np.dtype(float)
 
@@ -100,6 +102,11 @@ if hasattr(_umath_linalg, "solve1"):
     QUICK[np.linalg.solve] = _solve_small
 
 
+def _tall(x: Node) -> bool:
+    """Whether a matrix has so many more rows than columns that LAPACK, too, factors it by QR first."""
+    return x.ndim == 2 and x.shape[0] >= 2 * x.shape[1] > 0
+
+
 @recorded_on_meshes(np.linalg.pinv)
 def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
     if rcond is not None or rtol is not np._NoValue:
@@ -107,6 +114,9 @@ def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._
     options = (("hermitian", bool(hermitian)),)
     x = _matrices(a, square=bool(hermitian))
     tail = (x.shape[-1], x.shape[-2])
+    if _tall(x) and not hermitian:
+        made: Any = rec.record(tall.tall_pinv(x, sample("pinv", (x.dtype,)).dtype))
+        return made.T.conj()
     return _recorded(ops.of_matrix("pinv", x, tail, sample("pinv", (x.dtype,), options).dtype, options))
 
 
@@ -164,10 +174,45 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
     m, n = x.shape[-2:]
     k = min(m, n)
     options: ops.Options = (("full_matrices", bool(full_matrices)), ("hermitian", bool(hermitian)))
+    if _tall(x) and not hermitian and not (compute_uv and full_matrices):
+        return _tall_svd(x, bool(compute_uv))
     if not compute_uv:
         options = (*options, ("compute_uv", False))
         return _recorded(ops.of_matrix("svd", x, (k,), sample("svd", (x.dtype,), options).dtype, options))
     return _several("svd", x, [(m, m if full_matrices else k), (k,), (n if full_matrices else k, n)], options)
+
+
+def _tall_svd(x: Node, vectors: bool) -> Any:
+    """Of a matrix with many more rows than columns, from its QR."""
+    one, n = sample("svd", (x.dtype,), (("full_matrices", False),)), x.shape[1]
+    if not vectors:
+        r = tall.qr(x, True, one[0].dtype)
+        return _recorded(ops.of_matrix("svd", r, (n,), one[1].dtype, (("compute_uv", False),)))
+    made: Any = rec.record(tall.tall_svd(x, one[0].dtype))
+    s = made[n]
+    return type(one)(made[n + 1 :], s.real if one[1].dtype.kind != "c" else s, made[:n])
+
+
+@recorded_on_meshes(np.linalg.lstsq)
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Least squares of a tall matrix: by the R of the matrix beside the right-hand sides, which is small."""
+    x, y = rec.as_node(a), rec.as_node(b)
+    if not _tall(x) or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        return NotImplemented
+    m, n = x.shape
+    one = sample("lstsq", (x.dtype, y.dtype))
+    dtype = one[0].dtype
+    right = y if y.ndim == 2 else reshape(y, (m, 1), "C")
+    k = right.shape[1]
+    if k > n or m < 2 * (n + k) or not rec.numeric(dtype) or dtype.kind not in "fc":
+        return NotImplemented
+    r = np.asarray(rec.record(tall.qr(concat((x, right), 1, dtype), True, dtype)))
+    limit = np.finfo(dtype).eps * max(m, n) if rcond is None else rcond
+    solution, _, rank, s = np.linalg.lstsq(r[:n, :n], r[:n, n:], rcond=limit)
+    rest = (np.abs(r[n:, n:]) ** 2).sum(0) if rank == n else np.zeros(0, s.dtype)
+    if y.ndim == 1:
+        solution = solution[:, 0]
+    return rec.wrap(solution), rec.wrap(rest.astype(s.dtype)), rank, rec.wrap(s)
 
 
 @recorded_on_meshes(np.linalg.qr)

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import NAMED, QUICK, call, implements, into, multiplied, product
 from tilewise.api.ufuncs import know
+from tilewise.api.views import shown
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
@@ -256,10 +257,19 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         return NotImplemented
     if type(optimize) is not bool:
         np.einsum_path(text, *(meta(x) if type(x) is Array else x for x in arrays), optimize=optimize)  # may complain
-    nodes = _nodes(*arrays)
+    if len(arrays) == 1 and set(terms[0]) == set(result):  # a diagonal, or a transpose, is a view
+        x = arrays[0]
+        return shown(x, np.einsum(text, meta(x))) if type(x) is Array else NotImplemented
+    given = [_diagonal(t, x) for t, x in zip(terms, arrays, strict=True)]
+    text = f"{','.join(t for t, _ in given)}->{result}"
+    nodes = _nodes(*(x for _, x in given))
     d = _dtype(*nodes)
-    if d is None or (any(len(set(t)) != len(t) for t in terms) and len(arrays) == 1 and set(terms[0]) == set(result)):
-        return NotImplemented  # a diagonal is a view
-    if len(arrays) == 1 and set(terms[0]) == set(result):
-        return NotImplemented  # a transpose is a view
-    return _recorded(ops.einsum(text, nodes, d))
+    return NotImplemented if d is None else _recorded(ops.einsum(text, nodes, d))
+
+
+def _diagonal(term: str, x: Any) -> tuple[str, Any]:
+    """An operand of einsum without letters that come twice: of these axes only the diagonal counts."""
+    once = "".join(dict.fromkeys(term))
+    if once == term or type(x) is not Array or any(x.shape[k] != x.shape[term.index(c)] for k, c in enumerate(term)):
+        return term, x
+    return once, shown(x, np.einsum(f"{term}->{once}", meta(x)))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.layout import Mesh
+from tilewise.layout import Mesh, Shard, all_at, bare
+from tilewise.ops.block import Part, on_block
 from tilewise.ops.rule import LETTERS, Rule, by_letters, specific
 from tilewise.ops.rule import Options as Choices
 from tilewise.ops.work import LAPACK_FLOPS, Work, work
@@ -78,6 +80,33 @@ def solve(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
 def _(op: Linalg, node: Node, have: Choices, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     yield from by_letters(ins.split(","), out, node, have, mesh)
+    if len(node.inputs) == 1 and node.ndim and node.size:  # a matrix that one block has is dealt with there
+        for p in have[0]:
+            if isinstance(p, Shard) and (block := _only_block(p)) is not None:
+                yield Rule((bare(p),), Shard(0, all_at(block, node.shape[0], mesh.total_blocks)))
+
+
+def _only_block(p: Shard) -> int | None:
+    """The block that has everything, if one has."""
+    full = [b for b, (low, high) in enumerate(pairwise(p.cuts)) if low < high]
+    return full[0] if len(full) == 1 and p.cuts[-1] > 1 else None
+
+
+@dataclass(frozen=True)
+class Nothing(Op):
+    """What a function of a matrix gives where there is none of it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    name = "nothing"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return np.empty(self.shape, self.dtype)
+
+
+@on_block.register
+def _(op: Linalg, out: Part, ins: Sequence[Part]) -> Op:
+    return Nothing(out.dims, out.dtype) if 0 in out.dims and 0 not in out.shape else op
 
 
 @work.register

@@ -1,8 +1,9 @@
-"""QR of tall matrices. In: a node. Out: a node that holds R above Q; and, on a mesh, the steps of a tall-skinny QR.
+"""QR of tall matrices, and what follows from it. In: a node. Out: a node of factors; on a mesh, a tall-skinny QR.
 
 R (n x n) and Q (m x n) are one value, n + m rows, so that one factorisation gives both. Cut along rows: every block is
 factored where it lies, the small Rs are factored together in the first block, and what that says about each block's Q
-goes back to it. Only n x n pieces move.
+goes back to it. Only n x n pieces move. Singular values and a pseudoinverse follow from R and a product with Q, which
+the first block makes part of what it sends back.
 """
 
 from __future__ import annotations
@@ -49,6 +50,53 @@ def qr(node: Node, only_r: bool, dtype: np.dtype[Any]) -> Node:
 
 
 @dataclass(frozen=True)
+class TallSvd(Qr):
+    """V^H above the singular values above U, of a matrix with more rows than columns."""
+
+    name = "svd"
+
+    def numpy(self, *arrays: Any) -> Any:
+        u, s, vh = np.linalg.svd(arrays[0], full_matrices=False)
+        return np.concatenate([vh, s[None].astype(vh.dtype), u])
+
+
+@dataclass(frozen=True)
+class TallPinv(Qr):
+    """The conjugate transpose of the pseudoinverse, of a matrix with more rows than columns."""
+
+    name = "pinv"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return np.linalg.pinv(arrays[0]).conj().T
+
+
+def follows(op: Qr, r: ND) -> tuple[ND, ND | None]:
+    """What stands above the rows of a result, and the factor that Q is multiplied by."""
+    if isinstance(op, TallSvd):
+        u, s, vh = np.linalg.svd(r)
+        return np.concatenate([vh, s[None].astype(vh.dtype)]), u
+    if isinstance(op, TallPinv):
+        return r[:0], np.linalg.pinv(r).conj().T
+    return r, None
+
+
+def head_rows(op: Qr, n: int) -> int:
+    """How many rows stand above."""
+    return 0 if isinstance(op, TallPinv) else n + isinstance(op, TallSvd)
+
+
+def tall_svd(node: Node, dtype: np.dtype[Any]) -> Node:
+    """The node of a singular value decomposition."""
+    m, n = node.shape
+    return intern(TallSvd(False), (node,), (n + 1 + m, n), dtype)
+
+
+def tall_pinv(node: Node, dtype: np.dtype[Any]) -> Node:
+    """The node of a pseudoinverse, conjugated and turned."""
+    return intern(TallPinv(False), (node,), node.shape, dtype)
+
+
+@dataclass(frozen=True)
 class BlockQr(Op):
     """Each block's R above the first `keep` rows of its Q."""
 
@@ -85,16 +133,18 @@ class StackQr(Op):
     The second operand is the first block's Q as far as it decides them: its first n rows.
     """
 
+    op: Qr
     name = "qr of heads"
 
     def numpy(self, *arrays: Any) -> Any:
         stack, top = arrays
         n = stack.shape[1]
         if not stack.shape[0]:
-            return stack
+            return stack[:0]
         q, r = np.linalg.qr(stack)
         s = signs(top @ q[:n]).astype(r.dtype)
-        return np.concatenate([s[:, None] * r, q * s])
+        head, factor = follows(self.op, s[:, None] * r)
+        return np.concatenate([head, q * s if factor is None else (q * s) @ factor])
 
 
 @dataclass(frozen=True)
@@ -130,7 +180,16 @@ class Tall:
 
     cuts: Cuts
     n: int
-    only_r: bool
+    op: Qr
+
+    @property
+    def only_r(self) -> bool:
+        return self.op.only_r
+
+    @property
+    def head(self) -> int:
+        """Rows of the result above those of the matrix."""
+        return head_rows(self.op, self.n)
 
     @property
     def blocks(self) -> int:
@@ -161,14 +220,14 @@ class Tall:
         """Of the result."""
         if self.only_r:
             return self.together(self.n)
-        return Shard(0, (0, *(self.n + c for c in self.cuts[1:])))
+        return Shard(0, (0, *(self.head + c for c in self.cuts[1:])))
 
 
 def tall_qr(node: Node, ins: Sequence[Layout]) -> Tall | None:
     """How a factorisation is done in steps if its operand lies so; None if it is done in one place."""
     if not isinstance(node.op, Qr) or node.ndim != 2 or not isinstance(ins[0], Shard):
         return None
-    return Tall(ins[0].cuts, node.dims[1], node.op.only_r)
+    return Tall(ins[0].cuts, node.dims[1], node.op)
 
 
 @specific.register
@@ -179,7 +238,7 @@ def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if not lead and mesh.total_blocks > 1 and n:
         for cuts in axis_cuts(have[0], 0, m, mesh):
             if all(high - low >= n for low, high in pairwise(cuts)):
-                yield Rule((Shard(0, cuts),), Tall(cuts, n, op.only_r).out, line=True)
+                yield Rule((Shard(0, cuts),), Tall(cuts, n, op).out, line=True)
 
 
 @inner_exchanges.register

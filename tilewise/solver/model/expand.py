@@ -108,13 +108,13 @@ def tall_qr(site: Site, n: Node, i: int, t: Tall) -> int:
 
     blocks = s.op(BlockQr(0), [i], (t.factors.cuts[-1], t.n), t.factors)
     heads = site.move(s.op(Heads(), [blocks], (t.stacked, t.n), t.apart), t.together(t.stacked))
-    height = t.n + t.stacked
-    whole = s.op(StackQr(), [heads, rows(blocks, t.n, 2 * t.n)], (height, t.n), t.together(height))
-    r = rows(whole, 0, t.n)
+    height = t.head + t.stacked
+    whole = s.op(StackQr(t.op), [heads, rows(blocks, t.n, 2 * t.n)], (height, t.n), t.together(height))
+    head = rows(whole, 0, t.head)
     if t.only_r:
-        return r
-    q = site.move(rows(whole, t.n, height), t.apart)
-    return s.op(Apply(), [blocks, r, q], n.dims, t.out)
+        return head
+    q = site.move(rows(whole, t.head, height), t.apart)
+    return s.op(Apply(), [blocks, head, q], n.dims, t.out)
 
 
 def cholesky(site: Site, n: Node, i: int, mesh: Mesh) -> int:
