@@ -199,9 +199,13 @@ def test_workers_refuse_what_the_plan_did_not() -> None:
     with tw.session(engine="virtual", workers=2) as session:  # no budget: the planner refuses nothing
         session.cluster = cluster = Virtual(Mesh(2), memory=30_000)
         kept = tw.evaluate(tw.arange(1000.0) + 1)
-        before = [w.blocks.reserved_bytes for w in cluster.host.workers.values()]
+        stores = [w.blocks for w in cluster.host.workers.values()]
+        before = [s.reserved_bytes for s in stores]
         what = r"no room for value \d+ \((block \d+|once)\) in worker \d, got .* bytes with .* of 30,000 in use"
         with pytest.raises(MemoryBudgetError, match=what):
             tw.evaluate(kept * 2 + tw.ones((30, 1000)))
-        assert [w.blocks.reserved_bytes for w in cluster.host.workers.values()] == before and sum(before) in (8000, 16000)
+        assert [w.blocks.reserved_bytes for w in cluster.host.workers.values()] == before and sum(before) in (
+            8000,
+            16000,
+        )
         np.testing.assert_array_equal(np.asarray(kept), np.arange(1000.0) + 1)

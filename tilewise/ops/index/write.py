@@ -89,9 +89,7 @@ def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
         where = next((k for k, a in enumerate(axes) if a.base == axis), None)
         if where is not None:
             walk = axes[where]
-            has = _given_along(
-                walk, where - len(axes), ins[1]
-            )  # fewer, where ghosts are computed
+            has = _given_along(walk, where - len(axes), ins[1])  # fewer, where ghosts are computed
             first = max(-(-(low - walk.start) // walk.step), has[0])
             last = min(-(-(high - walk.start) // walk.step), has[1])
             count = max(last - first, 0)
