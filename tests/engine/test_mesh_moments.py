@@ -112,6 +112,20 @@ def test_infinities_of_both_signs_on_different_workers() -> None:
         np.testing.assert_array_equal(got, numpys)
 
 
+@pytest.mark.parametrize(("dtype", "large"), [("f8", 1e307), ("f4", 2e37)])
+def test_what_overflows_only_as_a_whole(dtype: str, large: float) -> None:
+    """Blocks have finite sums; NumPy's sum of all is infinite, and so are the mean and the deviations from it."""
+    x = np.full((32, 1000), large, dtype)
+    x[:, 1] *= -1
+    x[:, 2] = 1
+    assert exchanges(PROGRAMS["with its mean"], x.shape) == ["moments"]
+    with np.errstate(all="ignore"):
+        want = x.mean(0), x.std(0)
+    assert np.isinf(want[0][:2]).all() and np.isinf(want[1][:2]).all()
+    for got, numpys in zip(on_mesh(PROGRAMS["with its mean"], x, 4), want, strict=True):
+        np.testing.assert_array_equal(got, numpys)
+
+
 @pytest.mark.parametrize("mesh", MESHES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_numpys_values_on_all_meshes(name: str, mesh: Any) -> None:
