@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tilewise as tw
 from tilewise.ir.node import Node, intern, known_leaf
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import TABLE, UFUNCS
@@ -44,7 +45,11 @@ def test_law(f: str, op: str, how: str, draw: list[int]) -> None:
         else:
             whole = function(reduce(a0, a1), reduce(b0, b1))
             assert whole == reduce(function(a0, b0), function(a1, b1))
-    elif how == "one":  # used for whole numbers only: a part that is zero times inf is not zero
+    elif how == "first":  # by numbers other than zero
+        b0 = b0 or np.float64(3)
+        whole, parts = function(reduce(a0, a1), b0), reduce(function(a0, b0), function(a1, b0))
+        np.testing.assert_allclose(parts, whole, rtol=1e-15, atol=1e-15 * (abs(a0) + abs(a1)))
+    elif how == "one":  # of floats by finite numbers other than zero: a part that is zero times inf is not zero
         a0, a1, b0 = (np.int64(v) for v in (a0, a1, b0))
         assert reduce(function(a0, b0), function(a1, b0)) == function(reduce(a0, a1), b0)
         assert reduce(function(b0, a0), function(b0, a1)) == function(b0, reduce(a0, a1))
@@ -97,9 +102,75 @@ def test_a_rule_that_takes_contributions_keeps_the_law(make: Callable[[], Node],
             assert all(p or isinstance(x, Replicate) for p, x in zip(partial, rule.ins, strict=True))
             assert rule.out == Partial(over)
             parts = [[np.asarray(random.integers(-5, 6, x.dims)) for _ in range(3)] for x in node.inputs]
-            parts = [p if own else [p[0]] * 3 for p, own in zip(parts, partial, strict=True)]
+            others = 0 if rule.once else 1  # where what is whole counts on one worker only
+            parts = [p if own else [p[0], *[p[0] * others] * 2] for p, own in zip(parts, partial, strict=True)]
             reduce = UFUNCS[over]
             whole = [functools.reduce(reduce, p) if own else p[0] for p, own in zip(parts, partial, strict=True)]
             late = functools.reduce(reduce, [node.op.numpy(*(p[w] for p in parts)) for w in range(3)])
             np.testing.assert_array_equal(late, node.op.numpy(*whole))
     assert found
+
+
+# -- by bytes ----------------------------------------------------------------------------------------------------------
+
+rng = np.random.default_rng(0)
+A, R = rng.normal(size=(400, 30)), rng.normal(size=400)
+SUMS: dict[str, Callable[..., Any]] = {
+    "scaled": lambda np, a, r: (2.0 * (a.T @ r)).sum(),
+    "divided": lambda np, a, r: ((a.T @ r) / 7.0).sum(),
+    "shifted": lambda np, a, r: (a.T @ r + 1.0).sum(),
+    "subtracted": lambda np, a, r: (1.0 - a.T @ r).sum(),
+    "shifted by a vector": lambda np, a, r: (a.T @ r + np.arange(30.0)).sum(),
+    "combined": lambda np, a, r: (0.5 * (a.T @ r) - 0.25 * (a.T @ (r * r))).sum(),
+    "mean": lambda np, a, r: (3.0 * a.mean(0) - 1.0).sum(),
+    "in float32": lambda np, a, r: (np.float32(0.5) * (a.astype("f4").T @ r.astype("f4"))).sum(),
+    "integers": lambda np, a, r: (7 + (a > 0).astype("i8").T @ (r > 0).astype("i8")).sum(),
+}
+LEFT_WHOLE: dict[str, Callable[..., Any]] = {
+    "times zero": lambda np, a, r: (0.0 * (a.T @ r)).sum(),
+    "times infinity": lambda np, a, r: (np.inf * (a.T @ r)).sum(),
+    "times a vector": lambda np, a, r: ((a.T @ r) * np.arange(30.0)).sum(),
+    "not linear": lambda np, a, r: ((a.T @ r) ** 2).sum(),
+    "a number by contributions": lambda np, a, r: (2.0 / (a.T @ r)).sum(),
+}
+
+
+def _moved(program: Callable[..., Any], **settings: Any) -> int:
+    """Bytes that cross, as announced and as counted; the result is NumPy's."""
+    with tw.config(eager_bytes=0, objective="bytes", **settings), tw.session(engine="virtual", workers=4):
+        a, r = tw.evaluate(tw.asarray(A).relayout(0)), tw.evaluate(tw.asarray(R).relayout(0))
+        announced = tw.explain(program(tw, a, r)).network_bytes
+        with tw.profile() as ran:
+            result = program(tw, a, r).compute()
+        with np.errstate(invalid="ignore"):
+            want = program(np, A, R)
+        np.testing.assert_allclose(result, want, rtol=1e-5 if want.dtype == "f4" else 1e-11)
+    assert announced == ran.network_bytes
+    return announced
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("name", SUMS)
+def test_contributions_stay_contributions(name: str, blocks: int) -> None:
+    assert _moved(SUMS[name], blocks=blocks) <= 8 * 2 * 3  # the sum, or two, to one worker and from there to all
+
+
+@pytest.mark.parametrize("name", LEFT_WHOLE)
+def test_what_the_laws_do_not_cover_is_whole_first(name: str) -> None:
+    assert _moved(LEFT_WHOLE[name]) >= 30 * 8
+
+
+@pytest.mark.parametrize("name", ["scaled", "shifted"])
+def test_exact_plans_round_as_written(name: str) -> None:
+    assert _moved(SUMS[name], exact=True) >= 30 * 8
+    assert _moved(SUMS[name]) < 30 * 8
+
+
+def test_a_plan_for_one_number_is_not_taken_for_another() -> None:
+    """Plans are kept without their numbers, but for whether these may scale contributions."""
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        a, r = tw.evaluate(tw.asarray(A).relayout(0)), tw.evaluate(tw.asarray(R).relayout(0))
+        for number in (3.0, np.inf, 5.0, np.nan, 0.5):
+            with np.errstate(invalid="ignore"):
+                want = (number * (A.T @ R)).sum()
+            np.testing.assert_allclose((number * (a.T @ r)).sum().compute(), want, rtol=1e-11)

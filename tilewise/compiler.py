@@ -163,7 +163,7 @@ def prepare_mesh(
         if n in leaves:
             parts.append((leaves[n], n.dims, n.dtype, n.order))
         elif type(n.op) is Const:
-            parts.append((n.op.signature, n.dtype))
+            parts.append((n.op.signature, n.dtype, n.op.scales))
         else:
             parts.append((n.op, n.dims, *[at[x] for x in n.inputs]))
     how = (settings.fusion, settings.rewrite, settings.exact, settings.without, settings.layout_seed)

@@ -21,6 +21,7 @@ from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.ops.work import work
 
 TICKS = 10**9  # per second
+ONCE_S = 10e-6  # a step that makes contributions of something whole (a call of NumPy on every worker)
 BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
 VIEWS = (Arrange, Cut, Reshape, Window)
 
@@ -105,6 +106,8 @@ def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     if rule.by is not None:
         itemsize = rule.by.kind(n.inputs[0].dtype).itemsize
         return step_cost(Partial(rule.by), rule.out, n.dims, mesh, itemsize, machine.tariff)
+    if rule.once:  # a step more: where nothing else speaks for it, the whole is computed with what is whole
+        return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
     ways = inner_exchanges(n.op, n, rule, mesh)
     return sum(step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways)
 

@@ -25,6 +25,7 @@ Kind = np.dtype[Any]
 
 TOGETHER = "together"  # all arguments are contributions at once (the function is linear in the tuple of them)
 ONE = "one"  # one argument is contributions, the others are whole
+FIRST = "first"  # the first argument is contributions, the others are whole
 
 BRANCH_ROWS = 1 << 12  # lifted at once; a power of two: a branch of the tree of contributions
 
@@ -46,7 +47,7 @@ class Reduction:
     ufunc: np.ufunc | None = None  # NumPy's function of two values, where contributions are values
     associative: bool = True  # parts may be reduced by themselves
     commutative: bool = True  # NumPy reduces several axes at once
-    laws: Mapping[str, str] = field(default_factory=dict)  # scalar function -> TOGETHER or ONE
+    laws: Mapping[str, str] = field(default_factory=dict)  # scalar function -> TOGETHER, ONE or FIRST
     key: Hashable = None  # what a user's reduction is known by; None: a row of the table
 
     def identity(self, kind: Any) -> Any:
@@ -327,7 +328,7 @@ def _spread_merge(a: ND, b: ND) -> ND:
 
 def _rows() -> dict[str, Reduction]:
     flips = {"negative": TOGETHER, "positive": TOGETHER}
-    sums = {"add": TOGETHER, "subtract": TOGETHER, **flips, "multiply": ONE}
+    sums = {"add": TOGETHER, "subtract": TOGETHER, **flips, "multiply": ONE, "divide": FIRST}
     counts = np.dtype(np.intp)
     rows = [
         _row("add", "sum", _number(0), sums),

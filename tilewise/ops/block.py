@@ -26,6 +26,7 @@ class Part:
     shape: tuple[int, ...]  # of the whole value
     dtype: np.dtype[Any]
     order: Order = None
+    block: int = 0  # its number
 
     @property
     def dims(self) -> tuple[int, ...]:

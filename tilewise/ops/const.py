@@ -30,6 +30,11 @@ class Const(Op):
         self.signature = ("const", self.bits) if sharp else _blunt(value.dtype)
 
     @property
+    def scales(self) -> bool:
+        """Whether each part of a sum may be multiplied by it, or divided: a finite number other than zero."""
+        return bool(self.value.dtype.kind == "f" and np.isfinite(self.value) and self.value != 0)
+
+    @property
     def sharp(self) -> bool:
         """Whether the compiler knows the value."""
         return self.signature[1] is self.bits

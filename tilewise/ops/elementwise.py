@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.config import current
 from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import Order, broadcast_order, strides_of
 from tilewise.ir.reductions import LAWS, ONE, TOGETHER
@@ -19,6 +20,7 @@ from tilewise.ir.scalar import EXPENSIVE, Scalar, dtype_name, scalar
 from tilewise.kernel.native import supports
 from tilewise.layout import Ghosts, Layout, Mesh, Partial, Shard
 from tilewise.ops.batch import Rolled, batch
+from tilewise.ops.const import Const
 from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least
 from tilewise.ops.lower import in_body
 from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
@@ -179,11 +181,43 @@ def _(op: Map, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters(terms, out, node, have, mesh, pieces=True)
     for over, how in LAWS.get(op.fn.name, {}).items():
         p = Partial(over)
-        if how == TOGETHER and all(x.shape == node.shape for x in node.inputs):
-            yield Rule((p,) * len(node.inputs), p)
-        elif how == ONE and node.dtype.kind in "iu":  # of floats, a part that is zero times inf is not zero
-            yield Rule((p, WHOLE), p)
-            yield Rule((WHOLE, p), p)
+        if how == TOGETHER:
+            if all(x.shape == node.shape for x in node.inputs):
+                yield Rule((p,) * len(node.inputs), p)
+            places = _added_once(node) if over.name == "add" else ()
+            yield from (Rule(_only(p, k), p, once=True, line=True) for k in places)
+        else:
+            yield from (Rule(_only(p, k), p) for k in scaled(node, how))
+
+
+def _only(p: Partial, place: int) -> tuple[Layout, Layout]:
+    return (WHOLE, p) if place else (p, WHOLE)
+
+
+def _added_once(node: Node) -> tuple[int, ...]:
+    """Which argument may be contributions if the other is whole: one worker adds it to its own."""
+    if len(node.inputs) != 2 or (node.dtype.kind not in "iu" and current().exact):
+        return ()
+    return tuple(k for k, x in enumerate(node.inputs) if x.shape == node.shape)
+
+
+def scaled(node: Node, how: str) -> tuple[int, ...]:
+    """Which argument may be contributions if the other is whole: each is scaled by itself.
+
+    Of floats only by a number other than zero: a part that is zero times an infinity is not zero.
+    """
+    if how == TOGETHER:
+        return ()
+    places = (0, 1) if how == ONE else (0,)
+    if node.dtype.kind in "iu":
+        return places
+    if node.dtype.kind != "f" or current().exact:
+        return ()
+    return tuple(k for k in places if node.inputs[k].shape == node.shape and _is_scale(node.inputs[1 - k]))
+
+
+def _is_scale(x: Node) -> bool:
+    return type(x.op) is Const and x.op.scales
 
 
 def _aligned(node: Node) -> tuple[list[str], str]:

@@ -121,15 +121,16 @@ class PlacedTypes:
             lengths = dims(boxes[pos])
             op = spec.op
             if not spec.leaf and not same_on_blocks(op):
-                op = on_block(op, self._part(pos, boxes[pos]), [self._part(x, boxes[x]) for x in spec.inputs])
+                out, *ins = (self._part(x, boxes[x], block) for x in (pos, *spec.inputs))
+                op = on_block(op, out, ins)
             inputs = tuple([nodes[x] for x in spec.inputs])
             value, margin = True if spec.leaf else None, self._margin(pos, lengths)
             nodes.append(BlockNode(op, inputs, lengths, spec.dtype, spec.order, spec.site, value, margin))
         return tuple(nodes)
 
-    def _part(self, pos: int, box: Held) -> Part:
+    def _part(self, pos: int, box: Held, block: int) -> Part:
         spec = self.specs[pos]
-        return Part(box, spec.shape, spec.dtype, spec.order)
+        return Part(box, spec.shape, spec.dtype, spec.order, block)
 
     def _margin(self, pos: int, lengths: tuple[int, ...]) -> int:
         layout, spec = self.layouts[pos], self.specs[pos]

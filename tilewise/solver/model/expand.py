@@ -10,14 +10,16 @@ from typing import Protocol
 from tilewise.ir.node import Node, Op, intern, twin
 from tilewise.ir.order import strides_of
 from tilewise.ir.reductions import Reduction
-from tilewise.layout import Layout, Mesh, Partial, Replicate
+from tilewise.layout import Layout, Mesh, Partial, Replicate, reduction
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import map_op
 from tilewise.ops.index import Update
 from tilewise.ops.linalg.cholesky import Blank, Cholesky, Panel, by_columns, by_rows, flipped, part, turns
 from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
 from tilewise.ops.moments import Moments, Pack, one_per_block, terms
+from tilewise.ops.once import Once
 from tilewise.ops.reduce import Lower, Reduce, contribution
+from tilewise.ops.rule import Rule
 from tilewise.ops.views import Arrange, Cut, Window
 
 
@@ -59,6 +61,21 @@ class Steps:
         window = Window(offset, dims, strides, base.dtype, base.dims, None, base.dtype)
         moved = self.site.move(value, part(layout, starts, (dims[0], dims[1])))
         return self.op(Update(window), [i, moved], base.dims, layout)
+
+
+def counted_once(site: Site, n: Node, ins: list[int], rule: Rule) -> list[int]:
+    """Operands as contributions: those that are whole count on one worker."""
+    by = reduction(rule.out)
+    assert by is not None
+    out = []
+    for i, layout in zip(ins, rule.ins, strict=True):
+        x = site.nodes[i]
+        if reduction(layout) is None:
+            once = intern(Once(by), (x,), x.shape, x.dtype, x.order)
+            once.site = once.site or n.site
+            i = site.add(once, rule.out)
+        out.append(i)
+    return out
 
 
 def by_contributions(site: Site, n: Node, ins: list[int], by: Reduction, layout: Layout) -> int:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilewise.config import current
 from tilewise.cost.model import TICKS, Rates, work_cost
 from tilewise.ir.node import Node
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, even_shard, reduction, shards
 from tilewise.ops.create import is_new
-from tilewise.ops.elementwise import Map
+from tilewise.ops.elementwise import Map, scaled
 from tilewise.ops.move import Pin
 from tilewise.ops.rule import Rule, rules
 from tilewise.ops.views import Arrange
@@ -323,7 +324,8 @@ def _kin(n: Node, have: tuple[Held, ...]) -> object:
     laws = LAWS.get(name, {})
     partial = {reduction(x) for row in have for x in row} if laws else ()
     fused = tuple([isinstance(x.op, Map) for x in n.inputs])
-    return name in EXPENSIVE, tuple([law for law in laws.items() if law[0] in partial]), fused
+    known = tuple([(law, scaled(n, law[1])) for law in laws.items() if law[0] in partial])
+    return name in EXPENSIVE, known, fused, current().exact if known else None
 
 
 def _transposed(table: Ints) -> Ints:

@@ -88,6 +88,8 @@ class Placer:
             return self._regroup(n, ins, rule.out)
         if rule.by is not None:
             return expand.by_contributions(self, n, ins, rule.by, rule.out)
+        if rule.once:
+            ins = expand.counted_once(self, n, ins, rule)
         if isinstance(n.op, Moments):
             return expand.moments(self, n, ins[0], rule.out)
         tall = tall_qr(n, rule.ins)
