@@ -21,8 +21,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-
 import ray
+
 import tilewise as tw
 
 RESULTS = Path(__file__).resolve().parent / "results" / "ray_jacobi.json"
