@@ -216,6 +216,27 @@ def test_order_statistics(name: str, data: str) -> None:
         everywhere(RANKS[name], RANKED[data], (2, 4, (2, 2)))
 
 
+EDGES = numpy.linspace(-15.0, 15.0, 7)
+LOOKUPS: dict[str, tuple[str, Program]] = {
+    "searchsorted": ("matrix", lambda np, x: np.searchsorted(EDGES, x, side="right") + 1),
+    "searchsorted in a long table": ("vector", lambda np, x: np.searchsorted(np.sort(x), EDGES)),
+    "of a transpose": ("matrix", lambda np, x: np.searchsorted(EDGES, x.T) + 1),
+    "digitize": ("vector", lambda np, x: np.digitize(x, EDGES[::-1], right=True)),
+    "interp": ("vector", lambda np, x: np.interp(x, EDGES, EDGES**2, left=-1.0)),
+    "isin": ("cube", lambda np, x: np.isin(x, [3, 60, 119, 500])),
+    "isin, inverted": ("vector", lambda np, x: np.isin(x, x[::5], invert=True)),
+    **{mode: ("vector", lambda np, x, mode=mode: np.convolve(np.nan_to_num(x), [1.0, -2.0, 0.5, 3.0], mode))
+       for mode in ("full", "same", "valid")},
+    "repeated letters": ("cube", lambda np, x: np.einsum("iij->j", x[:4]) + np.einsum("ii->i", x[0, :, :4]).sum()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+def test_lookups(name: str) -> None:
+    data, program = LOOKUPS[name]
+    everywhere(program, DATA[data])
+
+
 def _together(np: Any, x: Any) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     return (u * s) @ vh
