@@ -136,11 +136,11 @@ def wire(rank: int, pipe: Connection) -> Step:
     """The engine's own."""
     ours = Wire(rank, b"benchmark", "127.0.0.1")
     pipe.send(ours.address)
-    ours.meet(1, {rank: ours.address, 1 - rank: pipe.recv()})
+    ours.meet(0, {rank: ours.address, 1 - rank: pipe.recv()}, [0, 1])
     count = [0]
 
     def step(give: Any, take: Any) -> None:
-        tag = Tag(1, count[0], 0)
+        tag = Tag(0, count[0], 0)
         ours.send(rank, 1 - rank, tag, [give])
         take[:] = ours.receive(1 - rank, rank, tag)[0]
         count[0] += 1

@@ -43,8 +43,8 @@ def check(program: Program, data: numpy.ndarray, mesh: Any, blocks: int, seed: i
         assert 0 <= now.network_bytes - now.predicted_bytes <= now.bounded_bytes
 
 
-def everywhere(program: Program, data: numpy.ndarray) -> None:
-    for k, mesh in enumerate(MESHES):
+def everywhere(program: Program, data: numpy.ndarray, meshes: tuple[Any, ...] = MESHES) -> None:
+    for k, mesh in enumerate(meshes):
         for blocks in (1, 3):
             for seed in (None, 10 * k + blocks):
                 check(program, data, mesh, blocks, seed)

@@ -178,6 +178,65 @@ TALL: dict[str, Program] = {
 }
 
 
+RANKS: dict[str, Program] = {
+    "median": lambda np, x: np.median(x),
+    "median of a part": lambda np, x: np.median(x[1:]) * 2,
+    "quantiles": lambda np, x: np.quantile(x, [0.0, 0.1, 0.5, 0.77, 1.0]),
+    "quantile": lambda np, x: np.quantile(x, 0.3) + 1,
+    "percentile": lambda np, x: np.percentile(x, 90),
+    "least of a sort": lambda np, x: np.sort(x)[:3] * 2,
+    "every second of the greatest": lambda np, x: np.sort(x)[-1:-5:-2] * 2,
+    "one of a sort": lambda np, x: np.sort(x)[7] + np.sort(x)[-1],
+    "a large part of a sort": lambda np, x: np.sort(x)[3:] * 2,
+    "partition": lambda np, x: np.sort(np.partition(x, 4)[:4]),
+    "a sort, and of it": lambda np, x: _both(np, x),
+}
+
+
+def _both(np: Any, x: Any) -> Any:
+    y = np.sort(x)
+    return y + y[3]
+
+
+RANKED = {
+    "floats": numpy.random.default_rng(1).normal(size=83),
+    "equal": numpy.zeros(60),
+    "ties": numpy.arange(77) // 9 % 3,
+    "nan": numpy.where(numpy.arange(67) % 13 == 5, numpy.nan, numpy.arange(67.0) * 7 % 10),
+    "inf": numpy.where(numpy.arange(50) % 2 == 1, numpy.inf, -numpy.inf),
+    "small": numpy.arange(9, dtype="u1")[::-1] * 20,
+    "single": numpy.arange(70, dtype="f4") * 31 % 50,
+}
+
+
+@pytest.mark.parametrize("data", RANKED)
+@pytest.mark.parametrize("name", RANKS)
+def test_order_statistics(name: str, data: str) -> None:
+    with numpy.errstate(all="ignore"):
+        everywhere(RANKS[name], RANKED[data], (2, 4, (2, 2)))
+
+
+EDGES = numpy.linspace(-15.0, 15.0, 7)
+LOOKUPS: dict[str, tuple[str, Program]] = {
+    "searchsorted": ("matrix", lambda np, x: np.searchsorted(EDGES, x, side="right") + 1),
+    "searchsorted in a long table": ("vector", lambda np, x: np.searchsorted(np.sort(x), EDGES)),
+    "of a transpose": ("matrix", lambda np, x: np.searchsorted(EDGES, x.T) + 1),
+    "digitize": ("vector", lambda np, x: np.digitize(x, EDGES[::-1], right=True)),
+    "interp": ("vector", lambda np, x: np.interp(x, EDGES, EDGES**2, left=-1.0)),
+    "isin": ("cube", lambda np, x: np.isin(x, [3, 60, 119, 500])),
+    "isin, inverted": ("vector", lambda np, x: np.isin(x, x[::5], invert=True)),
+    **{mode: ("vector", lambda np, x, mode=mode: np.convolve(np.nan_to_num(x), [1.0, -2.0, 0.5, 3.0], mode))
+       for mode in ("full", "same", "valid")},
+    "repeated letters": ("cube", lambda np, x: np.einsum("iij->j", x[:4]) + np.einsum("ii->i", x[0, :, :4]).sum()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOKUPS)
+def test_lookups(name: str) -> None:
+    data, program = LOOKUPS[name]
+    everywhere(program, DATA[data])
+
+
 def _together(np: Any, x: Any) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     return (u * s) @ vh
@@ -281,3 +340,8 @@ def test_factors_of_tall_matrices_move_small_ones_only() -> None:
     assert moved(lambda np, x: np.linalg.svd(x, full_matrices=False)[0], (4000, 5)) == 2 * 3 * 5 * 5 * 8
     assert moved(lambda np, x: np.linalg.pinv(x), (4000, 5)) == 2 * 3 * 5 * 5 * 8
     assert moved(lambda np, x: np.linalg.lstsq(x[:, 1:], x[:, 0])[0], (4000, 5)) == 3 * 5 * 5 * 8
+
+
+def test_a_few_of_many_are_not_sorted() -> None:
+    assert moved(lambda np, x: np.median(x), (40_000,)) < 10_000
+    assert moved(lambda np, x: np.sort(x)[-10:] * 2, (40_000,)) < 6_000

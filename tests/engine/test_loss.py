@@ -93,7 +93,7 @@ def test_the_others_take_in_workers_that_have_no_place() -> None:
         before = cluster.counters.network_bytes
         cluster.room = 3
         cluster.kill(process_of(cluster, 1))
-        with pytest.warns(PerformanceWarning, match="no place for others") as told:
+        with pytest.warns(PerformanceWarning, match="no place in the cluster") as told:
             x = steps(x, 3)
             cluster.settle()
         assert len(told) == 1 and "then the others take over" in str(told[0].message)

@@ -70,7 +70,8 @@ def exchange_seconds(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mes
 
 def collective_cost(traffic: Traffic, mesh: Mesh, tariff: Tariff) -> int:
     """The price of a collective; the busiest worker is taken to receive its share."""
-    share = traffic.bytes if tariff.all_bytes else -(-traffic.bytes // mesh.workers)
+    count = traffic.bytes if traffic.expected is None else traffic.expected
+    share = count if tariff.all_bytes else -(-count // mesh.workers)
     return (len(traffic.widths) - 1) * tariff.step + int(tariff.cost(share))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
-SCRATCH_BYTES = 1 << 18
+SCRATCH_BYTES = 1 << 14  # what comes with a header is copied once more
 IN_BAND_BYTES = 1 << 14  # a copy of so much costs less than a buffer of its own (benchmarks/transport.py)
 MOST_BUFFERS = 512  # of one system call (Linux takes 1024)
 _PREFIX = struct.Struct("<QI")  # bytes of the header, number of buffers

@@ -239,7 +239,7 @@ class WiredCluster(Cluster):
             "wait": "Waiting until there is one",
         }[self.on_loss]
         warnings.warn(
-            message(f"{count} processes of workers are lost, and the cluster has no place for others", cure=then),
+            message(f"no place in the cluster for others instead of {count} processes that were lost", cure=then),
             PerformanceWarning,
             stacklevel=2,
         )

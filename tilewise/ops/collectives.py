@@ -78,6 +78,7 @@ class Traffic:
     bytes: int  # between workers, in all
     widths: tuple[int, ...]  # per exchange: how many arrays go from one worker to another
     exact: bool = False  # else at most so many bytes: how many depends on the data
+    expected: int | None = None  # of data that come as they may, if that is less: what plans are compared by
 
 
 def worker_cuts(cuts: Cuts, mesh: Mesh) -> Cuts:

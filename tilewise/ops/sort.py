@@ -90,17 +90,23 @@ def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 def _(op: Sort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Samples, counts, and the elements twice."""
     p, length, size = mesh.workers, out.shape[0], out.dtype.itemsize
-    samples = min(SORT_SAMPLES * p, length) * size
-    return Traffic("sample sort", p * (p - 1) * (samples + COUNT_BYTES) + 2 * length * size, (1, 1, 1, 1))
+    few = p * (p - 1) * (min(SORT_SAMPLES * p, length) * size + COUNT_BYTES)
+    moved = length * size
+    return Traffic("sample sort", few + 2 * moved, (1, 1, 1, 1), expected=few + _once(moved, p))
+
+
+def _once(moved: int, workers: int) -> int:
+    """Elements in no order: each goes to another worker but for one in so many, and hardly any a second time."""
+    return moved - moved // workers
 
 
 @traffic.register
 def _(op: Argsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Samples, counts, the elements with their positions, and the positions once more."""
     p, length, size = mesh.workers, out.shape[0], ins[0].dtype.itemsize
-    samples = min(SORT_SAMPLES * p, length) * size
-    moved = length * (size + 2 * out.dtype.itemsize)
-    return Traffic("sample sort", p * (p - 1) * (samples + COUNT_BYTES) + moved, (1, 2, 1, 1))
+    few = p * (p - 1) * (min(SORT_SAMPLES * p, length) * size + COUNT_BYTES)
+    moved, again = length * (size + out.dtype.itemsize), length * out.dtype.itemsize
+    return Traffic("sample sort", few + moved + again, (1, 2, 1, 1), expected=few + _once(moved, p))
 
 
 @exchange_rounds.register

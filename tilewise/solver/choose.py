@@ -36,7 +36,7 @@ def choose(
     memory: int | None = None,
 ) -> Placed:
     """Layouts for a graph: the cheapest, within so many bytes of memory per worker; or, with a seed, any."""
-    graph = graph_of(nodes, leaves)
+    graph = graph_of(nodes, leaves, wanted)
     ends = [graph.at[w] for w in wanted]
     sources = [leaves[n] for n in nodes if n in leaves]
     if seed is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tilewise.ir.node import Node, known_leaf, twin
 from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, Shard, all_at, grid_layout, shards
 from tilewise.ops.const import Const
+from tilewise.ops.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, unfold
 
 MAX_AXES = 64  # of a NumPy array
@@ -56,7 +57,7 @@ class Stub:
     dtype: object
 
 
-def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
+def graph_of(nodes: Sequence[Node], leaves: Collection[Node], wanted: Sequence[int] = ()) -> Graph:
     """Items for nodes; equal views of one base are one item."""
     items: list[Item] = []
     at: dict[Node, Use] = {}
@@ -90,8 +91,13 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
             at[n] = found
         return found
 
+    selected = _selected(nodes, {nodes[w] for w in wanted})
     for n in nodes:
-        if n in leaves or type(n.op) is Const:
+        if n in selected:  # a vector that is sorted for some elements only; or these
+            made = selected[n]
+            at[n] = at[n.inputs[0]] if made is None else view(made)
+            copies[n] = copies[n.inputs[0]] if made is None else copies[made]
+        elif n in leaves or type(n.op) is Const:
             at[n] = add(n, (), n in leaves)
         elif type(n.op) is Window and (u := unfold(n)) is not n:
             at[n] = view(u)
@@ -99,6 +105,23 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node]) -> Graph:
         else:
             at[n] = add(n, tuple(at[x] for x in n.inputs))
     return Graph(tuple(items), tuple(at[n] for n in nodes))
+
+
+def _selected(nodes: Sequence[Node], wanted: Collection[Node]) -> dict[Node, Node | None]:
+    """Sorts of which only a few elements are used (None: nobody needs them), and what selects these elements."""
+    users: dict[Node, list[Node]] = {n: [] for n in nodes if is_sorted(n) and n not in wanted}
+    if not users:
+        return {}
+    for n in nodes:
+        for x in n.inputs if n.value is None else ():
+            if x in users:
+                users[x].append(n)
+    found: dict[Node, Node | None] = {}
+    for n, by in users.items():
+        made = [few_sorted(unfold(u)) if type(u.op) is Window else None for u in by]
+        if by and None not in made:
+            found |= {n: None, **dict(zip(by, made, strict=True))}
+    return found
 
 
 def _composed(inner: Arrange | None, n: Node) -> Arrange:
