@@ -19,7 +19,7 @@ from tilewise.ops.elementwise import Map
 from tilewise.ops.join import Broadcast, Copy
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.reshape import Reshape
-from tilewise.ops.rule import rules
+from tilewise.ops.traits.rule import rules
 from tilewise.ops.views import Arrange, Cut
 
 ROWS = [(f, row.name, how) for f, laws in LAWS.items() for row, how in laws.items()]

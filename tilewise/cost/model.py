@@ -13,12 +13,12 @@ from functools import cached_property
 
 from tilewise.ir.node import Node, Op
 from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, step_cost
-from tilewise.ops.collectives import Operand, Traffic, traffic
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reshape import Reshape
-from tilewise.ops.rule import Rule, inner_exchanges
+from tilewise.ops.traits.collectives import Operand, Traffic, traffic
+from tilewise.ops.traits.rule import Rule, inner_exchanges
+from tilewise.ops.traits.work import work
 from tilewise.ops.views import Arrange, Cut, Window
-from tilewise.ops.work import work
 
 TICKS = 10**9  # per second
 ONCE_S = 10e-6  # a step that makes contributions of something whole (a call of NumPy on every worker)

@@ -1,10 +1,10 @@
-"""One worker's part in a collective (ops/collectives.py). In: its blocks, pieces from others. Out: its blocks."""
+"""One worker's part in a collective (ops/traits/collectives.py). In: its blocks, others' pieces. Out: its blocks."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewise.ops.collectives import CollectiveCall, Outbox, Parts, exchange_rounds
+from tilewise.ops.traits.collectives import CollectiveCall, Outbox, Parts, exchange_rounds
 
 
 class Participant:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.backend.host.arrays import widened
 from tilewise.layout import Box, Exchange, Held, Layout, Mesh, Piece, Shard, held_box, place, shards
-from tilewise.ops.collectives import Parts
+from tilewise.ops.traits.collectives import Parts
 from tilewise.store.base import within
 
 ND = np.ndarray[Any, Any]

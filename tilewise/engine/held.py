@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tilewise.ops.collectives import Parts
+from tilewise.ops.traits.collectives import Parts
 from tilewise.store.base import BlockStore
 
 Key = tuple[str, int, int]  # kind and number of a value, and its block (-1: the worker holds it once)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.ir.order import Order
 from tilewise.layout import Exchange, OnDriver, Piece, place
-from tilewise.ops.collectives import Collective, CollectiveCall
+from tilewise.ops.traits.collectives import Collective, CollectiveCall
 from tilewise.plan.exchanges import Exchanges
 from tilewise.stage.steps import Exchange as ExchangeStep
 from tilewise.stage.steps import reads

@@ -33,8 +33,8 @@ from tilewise.layout import (
     overlap,
     reduction,
 )
-from tilewise.ops.collectives import Parts
 from tilewise.ops.const import Const
+from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.blocks import BlockNode
 from tilewise.plan.exchanges import Exchanges
 from tilewise.store import pool

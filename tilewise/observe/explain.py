@@ -30,7 +30,7 @@ from tilewise.observe.rows import (
 )
 from tilewise.observe.svg import draw
 from tilewise.observe.whatif import Again, WhatIf, main_layouts, what_if
-from tilewise.ops.collectives import Traffic
+from tilewise.ops.traits.collectives import Traffic
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import held_bytes, peak_bytes

@@ -18,12 +18,12 @@ from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.kernel.native import supports_bucket
 from tilewise.layout import Mesh, Partial, Shard
-from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.elementwise import Map
-from tilewise.ops.lower import Loops, accumulates, own_loops, reduced_axes
 from tilewise.ops.rearrange import arranged
 from tilewise.ops.reduce import Arg
-from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.traits.batch import Rolled, batch
+from tilewise.ops.traits.lower import Loops, accumulates, own_loops, reduced_axes
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Window
 
 ND = np.ndarray[Any, Any]

@@ -19,13 +19,13 @@ from tilewise.ir.order import Order, by_strides
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native import supports, supports_reduce
 from tilewise.layout import Layout, Mesh, Partial
-from tilewise.ops.batch import Rolled, batch
-from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, small
-from tilewise.ops.lower import Loops, own_loops
 from tilewise.ops.rearrange import arranged
-from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
-from tilewise.ops.work import Work, work
+from tilewise.ops.traits.batch import Rolled, batch
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.lower import Loops, own_loops
+from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
+from tilewise.ops.traits.work import Work, work
 
 Axes = tuple[int, ...]
 OWN_AT = 1 << 14  # elements of a tensor product that is made in its own shape (some 7 us)

@@ -13,11 +13,11 @@ from tilewise.ir.order import Order
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.kernel.native import DTYPES
 from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts
-from tilewise.ops.block import Part, on_block
 from tilewise.ops.const import const
-from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
-from tilewise.ops.lower import Loops, own_loops
-from tilewise.ops.rule import WHOLE, Options, Rule, specific
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
+from tilewise.ops.traits.lower import Loops, own_loops
+from tilewise.ops.traits.rule import WHOLE, Options, Rule, specific
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from tilewise.ir.reductions import LAWS, ONE, TOGETHER
 from tilewise.ir.scalar import EXPENSIVE, Scalar, dtype_name, scalar
 from tilewise.kernel.native import supports
 from tilewise.layout import Ghosts, Layout, Mesh, Partial, Shard
-from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.const import Const
-from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least
-from tilewise.ops.lower import in_body
-from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
+from tilewise.ops.traits.batch import Rolled, batch
+from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least
+from tilewise.ops.traits.lower import in_body
+from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
+from tilewise.ops.traits.work import Work, work
 from tilewise.ops.views import Window
-from tilewise.ops.work import Work, work
 
 HEAVY = 6  # simple instructions that an expensive function counts for
 

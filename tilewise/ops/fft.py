@@ -17,8 +17,8 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh
 from tilewise.ops.elementwise import walked
-from tilewise.ops.rule import LETTERS, Options, Rule, by_letters, specific
-from tilewise.ops.work import Work, work
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
+from tilewise.ops.traits.work import Work, work
 
 HALF = frozenset(("rfft", "ihfft"))  # of n real numbers in, n // 2 + 1 complex ones out
 FFT_FLOPS = 20  # one level of a transform, per element: 5, at a quarter of the rate of a matrix product

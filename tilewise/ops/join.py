@@ -14,12 +14,22 @@ from tilewise.ir.order import Order, joined_order
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.kernel.native import DTYPES
 from tilewise.layout import Cutting, Mesh, Shard, bare, concat_cuts, divided, even_cuts, runs, union
-from tilewise.ops.batch import Rolled, batch
-from tilewise.ops.block import Part, on_block
 from tilewise.ops.elementwise import cast, strideless
-from tilewise.ops.lower import Loops, own_loops
 from tilewise.ops.reshape import reshape
-from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, cuts_of, specific, still_partial
+from tilewise.ops.traits.batch import Rolled, batch
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.lower import Loops, own_loops
+from tilewise.ops.traits.rule import (
+    LETTERS,
+    WHOLE,
+    Options,
+    Rule,
+    axis_cuts,
+    by_letters,
+    cuts_of,
+    specific,
+    still_partial,
+)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Partial, Shard
-from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
-from tilewise.ops.work import Work, work
+from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.traits.work import Work, work
 
 
 @dataclass(frozen=True)

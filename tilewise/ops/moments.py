@@ -17,9 +17,9 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.reductions import by_name, two_sum
 from tilewise.layout import Cutting, Layout, Mesh, Shard, grid_layout, lengths_of, placements, shards
-from tilewise.ops.block import Part, on_block
 from tilewise.ops.reduce import reduced_shape
-from tilewise.ops.rule import LETTERS, Options, Rule, by_letters, specific
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 
 ND = np.ndarray[Any, Any]
 

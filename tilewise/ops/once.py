@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.ir.node import Op
 from tilewise.ir.reductions import Reduction
-from tilewise.ops.block import Part, on_block
+from tilewise.ops.traits.block import Part, on_block
 
 
 @dataclass(frozen=True)

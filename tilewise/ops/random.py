@@ -16,9 +16,9 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, even_cuts
-from tilewise.ops.block import Part, on_block
-from tilewise.ops.rule import Options, Rule, specific
-from tilewise.ops.work import Work, work
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.rule import Options, Rule, specific
+from tilewise.ops.traits.work import Work, work
 from tilewise.tuning import Tuning, follow
 
 _block: int  # kept by `_adopt`

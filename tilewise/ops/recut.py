@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from tilewise.layout import Shard
-from tilewise.ops.collectives import ND, CollectiveCall, Exchanging, worker_cuts
+from tilewise.ops.traits.collectives import ND, CollectiveCall, Exchanging, worker_cuts
 
 
 def recut(call: CollectiveCall, worker: int, run: ND) -> Exchanging:

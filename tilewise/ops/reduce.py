@@ -19,12 +19,21 @@ from tilewise.ir.reductions import Reduction, by_name, splits
 from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.native import supports_arg, supports_reduce, supports_scan
 from tilewise.layout import Mesh, Partial, Shard
-from tilewise.ops.batch import Rolled, batch
-from tilewise.ops.block import Part, on_block
-from tilewise.ops.collectives import ND, CollectiveCall, Exchanging, Operand, Parts, Traffic, exchange_rounds, traffic
 from tilewise.ops.elementwise import cast, walked
-from tilewise.ops.lower import accumulates, reduced_axes
-from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, settled, specific
+from tilewise.ops.traits.batch import Rolled, batch
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.collectives import (
+    ND,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Parts,
+    Traffic,
+    exchange_rounds,
+    traffic,
+)
+from tilewise.ops.traits.lower import accumulates, reduced_axes
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, settled, specific
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
 from tilewise.layout import Cuts, IndexSet, Mesh, Shard, divided, even_cuts, merge_cuts, split_cuts, union
-from tilewise.ops.block import Part, on_block
-from tilewise.ops.collectives import (
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.collectives import (
     ND,
     CollectiveCall,
     Exchanging,
@@ -29,7 +29,7 @@ from tilewise.ops.collectives import (
     traffic,
     worker_cuts,
 )
-from tilewise.ops.rule import Options, Rule, axis_cuts, specific, still_partial
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific, still_partial
 
 MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
 

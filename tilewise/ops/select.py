@@ -16,7 +16,8 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, all_at
-from tilewise.ops.collectives import (
+from tilewise.ops.sort import Sort
+from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
     CollectiveCall,
@@ -27,10 +28,9 @@ from tilewise.ops.collectives import (
     exchange_rounds,
     traffic,
 )
-from tilewise.ops.rule import Options, Rule, axis_cuts, specific
-from tilewise.ops.sort import Sort
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific
+from tilewise.ops.traits.work import Work, work
 from tilewise.ops.views import Arrange, Cut, arrange
-from tilewise.ops.work import Work, work
 
 FEW = 8  # a part of so many elements, or less of them, is selected; more are sorted
 

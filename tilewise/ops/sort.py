@@ -11,7 +11,8 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, even_shard
-from tilewise.ops.collectives import (
+from tilewise.ops.recut import recut
+from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
     CollectiveCall,
@@ -22,9 +23,8 @@ from tilewise.ops.collectives import (
     exchange_rounds,
     traffic,
 )
-from tilewise.ops.recut import recut
-from tilewise.ops.rule import LETTERS, Options, Rule, by_letters, specific
-from tilewise.ops.work import Work, work
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
+from tilewise.ops.traits.work import Work, work
 
 SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
 

@@ -17,7 +17,7 @@ from tilewise.ir.node import Node, Op, Shape, intern
 from tilewise.ir.reductions import Reduction
 from tilewise.layout import Mesh, Partial, Shard
 from tilewise.ops.reduce import contribution
-from tilewise.ops.rule import WHOLE, Options, Rule, by_letters, cuts_of, settled, specific
+from tilewise.ops.traits.rule import WHOLE, Options, Rule, by_letters, cuts_of, settled, specific
 
 JOINED = "Z"
 

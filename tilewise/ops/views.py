@@ -30,10 +30,10 @@ from tilewise.layout import (
     flipped_cuts,
     slice_cuts,
 )
-from tilewise.ops.block import Part, on_block
-from tilewise.ops.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
 from tilewise.ops.reshape import reshape
-from tilewise.ops.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
+from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from tilewise.backend.host.arrays import MARGIN
 from tilewise.ir.node import Node, Op
 from tilewise.ir.order import Order
 from tilewise.layout import Held, Layout, Mesh, Shard, dims, held_box, shards, size
-from tilewise.ops.block import Part, on_block, same_on_blocks
 from tilewise.ops.move import Move
+from tilewise.ops.traits.block import Part, on_block, same_on_blocks
 from tilewise.tuning import tuned
 
 

@@ -19,8 +19,8 @@ from itertools import pairwise
 from tilewise import rounding
 from tilewise.ir.node import Node, intern, twin
 from tilewise.layout import Ghosts, Layout, Mesh, Shard, moves
-from tilewise.ops.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, most
 from tilewise.ops.move import Move
+from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, most
 from tilewise.ops.views import Arrange, Cut, all_of
 from tilewise.solver.model.place import Placed
 

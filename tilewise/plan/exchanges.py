@@ -11,8 +11,8 @@ from typing import Any
 
 from tilewise.layout import Exchange as Move
 from tilewise.layout import Layout, Mesh, Tariff, blocked, route
-from tilewise.ops.collectives import Collective, Operand, Traffic, traffic
 from tilewise.ops.const import Const
+from tilewise.ops.traits.collectives import Collective, Operand, Traffic, traffic
 from tilewise.plan.blocks import BlockNode, PlacedTypes, Spec
 from tilewise.plan.stages import Stages
 from tilewise.solver.model.place import Choice

@@ -23,9 +23,9 @@ from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map, code_name
 from tilewise.ops.index import Update
 from tilewise.ops.index import Write as WriteOp
-from tilewise.ops.lower import accumulates, in_body, own_loops, reduced_axes
 from tilewise.ops.move import Move
 from tilewise.ops.reduce import Arg, Reduce, Scan
+from tilewise.ops.traits.lower import accumulates, in_body, own_loops, reduced_axes
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.draft import Draft
 from tilewise.stage.steps import Call, Exchange, Pass, Step, View, Write, makes, reads

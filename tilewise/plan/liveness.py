@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewise.layout import Shard
-from tilewise.ops.collectives import Collective
+from tilewise.ops.traits.collectives import Collective
 from tilewise.plan.draft import Draft
 from tilewise.stage.steps import ALIASES, Call, Exchange, Pass, Step, Tiled, View, Write, makes, reads
 

@@ -19,8 +19,8 @@ from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Kernel
 from tilewise.layout import Layout, Mesh, local_dims
 from tilewise.ops.contract import Contract
+from tilewise.ops.traits.work import work
 from tilewise.ops.views import Arrange, Cut, Window
-from tilewise.ops.work import work
 from tilewise.plan.blocks import Spec
 from tilewise.stage.steps import Exchange, Pass, Step, Tiled, View, makes, passes, reads
 from tilewise.stage.tiles import overlap_bytes

@@ -17,7 +17,7 @@ from tilewise.kernel.loops import CARRIED, CARRY, ITERATIONS, TABLE, Instr, Kern
 from tilewise.ops.const import Const
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import HEAVY, Map, code_name
-from tilewise.ops.lower import in_body
+from tilewise.ops.traits.lower import in_body
 from tilewise.plan.draft import Draft
 from tilewise.plan.fuse import fuse
 from tilewise.plan.loop_period import TURNS_LEAST, Body, Chain, shifts

@@ -11,11 +11,11 @@ import numpy as np
 
 from tilewise import rounding
 from tilewise.ir.node import Node, known_leaf
-from tilewise.ops.batch import Rolled, batch
 from tilewise.ops.const import Const
 from tilewise.ops.join import Concat
 from tilewise.ops.rearrange import arranged
 from tilewise.ops.reduce import Reduce
+from tilewise.ops.traits.batch import Rolled, batch
 from tilewise.ops.views import Window, explain, view
 from tilewise.rewrite.masked import by_key
 from tilewise.rewrite.rule import Rule

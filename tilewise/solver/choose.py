@@ -13,7 +13,7 @@ from dataclasses import replace
 from tilewise.cost.model import Rates
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, Outside, Replicate, bare, reduction
-from tilewise.ops.rule import rules
+from tilewise.ops.traits.rule import rules
 from tilewise.solver.gc_off import gc_off
 from tilewise.solver.model.budget import within
 from tilewise.solver.model.graph import Graph, Use, graph_of, hidden, seen

@@ -29,7 +29,7 @@ from tilewise.ir.reductions import Reduction, by_name, splits, user_reduction
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops import reduce
 from tilewise.ops.elementwise import cast
-from tilewise.ops.rule import LETTERS
+from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import JOINED, Opaque, opaque
 
 

@@ -24,7 +24,7 @@ from tilewise.array.handle import Array
 from tilewise.array.schedule import policy
 from tilewise.errors import FunctionError, message
 from tilewise.ir.reductions import SPLITTING, by_name
-from tilewise.ops.rule import LETTERS
+from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
 
 TILE_BYTES = 1 << 20  # of the largest operand: what a function makes on the way stays in a core's cache

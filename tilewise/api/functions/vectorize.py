@@ -25,7 +25,7 @@ from tilewise.ir.node import Node
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import broadcast, cast
 from tilewise.ops.join import broadcast_view, copy
-from tilewise.ops.rule import LETTERS
+from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
 
 PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}  # what NumPy gives the function, by a dtype's kind

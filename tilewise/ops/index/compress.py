@@ -14,7 +14,9 @@ import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, intern
 from tilewise.layout import Mesh, Shard, even_shard
-from tilewise.ops.collectives import (
+from tilewise.ops.index.key import picked
+from tilewise.ops.recut import recut
+from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     CollectiveCall,
     Exchanging,
@@ -24,9 +26,7 @@ from tilewise.ops.collectives import (
     exchange_rounds,
     traffic,
 )
-from tilewise.ops.index.key import picked
-from tilewise.ops.recut import recut
-from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
 
 
 @dataclass(frozen=True)

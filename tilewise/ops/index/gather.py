@@ -15,7 +15,9 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.layout import Cuts, Mesh, Shard
-from tilewise.ops.collectives import (
+from tilewise.ops.index.key import Key, picked, rebuild, together
+from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
+from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
     CollectiveCall,
@@ -26,9 +28,7 @@ from tilewise.ops.collectives import (
     exchange_rounds,
     traffic,
 )
-from tilewise.ops.index.key import Key, picked, rebuild, together
-from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
-from tilewise.ops.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
 
 DENSE = 2  # rows per index up to which a table of all rows is several times faster than sorting the indices
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Shard
-from tilewise.ops.collectives import ND, CollectiveCall, Parts, worker_cuts
 from tilewise.ops.index.key import Together
-from tilewise.ops.rule import LETTERS, WHOLE
+from tilewise.ops.traits.collectives import ND, CollectiveCall, Parts, worker_cuts
+from tilewise.ops.traits.rule import LETTERS, WHOLE
 
 Shape = tuple[int, ...]
 

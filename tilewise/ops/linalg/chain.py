@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh
-from tilewise.ops.rule import Options, Rule, by_letters, specific
+from tilewise.ops.traits.rule import Options, Rule, by_letters, specific
 
 ND = np.ndarray[Any, Any]
 

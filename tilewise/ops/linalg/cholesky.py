@@ -32,8 +32,8 @@ from tilewise.layout import (
     slice_cuts,
 )
 from tilewise.ops.elementwise import cast
-from tilewise.ops.rule import Options, Rule, axis_cuts, inner_exchanges, specific
-from tilewise.ops.work import LAPACK_FLOPS, Work, work
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, inner_exchanges, specific
+from tilewise.ops.traits.work import LAPACK_FLOPS, Work, work
 
 BLOCKS_PER_WORKER = 2  # along the line, or the longer side of the grid
 MAX_BLOCKS = 64  # more make plans longer, and nothing faster

@@ -16,10 +16,10 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, all_at, bare
-from tilewise.ops.block import Part, on_block
-from tilewise.ops.rule import LETTERS, Rule, by_letters, specific
-from tilewise.ops.rule import Options as Choices
-from tilewise.ops.work import LAPACK_FLOPS, Work, work
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.rule import LETTERS, Rule, by_letters, specific
+from tilewise.ops.traits.rule import Options as Choices
+from tilewise.ops.traits.work import LAPACK_FLOPS, Work, work
 
 Options = tuple[tuple[str, Any], ...]
 

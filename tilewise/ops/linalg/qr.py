@@ -18,9 +18,9 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Cuts, Layout, Mesh, Shard
-from tilewise.ops.block import Part, on_block
-from tilewise.ops.rule import LETTERS, Options, Rule, axis_cuts, by_letters, inner_exchanges, specific
-from tilewise.ops.work import Work, work
+from tilewise.ops.traits.block import Part, on_block
+from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, inner_exchanges, specific
+from tilewise.ops.traits.work import Work, work
 
 ND = np.ndarray[Any, Any]
 QR_FLOPS = 16  # per element and column: 4 for R and Q, at a quarter of the rate of a matrix product

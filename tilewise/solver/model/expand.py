@@ -19,7 +19,7 @@ from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
 from tilewise.ops.moments import Moments, Pack, one_per_block, terms
 from tilewise.ops.once import Once
 from tilewise.ops.reduce import Lower, Reduce, contribution
-from tilewise.ops.rule import Rule
+from tilewise.ops.traits.rule import Rule
 from tilewise.ops.views import Arrange, Cut, Window
 
 

@@ -22,7 +22,7 @@ from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, ev
 from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map, scaled
 from tilewise.ops.move import Pin
-from tilewise.ops.rule import Rule, rules
+from tilewise.ops.traits.rule import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.model.graph import Graph, Use, behind, hidden, seen
 from tilewise.solver.model.replicas import (

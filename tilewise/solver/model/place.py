@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from tilewise.ir.node import Node, intern, known_leaf, twin
 from tilewise.layout import Layout, Mesh, shards
-from tilewise.ops.collectives import Collective
 from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.moments import Moments
 from tilewise.ops.move import Move
-from tilewise.ops.rule import Rule
 from tilewise.ops.sort import Sort
+from tilewise.ops.traits.collectives import Collective
+from tilewise.ops.traits.rule import Rule
 from tilewise.ops.views import Arrange, Cut, all_of, arrange
 from tilewise.solver.model import expand
 from tilewise.solver.model.graph import Graph, Item, Stub, Use, behind, seen

@@ -46,7 +46,7 @@ class Rule:
 
     ins: tuple[Layout, ...]
     out: Layout
-    collective: bool = False  # ops/collectives.py; valid only on a 1-D mesh
+    collective: bool = False  # ops/traits/collectives.py; valid only on a 1-D mesh
     line: bool = False  # valid only on a line of workers: never one direction's part of a rule for a grid
     once: bool = False  # whole operands count in one contribution only (ops/once.py)
     by: Reduction | None = None  # blocks make contributions, and these are reduced to `out` (solver/model/expand.py)
