@@ -30,10 +30,10 @@ from tilewise.layout import (
     even_shard,
     grid_layout,
     moves,
+    priced_route,
     route,
     step_cost,
     volume,
-    way,
 )
 from tilewise.layout.prices import usual
 
@@ -280,7 +280,7 @@ def test_no_chain_through_usual_layouts_is_cheaper(
 ) -> None:
     src, dst, shape, mesh = change
     tariff = Tariff() if by_volume else Tariff(1000, 8, 3, all_bytes=False)
-    found = way(src, dst, shape, mesh, 8, tariff).cost
+    found = priced_route(src, dst, shape, mesh, 8, tariff).cost
     steps = route(src, dst, shape, mesh, 8, tariff)
     assert found == sum(step_cost(e.src, e.dst, shape, mesh, 8, tariff) for e in steps)
     if op_of(dst) is None:

@@ -1,5 +1,6 @@
 """Where arrays lie on a mesh of workers, and exactly what moves when that changes. Moves no data (see engine/)."""
 
+from tilewise.layout.crossing import local_dims, most_held, total_held, volume
 from tilewise.layout.cuts import (
     Cuts,
     all_at,
@@ -59,8 +60,7 @@ from tilewise.layout.placement import (
     shards,
 )
 from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
-from tilewise.layout.route import route, step_cost, way
-from tilewise.layout.volume import local_dims, most_held, total_held, volume
+from tilewise.layout.route import priced_route, route, step_cost
 
 __all__ = [
     "DRIVER",
@@ -116,6 +116,7 @@ __all__ = [
     "place",
     "placements",
     "position",
+    "priced_route",
     "prices",
     "reduction",
     "route",
@@ -128,5 +129,4 @@ __all__ = [
     "total_held",
     "union",
     "volume",
-    "way",
 ]

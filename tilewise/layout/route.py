@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from tilewise.layout.crossing import volume
 from tilewise.layout.moves import Exchange, moves
 from tilewise.layout.placement import Layout, Mesh, OnDriver, bare, reduction
 from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
-from tilewise.layout.volume import volume
 
 Route = tuple[Exchange, ...]
 
@@ -17,7 +17,7 @@ ROUTES_KEPT = 1 << 15  # a route is a few small values; its pieces are made only
 
 
 @dataclass(frozen=True)
-class Way:
+class PricedRoute:
     """The layouts on the way, the last included, and the price of it all."""
 
     through: tuple[Layout, ...]
@@ -29,22 +29,22 @@ def route(
     src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
 ) -> Route:
     """The exchanges of the cheapest way; none where nothing changes."""
-    chain = (src, *way(src, dst, shape, mesh, itemsize, tariff).through)
+    chain = (src, *priced_route(src, dst, shape, mesh, itemsize, tariff).through)
     return tuple(moves(a, b, shape, mesh) for a, b in pairwise(chain))
 
 
 @lru_cache(maxsize=ROUTES_KEPT)
-def way(
+def priced_route(
     src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
-) -> Way:
+) -> PricedRoute:
     """The cheapest chain, straight or through usual layouts; of equal ones the shorter."""
     if src == dst:
-        return Way((), 0)
+        return PricedRoute((), 0)
     table = prices(shape, mesh, itemsize, tariff)
     i, j = table.find(src), table.find(dst)
     if i is not None and j is not None and j < table.targets:
-        return Way(table.chain(i, j), int(table.cost[i, j]))
-    best = Way((dst,), step_cost(src, dst, shape, mesh, itemsize, tariff))
+        return PricedRoute(table.chain(i, j), int(table.cost[i, j]))
+    best = PricedRoute((dst,), step_cost(src, dst, shape, mesh, itemsize, tariff))
     if best.cost and reduction(dst) is None:
         for between in (*table.layouts[: table.targets], bare(dst)):
             if between in (src, dst) or isinstance(between, OnDriver):
@@ -53,10 +53,10 @@ def way(
             if first < best.cost:
                 last = step_cost(between, dst, shape, mesh, itemsize, tariff)
                 if first + last < best.cost:
-                    best = Way((between, dst), first + last)
+                    best = PricedRoute((between, dst), first + last)
         if len(best.through) == 2 and i is not None:
-            start = way(src, best.through[0], shape, mesh, itemsize, tariff)
-            best = Way((*start.through, dst), best.cost)
+            start = priced_route(src, best.through[0], shape, mesh, itemsize, tariff)
+            best = PricedRoute((*start.through, dst), best.cost)
     return best
 
 

@@ -15,7 +15,17 @@ from tilewise import rounding
 from tilewise.backend import facts
 from tilewise.layout import blocked
 from tilewise.plan.draft import Draft
-from tilewise.stage.cut_axis import Views, Way, first_ways, further_ways, mean_way, operands, replaces, seen_way, target
+from tilewise.stage.cut_axis import (
+    CutAxis,
+    Views,
+    first_ways,
+    further_ways,
+    mean_way,
+    operands,
+    replaces,
+    seen_way,
+    target,
+)
 from tilewise.stage.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.stage.tiles import fits
 from tilewise.stage.variance import centre_of
@@ -26,7 +36,7 @@ class _Unit:
     """A step, or passes that share their tiles; views of what they make come after."""
 
     steps: list[Step]
-    ways: list[Way] = field(default_factory=list)
+    ways: list[CutAxis] = field(default_factory=list)
     after: list[View] = field(default_factory=list)
 
     @property
@@ -90,7 +100,7 @@ class _Tiler:
             self.view_steps[step.pos] = step
             (self.first if unit < 0 else self.units[unit].after).append(step)
             return
-        ways: list[Way] = []
+        ways: list[CutAxis] = []
         if isinstance(step, Pass) and self._can(step):
             if self.merge and (centre := centre_of(step, self.nodes, self.at)) is not None:
                 step = replace(step, centre=centre)
@@ -110,10 +120,10 @@ class _Tiler:
             return False
         return all(self.nodes[x].known for x in (*step.inputs, *step.outs, step.space))
 
-    def _best(self, step: Pass) -> tuple[int, list[Way]] | None:
+    def _best(self, step: Pass) -> tuple[int, list[CutAxis]] | None:
         """The unit that a step joins with the most bytes saved."""
         needed = {self.unit_of.get(x, -1) for x in reads(step)}
-        best: tuple[int, int, list[Way]] | None = None
+        best: tuple[int, int, list[CutAxis]] | None = None
         by_block = self._by_block(step)
         for u in range(self._least(needed), len(self.units)):
             unit = self.units[u]
@@ -134,10 +144,10 @@ class _Tiler:
         """On a mesh: whether a step runs once per block; else once per worker, on what every worker has."""
         return self.cut is not None and any(self.cut[x] for x in (*reads(step), *makes(step)))
 
-    def _across(self, ways: Sequence[Way]) -> int:
+    def _across(self, ways: Sequence[CutAxis]) -> int:
         """Bytes of inputs whose slices are not contiguous, by the best way."""
 
-        def strips(way: Way) -> int:
+        def strips(way: CutAxis) -> int:
             orders = ((self.nodes[x], axis) for x, axis in way.cut)
             return sum(n.nbytes for n, axis in orders if n.ndim > 1 and axis != (n.order[0] if n.order else 0))
 
@@ -175,7 +185,7 @@ class _Tiler:
         self.unit_of = {x: new[v] for x, v in self.unit_of.items()}
         return new[u]
 
-    def _with_mean(self, step: Pass) -> tuple[int, list[Way]] | None:
+    def _with_mean(self, step: Pass) -> tuple[int, list[CutAxis]] | None:
         """The unit that makes the sum of a mean, for deviations from it; what makes the mean goes there, too."""
         if step.centre is None:
             return None
@@ -211,8 +221,8 @@ class _Tiler:
         self.units[source] = _Unit([])
         self.unit_of = {x: target if u == source else u for x, u in self.unit_of.items()}
 
-    def _joins(self, way: Way, step: Pass, unit: _Unit) -> list[Way]:
-        seen: Way | None = way
+    def _joins(self, way: CutAxis, step: Pass, unit: _Unit) -> list[CutAxis]:
+        seen: CutAxis | None = way
         for view in self._inner_views(step, unit):
             if seen is not None and view.pos not in seen.at:
                 seen = seen_way(seen, view, self.nodes)
@@ -220,7 +230,7 @@ class _Tiler:
             return []
         return further_ways(seen, step, self.nodes, self.views)
 
-    def _with_room(self, ways: list[Way], step: Pass, unit: _Unit) -> list[Way]:
+    def _with_room(self, ways: list[CutAxis], step: Pass, unit: _Unit) -> list[CutAxis]:
         """The ways in which tiles with their halos fit into the caches; none, if the best does not."""
         if not any(w.windows for w in ways):
             return ways
@@ -241,7 +251,7 @@ class _Tiler:
                 out += chain[::-1]
         return list(dict.fromkeys(out))
 
-    def _saved(self, step: Pass, way: Way, unit: _Unit) -> int:
+    def _saved(self, step: Pass, way: CutAxis, unit: _Unit) -> int:
         """Bytes that need not be read again."""
         read = {self.views.source(x, 0)[0] for s in unit.steps for x in reads(s) if self.nodes[x].ndim}
         mine = {self.views.source(x, 0)[0] for x in operands(step) if self.nodes[x].ndim}

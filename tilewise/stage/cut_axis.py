@@ -36,7 +36,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Way:
+class CutAxis:
     """One dim along which steps are cut: its length, how their values lie, which axes of inputs are cut."""
 
     length: int
@@ -174,19 +174,19 @@ def _fits(step: Pass, dim: int, space: tuple[int, ...], nodes: Sequence[Any]) ->
     return plain and prod(space) // max(1, space[dim]) * nodes[step.outs[0]].dtype.itemsize <= rounding.NEAR_BYTES
 
 
-def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
+def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[CutAxis]:
     """Every way to cut a step: along long dims, and along short ones if slices are small and lie together."""
     out, space, made = [], space_of(step, nodes), nodes[step.outs[0]]
     outer = made.order[0] if made.order and made.ndim == len(space) else 0
     for dim, length in enumerate(space):
         if length > 1 and (2 * length >= max(space) or (dim == outer and _fits(step, dim, space, nodes))):
-            way = _joined(Way(length, {}, frozenset(), {}), step, dim, nodes, views, free=True)
+            way = _joined(CutAxis(length, {}, frozenset(), {}), step, dim, nodes, views, free=True)
             if way is not None:
                 out.append(way)
     return out
 
 
-def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> list[Way]:
+def further_ways(way: CutAxis, step: Pass, nodes: Sequence[Any], views: Views) -> list[CutAxis]:
     """Every way in which a step can go along with steps that are cut so."""
     out, space = [], space_of(step, nodes)
     for dim, length in enumerate(space):
@@ -200,7 +200,7 @@ def further_ways(way: Way, step: Pass, nodes: Sequence[Any], views: Views) -> li
     return out
 
 
-def seen_way(way: Way, step: View, nodes: Sequence[Any]) -> Way | None:
+def seen_way(way: CutAxis, step: View, nodes: Sequence[Any]) -> CutAxis | None:
     """The way with a view of what is made by tiles; None if a tile of the view is not a view of the tile."""
     at = way.at[step.input]
     op, node = nodes[step.pos].op, nodes[step.pos]
@@ -226,7 +226,7 @@ def plain_window(op: Window) -> bool:
     return full and all(n == 1 for n in left) and all(a.length == 1 for a in axes if a.base is None)
 
 
-def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> Way | None:
+def _joined(way: CutAxis, step: Pass, dim: int, nodes: Sequence[Any], views: Views, free: bool) -> CutAxis | None:
     at, cut, linked = dict(way.at), set(way.cut), free
     begin: int | None = None
     updates = way.updates
@@ -274,22 +274,22 @@ def _joined(way: Way, step: Pass, dim: int, nodes: Sequence[Any], views: Views, 
     return replace(way, at=at, cut=frozenset(cut), dims=dims, begins=begins, updates=updates)
 
 
-def mean_way(way: Way, step: Pass | Call, total: int) -> Way | None:
+def mean_way(way: CutAxis, step: Pass | Call, total: int) -> CutAxis | None:
     """The way with a step that makes a mean of a sum over tiles: after them, while tiles take their own means."""
     return replace(way, at={**way.at, **dict.fromkeys(makes(step), MEAN)}) if way.at.get(total) == "add" else None
 
 
-def centred(group: Tiled, way: Way) -> list[Pass]:
+def centred(group: Tiled, way: CutAxis) -> list[Pass]:
     """The sums of squared deviations that tiles take each about its own mean."""
     return [
         s for s in group.steps if isinstance(s, Pass) and s.centre is not None and way.at.get(s.centre.mean) == MEAN
     ]
 
 
-def best_way(group: Tiled, nodes: Sequence[Any]) -> Way | None:
+def best_way(group: Tiled, nodes: Sequence[Any]) -> CutAxis | None:
     """How to cut a group with the sizes at hand: so that the least is needed whole."""
     views = Views(nodes)
-    ways: list[Way] | None = None
+    ways: list[CutAxis] | None = None
     totals = {s.centre.mean: s.centre.total for s in group.steps if isinstance(s, Pass) and s.centre is not None}
     for step in group.steps:
         if isinstance(step, View):
@@ -306,7 +306,7 @@ def best_way(group: Tiled, nodes: Sequence[Any]) -> Way | None:
     return min(ways or (), key=lambda w: _burden(w, group, nodes), default=None)
 
 
-def _burden(way: Way, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int, int]:
+def _burden(way: CutAxis, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int, int]:
     """Bytes that every tile needs whole or adds to; bytes whose slices are not contiguous.
 
     What is needed whole costs nothing as long as it is little; then slices that are contiguous count for more.

@@ -5,7 +5,7 @@ makers, through the whole chain. What is stored or summed is shared out: each sl
 beyond is a halo. Tiles that come one after the other on one thread leave it to the next: that one makes only what is
 new (`Part.new`), and the slices it keeps are moved to where it looks for them.
 
-Slices are counted along each value's own axis; `Way.begins` says where its first one is along the cut.
+Slices are counted along each value's own axis; `CutAxis.begins` says where its first one is along the cut.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tilewise.stage.cut_axis import MEAN, Way, space_of
+from tilewise.stage.cut_axis import MEAN, CutAxis, space_of
 from tilewise.stage.steps import Pass, Tiled
 
 Range = tuple[int, int]
@@ -37,26 +37,26 @@ class Part:
     kept: Ranges  # what it has then
 
 
-def _passes(group: Tiled, way: Way) -> list[Pass]:
+def _passes(group: Tiled, way: CutAxis) -> list[Pass]:
     """The passes that are made tile by tile."""
     return [s for s in group.steps if isinstance(s, Pass) and way.at[s.outs[0]] != MEAN]
 
 
-def _sums(step: Pass, way: Way) -> bool:
+def _sums(step: Pass, way: CutAxis) -> bool:
     return any(isinstance(way.at[x], str) for x in step.outs)
 
 
-def _owners(group: Tiled, way: Way) -> list[Pass]:
+def _owners(group: Tiled, way: CutAxis) -> list[Pass]:
     """The passes of which something is stored or summed."""
     return [s for s in _passes(group, way) if _sums(s, way) or any(x in group.outs for x in s.outs)]
 
 
-def _length(step: Pass, way: Way, nodes: Sequence[Any]) -> int:
+def _length(step: Pass, way: CutAxis, nodes: Sequence[Any]) -> int:
     pos = step.outs[0]
     return int((nodes[pos].dims if pos in way.updates else space_of(step, nodes))[way.dims[pos]])
 
 
-def placed(group: Tiled, way: Way, nodes: Sequence[Any]) -> tuple[Way, bool]:
+def placed(group: Tiled, way: CutAxis, nodes: Sequence[Any]) -> tuple[CutAxis, bool]:
     """The way from the first to the last slice that is stored or summed; whether all passes have all of these."""
     owners = _owners(group, way)
     least = min(way.begins[s.outs[0]] for s in owners)
@@ -66,18 +66,18 @@ def placed(group: Tiled, way: Way, nodes: Sequence[Any]) -> tuple[Way, bool]:
     return replace(way, length=length, begins=begins), even
 
 
-def halos_of(group: Tiled, way: Way) -> dict[int, int]:
+def halos_of(group: Tiled, way: CutAxis) -> dict[int, int]:
     """How many slices more than its own a tile makes, by pass."""
     own = {s.outs[0]: (-way.begins[s.outs[0]],) * 2 for s in _owners(group, way)}
     return {x: stop - start for x, (start, stop) in _needed(group, way, own, inside=True).items()}
 
 
-def counts_twice(group: Tiled, way: Way, halos: dict[int, int]) -> bool:
+def counts_twice(group: Tiled, way: CutAxis, halos: dict[int, int]) -> bool:
     """Whether several tiles would add the same slice to a sum."""
     return any(_sums(s, way) and halos[s.outs[0]] for s in _passes(group, way))
 
 
-def parts_of(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> list[Part]:
+def parts_of(group: Tiled, way: CutAxis, nodes: Sequence[Any], tile: int) -> list[Part]:
     """All tiles of a length."""
     tiles = -(-way.length // tile)
     owners = {s.outs[0]: (way.begins[s.outs[0]], _length(s, way, nodes)) for s in _owners(group, way)}
@@ -96,7 +96,7 @@ def parts_of(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> list[Pa
     return parts
 
 
-def _turns(group: Tiled, way: Way, tile: int) -> set[int]:
+def _turns(group: Tiled, way: CutAxis, tile: int) -> set[int]:
     """Tiles at which a reach of them begins or ends in which some update has something new for all or no slices."""
     tiles = -(-way.length // tile)
     own = {s.outs[0]: (-way.begins[s.outs[0]], tile - way.begins[s.outs[0]]) for s in _owners(group, way)}
@@ -110,7 +110,7 @@ def _turns(group: Tiled, way: Way, tile: int) -> set[int]:
     return {t for t in found if 0 <= t <= tiles}
 
 
-def _needed(group: Tiled, way: Way, own: Ranges, inside: bool = False) -> Ranges:
+def _needed(group: Tiled, way: CutAxis, own: Ranges, inside: bool = False) -> Ranges:
     """What each pass makes for what is own to a tile (`inside`: one that is far from the ends of all updates)."""
     found = dict(own)
     for step in reversed(_passes(group, way)):
@@ -119,7 +119,7 @@ def _needed(group: Tiled, way: Way, own: Ranges, inside: bool = False) -> Ranges
     return found
 
 
-def renewed(way: Way, pos: int, made: Range) -> Range:
+def renewed(way: CutAxis, pos: int, made: Range) -> Range:
     """The slices of its space that a pass goes over to make some slices of its result; low = stop: none."""
     update = way.updates.get(pos)
     if update is None:
@@ -128,7 +128,7 @@ def renewed(way: Way, pos: int, made: Range) -> Range:
     return low - update.start, max(low, min(made[1], update.stop)) - update.start
 
 
-def _kept(group: Tiled, way: Way, own: Ranges, whole: Ranges, tile: int) -> tuple[Ranges | None, Ranges]:
+def _kept(group: Tiled, way: CutAxis, own: Ranges, whole: Ranges, tile: int) -> tuple[Ranges | None, Ranges]:
     """What is new in a tile, and what it takes from the one before it."""
     found, new, kept = dict(own), {}, {}
     for step in reversed(_passes(group, way)):
@@ -144,7 +144,7 @@ def _kept(group: Tiled, way: Way, own: Ranges, whole: Ranges, tile: int) -> tupl
     return (new, kept) if kept and few else (None, {})
 
 
-def _ask(step: Pass, made: Range, group: Tiled, way: Way, found: Ranges, inside: bool = False) -> None:
+def _ask(step: Pass, made: Range, group: Tiled, way: CutAxis, found: Ranges, inside: bool = False) -> None:
     """Add what a pass reads of other passes to what these make."""
     update = way.updates.get(step.outs[0])
     rows = renewed(way, step.outs[0], made)

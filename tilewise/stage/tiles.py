@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewise import rounding
 from tilewise.ops.views import Cut, Window
-from tilewise.stage.cut_axis import Way
+from tilewise.stage.cut_axis import CutAxis
 from tilewise.stage.halo import counts_twice, halos_of
 from tilewise.stage.steps import Pass, Step, Tiled, passes
 
@@ -23,7 +23,7 @@ CLASSES = 4  # of bytes per slice, between powers of two, that have plans of the
 class Tiling:
     """How a group runs: the dim it is cut along, slices per tile, tiles, and chunks of tiles with sums of their own."""
 
-    way: Way
+    way: CutAxis
     tile: int
     tiles: int
     chunks: int
@@ -42,7 +42,7 @@ class Formed:
     cut: Tiling
 
 
-def fits(group: Tiled, way: Way, nodes: Sequence[Any], room: int) -> bool:
+def fits(group: Tiled, way: CutAxis, nodes: Sequence[Any], room: int) -> bool:
     """Whether a tile with its halos fits into some bytes of scratch, and no sum counts a slice twice.
 
     Where parts are updated, plans are made for slices of up to the most bytes of their class: groups that just fit
@@ -61,7 +61,7 @@ def slice_class(node: Any) -> int:
     return int(log2(node.nbytes / max(node.dims, default=1)) * CLASSES)
 
 
-def most_slices(group: Tiled, way: Way, nodes: Sequence[Any], halos: dict[int, int], room: int) -> int:
+def most_slices(group: Tiled, way: CutAxis, nodes: Sequence[Any], halos: dict[int, int], room: int) -> int:
     """The slices of a tile whose scratch fits into the caches: all that is not stored as it is made."""
     each = more = 0
     for step in passes(group):

@@ -53,7 +53,7 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
         return fold(f, asarray(x).reshape(-1), 0, initial)  # type: ignore[attr-defined]
     if isinstance(f, Reduction | str):
         return _reduced(by_name(f) if isinstance(f, str) else f, asarray(x), axis, initial)
-    way = _way(f, asarray(x), axis, "fold")
+    way = _combiner(f, asarray(x), axis, "fold")
     none = way.x.shape[way.axis] == 0
     if none and initial is None:
         raise ValueError(f"zero-size array to fold with {name_of(f)} which has no identity. Give initial=.")
@@ -93,7 +93,7 @@ def scan(f: Callable[..., Any], x: Any, axis: int = 0) -> Array:
     >>> tw.scan(lambda a, b: max(a, b), tw.array([3, 1, 4, 1, 5]))
     Array([3, 3, 4, 4, 5])
     """
-    way = _way(f, asarray(x), axis, "scan")
+    way = _combiner(f, asarray(x), axis, "scan")
     if way.ufunc is not None:
         return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)  # type: ignore[no-any-return]
     run = Scan(way.tape, f, way.axis, way.dtype)
@@ -131,7 +131,7 @@ def outer_map(f: Callable[..., Any], x: Any, y: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class Way:
+class Combiner:
     """How a function of two elements is applied along an axis: as a ufunc, by its tape, or by calling it."""
 
     f: Any
@@ -142,17 +142,17 @@ class Way:
     tape: Tape | None
 
 
-def _way(f: Any, x: Any, axis: int, operator: str) -> Way:
+def _combiner(f: Any, x: Any, axis: int, operator: str) -> Combiner:
     axis = _axis_of(x, axis, operator)
     if not rec.numeric(x.dtype):
         raise TypeError(message(f"{operator} takes numbers", got=f"dtype {x.dtype}", cure="Convert x with astype"))
     try:
         tape, dtype = _steady(f, x.dtype)
-        return Way(f, x.astype(dtype), axis, dtype, _as_ufunc(tape, dtype), tape)
+        return Combiner(f, x.astype(dtype), axis, dtype, _as_ufunc(tape, dtype), tape)
     except Untraceable as error:
         why = error
     warn(operator, f, why, [x])
-    return Way(f, x, axis, _tried(f, x), None, None)
+    return Combiner(f, x, axis, _tried(f, x), None, None)
 
 
 def _steady(f: Any, dtype: np.dtype[Any]) -> tuple[Tape, np.dtype[Any]]:
@@ -185,7 +185,7 @@ def _tried(f: Any, x: Any) -> np.dtype[Any]:
     return np.result_type(np.asarray(f(first, first)).dtype, x.dtype)
 
 
-def _apply(way: Way, run: Fold | Scan, operator: str, kept: bool) -> Array:
+def _apply(way: Combiner, run: Fold | Scan, operator: str, kept: bool) -> Array:
     x = way.x
     policy.flush_loop([x])
     if policy.small([x]):
@@ -203,7 +203,7 @@ def _apply(way: Way, run: Fold | Scan, operator: str, kept: bool) -> Array:
     return rec.record(node, fixed=not shape)
 
 
-def _begun(way: Way, made: Array, initial: Any) -> Array:
+def _begun(way: Combiner, made: Array, initial: Any) -> Array:
     """What a fold comes to that begins with a value: blocks contribute without it, so that it counts once."""
     run = Begin(way.tape, way.f, way.dtype, initial)
     if policy.small([made]):

@@ -30,10 +30,10 @@ from tilewise.layout import (
     grid_layout,
     local_dims,
     placements,
+    priced_route,
     prices,
     reduction,
     shards,
-    way,
 )
 from tilewise.solver.problem import INF, Ints
 
@@ -75,7 +75,7 @@ class Kind:
             return 0
         if reduction(dst) is not None and not _keeps(src, dst):
             return INF
-        return min(way(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
+        return min(priced_route(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
 
     def made_anew(self, src: Layout, dst: Layout) -> bool:
         """Whether a value gets another layout by being made again."""

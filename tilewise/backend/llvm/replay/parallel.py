@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.backend.host.boxes import slices
 from tilewise.backend.llvm.call.tile_walk import calls_of
-from tilewise.stage.cut_axis import Way, axis_of, best_way, space_of
+from tilewise.stage.cut_axis import CutAxis, axis_of, best_way, space_of
 from tilewise.stage.halo import halos_of, placed
 from tilewise.stage.steps import Pass, Tiled
 
@@ -22,7 +22,7 @@ ND = np.ndarray[Any, Any]
 Seen = list[tuple[int, ND]]  # the operands of a pass: positions, and how they are seen
 
 
-def way_of(group: Tiled, nodes: Sequence[Any]) -> Way | None:
+def way_of(group: Tiled, nodes: Sequence[Any]) -> CutAxis | None:
     """How a group is cut so that parts have nothing to do with each other; None if there is no such way."""
     if not all(isinstance(s, Pass) and _plain(s) for s in group.steps):
         return None
@@ -41,7 +41,7 @@ def _plain(step: Pass) -> bool:
 
 def parts(
     laid: Sequence[tuple[Pass, Any, Seen]],
-    way: Way,
+    way: CutAxis,
     nodes: Sequence[Any],
     ref: Callable[[int, ND], Any],
     count: int,

@@ -12,7 +12,7 @@ from tilewise.backend.llvm.tiles.tuning_records import FACTORS, USUAL
 from tilewise.machine import machine
 from tilewise.ops.const import Const
 from tilewise.ops.moments import Terms
-from tilewise.stage.cut_axis import Way, best_way, centred, single, space_of
+from tilewise.stage.cut_axis import CutAxis, best_way, centred, single, space_of
 from tilewise.stage.halo import counts_twice, halos_of, placed
 from tilewise.stage.steps import Pass, Tiled, View
 from tilewise.stage.tiles import Tiling, bytes_of, most_slices, slice_bytes
@@ -25,7 +25,7 @@ def with_tile(cut: Tiling, tile: int) -> Tiling:
     return replace(cut, tile=tile, tiles=tiles, chunks=_chunks(cut.way, tiles, cut.halo, cut.each, cut.any_length))
 
 
-def _chunks(way: Way, tiles: int, halo: int, each: int, any_length: bool) -> int:
+def _chunks(way: CutAxis, tiles: int, halo: int, each: int, any_length: bool) -> int:
     """Chunks of tiles: the first tile of each makes the slices of its halo once more."""
     chunks = rounding.TILE_CHUNKS
     most = min(tiles, chunks, way.length // (rounding.HALO_SHARE * halo) if halo else chunks)
@@ -109,7 +109,7 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     return Tiling(way, tile, tiles, chunks, each, halo, any_length)
 
 
-def _in_shreds(group: Tiled, way: Way, nodes: Sequence[Any], tile: int) -> bool:
+def _in_shreds(group: Tiled, way: CutAxis, nodes: Sequence[Any], tile: int) -> bool:
     """Whether tiles take a few numbers from here and a few from there, in memory that the caches do not hold."""
     inputs = [(nodes[x], axis) for x, axis in way.cut if x in group.inputs]
     outs = [(nodes[x], axis) for x in group.outs if isinstance(axis := way.at.get(x), int)]
@@ -135,7 +135,7 @@ def tile_length(each: int, room: int) -> int:
     return length // rows * rows if length >= rows else length
 
 
-def _sliced(group: Tiled, way: Way) -> dict[int, int]:
+def _sliced(group: Tiled, way: CutAxis) -> dict[int, int]:
     """The values that are cut, with their axes."""
     seen = {s.pos for s in group.steps if isinstance(s, View)}
     found = {x: a for x, a in way.at.items() if isinstance(a, int) and x not in seen}
