@@ -1,4 +1,4 @@
-"""Every example in the README and in docs/ is run: what is shown is what happens.
+"""Every example in the README and in docs/ is run: what is shown is what happens. Files that pages name exist.
 
 A block fenced as ```python with prompts (>>>) is a doctest; without prompts it is just run. The blocks of a file share
 their names and run in order. Other fences (```sh, ```text) are not run.
@@ -17,6 +17,10 @@ from tilewise.config import Settings, config
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+WRITTEN = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+SCREENS = 60, 160  # lines of a design record, and characters of a line
+# `plan/roll.py`, `policy.py: small, slight`, `structure.py::placed_structure`
+MENTION = re.compile(r"`([\w./-]+\.py)(?:::? ?([\w, ]+))?`")
 FENCE = re.compile(r"^```(\w*).*?\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -77,3 +81,45 @@ def test_a_wrong_example_fails() -> None:
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text()):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def wrong_mentions(text: str, files: dict[str, str]) -> Iterator[str]:
+    """Names of files that do not exist, or whose text lacks a name given with them. In: text, texts of files by path."""
+    for path, names in MENTION.findall(FENCE.sub("", text)):
+        found = [source for name, source in files.items() if f"/{name}".endswith(f"/{path}")]
+        if not found:
+            yield path
+        for name in filter(None, map(str.strip, names.split(","))):
+            if not any(re.search(rf"\b{name}\b", source) for source in found):
+                yield f"{path}: {name}"
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, str]:
+    folders = [ROOT / name for name in ("tilewise", "tests", "benchmarks")]
+    return {name_of(p): p.read_text() for folder in folders for p in folder.rglob("*.py")}
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=name_of)
+def test_files_that_pages_name_exist(path: Path, sources: dict[str, str]) -> None:
+    assert not list(wrong_mentions(path.read_text(), sources))
+
+
+def test_a_mention_of_no_file_fails() -> None:
+    files = {"tilewise/plan/roll.py": "def roll(): ..."}
+    page = "`plan/roll.py`, `roll.py: roll`, `oll.py`, `plan/roll.py::turn, roll`\n```python\n# `none.py`\n```\n"
+    assert list(wrong_mentions(page, files)) == ["oll.py", "plan/roll.py: turn"]
+
+
+def screen_lines(text: str) -> int:
+    """Lines on a screen, without empty ones."""
+    return sum(-(-len(line) // SCREENS[1]) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "design").glob("*.md")), ids=name_of)
+def test_a_design_record_has_two_screens_at_most(path: Path) -> None:
+    assert screen_lines(path.read_text()) <= SCREENS[0]
+
+
+def test_long_lines_count_as_several() -> None:
+    assert screen_lines("a\n\n" + "b" * 160 + "\n" + "c" * 161) == 4
