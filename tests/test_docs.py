@@ -84,7 +84,7 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
 
 
 def wrong_mentions(text: str, files: dict[str, str]) -> Iterator[str]:
-    """Names of files that do not exist, or whose text lacks a name given with them. In: text, texts of files by path."""
+    """Files that do not exist, or lack a name given with them. In: a page, texts of files by path."""
     for path, names in MENTION.findall(FENCE.sub("", text)):
         found = [source for name, source in files.items() if f"/{name}".endswith(f"/{path}")]
         if not found:

@@ -1,4 +1,4 @@
-"""Figures on which the last bits of results hang. In: nothing. Out: constants, the same on all machines.
+"""Figures on which the last bits of results depend. In: nothing. Out: constants, the same on all machines.
 
 A sum of floats depends on the order of its additions: on the chunks it is made in, on whether a pass is cut into tiles
 (each tile has a sum of its own), on whether a product is rounded before it is added. Whatever decides one of these is
@@ -11,10 +11,10 @@ ones. The trees of sums themselves are in backend/llvm/loops/sums.py.
 TILE_BYTES = 256 << 10  # of all values of a tile together
 TILE_ROWS = 32  # tiles are multiples of it where they can: sums along the tile then end where chunks of rows do
 TILE_CHUNKS = 32  # of tiles, handed out to threads; each has its own sums
-TILED_AT_BYTES = 1 << 20  # data that the caches hold anyway is not cut (BLAS may round a tile of a product otherwise)
-SUMMED_AT_BYTES = 3 << 20  # the same where tiles have sums, which someone must add up: 100 to 200 us
-MERGED_AT_BYTES = 16 << 20  # data from which on one time over memory less makes up for merging tiles
-MERGED_SHARE = 32  # of the data, at most, are the sums that tiles have each of its own: they are merged by NumPy
+TILED_AT_BYTES = 1 << 20  # data that the caches hold anyway is not cut (BLAS may round a tile of a product differently)
+SUMMED_AT_BYTES = 3 << 20  # the same where tiles have sums: adding these up takes 100 to 200 us
+MERGED_AT_BYTES = 16 << 20  # least data for which saving a pass over memory beats merging per-tile sums
+MERGED_SHARE = 32  # per-tile sums are at most this part of the data: NumPy merges them
 SUM_TILES = 32 << 10, 768 << 10  # bytes of a tile where sums are made over tiles, at least and at most
 SUM_INPUTS = 352 << 10  # of inputs in such a tile, at most: passes after the first find them in the L2 cache
 SUM_SHARE = 32  # such a tile has so many times the bytes of the sums, which every tile adds to
@@ -64,7 +64,7 @@ CHOLESKY_MIN_BLOCK = 32  # columns of a block: smaller ones are not worth their 
 # --- rewrites that change the order of additions (docs/design/0011-rewrites.md)
 REROLL_MIN_SIBLINGS = 4  # fewer are not worth the trouble
 REROLL_MAX_NODES = 200  # of one sibling
-REROLL_MAX_BYTES = 1 << 25  # of a value on the way, if neither what siblings are slices of nor the result is as large
+REROLL_MAX_BYTES = 1 << 25  # of an intermediate value, unless the siblings' base or the result is as large
 CHAIN_MIN_FLOPS = 1 << 20  # what is saved below is less than looking at the operands costs
 CHAIN_GAIN = 2  # the other order must cost less than this part
 LOOK_KEYS_BYTES = 1 << 26  # of keys that are looked at: a pass over them is little beside the sums

@@ -1,1 +1,1 @@
-"""Arrays: cells (the only mutable thing), handles on them, recording, forcing, sessions."""
+"""Arrays: cells (memory that programs write to), handles on them, recording, forcing, sessions."""

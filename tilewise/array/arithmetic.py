@@ -258,7 +258,7 @@ def _complex_numbers(*args: Any) -> bool:
 def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
     """Record ufunc(a, b) for Arrays and numbers: apply_ufunc with everything cached that can be."""
     if ufunc in ORDERS and _complex_numbers(a, b):
-        return rec.at_once(PLAIN[ufunc], (a, b), {})  # with NaN, NumPy orders its numbers otherwise than its arrays
+        return rec.at_once(PLAIN[ufunc], (a, b), {})  # with NaN, NumPy orders its scalars differently from its arrays
     at = sites.spot(2)
     if PENDING and policy.flush_loop((a, b), at, ufunc is not np.power):
         return binary(ufunc, a, b)
@@ -288,7 +288,7 @@ def pair(ufunc: np.ufunc, a: Any, b: Any) -> Any:
 
 
 def _dense(x: Node) -> bool:
-    """Whether a value lies in memory by its order alone: a view may have steps of zero, which order nothing."""
+    """Whether a value's order determines its strides: a view may have strides of zero."""
     return type(x.op) is Map or type(x.op) is Leaf
 
 

@@ -186,7 +186,7 @@ def reduce(self: Array) -> Any:
         return (_rebuild_known, (meta(self).copy(order="A"), self._fixed))
     node: Node = node_of(self)
     if any(isinstance(n.value, Source) and not n.value.opened_by_workers for n in walk([node])):
-        here = forcing.fetch(self)  # it lies on workers
+        here = forcing.fetch(self)  # it is on workers
         return (_rebuild_known, (here.copy(order="F" if meta(self).flags.fnc else "C"), self._fixed))
     if node.known and (node is not self._cell.node or not meta(self).flags.forc):
         node = copy_node(node, node.order if meta(self).flags.fnc else None)  # as NumPy's pickles: C or Fortran order

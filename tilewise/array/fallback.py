@@ -34,7 +34,7 @@ def fallback(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _part_here(x: Any) -> Any:
-    """A copy of a part of an array that lies on workers, to read, so that the rest may stay; other values as they are.
+    """A copy of a part of an array that is on workers, to read, so that the rest may stay; other values as they are.
 
     Only for functions whose results are new arrays.
     """

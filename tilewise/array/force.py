@@ -93,7 +93,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
-    """Add the pending cells that have a handle and whose values are on the way (what another session has stays its)."""
+    """Add the pending cells that have a handle and whose values are computed anyway (not those of other sessions)."""
     others = []
     for key, ref in PENDING.copy().items():
         c = ref()
@@ -113,7 +113,7 @@ def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
 def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Settings) -> list[tuple[Cell, Node]]:
     """Give pending cells equal nodes that cost less. Gives the cells that have another node now, and the old ones.
 
-    Cells that are on the way to the targets follow, where their new nodes still are.
+    Cells of intermediate values follow, if their new nodes are still needed.
     """
     new = compiler.rewritten([c.node for c in targets], structure, settings)  # type: ignore[misc]
     if new is None:
@@ -222,7 +222,7 @@ _HELD = 3  # references to a node that an evaluation holds: `nodes`, the keys of
 
 
 def _given(n: Node) -> Any:
-    """A node's value if it has one before the run: leaves (brought here if they lie elsewhere) and constants."""
+    """A node's value if it has one before the run: leaves (brought here if they are elsewhere) and constants."""
     if n.value is None:
         return n.op.value if type(n.op) is Const else None
     return n.value.whole() if isinstance(n.value, Source) else n.value
@@ -284,7 +284,7 @@ def fetch_cell(cell: Cell) -> ND:
 def _mark_unshared(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:
     """Mark the leaves that nothing but this evaluation knows: their buffers may be overwritten.
 
-    A leaf is known elsewhere if anything but this evaluation refers to it, or to a node here that hangs on it.
+    A leaf is known elsewhere if anything but this evaluation refers to it, or to a node here that depends on it.
     """
     leaves = [b for b in bases if isinstance(nodes[b].op, Leaf) and isinstance(nodes[b].value, np.ndarray)]
     if not leaves:
@@ -387,7 +387,7 @@ def conform(value: Any, node: Node, private: bool) -> ND:
 
 
 def force(x: Array) -> ND:
-    """The ndarray that shows x's memory here; computes it if it is pending, brings it here if it lies elsewhere."""
+    """The ndarray that shows x's memory here; computes it if it is pending, brings it here if it is elsewhere."""
     cell = x._cell
     if cell.node is not None:
         with LOCK:
@@ -398,7 +398,7 @@ def force(x: Array) -> ND:
 
 
 def fetch(x: Array) -> ND:
-    """x's elements, to read; what lies on workers stays there."""
+    """x's elements, to read; what is on workers stays there."""
     if x._cell.node is None:
         return meta(x)
     with LOCK:

@@ -257,7 +257,7 @@ def set_resolver(resolve: Any) -> None:
 
 
 def meta(x: Array) -> ND:
-    """An up-to-date array showing x's memory or meta array; evaluates masks if a length hangs on one."""
+    """An up-to-date array showing x's memory or meta array; evaluates masks if a length depends on one."""
     cell = x._cell
     nd = x._nd
     if nd is not None:

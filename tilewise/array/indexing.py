@@ -206,7 +206,7 @@ def _has_array(key: Any) -> bool:
 
 
 def _copied(x: Array) -> Array:
-    """A new array with x's elements, in the order in which they lie."""
+    """A new array with x's elements, in memory order."""
     shown = meta(x)
     if x._cell.node is None and shown.nbytes < policy.eager_limit():
         return from_buffer(shown.copy(order="K"))

@@ -14,7 +14,7 @@ from tilewise.store.base import Source
 # would cost a tenth of recording.
 PENDING: dict[int, weakref.ref[Cell]] = {}
 
-CHEAP = (Full, Arange, Window)  # not kept when they are on the way: computing them again costs no more than storing
+CHEAP = (Full, Arange, Window)  # not kept as intermediate values: computing them again costs no more than storing
 
 
 def register(cell: Cell) -> None:

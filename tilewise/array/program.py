@@ -44,7 +44,7 @@ class Program:
     asked: tuple[int, ...]
     settings: Settings
     new: Mapping[Node, Node] = field(default_factory=dict)  # what was recorded, and what rules made of it: the roots
-    copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will lie on a mesh already
+    copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will be on a mesh already
     passes: tuple[tuple[str, float], ...] = ()  # of the compiler so far: names and seconds
 
     def plan(
@@ -69,7 +69,7 @@ class Program:
     ) -> Iterator[list[tuple[Exchanges, int]]]:
         """The plans that count masks on a mesh before the rest is planned, with the positions of the counts.
 
-        What they compute, and what they bring there, lies on the mesh as long as the block lasts.
+        What they compute, and what they bring there, is on the mesh as long as the block lasts.
         """
         plans: list[tuple[Exchanges, int]] = []
         lent: list[Node] = []
@@ -134,7 +134,7 @@ def _absent(n: Node, mesh: Mesh | None, settings: Settings) -> Absent:
 
 
 def _layouts(n: Node, mesh: Mesh, settings: Settings) -> tuple[Layout, ...]:
-    """Where a leaf lies, for a plan on a mesh."""
+    """The layout of a leaf, for a plan on a mesh."""
     if isinstance(n.value, Absent):
         return n.value.layouts if n.value.mesh in (mesh, None) else (OnDriver(),)
     cluster, _ = cluster_here(settings.blocks)

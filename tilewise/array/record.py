@@ -248,7 +248,7 @@ def at_once(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if look(args, plain, sources, foreign) + (look(kwargs.values(), more, sources, foreign) if kwargs else 0) >= _HUGE:
         forcing.evaluate([x._cell for x in sources])
         for x in sources:
-            forcing.force(x)  # what lies on workers comes here
+            forcing.force(x)  # what is on workers comes here
         sources, foreign, plain, more = [], [], [], []
         look(args, plain, sources, foreign)
         look(kwargs.values(), more, sources, foreign)

@@ -1,4 +1,4 @@
-"""Which operands nobody can see. In: an operand of an operator, its references. Out: whether its memory may be reused.
+"""Operands without other references. In: an operand, its references. Out: whether its memory may be reused.
 
 NumPy writes the result of `a + b + c` over the intermediate result of `a + b`. Our handles hide from it that nobody
 else has that: this does the same for them.

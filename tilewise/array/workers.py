@@ -1,6 +1,6 @@
 """Evaluating on workers. In: nodes whose lengths are known, cells. Out: the cells, with values held there or here.
 
-Finds where leaves lie already, keeps copies of inputs for later, sees that plans fit into memory.
+Finds the layouts that leaves have already, keeps copies of inputs for later, sees that plans fit into memory.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def nearest(n: Node, cluster: Cluster) -> list[Any]:
 
 
 def layout_on(value: Any, cluster: Cluster) -> Layout:
-    """How the value of a leaf lies for a cluster."""
+    """The layouts of a leaf's value on a cluster."""
     return value.layout_on(cluster) if isinstance(value, Source) else OnDriver()
 
 

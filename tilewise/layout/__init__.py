@@ -1,4 +1,4 @@
-"""Where arrays lie on a mesh of workers, and exactly what moves when that changes. Moves no data (see engine/)."""
+"""Layouts of arrays on a mesh of workers, and exactly what moves when they change. Moves no data (see engine/)."""
 
 from tilewise.layout.crossing import local_dims, most_held, total_held, volume
 from tilewise.layout.cuts import (

@@ -1,4 +1,4 @@
-"""Indices of one axis that a block has. In: intervals. Out: sets of indices: how many, what is common, where they lie.
+"""Indices of one axis that a block has. In: intervals. Out: sets of indices: sizes, intersections, positions.
 
 Most sets are one interval, a plain pair (low, high). A block of a concatenation has an interval of each operand: a
 Union. A block holds its indices in ascending order, whatever their kind.
@@ -17,7 +17,7 @@ Box = tuple[Interval, ...]
 
 @dataclass(frozen=True)
 class Union:
-    """Two or more intervals in ascending order, none empty, with something between any two; made by `union`."""
+    """Two or more intervals in ascending order, none empty, with gaps between them; made by `union`."""
 
     runs: tuple[Interval, ...]
 
@@ -63,7 +63,7 @@ def common(s: IndexSet, part: Interval) -> Iterator[Interval]:
 
 
 def position(s: IndexSet, part: Interval) -> slice:
-    """Where an interval lies among the indices of a set that has all of it."""
+    """The positions of an interval among the indices of a set that contains it."""
     if not isinstance(s, Union):
         return slice(part[0] - s[0], part[1] - s[0])
     before = 0

@@ -1,6 +1,6 @@
 """What must be copied to change an array's layout. In: two layouts, shape, mesh. Out: an Exchange (pieces, traffic).
 
-One exchange is one step, straight from source to destination; whether two steps move less is decided in route.py.
+One exchange is one direct step from source to destination; whether two steps move less is decided in route.py.
 The traffic is counted from intervals, without making the pieces: an all-gather has workers x blocks of them.
 """
 
@@ -110,7 +110,7 @@ class Exchange:
 
     @property
     def reduces(self) -> Reduction | None:
-        """The reduction by which pieces of one box are put together; None where each comes once."""
+        """The reduction that combines pieces of one box; None where each box comes once."""
         return None if self._kept_partial is not None else reduction(self.src)
 
     @cached_property
@@ -230,7 +230,7 @@ class Exchange:
         if isinstance(self.src, OnDriver):
             yield DRIVER, None, need
             return
-        if isinstance(self.src, Stored):  # each reads for itself
+        if isinstance(self.src, Stored):  # every worker reads its own
             yield place(receiver), None, need
             return
         here = place(receiver)
@@ -380,7 +380,7 @@ def _blocks_covering(
 
 
 def _near_blocks(src: Shard, line: Mesh, worker: int, block: int | None) -> list[int]:
-    """Blocks of this worker whose ghosts may spare a move or a copy. Without ghosts only the owner has an element."""
+    """Blocks of this worker whose ghosts may save a move or a copy. Without ghosts only the owner has an element."""
     if src.ghosts == (0, 0):
         return []
     blocks = line.blocks_of(worker)

@@ -1,4 +1,4 @@
-"""The mesh, and the ways an array can lie on it. Values only; how to get from one way to another is in moves.py."""
+"""The mesh, and the layouts of arrays on it. Values only; how to change from one layout to another is in moves.py."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ Cutting = Shard | Piecewise  # one axis is divided among blocks
 
 
 def divided(axis: int, sets: Sequence[IndexSet]) -> Cutting:
-    """An axis of which every block has a set of indices: plain cuts, if these follow each other."""
+    """An axis of which every block has a set of indices: plain cuts, if the sets are consecutive intervals."""
     ends = [0]
     for s in sets:
         if length(s) and (isinstance(s, Union) or s[0] != ends[-1]):
@@ -184,7 +184,7 @@ def lengths_of(cutting: Cutting) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Replicate:
-    """Every worker holds the whole array, once whatever its number of blocks."""
+    """Every worker holds the whole array once, however many blocks it has."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ def _bare(p: Placement) -> Placement:
 
 
 def place(worker: int) -> int:
-    """The worker whose place this worker, or the driver, is at."""
+    """The worker at whose place this worker, or the driver, is."""
     return max(worker, 0)
 
 
@@ -326,7 +326,7 @@ def coordinates(layout: Layout, mesh: Mesh, worker: int) -> tuple[int, ...]:
 
 
 def check(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> None:
-    """Assert that an array of this shape can lie so on this mesh."""
+    """Assert that an array of this shape can have this layout on this mesh."""
     if isinstance(layout, Outside):
         return
     assert mesh.grid or not isinstance(layout, Grid), (layout, mesh)

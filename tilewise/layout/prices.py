@@ -33,12 +33,12 @@ from tilewise.layout.placement import (
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 SHAPES_KEPT = 1 << 13
-ANY = Partial("add")  # what contributions are reduced by does not change what they weigh
+ANY = Partial("add")  # the reduction of contributions does not change their bytes
 
 
 @dataclass(frozen=True)
 class Tariff:
-    """What an exchange costs, in whole units: so much each, and so much for so many bytes (what is over counts)."""
+    """What an exchange costs, in whole units: a price per exchange, and one per so many bytes (rounded up)."""
 
     step: int = 0
     price: int = 1
@@ -71,7 +71,7 @@ class Prices:
         return found
 
     def chain(self, i: int, j: int) -> tuple[Layout, ...]:
-        """The layouts after i on the way to j."""
+        """The layouts after i on the cheapest route to j."""
         out: list[Layout] = []
         while i != j:
             i = int(self.step[i, j])
@@ -124,7 +124,7 @@ def _same_axis(a: Placement, b: Placement) -> bool:
 def _direct(
     layouts: Sequence[Layout], targets: int, shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff
 ) -> Ints:
-    """The cost of one exchange from each layout to each target; contributions are reduced on the way."""
+    """The cost of one exchange from each layout to each target; contributions are reduced by it."""
     low, high = _holdings(layouts, shape, mesh)
     copies = np.array([1 if isinstance(x, OnDriver) else _contributions(x, mesh) for x in layouts], dtype=np.int64)
     here = np.ones((len(layouts), mesh.workers), dtype=np.int64)
@@ -136,7 +136,7 @@ def _direct(
     received = copies[:, None, None] * need[None] - at_hand  # [source, target, worker]
     total = received.sum(axis=2)
     busiest = total if tariff.all_bytes else received.max(axis=2)
-    busiest[driver] = total[driver]  # what one place gives out
+    busiest[driver] = total[driver]  # what one place sends
     cost: Ints = np.where(total > 0, tariff.cost(busiest * itemsize), 0)
     return cost
 

@@ -18,7 +18,7 @@ ROUTES_KEPT = 1 << 15  # a route is a few small values; its pieces are made only
 
 @dataclass(frozen=True)
 class PricedRoute:
-    """The layouts on the way, the last included, and the price of it all."""
+    """The intermediate layouts and the last one, and the total price."""
 
     through: tuple[Layout, ...]
     cost: int
@@ -28,7 +28,7 @@ class PricedRoute:
 def route(
     src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
 ) -> Route:
-    """The exchanges of the cheapest way; none where nothing changes."""
+    """The exchanges of the cheapest route; none where nothing changes."""
     chain = (src, *priced_route(src, dst, shape, mesh, itemsize, tariff).through)
     return tuple(moves(a, b, shape, mesh) for a, b in pairwise(chain))
 
@@ -37,7 +37,7 @@ def route(
 def priced_route(
     src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh, itemsize: int = 1, tariff: Tariff = VOLUME
 ) -> PricedRoute:
-    """The cheapest chain, straight or through usual layouts; of equal ones the shorter."""
+    """The cheapest chain, direct or through usual layouts; of equal ones the shorter."""
     if src == dst:
         return PricedRoute((), 0)
     table = prices(shape, mesh, itemsize, tariff)
@@ -70,7 +70,7 @@ def _cost(
     itemsize: int,
     tariff: Tariff,
 ) -> int:
-    """The cost of the way to a layout between; of one step, where the source is not a usual layout."""
+    """The cost of reaching an intermediate layout; of one step, where the source is not a usual layout."""
     j = table.find(between)
     if i is not None and j is not None:
         return int(table.cost[i, j])

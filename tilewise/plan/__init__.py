@@ -1,1 +1,1 @@
-"""Plans: what to run, in which order, where. In: a graph. Out: steps that an engine runs without further thought."""
+"""Plans: what to run, in which order, where. In: a graph. Out: steps that an engine runs in order."""

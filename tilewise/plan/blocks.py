@@ -1,7 +1,7 @@
 """A placed graph as one block sees it. In: types, layouts, a block. Out: nodes with the block's own sizes.
 
 What a stage does is decided and run on these nodes, as it is for whole arrays on one worker: an operator is adapted to
-where the block lies (`on_block`), and a leaf, or what an exchange makes, is given.
+the block's position (`on_block`); leaves and results of exchanges are given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilewise.tuning import tuned
 
 @dataclass(frozen=True)
 class Spec:
-    """A node in a plan that travels: its operator and type, without the graph behind it."""
+    """A node of a plan that is sent to workers: its operator and type, without its inputs."""
 
     op: Op
     inputs: tuple[int, ...]
@@ -99,7 +99,7 @@ class BlockNode:
 
 @dataclass(frozen=True)
 class PlacedTypes:
-    """The types of a placed graph's values and where they lie."""
+    """The types and layouts of a placed graph's values."""
 
     specs: tuple[Spec, ...]
     layouts: tuple[Layout, ...]
@@ -152,7 +152,7 @@ class PlacedTypes:
 
     @cached_property
     def largest(self) -> int:
-        """The block that has most: what is decided for all is decided on its sizes."""
+        """The largest block: decisions for all blocks are made on its sizes."""
         cut = {(layout, spec.shape) for layout, spec in zip(self.layouts, self.specs, strict=True) if shards(layout)}
 
         def elements(block: int) -> int:

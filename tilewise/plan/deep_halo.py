@@ -1,7 +1,7 @@
-"""Deep halos. In: a placed graph. Out: one in which blocks compute some ghosts again instead of waiting for each.
+"""Deep halos. In: a placed graph. Out: one in which blocks compute some ghosts themselves.
 
 `k` sweeps of a stencil exchange one row each time. One exchange of `k` rows before them moves the same bytes; blocks
-then compute rows of their neighbours, too (fewer from sweep to sweep), and nothing stands between the sweeps: they
+then compute rows of their neighbours, too (fewer from sweep to sweep), and no exchange separates the sweeps: they
 share tiles as on one worker. A halo is left out where hardly more bytes cross without it and the blocks are much
 larger than their ghosts.
 
@@ -26,7 +26,7 @@ from tilewise.solver.model.place import Placed
 
 
 def deepen(placed: Placed, mesh: Mesh) -> Placed:
-    """The graph with halos left out where others can be deeper; itself if there are none."""
+    """The graph with fewer, deeper halos; the same graph if no halo can be left out."""
     if mesh.grid:
         return placed
     needs = _Needs(placed, mesh)
@@ -66,7 +66,7 @@ class _Needs:
         return pos in self.ghosts and pos not in self.whole and self._operands(pos, self.ghosts[pos]) is not None
 
     def operand_layouts(self, pos: int) -> list[Layout]:
-        """Where operands lie before their halos."""
+        """The layouts of operands before their halos."""
         return [self.layouts[self.origin(x)] for x in self.ins[pos]]
 
     def _is_halo(self, pos: int) -> bool:
@@ -78,7 +78,7 @@ class _Needs:
         return src.ghosts == NO_GHOSTS != dst.ghosts and (src.axis, src.cuts) == (dst.axis, dst.cuts)
 
     def _decide(self, halo: int) -> None:
-        """Leave a halo out, if that is as good."""
+        """Leave a halo out, if hardly more bytes cross without it."""
         pos, ghosts = self.source[halo], self.cut(halo).ghosts
         if pos not in self.whole and self._operands(pos, ghosts) is not None:
             changed = self._demand(pos, ghosts)

@@ -17,7 +17,7 @@ class Draft:
     nodes: Sequence[Any]
     wanted: Sequence[bool]
     fusion: bool  # operators share passes
-    merge: bool  # sums may be rounded otherwise than what was written, within NumPy's bounds
-    layouts: Sequence[Layout] | None = None  # on a mesh: where values lie
+    merge: bool  # sums may round differently than as written, within NumPy's bounds
+    layouts: Sequence[Layout] | None = None  # on a mesh: layouts of values
     rolls: bool = True  # bodies that repeat themselves will be rolled: they may be long before
     steps: tuple[Step, ...] = ()

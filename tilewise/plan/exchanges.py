@@ -1,6 +1,6 @@
 """Plans for several workers. In: a placed graph, its stages. Out: what moves between them, with exact bytes.
 
-Every worker runs the same stages on its own blocks (`nodes` is the graph as a block sees it), and exchanges stand
+Every worker runs the same stages on its own blocks (`nodes` is the graph as a block sees it), with exchanges
 between them. On one worker without a mesh there are stages only.
 """
 
@@ -32,7 +32,7 @@ class Exchanges:
     homes: tuple[int, ...]  # which leaf each of the last `wanted` is a copy of: it stays for later plans
     consts: tuple[int, ...]
     choice: Choice | None = field(default=None, compare=False, repr=False)  # not sent to workers
-    solved_s: float = field(default=0.0, compare=False)  # what choosing layouts took
+    solved_s: float = field(default=0.0, compare=False)  # seconds for choosing layouts
     told: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the lines and numbers it was made from
     _blocks: dict[int, tuple[BlockNode, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -82,7 +82,7 @@ class Exchanges:
         return traffic(op.op, [self.operand(x) for x in (step.input, *step.more)], self.operand(step.pos), self.mesh)
 
     def operand(self, pos: int) -> Operand:
-        """The type of a value, and where it lies."""
+        """The type and layout of a value."""
         return Operand(self.specs[pos].shape, self.specs[pos].dtype, self.layouts[pos])
 
     def ranges(self) -> list[tuple[int, int]]:

@@ -187,12 +187,12 @@ class _Fuser:
         return seen
 
     def _beside(self, top: int, inside: set[int], rank: dict[int, int]) -> set[int]:
-        """What was computed of the same instructions and is read later only: stored with the top, they end there."""
+        """Values of the same instructions that only later passes read: they are stored together with the top."""
         users = {u for k in inside for u in self.users[k] if rank[u] < rank[top] and u not in inside and self.map[u]}
         return {u for u in users if self._same(top, u) and all(rank[v] > rank[top] for v in self.users[u])}
 
     def _by_depth(self) -> list[int]:
-        """Nodes after what they read, by how many steps they take: iterations of several chains end side by side."""
+        """Nodes after what they read, by how many steps they take: so several chains are cut at the same iteration."""
         depth = [0] * len(self.nodes)
         for i, ins in enumerate(self.ins):
             depth[i] = 1 + max((depth[x] for x in ins), default=0)

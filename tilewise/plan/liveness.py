@@ -1,6 +1,6 @@
 """Which values die where. In: steps in order, which values are wanted. Out: the same steps, which say what they free.
 
-A value dies with its last reader, a view keeps what it shows, and what nobody reads any more may be overwritten.
+A value dies with its last reader, a view keeps what it shows, and a value without later readers may be overwritten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def liveness(draft: Draft) -> Draft:
 def _settled(
     steps: Sequence[Step], nodes: Sequence[Any], wanted: Sequence[bool], layouts: Sequence[Any] | None
 ) -> list[Step]:
-    single: list[tuple[int, Step]] = []  # steps that share tiles one by one: they may run so
+    single: list[tuple[int, Step]] = []  # steps of a group one by one, as they run without tiles
     for s, step in enumerate(steps):
         single += [(s, inner) for inner in step.steps] if isinstance(step, Tiled) else [(s, step)]
     last: dict[int, int] = {}  # the step that reads a value last
@@ -63,7 +63,7 @@ def _settled(
 
 
 def _in_margins(step: Exchange, nodes: Sequence[Any], layouts: Sequence[Any] | None) -> bool:
-    """Whether an exchange leaves the value where it is (ghosts come into the margins)."""
+    """Whether an exchange keeps the value's memory (ghosts are received into the margins)."""
     if layouts is None or isinstance(nodes[step.pos].op, Collective):
         return False
     a, b = layouts[step.input], layouts[step.pos]

@@ -1,8 +1,8 @@
 """What repeats in a body. In: a kernel. Out: chains of instructions, each the one before it in the iteration before.
 
 A loop that was recorded iteration by iteration is a graph that a shift by one iteration maps onto itself. The shift is
-guessed for one instruction and followed through operands and users; where it ends, the loop began, or what was computed
-before.
+guessed for one instruction and followed through operands and users; where it ends is the first iteration, or
+what was computed before the loop.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _down(body: Body, x: int, y: int, earlier: dict[int, int], later: dict[int, 
 
 
 def _other_user(body: Body, v: int, earlier: dict[int, int], later: dict[int, int]) -> int | None:
-    """The instruction that does with the operands of the iteration before what v does with its own."""
+    """The instruction that applies v's function to the corresponding operands of the iteration before."""
     for k, a in enumerate(body.instr(v).args):
         if a not in earlier:
             continue
@@ -115,14 +115,14 @@ def _other_user(body: Body, v: int, earlier: dict[int, int], later: dict[int, in
 
 
 def _open(body: Body, p: int, q: int, earlier: dict[int, int], v: int, y: int) -> bool:
-    """Whether q may be p, an iteration before: nothing is known yet about p."""
+    """Whether q may be p of the iteration before: p is not matched yet."""
     if p in earlier:
         return False
     return p == y or (body.is_param(p) and body.is_param(q)) or body.alike(p, q)
 
 
 def _chains(body: Body, earlier: dict[int, int]) -> list[Chain]:
-    """The chains of a shift; short ones that no other needs are none of the loop's."""
+    """The chains of a shift; short ones that no other needs are not part of the loop."""
     found: list[Chain] = []
     ends = set(earlier.values())
     for top in earlier:

@@ -58,7 +58,7 @@ def peak_bytes(
 
 
 def _between(route: Sequence[Move], spec: Spec, mesh: Mesh) -> int:
-    """The most bytes that values on the way of a route take up beside its ends; worker 0 stands for the driver."""
+    """The most bytes that intermediate values of a route take up beside its ends; worker 0 stands for the driver."""
     ways = [held_bytes(spec, Replicate() if isinstance(e.dst, OnDriver) else e.dst, mesh) for e in route[:-1]]
     return max((a + b for a, b in zip([0, *ways], [*ways, 0], strict=True)), default=0)
 

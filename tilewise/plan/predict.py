@@ -101,7 +101,7 @@ def step_seconds(
 
 
 def _known_after(step: Step) -> list[tuple[int, ...]]:
-    """What the passes of a group make that do not run: sums that follow from those about guesses of the means."""
+    """What the passes of a group make that do not run: sums that follow from those about pivots (one-pass variance)."""
     if not isinstance(step, Tiled):
         return []
     found = (read_once(s, step) for s in passes(step) if s.centre is not None)
@@ -109,7 +109,7 @@ def _known_after(step: Step) -> list[tuple[int, ...]]:
 
 
 def _only_for_positions(step: Step) -> set[int]:
-    """The products in a group of which only the positions of extremes are looked for, and these positions."""
+    """The products in a group of which only argmin or argmax is asked for, and the positions of that."""
     found: set[int] = set()
     for each in passes(step) if isinstance(step, Tiled) else ():
         users = [p for p in passes(step) if each.outs[0] in reads(p)]

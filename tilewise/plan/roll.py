@@ -27,7 +27,7 @@ from tilewise.tuning import tuned
 MOSTLY = 3  # times an iteration; of a body that is longer, other shifts are tried
 SHARE = 0.5  # of the instructions that may be left
 
-Arg = tuple[int, int] | int  # a chain and how many iterations before; or a value that is none (params: any number)
+Arg = tuple[int, int] | int  # a chain and how many iterations back; or a value outside of chains (params: any number)
 
 
 Rolled = tuple[Kernel, LoopParams]
@@ -125,7 +125,7 @@ class _Roller:
         return [self.place.get(a, a) for a in self.body.instr(v).args]
 
     def roll(self) -> Rolled | None:
-        """The kernel; None if the shift stands for too few iterations, or a value on the way is needed elsewhere."""
+        """The kernel; None if the shift stands for too few iterations, or an intermediate value is needed elsewhere."""
         self._retime()
         iterations = self._iterations()
         if iterations < TURNS_LEAST:
@@ -140,7 +140,7 @@ class _Roller:
     # -- which iteration computes what -----------------------------------------------------------------------------
 
     def lag(self, c: int, arg: tuple[int, int]) -> int:
-        """How many iterations before, where each chain is as late as it is."""
+        """How many iterations back, given the last iteration of each chain."""
         return arg[1] + self.late[arg[0]] - self.late[c]
 
     def _states(self) -> int:
@@ -272,7 +272,7 @@ class _Roller:
         return most
 
     def _behind(self, values: Sequence[int]) -> set[int]:
-        """The instructions that values hang on."""
+        """The instructions that values depend on."""
         found: set[int] = set()
         stack = [v for v in values if v >= self.body.base]
         while stack:
@@ -332,12 +332,12 @@ class _Writer:
         return self.base + len(self.instrs) - 1
 
     def _move(self, v: int) -> None:
-        """An instruction that is not of the iterations."""
+        """An instruction outside of the loop."""
         i = self.old.instr(v)
         self.new[v] = self._add(i.fn, [self.new[a] for a in i.args], i.dtype)
 
     def _loop(self, used: set[int]) -> None:
-        """The iterations; what is used afterwards is carried even if no iteration looks at it."""
+        """The iterations; what is used after the loop is carried even if no iteration reads it."""
         chains, types = self.roller.chains, self.old.kernel.dtypes
         first = {state: self.new[v] for state, v in self.starts.items()}
         for c, chain in enumerate(chains):

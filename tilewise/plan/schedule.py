@@ -1,7 +1,7 @@
-"""In which order steps run on a mesh. In: steps. Out: the same steps, as few rounds of exchanges as can be.
+"""The order of steps on a mesh. In: steps. Out: the same steps, in as few rounds of exchanges as possible.
 
-Exchanges that stand together share a round, and a round costs what a message costs. A step runs as early as exchanges
-allow; exchanges come last of what needs equally many rounds before it.
+Adjacent exchanges share a round, and a round costs one message. A step runs as early as exchanges allow; of all steps
+that need the same number of rounds before them, exchanges come last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def schedule(draft: Draft) -> Draft:
     """A pass of the compiler: steps in rounds (without exchanges, as they are)."""
     if not any(isinstance(s, Exchange) for s in draft.steps):
         return draft
-    rounds: dict[int, int] = {}  # by value: exchanges on the way to it
+    rounds: dict[int, int] = {}  # by value: exchanges before it
     read_in: dict[int, int] = {}  # by value: the last round that reads it
     order: list[tuple[int, bool, int]] = []
     for k, step in enumerate(draft.steps):

@@ -12,7 +12,7 @@ from tilewise.stage.steps import Step, Write, passes
 
 
 class Stages:
-    """Fused, rolled and tiled steps in order. An engine hangs what it made of them for one worker on `bound`.
+    """Fused, rolled and tiled steps in order. `bound` keeps what an engine made of them for one worker.
 
     `uses` counts how often the graph's own operators refer to each position. `costly` are the positions whose values
     cost more than elementwise work, each with the one to keep (a view's base) if work outside of the graph needs it.

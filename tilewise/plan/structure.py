@@ -1,4 +1,4 @@
-"""Which graphs share a plan. In: wanted nodes. Out: the graph in order, and what stands for all of its structure.
+"""Which graphs share a plan. In: wanted nodes. Out: the graph in order, and its structure, the key of plans.
 
 The key of a plan's stages leaves out everything that only changes numbers: sizes, offsets, scalar values, which
 buffers. What decides how a group of passes is tiled (tall products, classes of slices, the longest axis) is in it.
@@ -70,7 +70,7 @@ def graph_of(roots: Sequence[Node]) -> Graph:
 
 
 def _add(node: Node, at: dict[Node, int], values: list[Any], parts: list[Any]) -> None:
-    """Add what a node hangs on, then the node.
+    """Add what a node depends on, then the node.
 
     `parts` is the structure as a stack machine would build the graph: a node's inputs, then what it is. A number is a
     node that is there already; None says that an operand has another shape than the result.
@@ -125,7 +125,7 @@ def _signature(node: Node, op: Op) -> tuple[Any, ...]:
 
 
 def placed_structure(nodes: Sequence[Any], classes: Iterable[int]) -> Structure:
-    """The structure of a placed graph as a block sees it; `classes` tell apart how its values lie."""
+    """The structure of a placed graph as a block sees it; `classes` are those of layouts."""
     at: dict[Any, int] = {}
     parts: list[Any] = []
     for n in nodes:

@@ -1,7 +1,7 @@
 """Cache fusion: which passes share their tiles. In: steps, types of values. Out: steps, some joined in `Tiled`.
 
-A step joins the unit from which it saves the most bytes: what is there already need not come from memory again. What
-it needs whole must have been made by an earlier unit.
+A step joins the unit with which it saves the most bytes: values of the unit need not be read from memory again. Values
+that it needs whole must have been made by an earlier unit.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class _Tiler:
                 continue
             ways = self._with_room([w for way in unit.ways for w in self._joins(way, step, unit)], step, unit)
             if ways and self._others(needed, u) is not None:
-                # A cut that suits the memory order of large inputs is worth more than what little a step saves.
+                # A cut along the memory order of large inputs is worth more than the few bytes a step saves.
                 strips = max(self._across(ways) - self._across(unit.ways), 0)
                 saved = self._saved(step, ways[0], unit) - strips // rounding.STRIPS
                 if saved > 0 and (best is None or saved >= best[0]):
@@ -158,7 +158,7 @@ class _Tiler:
         return max((v for v in needed if v >= 0 and self._others({v}, -1) is None), default=0)
 
     def _others(self, needed: set[int], u: int) -> set[int] | None:
-        """The units after u that would have to come before it; None if they hang on it, are many, or overwrite."""
+        """The units after u that would have to come before it; None if they depend on it, are many, or overwrite."""
         found = {v for v in needed if v > u}
         stack = list(found)
         while stack:
@@ -231,7 +231,7 @@ class _Tiler:
         return further_ways(seen, step, self.nodes, self.views)
 
     def _with_room(self, ways: list[CutAxis], step: Pass, unit: _Unit) -> list[CutAxis]:
-        """The ways in which tiles with their halos fit into the caches; none, if the best does not."""
+        """The cuts whose tiles with halos fit into the caches; none, if the best does not."""
         if not any(w.windows for w in ways):
             return ways
         both = self._tiled(replace(unit, steps=[*unit.steps, step]), step.outs)
@@ -271,7 +271,7 @@ class _Tiler:
         return out
 
     def _outside(self) -> set[int]:
-        """Positions that are needed beyond the unit that makes them, the views on the way there included."""
+        """Positions that are needed beyond the unit that makes them, intermediate views included."""
         found = {x for x, w in enumerate(self.wanted) if w}
         for u, unit in enumerate(self.units):
             found |= {x for s in unit.steps for x in reads(s) if self.unit_of.get(x, -1) != u}

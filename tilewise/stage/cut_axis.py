@@ -1,10 +1,10 @@
-"""Along which dim passes can be cut together. In: passes, types of values. Out: ways to cut them, and the best one.
+"""Along which dim passes can be cut together. In: passes, types of values. Out: possible cuts, and the best one.
 
 A pass that is cut along one dim of its space reads, per tile, a slice of the inputs that have the dim and all of those
 that have not; it makes slices, or, where the dim is reduced, contributions. Another pass may join it if it takes the
-slices as they are made, or cuts an input as the first does: what they share then comes from memory once. It may take
-windows of them, too: how many more slices a tile then needs is in halo.py. It cannot join if it needs a whole value of
-which there are only slices, or a sum to which there are only contributions.
+slices as they are made, or cuts an input as the first does: what they share then comes from memory once. It may read
+windows of them, too: how many more slices a tile then needs is in halo.py. It cannot join if it needs all of a value
+that exists only in slices, or a sum that exists only as contributions.
 
 The same question is asked twice: of the sizes at hand when a plan is made (tile.py), and of those of each run
 (lengths.py, which says how long tiles are).
@@ -28,7 +28,7 @@ At = int | str | None  # an axis; the reduction that adds contributions; None: a
 
 @dataclass(frozen=True)
 class Update:
-    """Of an update: what it replaces a part of, and the slices along the cut that have something new."""
+    """An update: the base it replaces a part of, and the slices along the cut that contain new elements."""
 
     base: int
     start: int
@@ -37,7 +37,7 @@ class Update:
 
 @dataclass(frozen=True)
 class CutAxis:
-    """One dim along which steps are cut: its length, how their values lie, which axes of inputs are cut."""
+    """One dim along which steps are cut: its length, which axes of values and inputs are cut."""
 
     length: int
     at: dict[int, At]  # what the steps make
@@ -155,7 +155,7 @@ def view_axes(op: Any, ndim: int) -> tuple[int | None, ...]:
 
 
 def _start(op: Any, axis: int) -> int | None:
-    """Where a view starts along one of its axes; None if it does not go on from there slice by slice."""
+    """Where a view starts along one of its axes; None if its slices are not consecutive."""
     if isinstance(op, Window):
         axes = axes_of(op)
         assert axes is not None
@@ -167,7 +167,7 @@ def _start(op: Any, axis: int) -> int | None:
 
 
 def _fits(step: Pass, dim: int, space: tuple[int, ...], nodes: Sequence[Any]) -> bool:
-    """Whether to cut along a dim: one slice across a dim that is short beside others often fills the caches."""
+    """Whether to cut along a dim: of a dim much shorter than others, one slice often fills the caches."""
     if 2 * space[dim] >= max(space):
         return True
     plain = step.letters is None and not step.kernel.reduced[dim]
@@ -175,7 +175,7 @@ def _fits(step: Pass, dim: int, space: tuple[int, ...], nodes: Sequence[Any]) ->
 
 
 def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[CutAxis]:
-    """Every way to cut a step: along long dims, and along short ones if slices are small and lie together."""
+    """All cuts of a step: along long dims, and along short ones if slices are small and contiguous."""
     out, space, made = [], space_of(step, nodes), nodes[step.outs[0]]
     outer = made.order[0] if made.order and made.ndim == len(space) else 0
     for dim, length in enumerate(space):
@@ -187,7 +187,7 @@ def first_ways(step: Pass, nodes: Sequence[Any], views: Views) -> list[CutAxis]:
 
 
 def further_ways(way: CutAxis, step: Pass, nodes: Sequence[Any], views: Views) -> list[CutAxis]:
-    """Every way in which a step can go along with steps that are cut so."""
+    """All cuts with which a step can join steps that are cut like this."""
     out, space = [], space_of(step, nodes)
     for dim, length in enumerate(space):
         if not _fits(step, dim, space, nodes):
@@ -201,7 +201,7 @@ def further_ways(way: CutAxis, step: Pass, nodes: Sequence[Any], views: Views) -
 
 
 def seen_way(way: CutAxis, step: View, nodes: Sequence[Any]) -> CutAxis | None:
-    """The way with a view of what is made by tiles; None if a tile of the view is not a view of the tile."""
+    """The cut, extended by a view of a value made by tiles; None if a tile of the view is not a view of the tile."""
     at = way.at[step.input]
     op, node = nodes[step.pos].op, nodes[step.pos]
     if not isinstance(at, int):
@@ -216,7 +216,7 @@ def seen_way(way: CutAxis, step: View, nodes: Sequence[Any]) -> CutAxis | None:
 
 
 def plain_window(op: Window) -> bool:
-    """Whether a window has all of its base, axes moved and new ones of length one."""
+    """Whether a window shows all of its base: axes permuted, axes of length one added."""
     axes = axes_of(op)
     if axes is None:  # a part of each element, say
         return False
@@ -230,7 +230,7 @@ def _joined(way: CutAxis, step: Pass, dim: int, nodes: Sequence[Any], views: Vie
     at, cut, linked = dict(way.at), set(way.cut), free
     begin: int | None = None
     updates = way.updates
-    shift = 0  # of the first slice that has something new
+    shift = 0  # of the first slice with new elements
     if replaces(step):
         found = target(step, nodes)
         if found is None:
@@ -252,13 +252,13 @@ def _joined(way: CutAxis, step: Pass, dim: int, nodes: Sequence[Any], views: Vie
             value, start = way.behind(x)
             first = way.begins[value] + start
             if k == len(step.inputs):
-                begin = first  # an update is where what it replaces is
+                begin = first  # an update is aligned with its base
             else:
                 begin = first - shift if begin is None else min(begin, first - shift)
         elif axis is not None:
             source = views.source(x, axis)
             if not free and source not in cut and any(base == source[0] for base, _ in cut):
-                return None  # rows by the one, columns by the other: it would come from memory twice, in bad order
+                return None  # one reads its rows, the other its columns: it would be read twice, with strides
             linked = linked or source in cut
             cut.add(source)
     for k, pos in enumerate(step.outs):
@@ -275,19 +275,19 @@ def _joined(way: CutAxis, step: Pass, dim: int, nodes: Sequence[Any], views: Vie
 
 
 def mean_way(way: CutAxis, step: Pass | Call, total: int) -> CutAxis | None:
-    """The way with a step that makes a mean of a sum over tiles: after them, while tiles take their own means."""
+    """The cut, extended by a step that makes a mean of a sum over tiles: it runs after all; tiles use their own."""
     return replace(way, at={**way.at, **dict.fromkeys(makes(step), MEAN)}) if way.at.get(total) == "add" else None
 
 
 def centred(group: Tiled, way: CutAxis) -> list[Pass]:
-    """The sums of squared deviations that tiles take each about its own mean."""
+    """The sums of squares that each tile takes about its own mean."""
     return [
         s for s in group.steps if isinstance(s, Pass) and s.centre is not None and way.at.get(s.centre.mean) == MEAN
     ]
 
 
 def best_way(group: Tiled, nodes: Sequence[Any]) -> CutAxis | None:
-    """How to cut a group with the sizes at hand: so that the least is needed whole."""
+    """How to cut a group with the sizes at hand: so that the fewest bytes are needed whole by every tile."""
     views = Views(nodes)
     ways: list[CutAxis] | None = None
     totals = {s.centre.mean: s.centre.total for s in group.steps if isinstance(s, Pass) and s.centre is not None}
@@ -309,7 +309,7 @@ def best_way(group: Tiled, nodes: Sequence[Any]) -> CutAxis | None:
 def _burden(way: CutAxis, group: Tiled, nodes: Sequence[Any]) -> tuple[int, int, int]:
     """Bytes that every tile needs whole or adds to; bytes whose slices are not contiguous.
 
-    What is needed whole costs nothing as long as it is little; then slices that are contiguous count for more.
+    What is needed whole is free while it is small; then contiguous slices decide.
     """
     cut = {pos: axis for pos, axis in way.cut}
     whole = sum(nodes[x].nbytes for x in group.inputs if x not in cut)

@@ -1,9 +1,9 @@
-"""How far tiles reach. In: passes that share tiles, a way to cut them. Out: the slices that each makes in every tile.
+"""Halos of tiles. In: passes that share tiles, how they are cut. Out: the slices that each makes in every tile.
 
-A pass that reads windows of what another makes takes more slices of it than it makes itself. These go from users to
-makers, through the whole chain. What is stored or summed is shared out: each slice is *own* to one tile. What goes
-beyond is a halo. Tiles that come one after the other on one thread leave it to the next: that one makes only what is
-new (`Part.new`), and the slices it keeps are moved to where it looks for them.
+A pass that reads windows of another pass's result needs more slices of it than it makes itself. These needs are added
+up from users to producers, through the whole chain. Slices that are stored or summed are *own* to exactly one tile; the
+other slices a tile makes are its halo. Consecutive tiles on one thread share it: the next tile makes only what is new
+(`Part.new`), and the slices it keeps are moved to where it expects them.
 
 Slices are counted along each value's own axis; `CutAxis.begins` says where its first one is along the cut.
 """
@@ -24,7 +24,7 @@ Ranges = dict[int, Range]  # of each pass, by its first output; not there: it ma
 
 @dataclass(frozen=True)
 class Part:
-    """Tiles in a row that are alike. Ranges are those of the first; of every further tile, one length of a tile on.
+    """Consecutive tiles that are alike. Ranges are those of the first; each further tile is one tile length on.
 
     `whole` is what a tile makes without the one before it, `own` what of it is stored or summed.
     """
@@ -33,7 +33,7 @@ class Part:
     stop: int
     own: Ranges
     whole: Ranges
-    new: Ranges | None  # what a tile makes that has what the one before it left; None: there is nothing to keep
+    new: Ranges | None  # what a tile makes after the one before it; None: there is nothing to keep
     kept: Ranges  # what it has then
 
 
@@ -57,7 +57,7 @@ def _length(step: Pass, way: CutAxis, nodes: Sequence[Any]) -> int:
 
 
 def placed(group: Tiled, way: CutAxis, nodes: Sequence[Any]) -> tuple[CutAxis, bool]:
-    """The way from the first to the last slice that is stored or summed; whether all passes have all of these."""
+    """The cut from the first to the last slice that is stored or summed; whether all passes have all of these."""
     owners = _owners(group, way)
     least = min(way.begins[s.outs[0]] for s in owners)
     length = max(way.begins[s.outs[0]] + _length(s, way, nodes) for s in owners) - least
@@ -97,7 +97,7 @@ def parts_of(group: Tiled, way: CutAxis, nodes: Sequence[Any], tile: int) -> lis
 
 
 def _turns(group: Tiled, way: CutAxis, tile: int) -> set[int]:
-    """Tiles at which a reach of them begins or ends in which some update has something new for all or no slices."""
+    """Tiles where the new elements of some update begin or end: between two of them, all tiles are alike."""
     tiles = -(-way.length // tile)
     own = {s.outs[0]: (-way.begins[s.outs[0]], tile - way.begins[s.outs[0]]) for s in _owners(group, way)}
     reach = _needed(group, way, own, inside=True)  # of tile 0, if it were far from the ends
@@ -111,7 +111,7 @@ def _turns(group: Tiled, way: CutAxis, tile: int) -> set[int]:
 
 
 def _needed(group: Tiled, way: CutAxis, own: Ranges, inside: bool = False) -> Ranges:
-    """What each pass makes for what is own to a tile (`inside`: one that is far from the ends of all updates)."""
+    """What each pass must make for a tile's own slices (`inside`: of a tile far from the ends of all updates)."""
     found = dict(own)
     for step in reversed(_passes(group, way)):
         if step.outs[0] in found:
@@ -140,12 +140,12 @@ def _kept(group: Tiled, way: CutAxis, own: Ranges, whole: Ranges, tile: int) -> 
             if low < new[x][0]:
                 kept[x] = low, new[x][0]
             _ask(step, new[x], group, way, found)
-    few = all(stop - low <= tile for low, stop in kept.values())  # they are not moved onto themselves
+    few = all(stop - low <= tile for low, stop in kept.values())  # a move must not overlap itself
     return (new, kept) if kept and few else (None, {})
 
 
 def _ask(step: Pass, made: Range, group: Tiled, way: CutAxis, found: Ranges, inside: bool = False) -> None:
-    """Add what a pass reads of other passes to what these make."""
+    """Add what a pass reads of other passes to what these must make."""
     update = way.updates.get(step.outs[0])
     rows = renewed(way, step.outs[0], made)
     if update is not None and inside:

@@ -157,7 +157,7 @@ def makes(step: Step) -> tuple[int, ...]:
 
 
 def in_place(step: Step) -> tuple[int, ...]:
-    """Positions that a step defines in memory that is there already, as a rule."""
+    """Positions that a step usually defines in memory that exists already."""
     if isinstance(step, Write):
         return (step.pos,) if step.last_use else ()
     if isinstance(step, Pass):
@@ -178,7 +178,7 @@ def members(step: Step) -> tuple[int, ...]:
 
 
 def dead_after(group: Tiled) -> list[list[int]]:
-    """What nobody reads any more after each step of a group, if they run one by one."""
+    """What has no later reader after each step of a group, if they run one by one."""
     last = {x: k for k, s in enumerate(group.steps) for x in (*makes(s), *reads(s))}
     inner = {x for s in group.steps for x in makes(s)}.difference(group.outs)
     return [[x for x in inner if last[x] == k] for k in range(len(group.steps))]

@@ -1,6 +1,6 @@
 """Products that are symmetric. In: a product of two matrices. Out: whether it is one matrix by its own transpose.
 
-Plans are kept without offsets, so only matrices that are seen whole can be told to be the same.
+Keys of plans have no offsets, so only matrices that are used whole are known to be the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tiles of passes, as far as all backends agree in them. In: passes, how they are cut. Out: bytes of slices, what fits.
+"""Tiles of passes: what is the same for all backends. In: passes, how they are cut. Out: bytes of slices, what fits.
 
-How long tiles are, and whether they pay, is the backend's to say (`backend.base.HostBackend.tiling`).
+How long tiles are, and whether they pay, is decided by the backend (`backend.base.HostBackend.tiling`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Tiling:
     chunks: int
     each: int  # bytes of a slice, all values together
     halo: int  # slices that some pass makes in a tile beyond the tile's own
-    any_length: bool  # nothing is summed over tiles, nothing is left to BLAS: tiles of another length give the same
+    any_length: bool  # no sums over tiles and no BLAS: tiles of another length give the same bits
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def fits(group: Tiled, way: CutAxis, nodes: Sequence[Any], room: int) -> bool:
 
 
 def slice_class(node: Any) -> int:
-    """Of updates: how long slices are, for plans that hang on it."""
+    """The size class of slices of updates: plans depend on it."""
     if not node.known or not node.size:
         return 0
     return int(log2(node.nbytes / max(node.dims, default=1)) * CLASSES)
@@ -75,7 +75,7 @@ def most_slices(group: Tiled, way: CutAxis, nodes: Sequence[Any], halos: dict[in
 
 
 def overlap_bytes(group: Tiled, cut: Tiling, nodes: Sequence[Any]) -> int:
-    """Bytes of inputs that two neighbouring tiles both read, if none leaves anything to the other."""
+    """Bytes of inputs that two neighbouring tiles both read, if neither keeps slices for the other."""
     halos, axes = halos_of(group, cut.way), dict(cut.way.cut)
     source = dict(zip(group.inputs, group.sources, strict=True))
     seen: dict[int, int] = {}

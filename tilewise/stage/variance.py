@@ -1,7 +1,7 @@
 """Sums of squared deviations from a mean. In: a pass, its graph. Out: what it is centred on, if it is such a sum.
 
-A mean is a sum over all tiles, so what is summed about it has to go over the data again. But each tile can take its
-squares about its own mean, while it is in the caches (plan/tile.py joins the passes).
+A mean is known after all tiles, so sums of squares about it would need a second pass over the data. Instead each tile
+takes its squares about its own mean, while it is in the caches (plan/tile.py joins the passes).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Deviations:
 def deviations(root: Any) -> Deviations | None:
     """What a node sums the squared deviations from; None if that is not what it does.
 
-    The sum of the mean is over the same value and the same axes. That it is divided by the number of its terms is for
-    others to see: plans for one worker know no sizes.
+    The sum of the mean is over the same value and the same axes. Whether it is divided by the number of its terms
+    is checked at each run: plans for one worker have no sizes.
     """
     if type(root.op) is not Reduce or root.op.fn != "add" or root.dtype.char not in "fd" or root.value is not None:
         return None
@@ -72,7 +72,7 @@ def centre_of(step: Pass, nodes: Sequence[Node], at: Mapping[Node, int]) -> Cent
 
 
 def read_once(step: Pass, group: Tiled) -> tuple[int, tuple[int, ...]] | None:
-    """The input whose squared deviations a pass sums, and all that is made of it before: sums, for their mean.
+    """The input whose squared deviations a pass sums, and the earlier sums of it, for the mean.
 
     None if that is not all.
     """

@@ -27,10 +27,10 @@ from tilewise.plan.roll import repeats
 
 Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
 
-OTHER = 1  # in a trail: something on the way is not elementwise
+OTHER = 1  # in a trail: some ancestor is not elementwise
 SEEN = 2  # in a trail: looked at, although nobody recorded it by itself (casts, views, parts of a function)
 PROMOTED = 4  # in a trail: recorded although it is small (promote.py)
-FIRST = 3  # bits that are no places
+FIRST = 3  # low bits reserved for flags
 FREE = (Window, Full, Arange, Copy)  # of known values, these do not end an elementwise loop
 
 LONGEST = 64  # instructions of a loop's kernel: beyond, registers spill and compiling takes long (collatz, julia)
@@ -49,7 +49,7 @@ class Head:
     __slots__ = ("alike", "bit", "extra", "grown", "held", "iteration", "longest", "passed", "start")
 
     def __init__(self, bit: int) -> None:
-        self.bit = bit  # in the trails of what hangs on an iteration that has passed here
+        self.bit = bit  # in the trails of what depends on an iteration that has passed here
         self.begin(0, 0)
 
     def begin(self, start: int, now: int) -> None:
@@ -170,15 +170,15 @@ def within(place: Place, trail: int) -> bool:
 def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
     """Whether to flush before a place that is in the trail of the operands `nodes` is recorded again.
 
-    The answer hangs on what was recorded since the last flush, and on nothing before it: what a flush leaves for
-    others to read would otherwise be another graph the next time, with other bits (docs/design/0022-same-bits.md).
+    The answer depends on what was recorded since the last flush, and on nothing before it: otherwise later operations
+    would see another graph the next time, with other bits (docs/design/0022-same-bits.md).
     """
     if trail & OTHER:
         return True
     head = _heads.get(place)
     if head is None or not trail & head.bit:
         if trail & pending.heads:
-            return not within(place, trail)  # else the head may not be on the way any more
+            return not within(place, trail)  # else the head may not be an ancestor any more
         return _begins(place, nodes)
     now = pending.recorded
     if head.passed == now:
@@ -229,7 +229,7 @@ def _goes_on(head: Head, nodes: Sequence[Node]) -> bool:
     """Whether a loop may have many more iterations: they are alike, and one kernel runs them all."""
     graph = numbered(nodes)
     weight = _weight(graph)
-    if weight < (pending.recorded - head.start) // 2:  # most of what was recorded is not on the way
+    if weight < (pending.recorded - head.start) // 2:  # most of what was recorded is not needed here
         head.start = pending.recorded - weight
         return True
     if head.longest >= ROLLED:
@@ -268,7 +268,7 @@ def only_here(nodes: Iterable[Node]) -> int:
 
 
 def _nearest(nodes: Sequence[Node], count: int) -> list[Node]:
-    """Some of the nodes that others hang on, the nearest ones."""
+    """Some of the nodes that others depend on, the nearest ones."""
     found = dict.fromkeys(nodes)
     for n in nodes if count else ():
         queue = [n]

@@ -48,7 +48,7 @@ def flush(later: Collection[Cell] = ()) -> None:
 def settle(x: Array, value: Any = None) -> bool:
     """Before `value` is written to x: flush if this place already wrote to x. Call before reading any operand's node.
 
-    The value itself stays pending, so that it is computed in the pass that writes it, unless it hangs on x.
+    The value itself stays pending, so that it is computed in the pass that writes it, unless it depends on x.
     True if x is known since: much may be, and little enough to be done at once.
     """
     node = x._cell.node

@@ -4,9 +4,9 @@ Arrays below `eager_bytes` are done at once (docs/design/0003-at-once.md). But a
 one kernel if it is recorded and its iterations are alike (plan/roll.py). So after many operators a place is tried; if
 what was recorded from there was rolled, recording begins there from then on.
 
-This goes by what ran before, so it must not change a bit (docs/design/0022-same-bits.md): what is recorded here carries
+This depends on what ran before, so it must not change a bit (docs/design/0022-same-bits.md): what is recorded here has
 the mark PROMOTED in its trail. Operators whose native code gives NumPy's bits (exact.py) stay recorded; before anything
-else reads it, it is evaluated, and NumPy does the rest at once as ever.
+else reads it, it is evaluated, and NumPy does the rest at once, as without promotion.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def outside(frame: FrameType) -> tuple[str, int]:
 
 
 def note_site(node: Node) -> None:
-    """Remember the user's line, and the call sites this node hangs on."""
+    """Remember the user's line, and the call sites this node depends on."""
     if node.site is None:
         mark(node, spot(2))
 
@@ -70,7 +70,7 @@ def mark(node: Node, at: Spot) -> None:
     """The same for a spot that is known."""
     node.site = outside(sys._getframe(1)) if at.inner else at.line
     if type(node.op) is Const:
-        return  # hangs on nothing, and may outlive what its bit would mean
+        return  # depends on nothing, and may outlive the meaning of its bit
     trail = 0
     if PENDING:
         for i in node.inputs:

@@ -23,7 +23,7 @@ def within(model: Model, budget: int) -> Problem:
 
 
 def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
-    """The tables of pairs, without conversions that need more than there is: what is converted, and what it becomes."""
+    """The tables of pairs, without conversions that need more than there is: source and result together."""
     pairs = dict(model.problem.pairs)
     for i, mine in model.choices.items():
         users = model.graph.items[i].users

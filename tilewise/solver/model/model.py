@@ -1,8 +1,9 @@
-"""The tiling problem of a graph. In: items, where leaves lie, a mesh, a machine. Out: tables for search/solve.py.
+"""The tiling problem of a graph. In: items, layouts of leaves, a mesh, a machine. Out: tables for search/solve.py.
 
-A variable for the rule of every operator; one for the layouts held of every value with several users (replicas.py).
-Costs: what a rule computes, what holding costs, what a user pays from what is held. Everything that repeats (equal
-operators on equal shapes, as in an unrolled loop) is worked out once, and its tables are the same objects.
+A variable for the rule of every operator; one for the set of layouts in which a value with several users is held
+(replicas.py). Costs: what a rule computes, what holding costs, what a user pays to take its operand from what is held.
+Everything that repeats (equal operators on equal shapes, as in an unrolled loop) is worked out once, and its tables are
+the same objects.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Holding:
     cost: Ints  # [layout it is made in, or 0 for a leaf; set]
     reach: Ints  # [set, layout]
     at: dict[Layout, int]  # columns of `reach`
-    ends: Ints | None  # for a result: what it costs to leave it, per set
+    ends: Ints | None  # for a result: what its final layout costs, per set
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Model:
     problem: Problem
 
     def replicated(self) -> list[int]:
-        """Values for everything whole everywhere (each operator's last rule): costly, but always possible."""
+        """Values for everything replicated (each operator's last rule): costly, but always possible."""
         values = [len(table) - 1 for table in self.problem.unary]
         held = set(self.held_at.values())
         costs = {v: self.problem.unary[v] for v in held}
@@ -155,9 +156,9 @@ class _Builder:
             if not item.given and not item.constant:
                 self.choices[i] = self._choices(i)
                 self.rule_at[i] = self._variable(self.choices[i].work)
-            least = 1 if item.given and i in self.wanted else 2  # An input that is a result is left somewhere, too.
+            least = 1 if item.given and i in self.wanted else 2  # an input that is a result needs a final layout, too
             if not item.constant and len(item.users) + (i in self.wanted) >= least:
-                self.held_at[i] = self._variable(NOTHING)  # in order of the program, which the search goes along
+                self.held_at[i] = self._variable(NOTHING)  # in program order, which the search follows
         for i, item in enumerate(self.graph.items):
             if not item.constant:
                 self._spread(i)
@@ -238,7 +239,7 @@ class _Builder:
         return tuple((k, use.alias) for k, use in enumerate(self.graph.items[user].uses) if use.item == i)
 
     def _ends(self, i: int, layouts: Held) -> Ints:
-        """What it costs to leave a result, per layout that it is in."""
+        """What the final layout of a result costs, per layout that it is made in."""
         kind, axes, small = self.kinds[i], self.wanted[i], small_bytes(self.graph.items[i].node, self.machine)
         return np.array([settle(x, kind, small, axes)[0] for x in layouts], dtype=np.int64)
 
@@ -383,7 +384,7 @@ def _holding(
     taken = np.concatenate(takes, axis=1)
     each = [kind.bytes_of(x) if limited else 0 for x in layouts]
     weight = np.array([sum([each[x] for x in s]) for s in sets], dtype=np.int64)  # None replaces a lighter set.
-    many = uses == MAX_USES or not kind.mesh.grid  # in a line there are few sets anyway
+    many = uses == MAX_USES or not kind.mesh.grid  # on a 1-D mesh there are few sets anyway
     worth = np.delete(np.arange(len(sets)), [] if many else needless(cost, taken, weight, sets, uses))
     keep = worth[undominated(np.concatenate([cost.T, taken, weight[:, None]], axis=1)[worth])]
     return Holding(

@@ -135,7 +135,7 @@ class Placer:
         return self._alias(use.alias, base, wide)
 
     def leave(self, use: Use, layout: Layout) -> int:
-        """A result whose value is left in a layout."""
+        """A result in its final layout."""
         self.hold(use.item, (layout,))
         base, final = self.copies[use.item][layout], seen(layout, use.alias)
         assert final is not None, "results are not cut along an axis they do not have"

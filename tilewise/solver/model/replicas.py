@@ -64,7 +64,7 @@ class Kind:
         return {}
 
     def cost(self, src: Layout, dst: Layout) -> int:
-        """The price of the cheapest way from one layout to another; INF where there is none."""
+        """The price of the cheapest route from one layout to another; INF where there is none."""
         found = self._known.get((src, dst))
         if found is None:
             found = self._known[src, dst] = self._cost(src, dst)
@@ -78,7 +78,7 @@ class Kind:
         return min(priced_route(src, dst, self.shape, self.mesh, self.itemsize, self.tariff).cost, INF)
 
     def made_anew(self, src: Layout, dst: Layout) -> bool:
-        """Whether a value gets another layout by being made again."""
+        """Whether a value gets another layout by being computed again."""
         return False
 
     def bytes_of(self, layout: Layout) -> int:
@@ -119,7 +119,7 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class NewKind(Kind):
-    """Of a value made of nothing: a block of another layout is made there, not sent."""
+    """Of a value without inputs (zeros, arange): a block of another layout is made on the spot, not sent."""
 
     rate: float  # units of cost for a byte that is made
 
@@ -163,17 +163,17 @@ def covers(src: Layout, dst: Layout) -> bool:
 
 
 def _keeps(src: Layout, dst: Layout) -> bool:
-    """Whether contributions can stay as they are on the way."""
+    """Whether contributions stay unreduced in the exchange."""
     if not (isinstance(src, Grid) and isinstance(dst, Grid)):
         return False
     return any(a == b and reduction(a) is not None for a, b in zip(placements(src), placements(dst), strict=True))
 
 
 def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
-    """Sets of layouts worth holding, as positions; what one layout gives for nothing is left out."""
+    """Sets of layouts worth holding, as positions; what another layout contains for free is left out."""
     n = len(layouts)
     free = (between == 0) & ~np.eye(n, dtype=bool)
-    same = free & free.T  # each gives the other: one of them will do
+    same = free & free.T  # each contains the other: one of them suffices
     first = np.flatnonzero(~np.tril(same).any(axis=1))
     out: list[tuple[int, ...]] = [(i,) for i in first.tolist()]
     if most > 1:
@@ -187,10 +187,10 @@ def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
 
 
 def direct(between: Ints) -> bool:
-    """Whether no way through a layout is cheaper than the straight one.
+    """Whether no route through a layout is cheaper than the direct one.
 
-    Of two uses of a value each then takes its own way from where the value is made, or the second goes on from the
-    first: holding one layout does as well as two.
+    Of two uses of a value each then converts it directly, or the second starts from the layout of the first: holding
+    one layout does as well as two.
     """
     through = between[:, :, None] + between[None]
     return bool((through.min(axis=1) >= between).all())
@@ -220,7 +220,7 @@ def _widest(parts: Sequence[Placement]) -> Placement:
 
 
 def _trees(size: int) -> list[tuple[int, ...]]:
-    """Every way for layouts to be made from a source (-1) or from each other: a parent for each, without circles."""
+    """All trees in which layouts are made from a source (-1) or from each other: a parent for each, without cycles."""
     out = []
     for parents in product(range(-1, size), repeat=size):
         at = list(range(size))
@@ -303,7 +303,7 @@ def undominated(features: Ints) -> list[int]:
 
 def spread(sources: Held, held: Held, kind: Kind) -> tuple[int, tuple[Layout, ...]]:
     """The least cost of holding some layouts, given others, and for each the layout it is made from."""
-    if len(held) > MAX_HELD:  # one by one: only what nobody weighed comes here
+    if len(held) > MAX_HELD:  # one by one: only sets that were not weighed come here
         parts = [spread(sources, (h,), kind) for h in held]
         return sum(p[0] for p in parts), tuple(p[1][0] for p in parts)
     best: tuple[int, tuple[Layout, ...]] = (INF, ())

@@ -1,4 +1,4 @@
-"""Why a value lies as it does. In: a solved model, an item. Out: what each other layout would cost, and where."""
+"""Why a value has its layout. In: a solved model, an item. Out: what each other layout would cost, and where."""
 
 from __future__ import annotations
 

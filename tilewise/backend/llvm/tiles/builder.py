@@ -58,7 +58,7 @@ class TilePlan:
         return not (self.sums or self.blas or self.own or self.merges or self.late or self.after)
 
     def agrees(self, other: TilePlan) -> bool:
-        """Whether both give the same bits: all their tiles, the last ones too, reduce in one order."""
+        """Whether both give the same bits: all their tiles, the last ones too, reduce in the same order."""
         return self.trees == other.trees and len(dict(self.trees)) == len(self.trees)
 
 
@@ -122,7 +122,7 @@ class Builder(Operands):
         return found
 
     def _calls(self, part: Part, further: bool) -> list[Any] | None:
-        """The calls for one of the tiles of a part (further: which has what the one before it left)."""
+        """The calls for one of the tiles of a part (`further`: one that reuses slices of the tile before it)."""
         self.scratch.used = 0
         self.begin(part, part.whole if part.new is None or not further else part.new)
         out = self._rooms(further)
@@ -162,7 +162,7 @@ class Builder(Operands):
         return out
 
     def _rooms(self, further: bool) -> list[Any] | None:
-        """Lay out scratch, the same for all tiles of a part; the calls that move what is left of the tile before."""
+        """Lay out scratch, the same for all tiles of a part; the calls that move what the tile before it left."""
         self.rooms = {}
         out: list[Any] = []
         for step in self.step.steps:
@@ -207,7 +207,7 @@ class Builder(Operands):
     def _only_read_on(self, step: Pass) -> bool:
         """Whether a step is a product of matrices that one elementwise pass or reduction along its rows reads.
 
-        Or squared distances of which only positions are looked for: these take no more than products.
+        Or squared distances of which only argmin or argmax is asked for: these take no more than products.
         """
         (made, *more) = step.outs
         if made not in self._products or more or made in self.step.outs or self.way.dims[made] != 0:
@@ -249,7 +249,7 @@ class Builder(Operands):
         return self._in_order(step, calls, after)
 
     def _deviations(self, step: Pass) -> list[Any] | None:
-        """A sum of squared deviations, about guesses or the mean of the tile."""
+        """A sum of squared deviations, about pivots or the mean of the tile."""
         assert step.centre is not None
         mean, squares = step.centre.mean, step.outs[0]
         node, shape = self.nodes[step.centre.total], self._shape(step)
@@ -356,7 +356,7 @@ class Builder(Operands):
         return None if any(r is None for r in refs) else refs
 
     def _product(self, step: Pass, refs: list[Any]) -> list[Any] | None:
-        """A product of matrices by BLAS; None if they do not lie as it wants them."""
+        """A product of matrices by BLAS; None if it cannot take their strides."""
         assert step.letters is not None
         first, second, out = refs
         if 0 not in step.letters[0]:

@@ -59,10 +59,10 @@ class Group:
 
 @dataclass
 class Choice:
-    """One geometry: the plan it has as a rule, and those for other lengths of tiles (None: not to be had)."""
+    """One geometry: its usual plan, and those for other lengths of tiles (None: not possible)."""
 
     usual: TilePlan
-    careful: TilePlan | None = None  # if guesses of the usual one were bad, once
+    careful: TilePlan | None = None  # the plan without pivots, once those of the usual plan were too far off
     trials: Trials | None = None  # None: one length only
     others: dict[float, TilePlan | None] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ def run_chosen(
     each: Each,
     settings: Settings,
 ) -> None:
-    """Run a group, once it is known what to do with arrays that lie like these."""
+    """Run a group, once it is known what to do with arrays of these strides."""
     if choice is None or not _over_tiles(choice, step, group, nodes, values, settings):
         for inner, kernel, dead in zip(step.steps, group.kernels, group.dead, strict=True):
             each(inner, kernel, nodes, values, noted)
@@ -97,7 +97,7 @@ def run_chosen(
 def _over_tiles(
     choice: Choice, step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings
 ) -> bool:
-    """Run as chosen; False if guesses were bad and tiles have no room for a plan that guesses nothing."""
+    """Run as chosen; False if pivots were too far off and tiles have no room for a plan without pivots."""
     if choice.trials is not None:
         _run_tuned(choice, choice.trials, step, group, nodes, values)
         return True
@@ -109,7 +109,7 @@ def _over_tiles(
 
 
 def choice_of(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> Choice | None:
-    """What a group does with arrays that lie like these; None if its passes run one by one."""
+    """What a group does with arrays of these strides; None if its passes run one by one."""
     key = (
         settings.tile,
         settings.tune,
@@ -153,14 +153,14 @@ def _run_tuned(
 
 
 def _careful(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], settings: Settings) -> TilePlan | None:
-    """The plan of a geometry that guesses nothing; None if there is too little scratch."""
+    """The plan of a geometry without pivots; None if there is too little scratch."""
     form = formed(step, nodes, settings.tile)
     assert form is not None
     return Builder(form, _kernels(form, group), values, form.cut, guess=False).plan()
 
 
 def _run(plan: TilePlan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -> bool:
-    """Over all tiles; False, and nothing is known, if guesses were bad."""
+    """Over all tiles; False, and no results, if pivots were too far off."""
     made: dict[int, ND] = {}
     sums: dict[int, ND] = {}
     for pos, op, shape in plan.sums:
@@ -220,7 +220,7 @@ def _choice(step: Tiled, group: Group, nodes: Sequence[Any], values: list[Any], 
     if plan is None or not cut.any_length:
         return None if plan is None else Choice(plan)
     fit = fitted(cut)
-    if fit.tile != cut.tile:  # what all machines agree in is what the length for all of them gives
+    if fit.tile != cut.tile:  # bits are those of the length that all machines share
         better = Builder(form, kernels, values, fit).plan()
         if better is None or not better.agrees(plan):
             return Choice(plan)

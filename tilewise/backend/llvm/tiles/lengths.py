@@ -86,7 +86,7 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
     sums = bytes_of(nodes, summed)
     blas = any(s.blas for s in passes)
     room = rounding.TILE_BYTES
-    if summed and not own:  # little sums: the L1 cache holds the tile
+    if summed and not own:  # small sums: the L1 cache holds the tile
         least, most = rounding.SUM_TILES
         room = min(max(rounding.SUM_SHARE * sums, rounding.TILE_BYTES if blas else least), most)
     tile = forced or tile_length(each, room)
@@ -110,7 +110,7 @@ def tiling(group: Tiled, nodes: Sequence[Any], forced: int | None = None) -> Til
 
 
 def _in_shreds(group: Tiled, way: CutAxis, nodes: Sequence[Any], tile: int) -> bool:
-    """Whether tiles take a few numbers from here and a few from there, in memory that the caches do not hold."""
+    """Whether tiles read short pieces of rows, far apart, of arrays that the caches do not hold."""
     inputs = [(nodes[x], axis) for x, axis in way.cut if x in group.inputs]
     outs = [(nodes[x], axis) for x in group.outs if isinstance(axis := way.at.get(x), int)]
     far = ((n, axis) for n, axis in (*inputs, *outs) if n.ndim > 1 and n.nbytes >= rounding.FAR_BYTES)

@@ -1,4 +1,4 @@
-"""Sums of tiles put together. In: one sum per tile or chunk. Out: the sum of all, in a fixed order.
+"""Merging the sums of tiles. In: one sum per tile or chunk. Out: the sum of all, in a fixed order.
 
 Squared deviations are about the mean of each tile. Those of all follow by Chan's identity: the squares within tiles,
 and those of the tiles' means about the mean of all, as many times as a tile has elements.

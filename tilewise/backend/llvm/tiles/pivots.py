@@ -1,4 +1,4 @@
-"""Squared deviations from means not yet known. In: an input, then sums about guesses. Out: sums about the means.
+"""Squared deviations in one pass. In: an input, then sums about pivots (guesses of means). Out: sums about the means.
 
 Deviations from any number p give those from the mean: with their sum s and that of their squares q, q - s*s/n. As long
 as p is within two standard deviations of the mean, fewer than three bits are lost. So p is the median of a few numbers,
@@ -18,12 +18,12 @@ ND = np.ndarray[Any, Any]
 
 SAMPLES, LEAST_SAMPLES = 15, 3  # for each mean
 SAMPLED = 4096  # numbers for all means, unless that were fewer than the least
-FAR = 4  # times the variance that the square of a guess's distance may be
+FAR = 4  # times the variance: the most that the square of a pivot's distance from the mean may be
 
 
 @dataclass(frozen=True)
 class Pivot:
-    """What is summed about guesses: positions of the sums, of the squares and of what both are of; its reduced axes."""
+    """What is summed about pivots: positions of the sums, of the squares and of what both are of; its reduced axes."""
 
     totals: tuple[int, ...]  # all the same
     squares: int
@@ -35,7 +35,7 @@ class Pivot:
 
 
 def guesses(x: ND, pivot: Pivot) -> ND:
-    """For each mean a number of those that it is of, in the middle of a few."""
+    """A pivot for each mean: the median of a few of its numbers."""
     axes, kept = pivot.axes, x.size // pivot.number
     count = max(LEAST_SAMPLES, min(SAMPLES, SAMPLED // max(1, kept)) | 1)
     picked = x
@@ -49,9 +49,9 @@ def guesses(x: ND, pivot: Pivot) -> ND:
 
 
 def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> Spread | None:
-    """Sums, and squared deviations from the means, flat; None if a guess is too far off.
+    """Sums, and squared deviations from the means, flat; None if a pivot is too far off.
 
-    In: for each tile, the sums of its squared and plain deviations from the guesses.
+    In: for each tile, the sums of its squared and plain deviations from the pivots.
     """
     near = guess.ravel()
     with np.errstate(all="ignore"):
@@ -60,6 +60,6 @@ def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> Spread | Non
         spread = square - shift
         total = (pivot.number * near.astype(np.float64) + rest).astype(near.dtype)
         good = np.isfinite(square) & np.isfinite(total) & (shift <= FAR * spread)
-        good |= np.isnan(square) & np.isfinite(near)  # there was a NaN, of which both are NaN
+        good |= np.isnan(square) & np.isfinite(near)  # a NaN in the data: both are NaN
         wide = near.astype(np.float64)
         return spread_of(total, spread, wide, rest, pivot.number) if good.all() else None

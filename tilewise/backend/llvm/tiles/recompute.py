@@ -1,7 +1,7 @@
 """Light passes that are computed again where they are read. In: passes that share tiles. Out: fewer of them, and tiles.
 
-A window of a map is the map of windows: a pass of whose results others only see windows need not store them, if each
-reader computes what it sees. That costs instructions and reads of its inputs, and saves stores, reads and the moving of
+A window of a map is the map of windows: a pass whose results are only read through windows need not store them, if each
+reader computes its window. That costs instructions and reads of its inputs, and saves stores, reads and the moving of
 halos. The windows of its inputs are no nodes of the graph: they get positions beyond it (`Formed.shown`).
 """
 

@@ -1,10 +1,10 @@
 """Which length of tiles is the quickest, found out while programs run. In: how long runs took. Out: a factor.
 
 Lengths are factors of the estimate (`lengths.fitted`). Every geometry has `Trials`: of runs that are long enough to
-be measured, some take another length, each followed by one that does not, so that both see the same weather. What
+be measured, some take another length, each followed by one that does not, so that both see the same load. What
 trials cost beyond the best run known stays below a share of the time of all runs; a length that is far slower is not
 tried again. The first geometry of a class that is through with its trials settles the record (tuning_records.py), and
-nobody tries again. Results do not hang on any of this: only lengths that give the same bits are taken (group.py).
+nothing is tried again. Results do not depend on any of this: only lengths that give the same bits are taken (group.py).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tilewise.tuning import Tuning, tuned
 
 clock = time.perf_counter
 _lock = threading.RLock()
-_running = 0  # turns that have begun and not ended
-_begun = 0  # turns so far
+_running = 0  # runs that have begun and not ended
+_begun = 0  # runs so far
 
 
 class Turn(NamedTuple):
@@ -100,7 +100,7 @@ class Trials:
             self.record.settle(winner)
 
     def refuse(self, turn: Turn, build_s: float) -> Turn:
-        """A length cannot be had, or would give other results; the turn goes on as usual."""
+        """A length is not possible, or would give other bits; the run takes the usual length."""
         with _lock:
             self.total += build_s
             self.spent += build_s
@@ -144,7 +144,7 @@ class Trials:
 
 
 def _after_fork() -> None:
-    """A thread that held the lock, or was in a turn, is not in the child."""
+    """A thread that held the lock, or was in a run, does not exist in the child."""
     global _running
     _lock._at_fork_reinit()  # type: ignore[attr-defined]
     _running = 0
