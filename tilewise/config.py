@@ -55,7 +55,7 @@ class Settings:
     rewrite: bool = True  # Rules turn what was written into what costs less (docs/design/0011-rewrites.md).
     fusion: bool = True  # Operators between two communications become one pass.
     native: bool = True  # Passes become machine code; otherwise NumPy runs them tile by tile.
-    flush: bool = True  # Evaluate a pending graph where it repeats (a turn of a loop).
+    flush: bool = True  # Evaluate a pending graph where it repeats (an iteration of a loop).
     blocks: int = 1  # Blocks per worker.
     threads: int | None = None  # Threads per worker; None: the cores there are.
     compare: bool = False  # Compare every node with NumPy and name the first that differs.

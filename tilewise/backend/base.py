@@ -31,7 +31,7 @@ class Facts:
     l2_bytes: int  # of one core
     l3_bytes: int
     memory_bytes: int
-    tile_bytes: int  # of all values of a tile together, where results hang on its length
+    tile_bytes: int  # of all values of a tile together, where results depend on its length
     tile_rows: int  # tiles are multiples of it where they can
     product_rows: int  # of a tile in which matrices are multiplied, at least
     scratch_bytes: int  # of a tile that has a halo, at most

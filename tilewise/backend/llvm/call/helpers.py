@@ -9,7 +9,7 @@ The states of a helper, in its first word: AWAY (in Python), WAITING, CALLED (wo
 ASLEEP. A helper changes AWAY to WAITING and back, WAITING to ASLEEP and back, CALLED to BUSY, BUSY to WAITING; the
 caller changes AWAY, WAITING or ASLEEP to CALLED, and CALLED to AWAY. Its other words: whether it shall leave, on which
 core it was (or, if it did not come, probably would have been: that of the caller), the code, operands and geometry of
-what is posted, for how many turns to wait for more; then, in a cache line of its own, the semaphore.
+what is posted, for how many spins to wait for more; then, in a cache line of its own, the semaphore.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tilewise.kernel.family import X86
 WAITING, CALLED, BUSY, ASLEEP = 1, 2, 3, 4
 CODE, OBJS, GEOM, TURNS, SEMAPHORE = 3, 4, 5, 6, 8  # words of what is posted
 SLEEPS = cores.LINUX  # in native code
-STAY, GO = struct.pack("<q", SLEEPS), struct.pack("<q", 0)  # after so many turns
-SAMPLE = 1000  # turns of waiting, whose time says how many these are
+STAY, GO = struct.pack("<q", SLEEPS), struct.pack("<q", 0)  # after so many spins
+SAMPLE = 1000  # spins that are timed, to set how many a helper waits
 
 
 def _changed(fn: Function, at: str, old: int, new: int) -> str:
@@ -68,7 +68,7 @@ def _branch(fn: Function, condition: str, yes: str, no: str) -> None:
 
 
 def build_wait(name: str) -> Function:
-    """For a helper: work, whenever there is some; sleep after some turns without, or leave (word at geom: STAY, GO)."""
+    """For a helper: work, whenever there is some; sleep after some spins without, or leave (word at geom: STAY, GO)."""
     fn = Function(name, "ptr %objs, ptr %geom")
     stays, left = word(fn, "%geom", 0), fn.hoist("alloca i64, align 8")
     state, leave = word_at(fn, "%objs", STATE), word_at(fn, "%objs", LEAVE)
@@ -180,7 +180,7 @@ def build_call(name: str) -> Function:
 
 @cache
 def _waiting() -> tuple[Callable[[int | bytes, int | bytes], None], int]:
-    """The function for helpers, and for how many turns they wait."""
+    """The function for helpers, and for how many spins they wait."""
     wait = by_address(native("wait to be called", build_wait))
     words, taken = np.zeros(WORDS, np.int64), []
     for _ in range(3):

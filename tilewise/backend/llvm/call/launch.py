@@ -11,7 +11,7 @@ from tilewise.backend.llvm.compile.build import Native
 from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Kernel
 
-Tree = tuple[Any, ...]  # what the order of reductions hangs on: where two are equal, results are, bit for bit
+Tree = tuple[Any, ...]  # what determines the order of reductions: if two are equal, so are results, bit for bit
 
 
 @dataclass(frozen=True)

@@ -291,7 +291,7 @@ class Preparer:
         return [k for k, w in sizes if prefetch.bytes_of(nest, k, w) >= tuned().fetch_at_bytes]
 
     def _fetched(self, nest: Nest, inputs: Sequence[int]) -> tuple[int, ...]:
-        """Those of some inputs that are fetched ahead: light bodies wait for memory."""
+        """Those of some inputs that are prefetched: light bodies wait for memory."""
         if not is_light(self.kernel, self._classes(nest)):
             return ()
         found = prefetch.streams(nest, self._itemsizes, inputs)

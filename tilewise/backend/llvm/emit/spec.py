@@ -51,7 +51,7 @@ class Spec:
     chunked: int = 0  # "buckets": the dim whose points chunks share
     long: bool = False  # rows have many elements: what is made once per row may cost something
     kept: tuple[int, ...] = ()  # "map": inputs that all rows are divided by, whose inverses are kept
-    fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are fetched ahead, if at all (prefetch.py)
+    fetched: tuple[int, ...] = ()  # "rows" and "short": inputs that are prefetched, if any (prefetch.py)
     tree: int = 0  # "rows" and "short": lanes of an accumulator, if fewer than usual
     fused: bool = False  # products that are summed are not rounded before
     neutral: bool = False  # reductions start from what changes no value (NumPy's sums start from 0.0: -0.0 is lost)

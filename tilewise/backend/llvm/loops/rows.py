@@ -144,7 +144,7 @@ class _InMemory:
             row(frame, column, stop, point, wide=0)
             return self.slot.load("0")
 
-        return loop(fn, middle, stop, fn.let(f"sub i64 {stop}, {middle}"), rest, state)  # one turn or none
+        return loop(fn, middle, stop, fn.let(f"sub i64 {stop}, {middle}"), rest, state)  # one iteration or none
 
     def _vectors(self, state: State, at: list[str], start: str, stop: str, fixed: dict[int, Val]) -> tuple[State, str]:
         """The state after as many columns as are vectors, of fewer than all lanes; and where they end."""
@@ -159,7 +159,7 @@ class _InMemory:
                 return self.accs.add(piece, values, at, here, None)
 
             last = fn.let(f"add i64 {here}, {lanes - 1}")
-            pieces[k] = loop(fn, last, stop, str(2 * frame.tree_lanes), turn, piece)  # one turn or none
+            pieces[k] = loop(fn, last, stop, str(2 * frame.tree_lanes), turn, piece)  # one iteration or none
         whole = fn.let(f"and i64 {fn.let(f'sub i64 {stop}, {start}')}, {-lanes}")
         return [joined(list(part)) for part in zip(*pieces, strict=True)], fn.let(f"add i64 {start}, {whole}")
 

@@ -9,7 +9,7 @@ from tilewise.backend.llvm.emit.frame import Frame
 from tilewise.backend.llvm.emit.text import Function, Val
 from tilewise.backend.llvm.loops.sums import CHUNK_ROWS
 
-UNROLL = 4  # vectors per turn of a light loop
+UNROLL = 4  # vectors per iteration of a light loop
 
 Point = Callable[[str, int, Val | None], None]  # (column, lanes, mask) -> code for those lanes
 
@@ -39,7 +39,7 @@ def chunks(frame: Frame, chunk: Callable[[list[str], str, str, str], None]) -> N
 
 
 def row(frame: Frame, start: str, stop: str, point: Point, *, wide: int) -> None:
-    """Code for the columns start … stop: wide turns where that pays, then vectors, then what is left."""
+    """Code for the columns start … stop: unrolled where that pays, then vectors, then what is left."""
     fn, lanes = frame.fn, frame.lanes
     if frame.light and wide > lanes:
         start = whole(fn, start, stop, wide, point)
@@ -52,7 +52,7 @@ def row(frame: Frame, start: str, stop: str, point: Point, *, wide: int) -> None
 
 
 def whole(fn: Function, start: str, stop: str, lanes: int, point: Point) -> str:
-    """As many full turns as fit; returns where they end."""
+    """As many unrolled iterations as fit; returns where they end."""
     length = fn.let(f"sub i64 {stop}, {start}")
     full = fn.let(f"and i64 {length}, {-lanes}")
     end = fn.let(f"add i64 {start}, {full}")

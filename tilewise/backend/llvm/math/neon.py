@@ -36,7 +36,7 @@ def _by_registers(what: str, *operands: Val) -> Val:
 
 def kept(x: Val) -> Val:
     """The same value, made here. LLVM moves what makes it behind branches that follow, next to its use: of a sum that a
-    loop carries, all divisions then come at the end of a turn, where no other unit has work any more."""
+    loop carries, all divisions then come at the end of an iteration, where other units are idle."""
     lanes = BITS // x.lane_bits
     if x.ty not in ("double", "float") or x.lanes % lanes:
         return x

@@ -104,7 +104,7 @@ class _Ahead:
         assert self.step <= AHEAD, "points that are computed and not added must fit in the ring"
 
     def emit(self) -> None:
-        """for turn: compute a step, add a step from before; then what is left."""
+        """for each iteration: compute a step, add a step from before; then what is left."""
         fn, step = self.fn, self.step
         count = fn.let(f"sub i64 {self.stop}, {self.start}")
         done, fours = (fn.let(f"and i64 {count}, {-n}") for n in (step, UNROLL))
@@ -227,7 +227,7 @@ class _Target:
             store(self.frame.fn, at, value, dtype)
 
     def tables(self, first: str) -> list[str]:
-        """Where the points of a turn look for their buckets."""
+        """Where the points of an iteration find their buckets."""
         fn, found = self.frame.fn, [first]
         for _ in range(UNROLL - 1):
             found.append(fn.let(f"getelementptr i8, ptr {found[-1]}, i64 {self.apart}"))

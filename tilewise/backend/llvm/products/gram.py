@@ -27,7 +27,7 @@ from tilewise.backend.llvm.emit.text import Function, Val, fma
 from tilewise.backend.llvm.loops.prefetch import L2, LINE_BYTES, fetch
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 
-UNROLLED = 4  # rows of X in a turn, where products take lanes: loads are fewer then, and loops have nothing else
+UNROLLED = 4  # rows of X per iteration, where products take lanes: fewer loads
 FETCHED = 2  # rows of these that fetch one line
 LEAST_PANEL = 8  # columns, if four vectors have as many; else two vectors
 
