@@ -340,7 +340,7 @@ def test_what_a_mask_hangs_on_is_computed_once() -> None:
         tw.evaluate(z)
         assert session.cluster is not None
         plans = list(session.cluster.plans.values())
-        sorts = sum(s.op.name == "sort" for p in plans for s in p.specs)
+        sorts = sum(s.op.name == "sort" for p in plans for s in p.plan.specs)
         assert sorts == 1
         want = numpy.sort(rng(0).random(300))
         same(z, want[want > 0.5])

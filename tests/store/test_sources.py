@@ -192,16 +192,19 @@ def test_blocks_take_up_no_more_than_was_predicted(mesh: Any, blocks: int, monke
         gc.collect()
         session.cluster.drop_copies()
         session.cluster.sweep()
-        assert all(w.blocks.reserved_bytes == 0 and len(w.blocks) == 0 for w in session.cluster.workers)
+        assert all(w.blocks.reserved_bytes == 0 and len(w.blocks) == 0 for w in session.cluster.host.workers.values())
 
 
 def test_workers_refuse_what_the_plan_did_not() -> None:
     with tw.session(engine="virtual", workers=2) as session:  # no budget: the planner refuses nothing
         session.cluster = cluster = Virtual(Mesh(2), memory=30_000)
         kept = tw.evaluate(tw.arange(1000.0) + 1)
-        before = [w.blocks.reserved_bytes for w in cluster.workers]
+        before = [w.blocks.reserved_bytes for w in cluster.host.workers.values()]
         what = r"no room for value \d+ \((block \d+|once)\) in worker \d, got .* bytes with .* of 30,000 in use"
         with pytest.raises(MemoryBudgetError, match=what):
             tw.evaluate(kept * 2 + tw.ones((30, 1000)))
-        assert [w.blocks.reserved_bytes for w in cluster.workers] == before and sum(before) in (8000, 16000)
+        assert [w.blocks.reserved_bytes for w in cluster.host.workers.values()] == before and sum(before) in (
+            8000,
+            16000,
+        )
         np.testing.assert_array_equal(np.asarray(kept), np.arange(1000.0) + 1)

@@ -197,7 +197,8 @@ class Cluster:
         """
         self._check_open()
         number = self._number_of(plan)
-        waits = not (native and self.plans[number].never_fails) or bool(events.listeners)
+        fails = not (native and self.plans[number].never_fails) or self.memory is not None  # a worker may refuse it
+        waits = fails or bool(events.listeners)
         if waits:
             self.settle()
         keys = tuple(next(self.counter) for _ in plan.wanted)
