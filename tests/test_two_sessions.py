@@ -54,7 +54,7 @@ def test_copies_kept_on_workers_go_before_a_budget_is_exceeded() -> None:
             got = (keep[-1].T @ keep[-1]).compute()
             np.testing.assert_allclose(got, np.asarray(keep[-1]).T @ np.asarray(keep[-1]))
             session.cluster.sweep()
-            stored = sum(x.nbytes for parts in session.cluster.workers[0].store.values() for x in parts.values())
+            stored = sum(x.nbytes for parts in session.cluster.host.workers[0].store.values() for x in parts.values())
             assert stored <= budget
 
 

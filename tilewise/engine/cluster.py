@@ -128,7 +128,7 @@ class Cluster:
     """The driver's side of an engine with several workers."""
 
     mortal = True  # whether workers can be lost: otherwise nothing is logged
-    hears_events = False  # whether what workers emit is heard in this process anyway
+    in_process = False  # whether a call has run when it returns, and its events have been heard
 
     def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
         self.mesh = mesh
@@ -197,7 +197,8 @@ class Cluster:
         """
         self._check_open()
         number = self._number_of(plan)
-        waits = not (self.mortal and native and self.plans[number].never_fails) or bool(events.listeners)
+        fails = not (native and self.plans[number].never_fails) or self.memory is not None  # a worker may refuse it
+        waits = fails or self.in_process or bool(events.listeners)
         if waits:
             self.settle()
         keys = tuple(next(self.counter) for _ in plan.wanted)
@@ -264,7 +265,7 @@ class Cluster:
         there = tuple(
             x if isinstance(x, int) else self.pack(x) if isinstance(x, Source) else None for x in entry.leaves
         )
-        traced = bool(events.listeners) and not self.hears_events
+        traced = bool(events.listeners) and not self.in_process
         run = next(self.counter)
         start = Start(self.epoch, run, entry.number, there, entry.consts, entry.keys, entry.native, tuple(gone), traced)
         futures: list[Any] = []

@@ -17,7 +17,7 @@ class Virtual(Cluster):
 
     name = "virtual"
     mortal = False
-    hears_events = True
+    in_process = True
 
     def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
         super().__init__(mesh, memory)
