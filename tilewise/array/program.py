@@ -13,6 +13,7 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import NUMBER, Array, node_of
+from tilewise.array.parts import only_handle, part_of
 from tilewise.array.pending import CHEAP, pending_cells
 from tilewise.array.session import cluster_here
 from tilewise.array.workers import layout_on, nearest
@@ -114,15 +115,25 @@ def program_of(arrays: Sequence[Array]) -> Program:
     with LOCK:
         settings = current()
         away = [x for x in arrays if x._cell is not NUMBER and not isinstance(x._cell.read().value, np.ndarray)]
-        recorded = [*(x._cell.read() for x in away), *(node_of(x) for x in away)]
+        held = cluster_here(settings.blocks)[1]  # workers compute what a view shows, and not what only it has
+        recorded: list[Node] = []
+        apart: set[Node] = set()
+        for x in away:
+            if held and part_of(x) is not None and only_handle(x):
+                apart.add(x._cell.read())
+            else:
+                recorded.append(x._cell.read())
+            recorded.append(node_of(x))
+        recorded = list(dict.fromkeys(recorded))
         began = time.perf_counter()
         new = compiler.rewritten(recorded, compiler.graph_of(recorded)[2], settings) or {}
         passes = (("rewrite", time.perf_counter() - began),)
         asked = [new.get(n, n) for n in recorded]
         at = set(walk(asked))
-        kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None]
+        kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None and c.node not in apart]
         roots = tuple(dict.fromkeys([*asked, *(n for n in kept if n in at and not isinstance(n.op, CHEAP))]))
-        return Program(roots, tuple(roots.index(n) for n in asked[len(away) :]), settings, new, passes=passes)
+        shown = [node_of(x) for x in away]
+        return Program(roots, tuple(roots.index(new.get(n, n)) for n in shown), settings, new, passes=passes)
 
 
 def _absent(n: Node, mesh: Mesh | None, settings: Settings) -> Absent:
