@@ -16,8 +16,8 @@ from tilewise.array.handle import NUMBER, Array, node_of
 from tilewise.array.parts import only_handle, part_of
 from tilewise.array.pending import CHEAP, pending_cells
 from tilewise.array.session import cluster_here
-from tilewise.array.workers import layout_on, nearest
 from tilewise.array.slices import sliced_inputs
+from tilewise.array.workers import layout_on, nearest
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Rates
 from tilewise.ir.node import Length, Node, freeze, thaw_all, walk

@@ -1,7 +1,7 @@
 """Slices of arrays on the driver, sent to workers in the arrays' place. In: wanted nodes. Out: equal ones.
 
-An array that is sent stays on the workers for later, one of its slices does not: so slices are sent until they come to a
-share of the array, and then all of it.
+An array that is sent stays on the workers for later, one of its slices does not: so slices are sent until they come to
+a share of the array, and then all of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Elementwise work on a part of an array, where only a part is asked for. In: wanted nodes. Out: equal ones.
 
-(x * 2)[:, :5] => x[:, :5] * 2, where nothing else needs x * 2. For meshes: there, an operator's result is a value with a
-layout of its own, and what is computed but not shown may cross between workers.
+(x * 2)[:, :5] => x[:, :5] * 2, where nothing else needs x * 2. For meshes: there, an operator's result is a value with
+a layout of its own, and what is computed but not shown may cross between workers.
 """
 
 from __future__ import annotations
