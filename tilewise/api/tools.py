@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tilewise.array import force as forcing
-from tilewise.array.cell import LOCK, ND
+from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.expected import expecting
 from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
@@ -40,9 +40,9 @@ def evaluate(*arrays: Array) -> Any:
     """
     if len(arrays) == 1 and type(arrays[0]) is Array and arrays[0]._cell.node is None:
         return arrays[0]
-    pending = [x._cell for x in arrays if isinstance(x, Array) and x._cell.node is not None]
+    pending = [x for x in arrays if isinstance(x, Array) and x._cell.node is not None]
     if pending:
-        forcing.evaluate(pending)
+        forcing.evaluate_arrays(pending)
     return arrays[0] if len(arrays) == 1 else arrays
 
 
@@ -53,9 +53,17 @@ def compute(*arrays: Any) -> Any:
     >>> tw.compute(tw.arange(3) + 1, tw.arange(3).sum())
     (array([1, 2, 3]), array(3))
     """
-    forcing.evaluate([x._cell for x in arrays if isinstance(x, Array)])
-    results: tuple[ND, ...] = tuple(x.compute() if isinstance(x, Array) else x for x in arrays)  # type: ignore[attr-defined]
+    own = iter(forcing.evaluate_arrays([x for x in arrays if isinstance(x, Array)]))
+    results = tuple(_computed(x, next(own)) if isinstance(x, Array) else x for x in arrays)
     return results[0] if len(results) == 1 else results
+
+
+def _computed(x: Array, own: Cell) -> ND:
+    """The elements of an evaluated array, for the caller to own."""
+    if own is x._cell:
+        found: ND = x.compute()  # type: ignore[attr-defined]
+        return found
+    return forcing.shown(x, own)
 
 
 session = Session

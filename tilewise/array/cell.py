@@ -44,6 +44,7 @@ class Outside(list[Any]):
     # No __init__: one is made for every array that is handed out, and few of them have either.
     homes: dict[int, list[Any]] | None = None  # id of a cluster -> the copies there
     holder: weakref.ref[Cell] | None = None  # a cell whose buffer a leaf of others is, too
+    sent: int = 0  # bytes of its slices that were sent to workers
     writer: weakref.ref[ND] | None = None  # the last view through which an iterator writes, whenever it likes
 
     def held(self, buffer: ND) -> bool:

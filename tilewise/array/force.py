@@ -17,6 +17,7 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
+from tilewise.array.parts import asked_cells, keep_shown, part_of
 from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
 from tilewise.array.reference import compare, reference
 from tilewise.array.schedule import co_results
@@ -51,6 +52,35 @@ def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:
         _make_known(cells)
+
+
+def evaluate_arrays(arrays: Sequence[Array]) -> list[Cell]:
+    """Make known what arrays show, all together; of a view that workers hold, a cell of its own has it.
+
+    Gives for each array the cell that has its elements, or those that it is a view of.
+    """
+    with LOCK:
+        settings = current()
+        views = any(part_of(x) is not None for x in arrays) and tracing.get() is None
+        if not views or settings.engine == "numpy" or settings.compare or not cluster_here(settings.blocks)[1]:
+            cells = [x._cell for x in arrays]
+            _make_known(cells)
+            return cells
+        needed, own, apart = asked_cells(arrays)
+        before = _apart.copy()
+        _apart.update(apart)
+        try:
+            _make_known(needed)
+        finally:
+            _apart.clear()
+            _apart.update(before)
+        del needed, apart  # which would be other holders of the cells
+        for x, cell in zip(arrays, own, strict=True):
+            keep_shown(x, cell)
+        return own
+
+
+_apart: set[Cell] = set()  # not computed though they are on the way: nobody can ask for more than a view of them
 
 
 def _make_known(cells: Iterable[Cell]) -> None:
@@ -103,7 +133,7 @@ def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
         elif c is not outputs[0]:
             others.append(c)
     if others:
-        here, there = session_here(), set(outputs)
+        here, there = session_here(), {*outputs, *_apart}
         for c in others:
             node = c.node
             if node in at and c.owner is here and c not in there and waiting(c) and not isinstance(node.op, CHEAP):
@@ -407,15 +437,21 @@ def fetch(x: Array) -> ND:
 
 def fetched(x: Array) -> ND:
     """The same for who holds the lock."""
-    cell = x._cell
-    if cell.node is not None:
-        _make_known([cell])
-        if cell.node is not None:
-            if x._nd is None or node_of(x) is cell.node:
-                return fetch_cell(cell)
-            node = node_of(x)
-            return conform(fetch_node(node), node, private=True)  # in the memory order that NumPy's view has
+    if x._cell.node is not None:
+        (own,) = evaluate_arrays([x])
+        return shown(x, own)
     return meta(x)
+
+
+def shown(x: Array, own: Cell) -> ND:
+    """x's elements, of which a cell that `evaluate_arrays` gave has the value."""
+    cell = x._cell
+    if cell is own and cell.node is None:
+        return meta(x)
+    node = node_of(x)
+    if cell is own and node is not cell.node:
+        return conform(fetch_node(node), node, private=True)
+    return fetch_cell(own) if cell is own else conform(fetch_cell(own), node, private=True)
 
 
 _sick: weakref.WeakSet[Cell] = weakref.WeakSet()  # could not be evaluated by a flush; whoever asks gets the error

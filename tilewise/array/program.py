@@ -13,8 +13,10 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import NUMBER, Array, node_of
+from tilewise.array.parts import only_handle, part_of
 from tilewise.array.pending import CHEAP, pending_cells
 from tilewise.array.session import cluster_here
+from tilewise.array.slices import sliced_inputs
 from tilewise.array.workers import layout_on, nearest
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Rates
@@ -22,6 +24,7 @@ from tilewise.ir.node import Length, Node, freeze, thaw_all, walk
 from tilewise.layout import Layout, Mesh, OnDriver, Stored
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
+from tilewise.ops.views import Cut
 from tilewise.plan.exchanges import Exchanges
 from tilewise.store.base import Source
 
@@ -56,12 +59,24 @@ class Program:
         if mesh is None or not nodes:
             wanted = sorted(at[r] for r in self.roots)
             return compiler.prepare(at, wanted, self.settings, structure), nodes, wanted
+        roots = compiler.narrowed(self.roots, self.settings)
+        if self.settings.rewrite:
+            roots = sliced_inputs(roots, lambda n: self._on_driver(n, mesh), _absent_part)
+        if roots is not self.roots:
+            nodes = walk(roots)
+            at = {n: i for i, n in enumerate(nodes)}
         where = {
             n: tuple(self.copies.get(n, ())) or _layouts(n, mesh, self.settings) for n in nodes if n.value is not None
         }
-        wanted = [at[r] for r in self.roots]
+        wanted = [at[r] for r in roots]
         plan = compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
         return plan, nodes, [plan.wanted[k] for k in self.asked]
+
+    def _on_driver(self, n: Node, mesh: Mesh) -> bool:
+        """Whether a leaf is an array of this process that a mesh has no copy of."""
+        if n in self.copies or isinstance(n.value, Source):
+            return False
+        return _layouts(n, mesh, self.settings) == (OnDriver(),)
 
     @contextmanager
     def counted(
@@ -114,15 +129,30 @@ def program_of(arrays: Sequence[Array]) -> Program:
     with LOCK:
         settings = current()
         away = [x for x in arrays if x._cell is not NUMBER and not isinstance(x._cell.read().value, np.ndarray)]
-        recorded = [*(x._cell.read() for x in away), *(node_of(x) for x in away)]
+        held = cluster_here(settings.blocks)[1]  # workers compute what a view shows, and not what only it has
+        recorded: list[Node] = []
+        apart: set[Node] = set()
+        for x in away:
+            if held and part_of(x) is not None and only_handle(x):
+                apart.add(x._cell.read())
+            else:
+                recorded.append(x._cell.read())
+            recorded.append(node_of(x))
+        recorded = list(dict.fromkeys(recorded))
         began = time.perf_counter()
         new = compiler.rewritten(recorded, compiler.graph_of(recorded)[2], settings) or {}
         passes = (("rewrite", time.perf_counter() - began),)
         asked = [new.get(n, n) for n in recorded]
         at = set(walk(asked))
-        kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None]
+        kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None and c.node not in apart]
         roots = tuple(dict.fromkeys([*asked, *(n for n in kept if n in at and not isinstance(n.op, CHEAP))]))
-        return Program(roots, tuple(roots.index(n) for n in asked[len(away) :]), settings, new, passes=passes)
+        shown = [node_of(x) for x in away]
+        return Program(roots, tuple(roots.index(new.get(n, n)) for n in shown), settings, new, passes=passes)
+
+
+def _absent_part(n: Node, cut: Cut) -> Absent:
+    """What stands for a slice of a leaf that is sent from the driver."""
+    return Absent(cut.lengths, n.dtype, (OnDriver(),), None)
 
 
 def _absent(n: Node, mesh: Mesh | None, settings: Settings) -> Absent:

@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from tilewise import compiler
 from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
 from tilewise.array.session import current_session, no_session, session_here
+from tilewise.array.slices import part_here, sliced_inputs
 from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.errors import MemoryBudgetError, message
-from tilewise.ir.node import Length, Node, known_leaf
+from tilewise.ir.node import Length, Node, known_leaf, walk
 from tilewise.layout import Layout, OnDriver, Outside
 from tilewise.ops.const import Const
 from tilewise.plan.blocks import Spec
@@ -26,7 +29,13 @@ from tilewise.store.base import Source
 
 def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run nodes whose lengths are all known."""
-    plan, leaves, consts = plan_mesh(nodes, [c.node for c in outputs if c.node is not None], settings, cluster)
+    roots = [c.node for c in outputs if c.node is not None]
+    narrow: Sequence[Node] = compiler.narrowed(roots, settings)
+    if settings.rewrite:
+        narrow = sliced_inputs(narrow, lambda n: on_driver(n, cluster), part_here)
+    if narrow is not roots:
+        nodes, roots = walk(narrow), list(narrow)
+    plan, leaves, consts = plan_mesh(nodes, roots, settings, cluster)
     # A user's function on a worker may compute as well: there, not by workers.
     with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
         results = cluster.run(plan, leaves, consts, settings.native)
@@ -122,6 +131,11 @@ def nearest(n: Node, cluster: Cluster) -> list[Any]:
     if not isinstance(layout_on(n.value, cluster), Outside):
         return [n.value, *alive]
     return alive or [n.value]
+
+
+def on_driver(n: Node, cluster: Cluster) -> bool:
+    """Whether a leaf is an array of this process that a cluster has no copy of."""
+    return isinstance(n.value, np.ndarray) and all(v is n.value for v in nearest(n, cluster))
 
 
 def layout_on(value: Any, cluster: Cluster) -> Layout:

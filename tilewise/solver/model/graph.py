@@ -102,6 +102,8 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node], wanted: Sequence[i
         elif type(n.op) is Window and (u := unfold(n)) is not n:
             at[n] = view(u)
             copies[n] = copies[u]
+        elif type(n.op) in (Cut, Arrange):
+            at[n] = view(n)
         else:
             at[n] = add(n, tuple(at[x] for x in n.inputs))
     return Graph(tuple(items), tuple(at[n] for n in nodes))
