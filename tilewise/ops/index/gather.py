@@ -29,7 +29,16 @@ from tilewise.ops.collectives import (
 )
 from tilewise.ops.create import Arange
 from tilewise.ops.index.key import Key, Together, picked, rebuild, together
-from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
+from tilewise.ops.index.owners import (
+    Rows,
+    base_layouts,
+    cut_along,
+    letters_of,
+    named_shape,
+    row_bytes,
+    rows_owned,
+    runs_of,
+)
 from tilewise.ops.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
 from tilewise.ops.views import Window
 
@@ -88,11 +97,8 @@ def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if n < 2 and prod(both) != 1:
             continue
         for asked in _asked(index, have[1:], k, both, mesh):
-            for axis in key.axes:
-                if base.shape[axis] >= 2:
-                    for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
-                        ins = (Shard(axis, cuts), *cut_along(index, k, both, asked))
-                        yield Rule(ins, Shard(key.first + k, asked), collective=True)
+            for layout in base_layouts(base, key, have[0], mesh):
+                yield Rule((layout, *cut_along(index, k, both, asked)), Shard(key.first + k, asked), collective=True)
 
 
 def _aligned(op: Gather, node: Node, key: Together, have: Options, mesh: Mesh) -> Iterator[Rule]:
@@ -134,14 +140,12 @@ def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Indices to the owners of rows, rows back. A worker asks for a row once, and not for its own."""
     base, *index = ins
     key = together(op.key, len(base.shape))
-    assert key is not None and isinstance(base.layout, Shard) and isinstance(out.layout, Shard)
-    each = prod(base.shape[a] for a in key.axes if a != base.layout.axis)  # rows of one index of the axis that is cut
-    owned = base.lengths(mesh)
+    assert key is not None and isinstance(out.layout, Shard)
+    owned = rows_owned(base, key, mesh)
     both = named_shape([x.shape for x in index])
     count = prod(n for k, n in enumerate(both) if k != out.layout.axis - key.first)  # of one index of what is asked
-    rows = sum(min(n * count, (sum(owned) - own) * each) for n, own in zip(out.lengths(mesh), owned, strict=True))
-    row = base.row_bytes // max(each, 1)
-    return Traffic("rows by index", rows * (COUNT_BYTES + row), (1, 1))
+    rows = sum(min(n * count, sum(owned) - own) for n, own in zip(out.lengths(mesh), owned, strict=True))
+    return Traffic("rows by index", rows * (COUNT_BYTES + row_bytes(base, key)), (1, 1))
 
 
 @exchange_rounds.register
