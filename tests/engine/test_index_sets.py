@@ -51,6 +51,9 @@ PIECES: dict[str, tuple[str, Program]] = {
     "flip one element": ("one", lambda np, x: x[::-1] * 2),
     "flip none": ("empty", lambda np, x: x[::-1] * 2),
     "greatest of a flip": ("matrix", lambda np, x: (x[::-1].max(0), x[::-1].argmax(0))),
+    "sums from the end": ("vector", lambda np, x: np.cumsum(np.nan_to_num(x)[::-1])[::-1] + 1),
+    "products of flipped rows": ("matrix", lambda np, x: np.cumprod(x[::-1] / 9, axis=0)),
+    "sums along a flip": ("matrix", lambda np, x: np.cumsum(x[::-1], axis=1)),
     "join": ("matrix", lambda np, x: np.concatenate([x, x[:5], x[::-1]]) * 2),
     "join, then sum": ("matrix", lambda np, x: np.concatenate([x, x * 2, x[:1]]).sum(0)),
     "join of joins": ("vector", lambda np, x: np.concatenate([np.concatenate([x, x[:7]]) * 2, x]) + 1),
@@ -320,6 +323,7 @@ def test_a_flip_swaps_blocks() -> None:
     assert moved(lambda np, x: x[::-1] + x, (4000,)) == 4000 * 8
     assert moved(lambda np, x: x[::-1] + x, (3500,), workers=7) == 3000 * 8
     assert moved(lambda np, x: x[::-1] * 2, (40, 500)) == 0
+    assert moved(lambda np, x: np.cumsum(x[::-1])[::-1] * 2, (40_000,)) == 6 * 8
 
 
 def test_a_join_leaves_operands_where_they_are() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -65,7 +66,7 @@ def test_neighbours_are_one_interval() -> None:
 @pytest.mark.parametrize("start, step, count", [(11, -1, 12), (10, -3, 4), (7, -2, 2), (0, -1, 1)])
 def test_flipped_cuts(start: int, step: int, count: int) -> None:
     cuts = (0, 1, 6, 6, 12)
-    for block, (low, high) in enumerate(flipped_cuts(cuts, start, step, count)):
+    for block, (low, high) in enumerate(flipped_cuts(pairwise(cuts), start, step, count)):
         mine = [k for k in range(count) if cuts[block] <= start + k * step < cuts[block + 1]]
         assert list(range(low, high)) == mine
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -258,7 +259,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     # A new array in C order, unlike what indexing gives.
     if type(node.op) is not Gather:
         return rec.record(copy_node(node, None))
-    return rec.record(intern(Gather(node.op.key, True), node.inputs, node.shape, node.dtype))
+    return rec.record(intern(replace(node.op, take=True), node.inputs, node.shape, node.dtype))
 
 
 @implements(np.compress)

@@ -23,7 +23,7 @@ from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
 from tilewise.ops.create import arange
 from tilewise.ops.elementwise import small
-from tilewise.ops.index import Gather, compress, picked
+from tilewise.ops.index import Gather, compress, counts_through, picked, together
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.views import view
 
@@ -360,7 +360,13 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
                 check_bounds(found, shown, axis)
     base = node_of(x)
     order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
-    node = intern(Gather(tuple(spec)), (base, *arrays), shape, x.dtype, order)
+    op = Gather(tuple(spec))
+    key = together(op.key, len(base.shape)) if base.known else None
+    if key is not None:
+        lengths = {p[1]: base.dims[a] for a, p in zip(key.axes, key.parts, strict=True) if isinstance(p, tuple)}
+        counting = next((k for k, n in lengths.items() if counts_through(arrays[k], n)), None)
+        op = op if counting is None else Gather(op.key, counting=counting)
+    node = intern(op, (base, *arrays), shape, x.dtype, order)
     return rec.record(node)
 
 

@@ -6,7 +6,8 @@ the last the length.
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from collections.abc import Iterable
+from itertools import accumulate
 
 Cuts = tuple[int, ...]
 
@@ -30,11 +31,11 @@ def slice_cuts(cuts: Cuts, start: int, step: int, length: int) -> Cuts:
     return tuple(_slice_position(c, start, step, length) for c in cuts)
 
 
-def flipped_cuts(cuts: Cuts, start: int, step: int, length: int) -> list[tuple[int, int]]:
-    """What each block has of x[start::step][:length] for a negative step: intervals, the last block's first."""
+def flipped_cuts(owned: Iterable[tuple[int, int]], start: int, step: int, length: int) -> list[tuple[int, int]]:
+    """What blocks that own intervals have of x[start::step][:length] for a negative step: intervals, too."""
     assert step < 0 and length >= 1 and start + (length - 1) * step >= 0, (start, step, length)
     out = []
-    for low, high in pairwise(cuts):
+    for low, high in owned:
         first = max(-((high - 1 - start) // -step), 0)  # the least k with start + k * step < high
         last = min((start - low) // -step + 1, length)
         out.append((first, max(first, last)))

@@ -18,7 +18,7 @@ from tilewise.ir.order import Order, normal
 from tilewise.ir.reductions import Reduction, by_name, splits
 from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.native import supports_arg, supports_reduce, supports_scan
-from tilewise.layout import Mesh, Partial, Shard
+from tilewise.layout import Cutting, Mesh, Partial, Piecewise, Shard, Union, length, runs
 from tilewise.ops.elementwise import cast, walked
 from tilewise.ops.traits.batch import Rolled, batch
 from tilewise.ops.traits.block import Part, on_block
@@ -296,6 +296,26 @@ def _(op: Scan, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield rule
         elif joins and mesh.workers > 1:
             yield Rule(rule.ins, rule.out, collective=True)
+    for p in have[0]:
+        if isinstance(p, Piecewise) and (p.axis != op.axis or (joins and mesh.workers > 1 and _in_turn(p, mesh))):
+            yield Rule((p,), p, collective=p.axis == op.axis)
+
+
+def _in_turn(p: Piecewise, mesh: Mesh) -> bool:
+    """Whether each worker has one interval, of one interval for each block: a flip of plain cuts."""
+    plain = not any(isinstance(s, Union) for s in p.sets)
+    return plain and not any(
+        isinstance(p.owned(blocks[0], blocks[-1]), Union) for blocks in map(mesh.blocks_of, range(mesh.workers))
+    )
+
+
+def _sequence(call: CollectiveCall) -> tuple[list[int], list[int]]:
+    """Workers and blocks in the order of what they own."""
+    layout, mesh = call.out.layout, call.mesh
+    assert isinstance(layout, Cutting)
+    blocks = sorted(range(mesh.total_blocks), key=lambda b: (runs(layout.owned(b))[0][0], b))
+    full = [b for b in blocks if length(layout.owned(b))]
+    return list(dict.fromkeys([*(mesh.worker_of(b) for b in full), *range(mesh.workers)])), blocks
 
 
 @specific.register
@@ -328,15 +348,18 @@ def _(op: Scan, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     def join(a: ND, b: ND) -> ND:
         return ufunc(a, b, dtype=op.dtype)  # type: ignore[no-any-return]
 
-    own = {b: x for b, x in sorted(blocks.items()) if x.shape[op.axis]}
+    workers, in_order = _sequence(call)
+    rank = {w: k for k, w in enumerate(workers)}
+    own = {b: blocks[b] for b in in_order if b in blocks and blocks[b].shape[op.axis]}
     # From the first element on: a sum that began with 0 would lose the sign of -0.0.
     totals = {b: ufunc.reduce(x, op.axis, op.dtype, keepdims=True, initial=None) for b, x in own.items()}
     total = functools.reduce(join, totals.values()) if own else nothing
-    inbox = yield [[total if w > worker and lengths[w] else nothing] for w in range(call.mesh.workers)]
-    before = [piece for w, (piece,) in enumerate(inbox) if w < worker and lengths[w]]
+    inbox = yield [[total if rank[w] > rank[worker] and lengths[w] else nothing] for w in range(call.mesh.workers)]
+    before = [inbox[w][0] for w in workers[: rank[worker]] if lengths[w]]
     offset = functools.reduce(join, before) if before and own else None
     out: Parts = {}
-    for b, x in sorted(blocks.items()):
+    for b in (b for b in in_order if b in blocks):
+        x = blocks[b]
         out[b] = x.astype(op.dtype, order="K")
         if b in own:
             if offset is not None:

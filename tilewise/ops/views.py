@@ -19,6 +19,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides, strides_of
 from tilewise.layout import (
+    Cutting,
     Ghosts,
     Layout,
     Mesh,
@@ -385,17 +386,29 @@ def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             continue
         if (start, step, length) == (0, 1, n):
             yield from (Rule((p,), p) for p in have[0] if isinstance(p, Piecewise) and p.axis == axis)
+        if step < 0:
+            if length > 1:
+                yield from _flipped(axis, op, have, n, mesh)
+            continue
         for cuts in axis_cuts(have[0], axis, n, mesh):
-            if step < 0:
-                if length > 1:
-                    yield Rule((Shard(axis, cuts),), divided(axis, flipped_cuts(cuts, start, step, length)))
-                continue
             near = _centred(cuts, start, length, n) if step == 1 and length < n else None
             if near is not None:
                 target, ghosts = near
                 yield Rule((Shard(axis, cuts, ghosts),), Shard(axis, target))
             if near is None or cuts != even_cuts(n, mesh.total_blocks):  # a part of uneven blocks may be even
                 yield Rule((Shard(axis, cuts),), Shard(axis, slice_cuts(cuts, start, step, length)))
+
+
+def _flipped(axis: int, op: Cut, have: Options, n: int, mesh: Mesh) -> Iterator[Rule]:
+    """Blocks show their own elements backwards; the result has them in another order."""
+    found: list[Cutting] = [Shard(axis, cuts) for cuts in axis_cuts(have[0], axis, n, mesh)]
+    found += [p for p in have[0] if isinstance(p, Piecewise) and p.axis == axis]
+    for cut in found:
+        owned = [cut.owned(b) for b in range(mesh.total_blocks)]
+        plain = [s for s in owned if not isinstance(s, Union)]
+        if len(plain) == len(owned):
+            sets = flipped_cuts(plain, op.starts[axis], op.steps[axis], op.lengths[axis])
+            yield Rule((cut,), divided(axis, sets))
 
 
 def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tuple[int, ...], tuple[int, int]] | None:

@@ -1,8 +1,8 @@
 """Indexing with arrays, and writing: selections (gather.py, compress.py), new values of a base (write.py)."""
 
 from tilewise.ops.index.compress import Compress, compress
-from tilewise.ops.index.gather import Gather
-from tilewise.ops.index.key import Key, picked, rebuild
+from tilewise.ops.index.gather import Gather, counts_through
+from tilewise.ops.index.key import Key, picked, rebuild, together
 from tilewise.ops.index.write import At, Put, Unchanged, Update, Write
 
 __all__ = [
@@ -15,6 +15,8 @@ __all__ = [
     "Update",
     "Write",
     "compress",
+    "counts_through",
     "picked",
     "rebuild",
+    "together",
 ]

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -15,8 +15,19 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.layout import Cuts, Mesh, Shard
-from tilewise.ops.index.key import Key, picked, rebuild, together
-from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
+from tilewise.ops.create import Arange
+from tilewise.ops.index.key import Key, Together, picked, rebuild, together
+from tilewise.ops.index.owners import (
+    Rows,
+    base_layouts,
+    cut_along,
+    letters_of,
+    named_shape,
+    row_bytes,
+    rows_owned,
+    runs_of,
+)
+from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
@@ -29,24 +40,42 @@ from tilewise.ops.traits.collectives import (
     traffic,
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
+from tilewise.ops.views import Window
 
 DENSE = 2  # rows per index up to which a table of all rows is several times faster than sorting the indices
 
 
 @dataclass(frozen=True)
 class Gather(Op):
-    """base[key] with index arrays. `take`: whole axes, then one index array, and the result in C order (np.take)."""
+    """base[key] with index arrays. `take`: whole axes, then one index array, and the result in C order (np.take).
+
+    `counting` is an index array that counts through the whole axis it indexes, 0, 1, 2, ...: cut like that axis, it
+    names rows of the same block, whose first is `low`.
+    """
 
     key: Key
     take: bool = False
+    counting: int | None = None
+    low: int = 0
     name = "gather"
 
     def numpy(self, *arrays: Any) -> Any:
+        if self.counting is not None and self.low:
+            arrays = tuple(x - self.low if k == self.counting + 1 else x for k, x in enumerate(arrays))
         if self.take:
             return np.take(arrays[0], arrays[1], len(self.key) - 1)
         if len(self.key) == 1 and self.key[0] == ("a", 0):
             return picked(arrays[0], np.asarray(arrays[1]))
         return arrays[0][rebuild(self.key, arrays[1:])]
+
+
+def counts_through(index: Node, length: int) -> bool:
+    """Whether an index array counts through an axis of this length."""
+    count = index.inputs[0] if type(index.op) is Window and index.value is None else index
+    op = count.op
+    if type(op) is not Arange or count.value is not None or not index.known:
+        return False
+    return (op.begin, op.first, op.second) == (0, 0, 1) and op.length == length == index.size > 1
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------
@@ -60,6 +89,7 @@ def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         return
     terms, out = letters_of(base, index, key)
     yield from by_letters(terms, out, node, have, mesh)
+    yield from _aligned(op, node, key, have, mesh)
     both = named_shape([x.dims for x in index])
     if mesh.workers == 1:
         return
@@ -67,11 +97,31 @@ def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         if n < 2 and prod(both) != 1:
             continue
         for asked in _asked(index, have[1:], k, both, mesh):
-            for axis in key.axes:
-                if base.shape[axis] >= 2:
-                    for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
-                        ins = (Shard(axis, cuts), *cut_along(index, k, both, asked))
-                        yield Rule(ins, Shard(key.first + k, asked), collective=True)
+            for layout in base_layouts(base, key, have[0], mesh):
+                yield Rule((layout, *cut_along(index, k, both, asked)), Shard(key.first + k, asked), collective=True)
+
+
+def _aligned(op: Gather, node: Node, key: Together, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """One index array counts through an axis: cut alike, every block finds what it needs in its own part."""
+    if op.counting is None:
+        return
+    base, *index = node.inputs
+    both = named_shape([x.dims for x in index])
+    counting = index[op.counting]
+    axis = key.first + key.parts.index(("a", op.counting))
+    k = counting.shape.index(counting.size) + len(both) - counting.ndim
+    for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
+        yield Rule((Shard(axis, cuts), *cut_along(index, k, both, cuts)), Shard(key.first + k, cuts))
+
+
+@on_block.register
+def _(op: Gather, out: Part, ins: Sequence[Part]) -> Op:
+    if op.counting is None:
+        return op
+    key = together(op.key, len(ins[0].shape))
+    assert key is not None
+    axis = key.first + key.parts.index(("a", op.counting))
+    return replace(op, low=ins[0].box[axis][0])
 
 
 def _asked(index: Sequence[Node], have: Options, axis: int, both: tuple[int, ...], mesh: Mesh) -> list[Cuts]:
@@ -90,14 +140,12 @@ def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Indices to the owners of rows, rows back. A worker asks for a row once, and not for its own."""
     base, *index = ins
     key = together(op.key, len(base.shape))
-    assert key is not None and isinstance(base.layout, Shard) and isinstance(out.layout, Shard)
-    each = prod(base.shape[a] for a in key.axes if a != base.layout.axis)  # rows of one index of the axis that is cut
-    owned = base.lengths(mesh)
+    assert key is not None and isinstance(out.layout, Shard)
+    owned = rows_owned(base, key, mesh)
     both = named_shape([x.shape for x in index])
     count = prod(n for k, n in enumerate(both) if k != out.layout.axis - key.first)  # of one index of what is asked
-    rows = sum(min(n * count, (sum(owned) - own) * each) for n, own in zip(out.lengths(mesh), owned, strict=True))
-    row = base.row_bytes // max(each, 1)
-    return Traffic("rows by index", rows * (COUNT_BYTES + row), (1, 1))
+    rows = sum(min(n * count, sum(owned) - own) for n, own in zip(out.lengths(mesh), owned, strict=True))
+    return Traffic("rows by index", rows * (COUNT_BYTES + row_bytes(base, key)), (1, 1))
 
 
 @exchange_rounds.register

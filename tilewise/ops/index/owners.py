@@ -6,16 +6,27 @@ Indices into several axes are one number each: the position in the line of all c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 from math import prod
 
 import numpy as np
 
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Shard
+from tilewise.layout import (
+    Layout,
+    Mesh,
+    Shard,
+    even_shard,
+    grid_layout,
+    length,
+    lines,
+    owned_box,
+    runs,
+    shards,
+)
 from tilewise.ops.index.key import Together
-from tilewise.ops.traits.collectives import ND, CollectiveCall, Parts, worker_cuts
-from tilewise.ops.traits.rule import LETTERS, WHOLE
+from tilewise.ops.traits.collectives import ND, CollectiveCall, Operand, Parts, worker_cuts
+from tilewise.ops.traits.rule import LETTERS, WHOLE, axis_cuts
 
 Shape = tuple[int, ...]
 
@@ -42,17 +53,37 @@ def cut_along(index: Sequence[Node], axis: int, both: Shape, cuts: tuple[int, ..
     return out
 
 
+def base_layouts(base: Node, key: Together, have: Sequence[Layout], mesh: Mesh) -> Iterator[Layout]:
+    """Ways to cut a base along axes that a key indexes: one of them, or on a grid two."""
+    for axis in key.axes:
+        if base.shape[axis] >= 2:
+            yield from (Shard(axis, cuts) for cuts in axis_cuts(have, axis, base.shape[axis], mesh))
+    if mesh.grid:
+        for a, b in permutations(key.axes, 2):
+            if base.shape[a] >= 2 <= base.shape[b]:
+                yield grid_layout(even_shard(a, base.shape, mesh.down), even_shard(b, base.shape, mesh.across))
+
+
+def rows_owned(base: Operand, key: Together, mesh: Mesh) -> list[int]:
+    """How many of the rows that a key can name each worker has."""
+    boxes = (owned_box(base.layout, base.shape, mesh, worker=w) for w in range(mesh.workers))
+    return [prod(length(box[a]) for a in key.axes) for box in boxes]
+
+
+def row_bytes(base: Operand, key: Together) -> int:
+    """Bytes of what one combination of indices names."""
+    return prod(n for a, n in enumerate(base.shape) if a not in key.axes) * base.dtype.itemsize
+
+
 class Rows:
-    """Rows of a base that is cut along one of the axes that a key indexes."""
+    """Rows of a base that is cut along axes that a key indexes."""
 
     def __init__(self, call: CollectiveCall, key: Together) -> None:
         base = call.ins[0]
-        assert isinstance(base.layout, Shard)
         self.key = key
-        self.layout = base.layout
+        self.base = base
+        self.mesh = call.mesh
         self.lengths = tuple(base.shape[a] for a in key.axes)
-        self.cut = base.layout.axis - key.first  # which of these axes
-        self.edges = np.array(worker_cuts(base.layout.cuts, call.mesh))
 
     def numbers(self, index: Sequence[Parts], blocks: Sequence[int]) -> Iterator[ND]:
         """For each block, the rows that its index arrays name, in their shape."""
@@ -68,21 +99,31 @@ class Rows:
 
     def owners(self, rows: ND) -> ND:
         """The worker that has each row."""
-        return np.searchsorted(self.edges, self._along(rows), side="right") - 1
+        owner = np.zeros(rows.shape, np.int64)
+        for part, line in lines(self.base.layout, self.mesh):
+            assert isinstance(part, Shard)
+            edges = worker_cuts(part.cuts, line)
+            owner = owner * line.workers + np.searchsorted(edges, self._along(rows, part.axis), side="right") - 1
+        return owner
 
-    def _along(self, rows: ND) -> ND:
-        """Indices into the axis that is cut."""
-        inner = prod(self.lengths[self.cut + 1 :])
-        return rows // inner % self.lengths[self.cut]
+    def _along(self, rows: ND, axis: int) -> ND:
+        """Indices into an axis of the base."""
+        k = axis - self.key.first
+        return rows // prod(self.lengths[k + 1 :]) % self.lengths[k]
 
     def within(self, rows: ND, block: int) -> tuple[ND, tuple[ND | slice, ...]]:
         """Which of some rows a block has, and the index of these in it."""
-        low, high = self.layout.owned(block)
-        along = self._along(rows)
-        mine = np.flatnonzero((low <= along) & (along < high))
-        index = list(np.unravel_index(rows[mine], self.lengths))
-        index[self.cut] = index[self.cut] - low
-        return mine, (*[slice(None)] * self.key.first, *index)
+        box = owned_box(self.base.layout, self.base.shape, self.mesh, block=block)
+        mine = np.ones(rows.shape, bool)
+        lows = [0] * len(self.lengths)
+        for part in shards(self.base.layout):
+            ((low, high),) = runs(box[part.axis])
+            along = self._along(rows, part.axis)
+            mine &= (low <= along) & (along < high)
+            lows[part.axis - self.key.first] = low
+        where = np.flatnonzero(mine)
+        index = [i - low for i, low in zip(np.unravel_index(rows[where], self.lengths), lows, strict=True)]
+        return where, (*[slice(None)] * self.key.first, *index)
 
 
 def runs_of(owner: ND, workers: int) -> tuple[ND, list[slice]]:

@@ -21,7 +21,6 @@ from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import Cuts, Ghosts, Layout, Mesh, Shard, all_at, slice_cuts
 from tilewise.ops.create import is_new
 from tilewise.ops.index.key import Key, Together, rebuild, together
-from tilewise.ops.index.owners import Rows, cut_along, letters_of, named_shape, runs_of
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
@@ -35,7 +34,6 @@ from tilewise.ops.traits.collectives import (
     traffic,
     worker_cuts,
 )
-from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least, value_needs, window_has
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Axis, Window, walks, window
 
@@ -271,13 +269,10 @@ def _indexed(op: Put | At, node: Node, key: Together, have: Options, mesh: Mesh)
         for x in given:
             k = key.first - (rank - x.ndim)
             values.append(Shard(k, asked) if k >= 0 and x.shape[k] == n > 1 else WHOLE)
-        for axis in key.axes:
-            if base.shape[axis] >= 2:
-                for cuts in axis_cuts(have[0], axis, base.shape[axis], mesh):
-                    ins = (Shard(axis, cuts), *values, *cut_along(index, 0, both, asked))
-                    # One index, or the same ones everywhere, are cut as if they were an axis: the first worker asks.
-                    if any(isinstance(x, Shard) for x in ins[count:]):
-                        yield Rule(ins, Shard(axis, cuts), collective=True)
+        for layout in base_layouts(base, key, have[0], mesh):
+            ins = (layout, *values, *cut_along(index, 0, both, asked))
+            if any(isinstance(x, Shard) for x in ins[count:]):
+                yield Rule(ins, layout, collective=True)
 
 
 @traffic.register(Put)
@@ -295,7 +290,7 @@ def _(op: Put | At, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
     each = COUNT_BYTES
     for x in given:
         if _sent(x.shape, key, len(ins[0].shape)):
-            each += _row_bytes(ins[0].shape, key, x.dtype.itemsize)
+            each += row_bytes(ins[0], key) // ins[0].dtype.itemsize * x.dtype.itemsize
     return Traffic("values by index", rows * each, (2,))
 
 
@@ -303,10 +298,6 @@ def _sent(shape: tuple[int, ...], key: Together, ndim: int) -> bool:
     """Whether values differ from index to index: then each goes with its index."""
     after = ndim - key.axes[-1] - 1
     return len(shape) > after and prod(shape[: len(shape) - after]) > 1
-
-
-def _row_bytes(shape: tuple[int, ...], key: Together, itemsize: int) -> int:
-    return prod(n for a, n in enumerate(shape) if a not in key.axes) * itemsize
 
 
 @exchange_rounds.register(Put)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewise.ir.node import Op
-from tilewise.layout import Cuts, Layout, Mesh, Shard
+from tilewise.layout import Cuts, Cutting, Layout, Mesh, length
 from tilewise.ops.move import Move
 
 ND = np.ndarray[Any, Any]
@@ -56,7 +56,7 @@ class Operand(NamedTuple):
     @property
     def row_bytes(self) -> int:
         """Bytes of what has one index along the axis that is cut."""
-        assert isinstance(self.layout, Shard)
+        assert isinstance(self.layout, Cutting)
         return prod(d for a, d in enumerate(self.shape) if a != self.layout.axis) * self.dtype.itemsize
 
     def counts(self, mesh: Mesh) -> list[int]:
@@ -65,9 +65,9 @@ class Operand(NamedTuple):
 
     def lengths(self, mesh: Mesh) -> list[int]:
         """What each worker has along the axis that is cut."""
-        assert isinstance(self.layout, Shard)
-        edges = worker_cuts(self.layout.cuts, mesh)
-        return [edges[w + 1] - edges[w] for w in range(mesh.workers)]
+        layout = self.layout
+        assert isinstance(layout, Cutting)
+        return [sum(length(layout.owned(b)) for b in mesh.blocks_of(w)) for w in range(mesh.workers)]
 
 
 @dataclass(frozen=True)

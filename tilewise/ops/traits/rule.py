@@ -151,7 +151,7 @@ def by_letters(
     for letter, size in sizes.items():
         if letter in tied or size < 2 or (letter not in out and op is None):
             continue
-        found: list[Cutting] = [shard(0, c) for c in cuts_of(letter, size, terms, shapes, have, node, mesh)]
+        found: list[Cuts | Piecewise] = [*cuts_of(letter, size, terms, shapes, have, node, mesh)]
         if pieces:
             found += _in_pieces(letter, size, terms, shapes, have)
         for cut in found:
@@ -163,16 +163,15 @@ def by_letters(
             yield Rule(tuple(ins), result)
 
 
-@functools.lru_cache(maxsize=4096)
-def _along(cut: Cutting, axis: int) -> Cutting:
-    """The one object for a division of an axis: rules are compared and looked up a lot."""
-    return cut.along(axis)
+def _along(cut: Cuts | Piecewise, axis: int) -> Cutting:
+    """A division of an axis."""
+    return cut.along(axis) if isinstance(cut, Piecewise) else shard(axis, cut)
 
 
-def _in_pieces(letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options) -> list[Cutting]:
+def _in_pieces(letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options) -> list[Piecewise]:
     """Divisions of a letter in pieces that operands may have."""
     found = [
-        _along(x, 0)
+        x.along(0)
         for term, shape, layouts in zip(terms, shapes, have, strict=True)
         for x in layouts
         if isinstance(x, Piecewise) and term.find(letter) == x.axis and shape[x.axis] == size
