@@ -21,6 +21,7 @@ from tilewise.ir.scalar import UFUNCS
 from tilewise.layout import Cuts, Ghosts, Layout, Mesh, Shard, all_at, slice_cuts
 from tilewise.ops.create import is_new
 from tilewise.ops.index.key import Key, Together, rebuild, together
+from tilewise.ops.index.owners import Rows, base_layouts, cut_along, letters_of, named_shape, row_bytes, runs_of
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
@@ -34,6 +35,7 @@ from tilewise.ops.traits.collectives import (
     traffic,
     worker_cuts,
 )
+from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least, value_needs, window_has
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Axis, Window, walks, window
 
