@@ -502,13 +502,28 @@ def test_the_log_keeps_one_copy_of_what_is_sent_again() -> None:
 on_actors = pytest.mark.parametrize("cluster", [("ray", 3)], ids=["ray3"], indirect=True)
 
 
-def actor_of(cluster: Any, worker: int) -> Any:
-    return next(cluster.actors[h] for h, workers in cluster.hosts.items() if worker in workers)
+def host_of(cluster: Any, worker: int) -> int:
+    return next(h for h, workers in cluster.hosts.items() if worker in workers)
 
 
-def end(actor: Any) -> None:
-    """End an actor's process from inside."""
-    actor.__ray_call__.remote(lambda worker: os._exit(1))
+def end(cluster: Any, worker: int, how: str = "kill", seen: bool = True) -> int:
+    """End a worker's process from outside or inside. That takes Ray a moment: `seen` waits until nobody is there."""
+    host = host_of(cluster, worker)
+    actor = cluster.actors[host]
+    if how == "kill":
+        sys.modules["ray"].kill(actor, no_restart=True)
+    else:
+        actor.__ray_call__.remote(lambda worker: os._exit(1))
+    if seen:
+        until_gone(cluster, host)
+    return host
+
+
+def until_gone(cluster: Any, host: int) -> None:
+    until = time.monotonic() + 30.0
+    while host in cluster.lines.links:
+        assert time.monotonic() < until
+        cluster.lines.progress(0.1)
 
 
 @on_actors
@@ -518,7 +533,7 @@ def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
         kept = x * 3
         for step in range(8):
             for how, w in at.get(step, []) if np is tw else []:
-                end(actor_of(cluster, w)) if how == "exit" else ray_here.ray.kill(actor_of(cluster, w), no_restart=True)
+                ended.append(end(cluster, w, how, seen=waits))
             x[1:-1] = 0.5 * (x[:-2] + x[2:]) - x.mean(0)
             if np is tw:
                 tw.evaluate(x)
@@ -526,18 +541,21 @@ def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
                     cluster.settle()
         return x, kept
 
+    ended: list[int] = []
     at = {2: [("kill", 1)], 4: [("exit", 0)], 6: [("kill", 0), ("exit", 1)]}
     before = cluster.counters.replays
     same(dying(tw, at), dying(numpy, {}))
     assert cluster.counters.replays == before + 3
     assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
     same(dying(tw, {1: [("exit", 2)]}, waits=False), dying(numpy, {}))  # noticed some plans later
+    until_gone(cluster, ended[-1])
+    same(tw.evaluate(tw.arange(100.0) * 3), numpy.arange(100.0) * 3)
     assert cluster.counters.replays == before + 4
     assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
     assert cluster.counters.replayed_bytes > 0
     y = tw.arange(100.0) * 2
     tw.evaluate(y)
-    ray_here.ray.kill(actor_of(cluster, 0), no_restart=True)
+    end(cluster, 0)
     same(y, numpy.arange(100.0) * 2)  # lost before it was gathered
     assert cluster.counters.replays == before + 5
 
@@ -547,13 +565,14 @@ def test_an_actor_that_dies_in_the_middle_of_a_plan(cluster: Any, ray_here: Any)
     x = tw.asarray(data(600, 600))
     y = x * 1.0
     tw.evaluate(y)
-    victim, before = actor_of(cluster, 1), cluster.counters.replays
-    killer = threading.Timer(0.1, lambda: ray_here.ray.kill(victim, no_restart=True))
+    victim, before = host_of(cluster, 1), cluster.counters.replays
+    killer = threading.Timer(0.1, lambda: end(cluster, 1, seen=False))
     for _ in range(12):
         y = y @ x / 25.0
     killer.start()
     got = y.compute()
     killer.join()
+    until_gone(cluster, victim)
     want = data(600, 600)
     for _ in range(12):
         want = want @ data(600, 600) / 25.0

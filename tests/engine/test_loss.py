@@ -3,6 +3,8 @@ error; never hung."""
 
 from __future__ import annotations
 
+import gc
+import signal
 import threading
 import time
 import warnings
@@ -212,3 +214,47 @@ def test_a_users_exception_keeps_its_class_and_fields_and_shows_the_workers_trac
             assert any("recorded at" in note and __file__ in note for note in caught.value.__notes__)
             assert "in raising" in str(caught.value.__cause__) and "worker 1" in str(caught.value.__cause__)
         numpy.testing.assert_array_equal(numpy.asarray(x), numpy.arange(40.0))
+
+
+def test_an_error_that_nobody_waited_for_comes_at_the_next_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewise.engine.cluster.never_fails", lambda plan: True)
+    with opened(3) as cluster:
+        x = tw.evaluate(tw.asarray(numpy.arange(12.0)).relayout(0))
+        index = tw.arange(12) + 5  # some are out of range, which only workers find out
+        bad = tw.evaluate(x[index] * 2)
+        line = "test_loss.py"
+        after = tw.evaluate(bad + 1)  # reads what was never made
+        other = tw.evaluate(tw.asarray(numpy.arange(3.0)) + 1)
+        with pytest.raises(IndexError) as caught:
+            numpy.asarray(other)
+        assert any("recorded at" in note and line in note for note in caught.value.__notes__)
+        numpy.testing.assert_array_equal(numpy.asarray(other), numpy.arange(3.0) + 1)  # told once
+        numpy.testing.assert_array_equal(numpy.asarray(x + 1), numpy.arange(12.0) + 1)
+        for each in (bad, after, bad * 3):
+            with pytest.raises(IndexError):
+                numpy.asarray(each)
+        cluster.broken = True  # what failed is not run again
+        numpy.testing.assert_array_equal(numpy.asarray(x), numpy.arange(12.0))
+        assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
+        del bad, after, other, index, x, each, caught
+        gc.collect()
+        cluster.sweep()
+        assert not cluster.log and not cluster.failed and not cluster.under_way
+
+
+def test_an_interrupt_while_the_driver_waits() -> None:
+    with opened(2) as cluster, in_time():
+        x = tw.evaluate(tw.asarray(numpy.arange(40.0)).relayout(0))
+        y = tw.map_tiles(slow, x, dtype=float, shape=(40,))
+        timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            y.compute()
+        numpy.testing.assert_array_equal(numpy.asarray(x + 1), numpy.arange(40.0) + 1)
+        numpy.testing.assert_array_equal(numpy.asarray(y), numpy.arange(40.0) * 2)
+        assert cluster.counters.replays == 0
+
+
+def slow(x: Any) -> Any:
+    time.sleep(1.0)
+    return x * 2

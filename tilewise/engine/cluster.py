@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewise import events
 from tilewise.engine.ahead import never_fails
-from tilewise.engine.failures import Failure
+from tilewise.engine.failures import Failure, again
 from tilewise.engine.host import Report, on_the_drivers_clock
 from tilewise.engine.log import Entry, Log
 from tilewise.engine.rounds import Move, rounds
@@ -209,6 +209,8 @@ class Cluster:
             self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
         except BaseException:
             self._forget(entry)  # some workers may have come to the end
+            for key in keys:
+                self.failed.pop(key, None)
             raise
         return [
             Remote(self, k, plan.specs[p].shape, plan.specs[p].dtype, plan.specs[p].order, plan.layouts[p])
@@ -310,7 +312,11 @@ class Cluster:
             del self.under_way[entry]
             if failures:
                 error = self._reason(entry, failures)
-                self.failed.update(dict.fromkeys(entry.keys, error))
+                self.failed.update(dict.fromkeys(entry.keys, again(error)))
+                for x in self.living():
+                    x.dropped = x.dropped or (
+                        x.spare and x.key in self.failed
+                    )  # a copy of an input that is still there
                 self._forget(entry)
                 first = first or error
             else:
@@ -325,7 +331,7 @@ class Cluster:
             self.taught.discard(entry.number)  # perhaps somebody could not read it
             return errors[0]
         missing = [self.failed[x] for x in entry.leaves if isinstance(x, int) and x in self.failed]
-        return missing[0] if missing else AssertionError("a plan failed without an error")
+        return again(missing[0]) if missing else AssertionError("a plan failed without an error")
 
     def _count(self, entry: Entry, reports: Sequence[Report]) -> None:
         report, counters = Report.all_of(reports), self._counters
@@ -409,6 +415,7 @@ class Cluster:
     def release(self, key: int) -> None:
         """A Remote is gone (called at any moment, by whatever thread: only notes it)."""
         self.dead.append(key)
+        self.failed.pop(key, None)
 
     def sweep(self) -> None:
         """Tell workers what nobody needs any more (a plan that starts does so, too)."""
@@ -425,8 +432,6 @@ class Cluster:
     def _take_dead(self) -> list[int]:
         gone, self.dead = self.dead, []
         self.log.release(gone)
-        for key in gone if self.failed else ():
-            self.failed.pop(key, None)
         return gone
 
     def _surely(self, do: Callable[[], T]) -> T:
@@ -464,7 +469,7 @@ class Cluster:
 
     def _check_made(self, key: int) -> None:
         if key in self.failed:
-            raise self.failed[key]
+            raise again(self.failed[key])
 
     def _check_open(self) -> None:
         if self.closed:

@@ -68,6 +68,13 @@ def portable(error: Exception, dumps: Dumps = pickle.dumps) -> Exception | _Rebu
     return other
 
 
+def again(error: Exception) -> Exception:
+    """The same error without a traceback, whose frames would keep alive what they refer to."""
+    other = _rebuild(type(error), error.args, error.__dict__)
+    other.__cause__ = error.__cause__
+    return other
+
+
 class _Rebuilt:
     """An exception that pickles as its class and fields: its own __init__ wants other arguments than it keeps."""
 
