@@ -1,4 +1,4 @@
-"""The programs of benchmarks/bytes.py on four workers: what they announce is what they move, near the least possible."""
+"""The programs of benchmarks/bytes.py on four workers: they move what they announce, near the least possible."""
 
 import pytest
 
