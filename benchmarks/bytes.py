@@ -329,7 +329,7 @@ def main() -> None:
                 found[name] = {"error": repr(error)}
                 line += f"{'failed':>16}{type(error).__name__:>18} "
                 continue
-            mark = ("!" if one["announced"] < one["counted"] else "*") if above(one, mesh) else " "
+            mark = "!" if one["announced"] < one["counted"] else "*" if above(one, mesh) else " "
             ratio = one["counted"] / one["bound"] if one["bound"] else float("inf" if one["counted"] else 1)
             line += f"{one['counted']:>16,}{one['bound']:>10,}{ratio:>8.2f}{mark}"
         print(line, flush=True)
