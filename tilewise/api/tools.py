@@ -131,6 +131,7 @@ def _shown(
     program: Program, mesh: Mesh | None, machine: Rates, again: Callable[[Any], Plan], budget: int | None
 ) -> Plan:
     """The plan of a program on a mesh (None: here)."""
+    program = program if mesh is None else program.on_mesh()
     with LOCK, expecting(walk(program.roots)) as masks:
         texts = [str(m) for m in masks]
         if mesh is None:

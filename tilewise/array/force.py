@@ -261,6 +261,12 @@ def _given(n: Node) -> Any:
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run on a cluster; results stay there, or come back at once."""
     lent: list[Node] = []
+    roots = [c.node for c in outputs if c.node is not None]
+    new = compiler.selected(roots, settings)
+    if new is not roots:
+        for c, node in zip(outputs, new, strict=True):
+            c.node = node
+        nodes = walk(new)
     try:
         if _count_masks(nodes, outputs, stays, lent):
             outputs = [c for c in outputs if waiting(c)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,14 @@ class Program:
         wanted = [at[r] for r in roots]
         plan = compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
         return plan, nodes, [plan.wanted[k] for k in self.asked]
+
+    def on_mesh(self) -> Program:
+        """What workers are given to compute: reductions of what masks select are done where it lies."""
+        roots = compiler.selected(self.roots, self.settings)
+        if roots is self.roots:
+            return self
+        new = {**self.new, **dict(zip(self.roots, roots, strict=True))}
+        return replace(self, roots=tuple(roots), new=new, copies={})
 
     def _on_driver(self, n: Node, mesh: Mesh) -> bool:
         """Whether a leaf is an array of this process that a mesh has no copy of."""
