@@ -110,11 +110,12 @@ def explain(
 
     def again(size: Any) -> Plan:
         count, grid = (None, size) if isinstance(size, tuple) else (size, None)
-        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget)
+        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, 0)
 
     if detail not in (None, "passes", "steps"):
         raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
-    shown = _shown(program, shape, machine, again, budget)
+    beside = 0 if asked else program.beside_bytes()
+    shown = _shown(program, shape, machine, again, budget, beside)
     shown.detail = detail
     if budget is not None:
         within(shown.memory_bytes, budget)
@@ -128,9 +129,15 @@ def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:
 
 
 def _shown(
-    program: Program, mesh: Mesh | None, machine: Rates, again: Callable[[Any], Plan], budget: int | None
+    program: Program,
+    mesh: Mesh | None,
+    machine: Rates,
+    again: Callable[[Any], Plan],
+    budget: int | None,
+    beside: int,
 ) -> Plan:
-    """The plan of a program on a mesh (None: here)."""
+    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside."""
+    left = None if budget is None else budget - beside
     program = program if mesh is None else program.on_mesh()
     with LOCK, expecting(walk(program.roots)) as masks:
         texts = [str(m) for m in masks]
@@ -142,20 +149,21 @@ def _shown(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             return shown
-        with program.counted([m.length for m in masks], mesh, machine, budget) as counts:
-            plan, nodes, wanted = program.plan(mesh, machine, budget)
+        with program.counted([m.length for m in masks], mesh, machine, left) as counts:
+            plan, nodes, wanted = program.plan(mesh, machine, left)
     if not isinstance(plan, Exchanges):  # there is nothing to do
         return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
-    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, [pos], machine) for p, pos in counts]
+    before = [*((p, []) for p in program.cuts), *((p, [pos]) for p, pos in counts)]
+    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, ends, machine, beside=beside) for p, ends in before]
+    beside -= max(program.dropped, default=0)
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
     at.update({old: at[n] for old, n in program.new.items() if n in at})
 
     def locate(x: Any) -> int | None:
         return at.get(node_of(x)) if isinstance(x, Array) else None
 
-    shown = Plan(
-        plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts
-    )
+    args = (plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts)
+    shown = Plan(*args, beside=beside)
     shown.passes = (*program.passes, ("solve", plan.solved_s), *plan.stages.seconds)
     return shown
 

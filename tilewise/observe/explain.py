@@ -70,6 +70,7 @@ class Plan:
         first: Sequence[Plan] = (),
         masks: Sequence[str] = (),
         stored: Sequence[int] = (),
+        beside: int = 0,
     ) -> None:
         self.passes: tuple[tuple[str, float], ...] = ()  # of the compiler, in order: names and seconds
         self.detail: str | None = None  # what `str` shows beside the table: "passes" or "steps"
@@ -118,8 +119,10 @@ class Plan:
                 self.gathered.append((pos, row))
                 self.parts.append(row)
         before: list[int] = [p.memory_bytes for p in first]
-        peak = peak_bytes(steps, specs, layouts, mesh, results, () if plan is None else plan.routes)
-        self.memory_bytes: int = max(*before, peak, 0)
+        ends = results if plan is None else plan.wanted
+        peak = peak_bytes(steps, specs, layouts, mesh, ends, () if plan is None else plan.routes)
+        self.beside_bytes = beside  # of values that workers hold and the plan does not read
+        self.memory_bytes: int = max(*before, peak + beside, 0)
 
     @property
     def kernels(self) -> list[KernelText]:
