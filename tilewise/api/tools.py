@@ -14,7 +14,7 @@ from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.expected import expecting
 from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
-from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
+from tilewise.array.session import Session, begin_anew, byte_budget, cluster_here, current_session, mesh_of
 from tilewise.array.workers import specs_of, within
 from tilewise.backend import host_backend
 from tilewise.config import Settings, current
@@ -43,6 +43,7 @@ def evaluate(*arrays: Array) -> Any:
     pending = [x for x in arrays if isinstance(x, Array) and x._cell.node is not None]
     if pending:
         forcing.evaluate_arrays(pending)
+        begin_anew()
     return arrays[0] if len(arrays) == 1 else arrays
 
 
@@ -55,6 +56,7 @@ def compute(*arrays: Any) -> Any:
     """
     own = iter(forcing.evaluate_arrays([x for x in arrays if isinstance(x, Array)]))
     results = tuple(_computed(x, next(own)) if isinstance(x, Array) else x for x in arrays)
+    begin_anew()
     return results[0] if len(results) == 1 else results
 
 
@@ -117,6 +119,8 @@ def explain(
     beside = 0 if asked else program.beside_bytes()
     shown = _shown(program, shape, machine, again, budget, beside)
     shown.detail = detail
+    here = None if asked else current_session()
+    shown.moved_before = {} if here is None else dict(here.moved)
     if budget is not None:
         within(shown.memory_bytes, budget)
     return shown

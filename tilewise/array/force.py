@@ -24,10 +24,10 @@ from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.array.workers import run_counted, specs_of, within
+from tilewise.array.workers import run_counted, specs_of, whole, within
 from tilewise.backend import host_backend, threads
 from tilewise.config import Settings, current
-from tilewise.engine.cluster import Cluster
+from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, to_the_end
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
@@ -255,7 +255,7 @@ def _given(n: Node) -> Any:
     """A node's value if it has one before the run: leaves (brought here if they lie elsewhere) and constants."""
     if n.value is None:
         return n.op.value if type(n.op) is Const else None
-    return n.value.whole() if isinstance(n.value, Source) else n.value
+    return _whole(n.value) if isinstance(n.value, Source) else n.value
 
 
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
@@ -314,7 +314,11 @@ def fetch_cell(cell: Cell) -> ND:
     if cell.buf is not None:
         return cell.buf
     assert cell.node is not None and isinstance(cell.node.value, Source)
-    return cell.node.value.whole()
+    return _whole(cell.node.value)
+
+
+def _whole(source: Source) -> ND:
+    return whole(source) if isinstance(source, Remote) else source.whole()
 
 
 def _mark_unshared(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:

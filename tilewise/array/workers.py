@@ -5,22 +5,25 @@ Finds where leaves lie already, keeps copies of inputs for later, sees that plan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from tilewise import compiler
+from tilewise import compiler, events
 from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
+from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
 from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf, walk
-from tilewise.layout import Layout, OnDriver, Outside, Replicate
+from tilewise.layout import Layout, OnDriver, Outside, Replicate, moves
 from tilewise.ops.const import Const
 from tilewise.ops.move import pin
 from tilewise.plan.blocks import Spec
@@ -37,7 +40,8 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
     if narrow is not roots:
         nodes, roots = walk(narrow), list(narrow)
     plan, leaves, consts = plan_mesh(nodes, roots, settings, cluster)
-    results = _run(plan, leaves, consts, settings, cluster)
+    with moving(cluster, plan.network_bytes):
+        results = _run(plan, leaves, consts, settings, cluster)
     given = [n for n in nodes if n.value is not None]
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
         if stays:
@@ -47,7 +51,30 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
         if stays and c.owner is session_here():
             c.place(known_leaf(remote, remote.order))
         else:
-            c.become(remote.whole())
+            c.become(whole(remote))
+
+
+@contextmanager
+def moving(cluster: Cluster, announced: int) -> Iterator[None]:
+    """What moves meanwhile is put down to the user's line that needs it: as counted if someone listens."""
+    began, before = time.perf_counter(), cluster.counters.network_bytes if events.listeners else 0
+    yield
+    session = current_session()
+    where = outside(sys._getframe(2))
+    if events.listeners:
+        announced = cluster.counters.network_bytes - before
+        events.emit(
+            events.Event("needed", "values", began, time.perf_counter(), announced, where="{}:{}".format(*where))
+        )
+    if session is not None and announced:
+        session.moved[where] = session.moved.get(where, 0) + announced
+
+
+def whole(remote: Remote) -> np.ndarray[Any, Any]:
+    """A value that workers hold, brought here."""
+    back = moves(remote.layout, OnDriver(), remote.shape, remote.cluster.mesh)
+    with moving(remote.cluster, back.bytes(remote.dtype.itemsize)):
+        return remote.whole()
 
 
 def _run(
