@@ -1,4 +1,4 @@
-"""What explain announces is what evaluating moves: bytes that cross, equal or at most, and the memory of a worker.
+"""What explain announces is what evaluating does: bytes that cross, equal or at most, and no more memory of a worker.
 
 A collection of programs, each on lines and grids of workers with one and several blocks, with everything recorded and
 with settings as they are.
@@ -520,6 +520,7 @@ def check(program, mesh, blocks, settings, spread):
         assert ran.network_bytes == plan.network_bytes
     else:
         assert exact <= ran.network_bytes <= plan.network_bytes
+    assert ran.worker_peak_bytes <= plan.memory_bytes
 
 
 ALL = [(m, b, e, s) for m in MESHES for b in BLOCKS for e in EAGER for s in SPREAD]
@@ -539,3 +540,51 @@ def test_announced_bytes_are_those_counted(program):
 def test_announced_bytes_are_those_counted_in_every_way(program, way):
     mesh, blocks, settings, spread = way
     check(program, mesh, blocks, EAGER[settings], SPREAD[spread])
+
+
+def test_lines_that_need_values_while_recording_are_named():
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        (v,) = placed([tw.asarray(V)])
+        with tw.profile() as ran:
+            counts = tw.histogram(v * 2, bins=7)[0]
+            kept = v[v > 0.3]
+            part = kept / len(kept)
+        plan = tw.explain(counts, part)
+        lines = {where.rsplit(":", 1)[1]: moved for where, moved in ran.needed.items()}
+        assert len(lines) == 2 and sum(lines.values()) == ran.network_bytes > 0
+        assert plan.moved_before == {(__file__, int(line)): moved for line, moved in lines.items()}
+        (text,) = [line for line in str(plan).splitlines() if "have crossed already" in line]
+        assert text.startswith(f"{ran.network_bytes:,} bytes") and all(f"test_announced.py:{n}" in text for n in lines)
+        tw.compute(counts)
+        assert not tw.explain(part * 2).moved_before
+
+
+def test_a_view_is_computed_once_and_alone_where_nothing_else_has_its_base():
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        (x,) = placed([tw.asarray(X)])
+        part = tw.exp(x)[:, 3]
+        with tw.profile() as first:
+            np.testing.assert_allclose(tw.compute(part), np.exp(X)[:, 3])
+        assert first.worker_peak_bytes < 1.5 * X.nbytes / 4 + part.nbytes
+        with tw.profile() as second:
+            np.testing.assert_allclose(tw.compute(part + 1), np.exp(X)[:, 3] + 1)
+        assert "exp" not in str(second)
+        part[0] = 7  # the rest of the column is what it was
+        np.testing.assert_allclose(tw.compute(part)[:2], [7, np.exp(X)[1, 3]])
+
+
+def test_a_view_beside_its_base_is_in_the_same_plan():
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        (x,) = placed([tw.asarray(X)])
+        base = tw.exp(x)
+        part = base[:, 3]
+        plan = tw.explain(part)
+        with tw.profile() as ran:
+            np.testing.assert_allclose(tw.compute(part), np.exp(X)[:, 3])
+        assert ran.network_bytes == plan.network_bytes
+        with tw.profile() as ran:
+            tw.evaluate(base)
+        assert not ran.kernels  # it is there
+        part[:] = 0
+        np.testing.assert_allclose(tw.compute(base)[:, 2:5:2], np.exp(X)[:, 2:5:2])
+        assert not tw.compute(base)[:, 3].any()

@@ -39,6 +39,7 @@ from tilewise.plan.tile import tile
 from tilewise.plan.verify import verify
 from tilewise.rewrite import RULE_NAMES, rewrite
 from tilewise.rewrite.moments import variances, with_moments
+from tilewise.rewrite.selected import select
 from tilewise.rewrite.slices import narrow
 from tilewise.solver.choose import choose
 from tilewise.solver.model.place import Choice
@@ -46,7 +47,7 @@ from tilewise.solver.problem import Infeasible, cost_of
 from tilewise.stage.variance import Deviations
 from tilewise.tuning import follow
 
-__all__ = ["PASSES", "Structure", "graph_of", "narrowed", "prepare", "prepare_mesh", "rewritten"]
+__all__ = ["PASSES", "Structure", "graph_of", "narrowed", "prepare", "prepare_mesh", "rewritten", "selected"]
 
 BUDGETS = tuple(1.5 * 0.88**k for k in range(24))  # of what the cheapest plan needs, for plans that need less
 NO_LIMIT = 1 << 60  # bytes
@@ -72,7 +73,7 @@ PASSES = (
     CompilerPass("schedule", schedule),
     CompilerPass("liveness", liveness, optional=False),
 )
-name_passes(*RULE_NAMES, "slices", "halo", *(p.name for p in PASSES if p.optional))
+name_passes(*RULE_NAMES, "select", "slices", "halo", *(p.name for p in PASSES if p.optional))
 
 
 def compile_stages(draft: Draft, left_out: frozenset[str]) -> tuple[Draft, list[tuple[str, float]]]:
@@ -106,6 +107,11 @@ def rewritten(roots: Sequence[Node], structure: Structure, settings: Settings) -
 def narrowed(roots: Sequence[Node], settings: Settings) -> Sequence[Node]:
     """The roots of a graph for a mesh, with slices taken before elementwise operators; themselves if there are none."""
     return roots if not settings.rewrite or "slices" in settings.without else narrow(roots)
+
+
+def selected(roots: Sequence[Node], settings: Settings) -> Sequence[Node]:
+    """The roots of a graph for a mesh, with reductions of what masks select done where it lies."""
+    return roots if not settings.rewrite or "select" in settings.without else select(roots, settings.exact)
 
 
 def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> Stages:

@@ -68,3 +68,31 @@ def test_what_comes_early_from_the_driver_is_announced() -> None:
         announced = tw.explain(*wanted).memory_bytes
         tw.evaluate(*wanted)
         assert session.cluster.counters.peak_bytes <= announced
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_more_memory_is_not_refused_where_less_is_enough(workers: int) -> None:
+    """Plans of a loop leave values on workers as there is room; later ones have to get by with what that leaves."""
+    data = np.random.default_rng(0).normal(size=(103, 35))
+
+    def turns(u: Any) -> Any:
+        for _ in range(3):
+            v = u.copy()
+            v[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+            u = v
+        return u
+
+    def runs(memory: int) -> bool:
+        with tw.config(flush=True), tw.session(engine="virtual", workers=workers, memory=memory) as session:
+            try:
+                u = turns(tw.asarray(data))
+                announced = tw.explain(u).memory_bytes
+                np.testing.assert_allclose(u.compute(), turns(data))
+                assert session.cluster.counters.peak_bytes <= memory and announced <= memory
+            except MemoryBudgetError:
+                return False
+            return True
+
+    budgets = range(30_000, 130_000, 10_000)
+    found = [runs(m) for m in budgets]
+    assert found == sorted(found) and not found[0] and found[-1]

@@ -14,7 +14,7 @@ from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.expected import expecting
 from tilewise.array.handle import Array, node_of
 from tilewise.array.program import Program, program_of
-from tilewise.array.session import Session, byte_budget, cluster_here, current_session, mesh_of
+from tilewise.array.session import Session, begin_anew, byte_budget, cluster_here, current_session, mesh_of
 from tilewise.array.workers import specs_of, within
 from tilewise.backend import host_backend
 from tilewise.config import Settings, current
@@ -43,6 +43,7 @@ def evaluate(*arrays: Array) -> Any:
     pending = [x for x in arrays if isinstance(x, Array) and x._cell.node is not None]
     if pending:
         forcing.evaluate_arrays(pending)
+        begin_anew()
     return arrays[0] if len(arrays) == 1 else arrays
 
 
@@ -55,6 +56,7 @@ def compute(*arrays: Any) -> Any:
     """
     own = iter(forcing.evaluate_arrays([x for x in arrays if isinstance(x, Array)]))
     results = tuple(_computed(x, next(own)) if isinstance(x, Array) else x for x in arrays)
+    begin_anew()
     return results[0] if len(results) == 1 else results
 
 
@@ -110,12 +112,15 @@ def explain(
 
     def again(size: Any) -> Plan:
         count, grid = (None, size) if isinstance(size, tuple) else (size, None)
-        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget)
+        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, 0)
 
     if detail not in (None, "passes", "steps"):
         raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
-    shown = _shown(program, shape, machine, again, budget)
+    beside = 0 if asked else program.beside_bytes()
+    shown = _shown(program, shape, machine, again, budget, beside)
     shown.detail = detail
+    here = None if asked else current_session()
+    shown.moved_before = {} if here is None else dict(here.moved)
     if budget is not None:
         within(shown.memory_bytes, budget)
     return shown
@@ -128,9 +133,16 @@ def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:
 
 
 def _shown(
-    program: Program, mesh: Mesh | None, machine: Rates, again: Callable[[Any], Plan], budget: int | None
+    program: Program,
+    mesh: Mesh | None,
+    machine: Rates,
+    again: Callable[[Any], Plan],
+    budget: int | None,
+    beside: int,
 ) -> Plan:
-    """The plan of a program on a mesh (None: here)."""
+    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside."""
+    left = None if budget is None else budget - beside
+    program = program if mesh is None else program.on_mesh()
     with LOCK, expecting(walk(program.roots)) as masks:
         texts = [str(m) for m in masks]
         if mesh is None:
@@ -141,20 +153,21 @@ def _shown(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             return shown
-        with program.counted([m.length for m in masks], mesh, machine, budget) as counts:
-            plan, nodes, wanted = program.plan(mesh, machine, budget)
+        with program.counted([m.length for m in masks], mesh, machine, left) as counts:
+            plan, nodes, wanted = program.plan(mesh, machine, left)
     if not isinstance(plan, Exchanges):  # there is nothing to do
         return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
-    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, [pos], machine) for p, pos in counts]
+    before = [*((p, []) for p in program.cuts), *((p, [pos]) for p, pos in counts)]
+    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, ends, machine, beside=beside) for p, ends in before]
+    beside -= max(program.dropped, default=0)
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
     at.update({old: at[n] for old, n in program.new.items() if n in at})
 
     def locate(x: Any) -> int | None:
         return at.get(node_of(x)) if isinstance(x, Array) else None
 
-    shown = Plan(
-        plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts
-    )
+    args = (plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts)
+    shown = Plan(*args, beside=beside)
     shown.passes = (*program.passes, ("solve", plan.solved_s), *plan.stages.seconds)
     return shown
 

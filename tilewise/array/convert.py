@@ -14,6 +14,7 @@ from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_source, meta, node_of, on_cell
 from tilewise.array.pending import register
+from tilewise.array.session import begin_anew
 from tilewise.ir.node import Node, freeze, thaw, walk
 from tilewise.ops.join import copy as copy_node
 from tilewise.store.base import Source
@@ -61,6 +62,7 @@ def compute(self: Array) -> ND:
     """
     temporary = sys.getrefcount(self) <= _TEMPORARY  # nobody has the array but the expression that asks
     nd = forcing.fetch(self)
+    begin_anew()
     cell = self._cell
     if temporary and nd is cell.buf and sys.getrefcount(cell) <= _ALONE and cell.free_to_write() and not self._fixed:
         return nd  # its own buffer, which nobody else will see

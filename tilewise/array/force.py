@@ -24,10 +24,10 @@ from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.array.workers import run_counted, specs_of, within
+from tilewise.array.workers import run_counted, specs_of, whole, within
 from tilewise.backend import host_backend, threads
 from tilewise.config import Settings, current
-from tilewise.engine.cluster import Cluster
+from tilewise.engine.cluster import Cluster, Remote
 from tilewise.engine.run import Runner, to_the_end
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
@@ -255,12 +255,18 @@ def _given(n: Node) -> Any:
     """A node's value if it has one before the run: leaves (brought here if they are elsewhere) and constants."""
     if n.value is None:
         return n.op.value if type(n.op) is Const else None
-    return n.value.whole() if isinstance(n.value, Source) else n.value
+    return _whole(n.value) if isinstance(n.value, Source) else n.value
 
 
 def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run on a cluster; results stay there, or come back at once."""
     lent: list[Node] = []
+    roots = [c.node for c in outputs if c.node is not None]
+    new = compiler.selected(roots, settings)
+    if new is not roots:
+        for c, node in zip(outputs, new, strict=True):
+            c.node = node
+        nodes = walk(new)
     try:
         if _count_masks(nodes, outputs, stays, lent):
             outputs = [c for c in outputs if waiting(c)]
@@ -308,7 +314,11 @@ def fetch_cell(cell: Cell) -> ND:
     if cell.buf is not None:
         return cell.buf
     assert cell.node is not None and isinstance(cell.node.value, Source)
-    return cell.node.value.whole()
+    return _whole(cell.node.value)
+
+
+def _whole(source: Source) -> ND:
+    return whole(source) if isinstance(source, Remote) else source.whole()
 
 
 def _mark_unshared(nodes: Sequence[Node], bases: Sequence[int], outputs: Sequence[Cell]) -> None:

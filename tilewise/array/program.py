@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,17 @@ from tilewise.array.parts import only_handle, part_of
 from tilewise.array.pending import CHEAP, pending_cells
 from tilewise.array.session import cluster_here
 from tilewise.array.slices import sliced_inputs
-from tilewise.array.workers import layout_on, nearest
+from tilewise.array.workers import cutting_whole, elsewhere, layout_on, nearest
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Rates
+from tilewise.engine.cluster import Cluster
 from tilewise.ir.node import Length, Node, freeze, thaw_all, walk
 from tilewise.layout import Layout, Mesh, OnDriver, Stored
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
 from tilewise.ops.views import Cut
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.memory import held_bytes
 from tilewise.store.base import Source
 
 
@@ -47,7 +49,9 @@ class Program:
     asked: tuple[int, ...]
     settings: Settings
     new: Mapping[Node, Node] = field(default_factory=dict)  # what was recorded, and what rules made of it: the roots
-    copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will be on a mesh already
+    copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will lie on a mesh already
+    dropped: list[int] = field(default_factory=list)  # bytes that go before a plan runs, of what it does not read
+    cuts: list[Exchanges] = field(default_factory=list)  # plans that make inputs smaller before
     passes: tuple[tuple[str, float], ...] = ()  # of the compiler so far: names and seconds
 
     def plan(
@@ -65,12 +69,59 @@ class Program:
         if roots is not self.roots:
             nodes = walk(roots)
             at = {n: i for i, n in enumerate(nodes)}
-        where = {
-            n: tuple(self.copies.get(n, ())) or _layouts(n, mesh, self.settings) for n in nodes if n.value is not None
-        }
         wanted = [at[r] for r in roots]
-        plan = compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
+
+        def made(memory: int | None) -> Exchanges:
+            given = [n for n in nodes if n.value is not None]
+            where = {n: tuple(self.copies.get(n, ())) or _layouts(n, mesh, self.settings) for n in given}
+            return compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
+
+        plan = made(memory)
+        if memory is not None and compiler.mesh_peak(plan) > memory and (cluster := self._workers(mesh)) is not None:
+            freed = self._drop_copies(nodes, cluster)
+            plan = made(memory + freed)
+            if compiler.mesh_peak(plan) > memory + freed:
+                freed += self._cut_whole_ones(nodes, cluster)
+                plan = made(memory + freed)
+            self.dropped.append(freed)
         return plan, nodes, [plan.wanted[k] for k in self.asked]
+
+    def _workers(self, mesh: Mesh) -> Cluster | None:
+        """The session's workers, if this is their mesh."""
+        cluster, stays = cluster_here(self.settings.blocks)
+        return cluster if cluster is not None and stays and cluster.mesh == mesh else None
+
+    def _drop_copies(self, nodes: Sequence[Node], cluster: Cluster) -> int:
+        """Plan as if copies that may be dropped had been: how many bytes that are not read they take."""
+        given = [n for n in nodes if n.value is not None and not isinstance(n.value, Absent)]
+        read = [v for n in given for v in nearest(n, cluster)]
+        for n in given:
+            self.copies[n] = [layout_on(v, cluster) for v in nearest(n, cluster, spare=False)]
+        return elsewhere(cluster, read) - elsewhere(cluster, read, spare=False)
+
+    def _cut_whole_ones(self, nodes: Sequence[Node], cluster: Cluster) -> int:
+        """Plan as if workers kept only parts of what they hold all of: the bytes it gives of what is not read."""
+        leaves = {id(n.value): n for n in nodes if n.value is not None}
+        freed = 0
+        for v in cluster.living():
+            plan = None if v.spare else cutting_whole(v, self.settings)
+            if plan is None:
+                continue
+            self.cuts.append(plan)
+            pos = plan.wanted[0]
+            if id(v) in leaves:
+                self.copies[leaves[id(v)]] = [plan.layouts[pos]]
+            else:
+                freed += v.held_bytes - held_bytes(plan.specs[pos], plan.layouts[pos], plan.mesh)
+        return freed
+
+    def on_mesh(self) -> Program:
+        """What workers are given to compute: reductions of what masks select are done where it lies."""
+        roots = compiler.selected(self.roots, self.settings)
+        if roots is self.roots:
+            return self
+        new = {**self.new, **dict(zip(self.roots, roots, strict=True))}
+        return replace(self, roots=tuple(roots), new=new, copies={})
 
     def _on_driver(self, n: Node, mesh: Mesh) -> bool:
         """Whether a leaf is an array of this process that a mesh has no copy of."""
@@ -112,6 +163,14 @@ class Program:
             self.copies.clear()
             for n in lent:
                 n.value = None
+
+    def beside_bytes(self) -> int:
+        """Bytes per worker of values that the current session's workers hold and the program does not read."""
+        cluster, stays = cluster_here(self.settings.blocks)
+        if cluster is None or not stays:
+            return 0
+        read = [v for n in walk(self.roots) if n.value is not None for v in nearest(n, cluster)]
+        return elsewhere(cluster, read)
 
     def outline(self) -> Callable[[], Program]:
         """A way to have the program again that holds none of its data, nor keeps anything pending."""

@@ -59,6 +59,9 @@ class Session:
         self.memory = byte_budget(memory)
         self.mesh = mesh_of(engine, workers, mesh, current().blocks)
         self.cluster: Cluster | None = None
+        self.moved: dict[
+            tuple[str, int], int
+        ] = {}  # by the line that needed values: bytes, since results were asked for
         self._token: Token[Session | None] | None = None
         if threads is not None:
             if not isinstance(threads, int) or threads < 1:
@@ -182,6 +185,13 @@ def cluster_here(blocks: int) -> tuple[Cluster | None, bool]:
     if blocks > 1:
         return _blocked.setdefault(blocks, Virtual(Mesh(1, blocks))), False
     return None, False
+
+
+def begin_anew() -> None:
+    """What the user asked for has been computed: what moves from now on is for something else."""
+    session = _current.get()
+    if session is not None:
+        session.moved.clear()
 
 
 def unlimited_memory() -> bool:

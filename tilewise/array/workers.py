@@ -5,23 +5,27 @@ Finds the layouts that leaves have already, keeps copies of inputs for later, se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from tilewise import compiler
+from tilewise import compiler, events
 from tilewise.array.cell import Cell
 from tilewise.array.pending import PENDING
+from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
 from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster, Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf, walk
-from tilewise.layout import Layout, OnDriver, Outside
+from tilewise.layout import Layout, OnDriver, Outside, Replicate, moves
 from tilewise.ops.const import Const
+from tilewise.ops.move import pin
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.store.base import Source
@@ -36,9 +40,8 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
     if narrow is not roots:
         nodes, roots = walk(narrow), list(narrow)
     plan, leaves, consts = plan_mesh(nodes, roots, settings, cluster)
-    # A user's function on a worker may compute as well: there, not by workers.
-    with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
-        results = cluster.run(plan, leaves, consts, settings.native)
+    with moving(cluster, plan.network_bytes):
+        results = _run(plan, leaves, consts, settings, cluster)
     given = [n for n in nodes if n.value is not None]
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
         if stays:
@@ -48,7 +51,38 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
         if stays and c.owner is session_here():
             c.place(known_leaf(remote, remote.order))
         else:
-            c.become(remote.whole())
+            c.become(whole(remote))
+
+
+@contextmanager
+def moving(cluster: Cluster, announced: int) -> Iterator[None]:
+    """What moves meanwhile is put down to the user's line that needs it: as counted if someone listens."""
+    began, before = time.perf_counter(), cluster.counters.network_bytes if events.listeners else 0
+    yield
+    session = current_session()
+    where = outside(sys._getframe(2))
+    if events.listeners:
+        announced = cluster.counters.network_bytes - before
+        events.emit(
+            events.Event("needed", "values", began, time.perf_counter(), announced, where="{}:{}".format(*where))
+        )
+    if session is not None and announced:
+        session.moved[where] = session.moved.get(where, 0) + announced
+
+
+def whole(remote: Remote) -> np.ndarray[Any, Any]:
+    """A value that workers hold, brought here."""
+    back = moves(remote.layout, OnDriver(), remote.shape, remote.cluster.mesh)
+    with moving(remote.cluster, back.bytes(remote.dtype.itemsize)):
+        return remote.whole()
+
+
+def _run(
+    plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], settings: Settings, cluster: Cluster
+) -> list[Remote]:
+    # A user's function on a worker may compute as well: there, not by workers.
+    with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
+        return cluster.run(plan, leaves, consts, settings.native)
 
 
 def _keep_copy(n: Node, remote: Remote) -> None:
@@ -110,24 +144,55 @@ def plan_mesh(
             found.extend(values)
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     session = current_session()
-    memory = None if session is None or session.memory is None else session.memory - _elsewhere(cluster, found)
+    memory = None if session is None or session.memory is None else session.memory - elsewhere(cluster, found)
     plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
     if memory is not None and compiler.mesh_peak(plan) > memory:
         if cluster.drop_copies():  # inputs come from where they are, and converted copies again
+            return plan_mesh(nodes, roots, settings, cluster)
+        if _cut_whole_ones(settings, cluster):
             return plan_mesh(nodes, roots, settings, cluster)
         within(compiler.mesh_peak(plan), memory)
     return plan, [_sent(v, cluster) for v in found], consts
 
 
-def _elsewhere(cluster: Cluster, leaves: Sequence[Any]) -> int:
-    """Bytes per worker of values that a plan does not read."""
+def cutting_whole(v: Remote, settings: Settings) -> Exchanges | None:
+    """The plan that cuts a value which every worker holds all of, along its longest axis; None for others.
+
+    An earlier plan left it so, as there was room; it would have fitted into less.
+    """
+    cluster = v.cluster
+    if not isinstance(v.layout, Replicate) or max(v.shape, default=0) < 2 or cluster.mesh.workers < 2:
+        return None
+    leaf = known_leaf(v, v.order)
+    cut = pin(leaf, (v.shape.index(max(v.shape)),), (None,))
+    plan = compiler.prepare_mesh([leaf, cut], [1], {leaf: (v.layout,)}, cluster.mesh, settings)
+    fits = cluster.memory is None or compiler.mesh_peak(plan) + elsewhere(cluster, [v]) <= cluster.memory
+    return plan if fits else None
+
+
+def _cut_whole_ones(settings: Settings, cluster: Cluster) -> bool:
+    """Let workers keep their parts only of what they hold all of; whether there was anything."""
+    found = False
+    for v in cluster.living():
+        plan = cutting_whole(v, settings)
+        if plan is not None:
+            v.become(_run(plan, [v], (), settings, cluster)[0])
+            found = True
+    return found
+
+
+def elsewhere(cluster: Cluster, leaves: Sequence[Any], spare: bool = True) -> int:
+    """Bytes per worker of values that a plan does not read (without `spare`, of those that cannot be dropped)."""
     read = {x.key for x in leaves if isinstance(x, Remote)}
-    return sum(x.held_bytes for x in cluster.living() if x.key not in read)
+    return sum(x.held_bytes for x in cluster.living() if x.key not in read and (spare or not x.spare))
 
 
-def nearest(n: Node, cluster: Cluster) -> list[Any]:
-    """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or where it comes from."""
-    alive = [x for x in _copies(n, cluster) or () if x.cluster is cluster and not x.dropped]
+def nearest(n: Node, cluster: Cluster, spare: bool = True) -> list[Any]:
+    """A leaf's value for a cluster: what it holds already (perhaps in several layouts), or where it comes from.
+
+    Without `spare`, as if copies that may be dropped had been.
+    """
+    alive = [x for x in _copies(n, cluster) or () if x.cluster is cluster and not x.dropped and (spare or not x.spare)]
     if not isinstance(layout_on(n.value, cluster), Outside):
         return [n.value, *alive]
     return alive or [n.value]

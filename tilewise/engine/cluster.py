@@ -73,7 +73,18 @@ class Remote(Source):
         self.spare = False  # a copy of something that can be had again
         self.dropped = False  # a spare copy that had to go
         cluster.values.add(self)
-        weakref.finalize(self, cluster.release, key).atexit = False
+        self._end = weakref.finalize(self, cluster.release, key)
+        self._end.atexit = False
+
+    def become(self, other: Remote) -> None:
+        """Stand for the same value as another, which is held in another layout; what was held goes."""
+        for x in (self, other):
+            x._end.detach()
+        self.cluster.release(self.key)
+        self.cluster.values.discard(other)
+        self.key, self.layout, self.chunks = other.key, other.layout, other.chunks
+        self._end = weakref.finalize(self, self.cluster.release, self.key)
+        self._end.atexit = False
 
     def as_copy(self) -> Remote:
         """The same, known as one that may be dropped."""
@@ -402,7 +413,7 @@ class Cluster:
 
     def living(self) -> list[Remote]:
         """The values that workers hold."""
-        return [x for x in self.values if not x.dropped]
+        return sorted((x for x in self.values if not x.dropped), key=lambda x: x.key)
 
     def drop_copies(self) -> bool:
         """Let go of copies that can be had again; whether there were any."""

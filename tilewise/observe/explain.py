@@ -41,6 +41,7 @@ from tilewise.solver.proof.check import check
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes
 from tilewise.stage.steps import members as all_members
 
+MOVED_SHOWN = 5
 _COUNTED = "; it is counted first, and the rest is planned by what it keeps"
 
 
@@ -70,8 +71,10 @@ class Plan:
         first: Sequence[Plan] = (),
         masks: Sequence[str] = (),
         stored: Sequence[int] = (),
+        beside: int = 0,
     ) -> None:
         self.passes: tuple[tuple[str, float], ...] = ()  # of the compiler, in order: names and seconds
+        self.moved_before: dict[Site, int] = {}  # by line: bytes that have moved already, as recording needed values
         self.detail: str | None = None  # what `str` shows beside the table: "passes" or "steps"
         self._machine = machine
         self._plan = plan
@@ -118,8 +121,10 @@ class Plan:
                 self.gathered.append((pos, row))
                 self.parts.append(row)
         before: list[int] = [p.memory_bytes for p in first]
-        peak = peak_bytes(steps, specs, layouts, mesh, results, () if plan is None else plan.routes)
-        self.memory_bytes: int = max(*before, peak, 0)
+        ends = results if plan is None else plan.wanted
+        peak = peak_bytes(steps, specs, layouts, mesh, ends, () if plan is None else plan.routes)
+        self.beside_bytes = beside  # of values that workers hold and the plan does not read
+        self.memory_bytes: int = max(*before, peak + beside, 0)
 
     @property
     def kernels(self) -> list[KernelText]:
@@ -361,7 +366,18 @@ class Plan:
             table.sum_text(t.read, t.written, t.allocated, t.sent),
             self.proof,
             *kept,
+            *self._moved_text(),
         ]
+
+    def _moved_text(self) -> list[str]:
+        """What has moved before this plan, as the program needed values while it was recorded."""
+        if not self.moved_before:
+            return []
+        rows = sorted(self.moved_before.items(), key=lambda row: -row[1])
+        lines = [f"{n:,} by {where_text([where])}" for where, n in rows[:MOVED_SHOWN]]
+        more = [f"{len(rows) - MOVED_SHOWN} more lines"] if len(rows) > MOVED_SHOWN else []
+        total = sum(self.moved_before.values())
+        return [f"{total:,} bytes have crossed already, for values that recording needed: {', '.join(lines + more)}."]
 
     def _drawn(self) -> Drawn:
         own = self.parts[sum(len(plan.parts) for plan in self._first) :]

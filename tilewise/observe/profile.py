@@ -114,6 +114,22 @@ class Profile:
         return sorted(rows.values(), key=lambda r: -r.bytes)
 
     @property
+    def needed(self) -> dict[str, int]:
+        """By the line that needed values (`float(x)`, a mask's length, the end of a loop's body): bytes that moved.
+
+        >>> import tilewise as tw
+        >>> with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=2), tw.profile() as p:
+        ...     total = float(tw.asarray([1.0, 2.0, 3.0, 4.0]).sum())
+        >>> sum(p.needed.values()) == p.network_bytes > 0
+        True
+        """
+        found: dict[str, int] = {}
+        for e in self.timeline:
+            if e.kind == "needed" and e.bytes:
+                found[e.where] = found.get(e.where, 0) + e.bytes
+        return dict(sorted(found.items(), key=lambda row: -row[1]))
+
+    @property
     def worker_peaks(self) -> dict[int, int]:
         """By worker: the most bytes that its blocks took up."""
         peaks: dict[int, int] = {}
@@ -157,6 +173,8 @@ class Profile:
             lines.append(f"{r.calls:>6} {r.seconds * 1e3:>10.2f} {rates}  {r.name[:90]}")
         for x in self.exchanges[:EXCHANGES_SHOWN]:
             lines.append(f"{x.bytes:>26,} bytes  {x.name} {x.where}".rstrip())
+        for where, moved in list(self.needed.items())[:EXCHANGES_SHOWN]:
+            lines.append(f"{moved:>26,} bytes  needed by {where}")
         if len(peaks := self.worker_peaks) > 1:
             each = ", ".join(f"{peaks[w]:,}" for w in sorted(peaks))
             lines.append(f"peak bytes of workers: {each}")

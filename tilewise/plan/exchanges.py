@@ -7,6 +7,7 @@ between them. On one worker without a mesh there are stages only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tilewise.layout import Exchange as Move
@@ -57,7 +58,7 @@ class Exchanges:
     def steps(self) -> tuple[Step, ...]:
         return self.stages.steps
 
-    @property
+    @cached_property
     def network_bytes(self) -> int:
         """Bytes that cross between workers, summed; exact, but for a bound where it depends on data."""
         return sum(self.step_bytes(i) for i in range(len(self.steps)))

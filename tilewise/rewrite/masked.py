@@ -26,7 +26,7 @@ def by_key(siblings: Sequence[Node]) -> Node | None:
     if any(s.op != op for s in siblings):
         return None
     inner = [s.inputs[0] for s in siblings]
-    parts = [_unmasked(x) if isinstance(x.shape[0], Length) else _counted(x) for x in inner]
+    parts = [unmasked(x) if isinstance(x.shape[0], Length) else _counted(x) for x in inner]
     found = [p for p in parts if p is not None]
     if len(found) < len(parts) or any(p[0] is not found[0][0] for p in found):
         return None
@@ -46,7 +46,7 @@ def _counted(x: Node) -> tuple[Node, Node] | None:
     return None
 
 
-def _unmasked(top: Node) -> tuple[Node, Node] | None:
+def unmasked(top: Node) -> tuple[Node, Node] | None:
     """What f(x[mask]) is without the mask, and the mask; None if not all in it that is selected is selected so."""
     new: dict[Node, Node] = {}
     masks: set[Node] = set()

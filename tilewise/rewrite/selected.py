@@ -1,0 +1,60 @@
+"""Reductions over what a mask selects, where it lies. In: wanted nodes. Out: equal ones.
+
+x[mask].sum(0) => where(mask, x, 0).sum(0). For meshes: nothing has to know how many the mask keeps, and no rows move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilewise.ir.node import Length, Node, intern, numbered
+from tilewise.ops.const import const
+from tilewise.ops.elementwise import Map, apply
+from tilewise.ops.reduce import Reduce, reduce
+from tilewise.ops.views import view
+from tilewise.rewrite.masked import unmasked
+
+# What takes no part in a reduction. Not those of which NumPy refuses an empty selection.
+_NEUTRAL = {"add": 0, "multiply": 1, "logical_or": 0, "logical_and": 1}
+_BOOL = np.dtype(bool)
+
+
+def select(roots: Sequence[Node], exact: bool) -> Sequence[Node]:
+    """The wanted nodes, with masks in place of selections that are only reduced; themselves if there are none."""
+    nodes = numbered(roots)
+    if not any(_reduces_selection(n) for n in nodes):
+        return roots
+    new: dict[Node, Node] = {}
+    for n in nodes:
+        made = n
+        if n.value is None and any(new[x] is not x for x in n.inputs) and (n.known or type(n.op) is Map):
+            made = intern(n.op, tuple(new[x] for x in n.inputs), n.shape, n.dtype, n.order)
+        if _reduces_selection(made) and not (exact and n.dtype.kind in "fc"):
+            made = _where(made) or made
+        made.site = made.site or n.site
+        new[n] = made
+    return [new[r] for r in roots] if any(new[r] is not r for r in roots) else roots
+
+
+def _reduces_selection(n: Node) -> bool:
+    """Whether a node reduces an axis that a mask decides the length of, to something of a known shape."""
+    if n.value is not None or type(n.op) is not Reduce or n.op.fn not in _NEUTRAL or 0 not in n.op.axes:
+        return False
+    return n.known and not n.inputs[0].known and type(n.inputs[0].shape[0]) is Length
+
+
+def _where(n: Node) -> Node | None:
+    found = unmasked(n.inputs[0])
+    if found is None:
+        return None
+    values, mask = found
+    assert isinstance(n.op, Reduce)
+    if not values.known or values.shape[0] != mask.shape[0]:
+        return None
+    column = view(mask, 0, (mask.dims[0], *(1,) * (values.ndim - 1)), (1,) * values.ndim, _BOOL)
+    d = values.dtype
+    kept = apply("where", (column, values, const(d.type(_NEUTRAL[n.op.fn]))), (_BOOL, d, d, d))
+    made = reduce(kept, n.op.fn, n.op.axes, n.op.keepdims, n.op.dtype)
+    return made if made.shape == n.shape and made.dtype == n.dtype and made.order == n.order else None
