@@ -132,6 +132,9 @@ def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:
     return None if found == Mesh(1) else found
 
 
+SHARES = (1.0, 0.5, 0.125)  # of what masks can keep, that plans are made for to say what moves at most
+
+
 def _shown(
     program: Program,
     mesh: Mesh | None,
@@ -140,10 +143,37 @@ def _shown(
     budget: int | None,
     beside: int,
 ) -> Plan:
-    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside."""
-    left = None if budget is None else budget - beside
+    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside.
+
+    What masks keep is counted before the rest is planned. Where it can only be guessed, the plan that moves most is
+    shown, of some that may come of it.
+    """
     program = program if mesh is None else program.on_mesh()
-    with LOCK, expecting(walk(program.roots)) as masks:
+    args = (mesh, machine, again, budget, beside)
+    shown = _planned(program, *args)
+    if mesh is None or not shown.guessed:
+        return shown
+    plans = [shown, *(_planned(program, *args, share) for share in SHARES)]
+    most = max(plans, key=lambda plan: plan.network_bytes)
+    most.expected_bytes = shown.network_bytes
+    most.memory_bytes = max(plan.memory_bytes for plan in plans)
+    return most
+
+
+def _planned(
+    program: Program,
+    mesh: Mesh | None,
+    machine: Rates,
+    again: Callable[[Any], Plan],
+    budget: int | None,
+    beside: int,
+    share: float | None = None,
+) -> Plan:
+    """The same for masks that keep what is expected, or a share of what they can."""
+    left = None if budget is None else budget - beside
+    program.cuts.clear()
+    program.dropped.clear()
+    with LOCK, expecting(walk(program.roots), share) as masks:
         texts = [str(m) for m in masks]
         if mesh is None:
             plan, nodes, wanted = program.plan(None)
@@ -167,7 +197,7 @@ def _shown(
         return at.get(node_of(x)) if isinstance(x, Array) else None
 
     args = (plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts)
-    shown = Plan(*args, beside=beside)
+    shown = Plan(*args, beside=beside, guessed=any(m.how != "counted" for m in masks))
     shown.passes = (*program.passes, ("solve", plan.solved_s), *plan.stages.seconds)
     return shown
 

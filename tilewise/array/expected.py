@@ -42,13 +42,15 @@ class Expected:
 
 
 @contextmanager
-def expecting(nodes: Sequence[Node]) -> Iterator[list[Expected]]:
-    """Lengths that masks will decide stand at what is expected of them."""
+def expecting(nodes: Sequence[Node], share: float | None = None) -> Iterator[list[Expected]]:
+    """Lengths that masks will decide stand at what is expected of them; or, unless counted, at a share of the most."""
     found: list[Expected] = []
     try:
         for d in dict.fromkeys(d for n in nodes for d in n.shape if type(d) is Length and d.value is None):
             found.append(_expect(d))
             d.value = found[-1].number
+            if share is not None and found[-1].how != "counted":
+                d.value = round(share * prod(d.mask.dims))
         yield found
     finally:
         for e in found:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.ir.node import Node, Op
-from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, step_cost
+from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, reduction, step_cost
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reshape import Reshape
 from tilewise.ops.traits.collectives import Operand, Traffic, traffic
@@ -21,7 +21,7 @@ from tilewise.ops.traits.work import work
 from tilewise.ops.views import Arrange, Cut, Window
 
 TICKS = 10**9  # per second
-ONCE_S = 10e-6  # a step that makes contributions of something whole (a call of NumPy on every worker)
+ONCE_S = 10e-6  # a step on contributions that could as well be one on the whole
 BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
 VIEWS = (Arrange, Cut, Reshape, Window)
 
@@ -107,10 +107,20 @@ def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     if rule.by is not None:
         itemsize = rule.by.kind(n.inputs[0].dtype).itemsize
         return step_cost(Partial(rule.by), rule.out, n.dims, mesh, itemsize, machine.tariff)
-    if rule.once:  # a step more: where nothing else speaks for it, the whole is computed with what is whole
+    if _on_contributions(n, rule):
         return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
     ways = inner_exchanges(n.op, n, rule, mesh)
     return sum(step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways)
+
+
+def _on_contributions(n: Node, rule: Rule) -> bool:
+    """Whether contributions are scaled, or something is added to one of them.
+
+    Where nothing else speaks for it, that is done with the whole: it rounds once, and a mean of ones is one.
+    """
+    if not isinstance(n.op, Map) or reduction(rule.out) is None or n.dtype.kind not in "fc":
+        return False
+    return any(reduction(x) is None for x in rule.ins)
 
 
 def op_seconds(op: Op, shapes: Sequence[tuple[int, ...]], size: int, machine: Rates) -> float:

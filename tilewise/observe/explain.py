@@ -72,6 +72,7 @@ class Plan:
         masks: Sequence[str] = (),
         stored: Sequence[int] = (),
         beside: int = 0,
+        guessed: bool = False,
     ) -> None:
         self.passes: tuple[tuple[str, float], ...] = ()  # of the compiler, in order: names and seconds
         self.moved_before: dict[Site, int] = {}  # by line: bytes that have moved already, as recording needed values
@@ -89,6 +90,8 @@ class Plan:
         self._nodes = specs if plan is None else plan.nodes(plan.types.largest)  # as the largest block has them
         self._layouts = layouts
         self._sites = _sites(specs)
+        self.guessed = guessed  # whether what a mask keeps is not known: what moves is a bound
+        self.expected_bytes: int | None = None  # of `network_bytes`, where these are a bound by what masks may keep
         self._first = first  # plans that count masks, which run before the rest is planned
         self._masks = masks  # what each mask is thought to keep
         self.parts: list[Part] = [part for plan in first for part in plan.parts]
@@ -282,7 +285,8 @@ class Plan:
         seconds = exchange_seconds(e.src, e.dst, e.shape, self.mesh, size, self._machine)
         way = describe(e.src), "here" if self._layouts is None else describe(e.dst)
         where, read = where_text([self._sites[pos]]), e.read_elements * size
-        return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where, read=read)
+        bound = self.guessed and e.bytes(size) > 0
+        return ExchangeRow(str(e.kind), self._value(pos), *way, e.bytes(size), seconds, where, bound=bound, read=read)
 
     def _collective(self, pos: int, src: Layout, traffic: Traffic) -> ExchangeRow:
         assert self._layouts is not None
@@ -290,7 +294,13 @@ class Plan:
         ends = describe(src), describe(self._layouts[pos])
         where = where_text([self._sites[pos]])
         return ExchangeRow(
-            traffic.name, self._value(pos), *ends, traffic.bytes, seconds, where, bound=not traffic.exact
+            traffic.name,
+            self._value(pos),
+            *ends,
+            traffic.bytes,
+            seconds,
+            where,
+            bound=self.guessed or not traffic.exact,
         )
 
     def _value(self, pos: int) -> str:
@@ -358,6 +368,8 @@ class Plan:
         t = self.totals
         read = f"{self.read_bytes:,} are read from sources, " if self.read_bytes else ""
         kept = [f"A mask keeps {m}{_COUNTED if self._first else ''}." for m in self._masks]
+        if self.expected_bytes is not None:
+            kept.append(f"{self.expected_bytes:,} bytes are expected to cross; shown is what may cross at most.")
         return [
             f"Plan for {who}: {', '.join(count_text(n, what) for n, what in counts)}",
             f"{self.network_bytes:,} bytes cross between workers, {read}"
