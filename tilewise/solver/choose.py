@@ -90,13 +90,7 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
         finals[item] = min(settled, key=lambda pair: pair[0])[1]
     wanted = tuple(placer.leave(use, finals[use.item]) for use in ends)
     given = [i for i, item in enumerate(placer.graph.items) if item.given]
-    landed = tuple(
-        (k, placer.trimmed(where, bare(layout)))
-        for k, i in enumerate(given)
-        for layout, where in tuple(copies[i].items())
-        if stays(bare(layout)) and placer.graph.items[i].node.ndim
-        if layout not in placer.first[i] and (bare(layout) == layout or bare(layout) not in copies[i])
-    )
+    landed = tuple((k, where) for k, i in enumerate(given) for where in _landed(placer, i))
     return Placed(
         tuple(placer.nodes),
         tuple(placer.layouts),
@@ -104,6 +98,18 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
         wanted,
         landed,
     )
+
+
+def _landed(placer: Placer, item: int) -> list[int]:
+    """Where copies of an input are that may stay: one for each layout, without ghosts."""
+    copies, found = placer.copies[item], dict[Layout, int]()
+    if placer.graph.items[item].node.ndim:
+        for layout, where in copies.items():
+            plain = bare(layout)
+            new = layout not in placer.first[item] and plain not in found
+            if new and stays(plain) and (plain == layout or plain not in copies):
+                found[plain] = placer.trimmed(where, plain)
+    return list(found.values())
 
 
 def stays(layout: Layout) -> bool:

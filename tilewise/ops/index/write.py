@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import Cuts, Ghosts, Layout, Mesh, Shard, all_at, slice_cuts
+from tilewise.layout import Cuts, Ghosts, Layout, Mesh, Shard, all_at, lengths_of, slice_cuts
 from tilewise.ops.create import is_new
 from tilewise.ops.index.key import Key, Together, rebuild, together
 from tilewise.ops.index.owners import Rows, base_layouts, cut_along, letters_of, named_shape, row_bytes, runs_of
@@ -192,7 +192,9 @@ def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts]
     if not isinstance(value, Shard):
         return [out.ghosts, NO_GHOSTS]
     walk = _walk(op, out.axis)
-    return None if walk.step != 1 else [out.ghosts, value_needs(out.cuts, value.cuts, walk.start, out.ghosts)]
+    if walk is None or walk.step != 1 or 0 in lengths_of(value):
+        return None  # neighbours do not have the value
+    return [out.ghosts, value_needs(out.cuts, value.cuts, walk.start, out.ghosts)]
 
 
 @ghosts_made.register
@@ -202,16 +204,17 @@ def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts
     assert isinstance(base, Shard)
     if not isinstance(value, Shard):
         return base.ghosts, [base.ghosts, NO_GHOSTS]
-    room = window_has(base, value.cuts, _walk(op, out.axis).start)
+    walk = _walk(op, out.axis)
+    assert walk is not None
+    room = window_has(base, value.cuts, walk.start)
     return base.ghosts, [base.ghosts, least(value.ghosts, room)]
 
 
-def _walk(op: Update, axis: int) -> Axis:
-    """How the window walks along an axis of the base."""
+def _walk(op: Update, axis: int) -> Axis | None:
+    """How the window walks along an axis of the base; None if it shows one index of it."""
     found = walks(op.window)
     assert found is not None
-    axes: Sequence[Axis] = found[0]
-    return next(a for a in axes if a.base == axis)
+    return next((a for a in found[0] if a.base == axis), None)
 
 
 @specific.register(Put)
