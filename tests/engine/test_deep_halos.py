@@ -174,3 +174,27 @@ def test_an_input_that_came_with_several_ghosts_is_kept_once() -> None:
             want[-2] = data[-1]
             np.testing.assert_array_equal(u.compute(), want)
             assert float(total) == want.sum()
+
+
+def by_index(u: Any) -> None:
+    u[0] = u[1]
+
+
+def by_slice(u: Any) -> None:
+    u[:1] = u[1:2]
+
+
+@pytest.mark.parametrize("boundary", [by_index, by_slice])
+def test_boundary_rows_that_only_one_block_has_are_exchanged(boundary: Callable[[Any], None]) -> None:
+    def sweeps(u: Any) -> Any:
+        for _ in range(2):
+            for _ in range(2):
+                u[1:-1] = 0.5 * (u[:-2] + u[2:])
+                boundary(u)
+        return u
+
+    data = np.random.default_rng(0).normal(size=(1000, 700))
+    for workers in (2, 4):
+        with tw.session(engine="virtual", workers=workers), tw.config(flush=False):
+            got = sweeps(tw.evaluate(tw.array(data).relayout(0))).compute()
+        np.testing.assert_allclose(got, sweeps(data.copy()), rtol=1e-13, atol=1e-13)
