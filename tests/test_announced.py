@@ -619,3 +619,25 @@ def test_bounds_hold_where_masks_lie_on_workers(mesh, blocks):
             assert ran.worker_peak_bytes <= plan.memory_bytes
             if plan.guessed:
                 assert plan.expected_bytes <= plan.network_bytes and "at most" in str(plan)
+
+
+VIEWS = {
+    "a row": lambda x: x[7],
+    "a column": lambda x: x[:, 2],
+    "every second": lambda x: x[::2],
+    "flipped": lambda x: x[::-1],
+    "raveled": lambda x: x.ravel(),
+    "all but one": lambda x: x[1:],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_what_workers_hold(name: str) -> None:
+    """Its base is there already: nothing is announced for it."""
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        x = tw.evaluate(tw.array(np.ones((400, 6))).relayout(0))
+        y = VIEWS[name](x)
+        announced = tw.explain(y).network_bytes
+        with tw.profile() as ran:
+            y.compute()
+    assert announced == ran.network_bytes <= 3 * 400 * 6 * 8

@@ -14,7 +14,7 @@ from tilewise import compiler
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import NUMBER, Array, node_of
 from tilewise.array.parts import only_handle, part_of
-from tilewise.array.pending import CHEAP, pending_cells
+from tilewise.array.pending import CHEAP, pending_cells, waiting
 from tilewise.array.session import cluster_here
 from tilewise.array.slices import sliced_inputs
 from tilewise.array.workers import cutting_whole, elsewhere, layout_on, nearest
@@ -192,9 +192,10 @@ def program_of(arrays: Sequence[Array]) -> Program:
         recorded: list[Node] = []
         apart: set[Node] = set()
         for x in away:
-            if held and part_of(x) is not None and only_handle(x):
+            view = held and part_of(x) is not None
+            if view and only_handle(x):
                 apart.add(x._cell.read())
-            else:
+            elif not view or waiting(x._cell):
                 recorded.append(x._cell.read())
             recorded.append(node_of(x))
         recorded = list(dict.fromkeys(recorded))
