@@ -86,7 +86,10 @@ class _Rebuilt:
 
 
 def _rebuild(kind: type[Exception], args: tuple[Any, ...], state: dict[str, Any]) -> Exception:
-    error = kind.__new__(kind, *args)
+    try:
+        error = kind.__new__(kind, *args)
+    except TypeError:  # classes of two built-in kinds (an error of ours that is a MemoryError) are made by a call only
+        error = kind(*args)
     error.args = args
     error.__dict__.update(state)
     return error

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from math import prod
 
 from tilewise.layout import Exchange as Move
-from tilewise.layout import Layout, Mesh, OnDriver, Replicate, most_held
+from tilewise.layout import Layout, Mesh, OnDriver, Replicate, lengths_of, most_held, reduction, shards
 from tilewise.plan.blocks import Spec
-from tilewise.stage.steps import Exchange, Step, View, makes
+from tilewise.stage.steps import Exchange, Step, Tiled, View, makes
 
 
 def held_bytes(spec: Spec, layout: Layout | None, mesh: Mesh) -> int:
@@ -47,7 +47,8 @@ def peak_bytes(
             if memory[m] in users:
                 users[memory[m]] += 1
         between = _between(routes[k], specs[makes(step)[0]], mesh) if k < len(routes) else 0
-        most = max(most, now + between + _overtaking(steps, k, specs, mesh, routes))
+        inside = 0 if layouts is None else sum(size[m] for m in _untiled(step, layouts))
+        most = max(most, now + between + inside + _overtaking(steps, k, specs, mesh, routes))
         for x in step.frees:
             if x in alive and x not in results and not specs[x].leaf:
                 alive.discard(x)
@@ -55,6 +56,15 @@ def peak_bytes(
                     users[memory[x]] -= 1
                     now -= 0 if users[memory[x]] else size[memory[x]]
     return most
+
+
+def _untiled(step: Step, layouts: Sequence[Layout]) -> set[int]:
+    """What tiles make for themselves and blocks store, where some block has nothing for a pass: they run one by one."""
+    if not isinstance(step, Tiled) or not any(reduction(layouts[m]) for m in step.outs):
+        return set()
+    inner = {m for s in step.steps if not isinstance(s, View) for m in makes(s)}
+    empty = any(0 in lengths_of(cut) for m in inner for cut in shards(layouts[m]))
+    return inner.difference(step.outs) if empty else set()
 
 
 def _between(route: Sequence[Move], spec: Spec, mesh: Mesh) -> int:
