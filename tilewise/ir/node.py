@@ -176,8 +176,10 @@ def _sweep() -> None:
     """Take out the entries of nodes that died."""
     global _sweep_at
     for key, ref in _table.copy().items():  # making a list may collect garbage, which changes it
-        if ref() is None and _table.get(key) is ref:  # else made again since, by another thread
-            del _table[key]
+        if ref() is None and _table.get(key) is ref:
+            taken = _table.pop(key, ref)  # another thread may have swept it,
+            if taken is not ref:  # or made the node again, just now
+                _table.setdefault(key, taken)
     _sweep_at = max(_SWEEP_LEAST, 2 * len(_table))
 
 
