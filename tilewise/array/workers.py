@@ -20,7 +20,8 @@ from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
 from tilewise.config import Settings, config
-from tilewise.engine.cluster import Cluster, Remote
+from tilewise.engine.cluster import Cluster
+from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf, walk
 from tilewise.layout import Layout, OnDriver, Outside, Replicate, moves

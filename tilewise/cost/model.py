@@ -107,13 +107,13 @@ def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     if rule.by is not None:
         itemsize = rule.by.kind(n.inputs[0].dtype).itemsize
         return step_cost(Partial(rule.by), rule.out, n.dims, mesh, itemsize, machine.tariff)
-    if _on_contributions(n, rule):
+    if on_contributions(n, rule):
         return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
     ways = inner_exchanges(n.op, n, rule, mesh)
     return sum(step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways)
 
 
-def _on_contributions(n: Node, rule: Rule) -> bool:
+def on_contributions(n: Node, rule: Rule) -> bool:
     """Whether contributions are scaled, or something is added to one of them.
 
     Where nothing else speaks for it, that is done with the whole: it rounds once, and a mean of ones is one.

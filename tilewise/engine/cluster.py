@@ -9,10 +9,8 @@ back.
 from __future__ import annotations
 
 import itertools
-import math
-import time
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -23,14 +21,13 @@ from tilewise.engine.ahead import never_fails
 from tilewise.engine.failures import Failure, again
 from tilewise.engine.host import Report, on_the_drivers_clock
 from tilewise.engine.log import Entry, Log
+from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
-from tilewise.ir.order import Order
-from tilewise.layout import Box, Layout, Mesh, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.layout import Box, Mesh, OnDriver, box_size, moves, overlap
 from tilewise.plan.exchanges import Exchanges
-from tilewise.store.arrays import ArraySink
-from tilewise.store.base import Sink, Source, check_box, within
+from tilewise.store.base import Sink, Source, within
 
 ND = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -52,75 +49,6 @@ class Counters:
     replayed_bytes: int = 0
     read_bytes: int = 0  # by workers, from sources
     peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan
-
-
-class Remote(Source):
-    """A value that workers hold. Dropping the last reference frees it there."""
-
-    opened_by_workers = False  # by none but those that have it
-
-    def __init__(
-        self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout
-    ) -> None:
-        self.cluster = cluster
-        self.key = key
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self.order = order
-        self.layout = layout
-        self.chunks = tuple(max(n, 1) for n in local_dims(layout, shape, cluster.mesh))
-        self.copies: list[Remote] = []  # of the same value, in other layouts
-        self.spare = False  # a copy of something that can be had again
-        self.dropped = False  # a spare copy that had to go
-        cluster.values.add(self)
-        self._end = weakref.finalize(self, cluster.release, key)
-        self._end.atexit = False
-
-    def become(self, other: Remote) -> None:
-        """Stand for the same value as another, which is held in another layout; what was held goes."""
-        for x in (self, other):
-            x._end.detach()
-        self.cluster.release(self.key)
-        self.cluster.values.discard(other)
-        self.key, self.layout, self.chunks = other.key, other.layout, other.chunks
-        self._end = weakref.finalize(self, self.cluster.release, self.key)
-        self._end.atexit = False
-
-    def as_copy(self) -> Remote:
-        """The same, known as one that may be dropped."""
-        self.spare = True
-        return self
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of it on the worker that holds most."""
-        return math.prod(local_dims(self.layout, self.shape, self.cluster.mesh)) * int(self.dtype.itemsize)
-
-    def fingerprint(self) -> Hashable:
-        """Which value of which cluster: it has no other name."""
-        return "value on workers", id(self.cluster), self.key
-
-    def layout_on(self, cluster: object) -> Layout:
-        """Its layout on its own cluster; for others it comes from the driver."""
-        return self.layout if cluster is self.cluster else OnDriver()
-
-    def copies_on(self, cluster: object) -> list[Any] | None:
-        """Its copies in other layouts."""
-        return self.copies if cluster is self.cluster else None
-
-    def read(self, box: Box, out: ND | None = None) -> ND:
-        """A part of it on the driver."""
-        check_box(box, self.shape, self.dtype, out)
-        return self.cluster.read(self, box, out)
-
-    def whole(self) -> ND:
-        """All of it on the driver."""
-        before, began = (self.cluster.counters.network_bytes if events.listeners else 0), time.perf_counter()
-        nd: ND = self.cluster.gather(self, ArraySink(self.shape, self.dtype, self.order))
-        if events.listeners:
-            moved = self.cluster.counters.network_bytes - before
-            events.emit(events.Event("gather", "result", began, time.perf_counter(), moved))
-        return nd
 
 
 @dataclass(frozen=True, eq=False)

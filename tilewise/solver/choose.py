@@ -1,7 +1,7 @@
 """Choose a layout for every node. In: nodes in order, where the leaves lie. Out: the graph with its changes of layout.
 
 The choice is the cheapest there is under the cost model, with a proof (search/solve.py); or, with a seed, an arbitrary
-valid one, to test that no choice changes a result.
+valid one, to test that no choice changes a result (so none that rounds contributions before they are added).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tilewise.cost.model import Rates
+from tilewise.cost.model import Rates, on_contributions
 from tilewise.ir.node import Node
 from tilewise.layout import Layout, Mesh, Outside, Replicate, bare, reduction
 from tilewise.ops.traits.rule import rules
@@ -76,7 +76,8 @@ def _by_chance(
         else:
             views = [[seen(x, use.alias) for x in placer.copies[use.item]] for use in item.uses]
             have = [[x for x in row if x is not None] for row in views]
-            placer.make(item, dice.choice(rules(item.node, have, mesh)))
+            found = rules(item.node, have, mesh)
+            placer.make(item, dice.choice([r for r in found if not on_contributions(item.node, r)]))
     return _finish(placer, ends, machine)
 
 
