@@ -117,7 +117,7 @@ def selected(roots: Sequence[Node], settings: Settings) -> Sequence[Node]:
 def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> Stages:
     """The plan for a graph of a structure on one worker: from the cache, or made now."""
     merge = settings.rewrite and not settings.exact
-    key = (*wanted, settings.fusion, settings.native, merge, settings.without)
+    key = (*wanted, settings.fusion, settings.native, settings.backend, merge, settings.without)
     plan = structure.plans.get(key)
     if plan is None:
         nodes = list(at)

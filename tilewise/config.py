@@ -55,6 +55,7 @@ class Settings:
     rewrite: bool = True  # Rules turn what was written into what costs less (docs/design/0011-rewrites.md).
     fusion: bool = True  # Operators between two communications become one pass.
     native: bool = True  # Passes become machine code; otherwise NumPy runs them tile by tile.
+    backend: str | None = None  # What runs plans, by its name; None: machine code, or NumPy without `native`.
     flush: bool = True  # Evaluate a pending graph where it repeats (an iteration of a loop).
     blocks: int = 1  # Blocks per worker.
     threads: int | None = None  # Threads per worker; None: the cores there are.
@@ -86,6 +87,7 @@ class Changes(TypedDict, total=False):
     rewrite: bool
     fusion: bool
     native: bool
+    backend: str | None
     flush: bool
     blocks: int
     threads: int | None
@@ -197,6 +199,21 @@ def _pass_names(value: object) -> frozenset[str]:
     return found
 
 
+_backends: dict[str, None] = {}  # names that `backend` may have; the backends enter them
+
+
+def name_backends(*names: str) -> None:
+    """Enter names of backends."""
+    _backends.update(dict.fromkeys(names))
+
+
+def _backend_name(value: object) -> str:
+    name = _text(value)
+    if _backends and name not in _backends:
+        raise ConfigError(message(f"there is no backend {name!r}", cure=f"Backends are {', '.join(_backends)}"))
+    return name
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -213,6 +230,7 @@ KINDS: dict[str, Kind] = {
     "rewrite": FLAG,
     "fusion": FLAG,
     "native": FLAG,
+    "backend": _optional(Kind("the name of a backend", _backend_name, _backend_name)),
     "flush": FLAG,
     "blocks": _count(1),
     "threads": _optional(_count(1)),

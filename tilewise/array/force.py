@@ -26,11 +26,12 @@ from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.array.unshared import mark_unshared
 from tilewise.array.workers import run_counted, specs_of, whole, within
-from tilewise.backend import host_backend, threads
+from tilewise.backend import chosen, threads
 from tilewise.config import Settings, current
 from tilewise.engine.cluster import Cluster
+from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
-from tilewise.engine.run import Runner, to_the_end
+from tilewise.engine.run import to_the_end
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.layout import Mesh
@@ -210,7 +211,7 @@ def _run(
         wanted = sorted({*wanted, *shared})
         plan = compiler.prepare(at, wanted, settings, structure)
     if plan.bound is None:
-        plan.bound = Runner(plan.steps, host_backend(settings.native))
+        plan.bound = runner(plan.steps, chosen(settings))
     if settings.compare:
         return compare(nodes, _read(values), settings), set(), []
     session = session_here()

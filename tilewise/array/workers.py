@@ -19,6 +19,7 @@ from tilewise.array.pending import PENDING
 from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
+from tilewise.backend import chosen
 from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
@@ -83,7 +84,7 @@ def _run(
 ) -> list[Remote]:
     # A user's function on a worker may compute as well: there, not by workers.
     with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
-        return cluster.run(plan, leaves, consts, settings.native)
+        return cluster.run(plan, leaves, consts, chosen(settings))
 
 
 def _keep_copy(n: Node, remote: Remote) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 from tilewise.backend.base import Backend, Facts, HostBackend
 from tilewise.backend.host.facts import host_facts
-from tilewise.config import current
+from tilewise.config import Settings, current, name_backends
 
 NATIVE, REFERENCE = "llvm", "reference"
 MODULES = {NATIVE: "tilewise.backend.llvm.backend", REFERENCE: "tilewise.backend.reference"}  # each has `open()`
 
 _opened: dict[str, Any] = {}
+name_backends(*MODULES)
 
 
 def named(name: str) -> Any:
@@ -33,6 +34,7 @@ def named(name: str) -> Any:
 def register(backend: Backend) -> None:
     """Add a backend under its name (or put it in the place of another)."""
     _opened[backend.name] = backend
+    name_backends(backend.name)
 
 
 def host_backend(native: bool) -> HostBackend:
@@ -40,7 +42,12 @@ def host_backend(native: bool) -> HostBackend:
     return named(NATIVE if native else REFERENCE)  # type: ignore[no-any-return]
 
 
+def chosen(settings: Settings) -> str:
+    """The name of the backend that plans run on under some settings."""
+    return settings.backend or (NATIVE if settings.native else REFERENCE)
+
+
 def facts() -> Facts:
     """What the device has that plans are made for (no code is loaded for it: vectors may not be known yet)."""
-    opened = _opened.get(NATIVE if current().native else REFERENCE)
+    opened = _opened.get(chosen(current()))
     return host_facts(0) if opened is None else opened.facts

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewise import events
+from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
 from tilewise.engine.failures import Failure, again
 from tilewise.engine.host import Report, on_the_drivers_clock
@@ -129,19 +130,21 @@ class Cluster:
         self.settle()
         return self._counters
 
-    def run(self, plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], native: bool) -> list[Remote]:
+    def run(self, plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], backend: str) -> list[Remote]:
         """Run a plan. Leaves are ndarrays, Remotes of this cluster, or sources that workers open.
 
         Returns when the plan has run if it can fail or if someone listens to events; else it may still be under way.
         """
         self._check_open()
         number = self._number_of(plan)
-        fails = not (native and self.plans[number].never_fails) or self.memory is not None  # a worker may refuse it
+        fails = (
+            not (backend == NATIVE and self.plans[number].never_fails) or self.memory is not None
+        )  # a worker may refuse it
         waits = fails or self.in_process or bool(events.listeners)
         if waits:
             self.settle()
         keys = tuple(next(self.counter) for _ in plan.wanted)
-        entry = Entry(number, tuple(self._given(x) for x in leaves), tuple(consts), keys, native)
+        entry = Entry(number, tuple(self._given(x) for x in leaves), tuple(consts), keys, backend)
         try:
             self._surely(lambda: self._start(entry, self._take_dead()))
             self.log.add(entry)
@@ -208,7 +211,9 @@ class Cluster:
         )
         traced = bool(events.listeners) and not self.in_process
         run = next(self.counter)
-        start = Start(self.epoch, run, entry.number, there, entry.consts, entry.keys, entry.native, tuple(gone), traced)
+        start = Start(
+            self.epoch, run, entry.number, there, entry.consts, entry.keys, entry.backend, tuple(gone), traced
+        )
         futures: list[Any] = []
         began = False
         try:

@@ -20,7 +20,7 @@ class Entry:
     leaves: tuple[Any, ...]  # a key, the array itself, or a source that workers open
     consts: tuple[Any, ...]
     keys: tuple[int, ...]
-    native: bool
+    backend: str  # that ran it
     uses: int = 0  # results still alive, and later entries that read one
     counted: bool = False  # what it moved when it first ran to its end
 

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.backend import host_backend
+from tilewise.engine.device import StepRunner, runner
 from tilewise.engine.halo import held_at
 from tilewise.engine.rounds import Move, Round, Run
-from tilewise.engine.run import Runner
 from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, dims, place, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges
 from tilewise.stage.steps import Pass, Step, Tiled, View, makes, reads
@@ -29,7 +28,7 @@ class WorkerStep:
     """A step on the blocks of a worker."""
 
     step: Step
-    runner: Runner
+    runner: StepRunner
     reads: tuple[int, ...]
     makes: tuple[int, ...]
     reserves: tuple[tuple[int, Sizes], ...]
@@ -67,7 +66,7 @@ class Prepared:
     plan: Exchanges
     rounds: tuple[Round, ...]
     worker: int
-    _steps: dict[tuple[int, bool], tuple[WorkerStep, ...]] = field(default_factory=dict)
+    _steps: dict[tuple[int, str], tuple[WorkerStep, ...]] = field(default_factory=dict)
     _joins: dict[Move, Join] = field(default_factory=dict)
     _cuts: dict[tuple[Move, int], tuple[tuple[int, Index], ...]] = field(default_factory=dict)
 
@@ -88,26 +87,26 @@ class Prepared:
 
     # -- steps ----------------------------------------------------------------------------------------------------
 
-    def steps(self, run: Run, native: bool) -> tuple[WorkerStep, ...]:
+    def steps(self, run: Run, backend: str) -> tuple[WorkerStep, ...]:
         """The steps between two exchanges."""
-        found = self._steps.get((run.first, native))
+        found = self._steps.get((run.first, backend))
         if found is None:
             steps = self.plan.steps[run.first : run.last]
-            found = self._steps[run.first, native] = tuple(self._step(s, native) for s in steps)
+            found = self._steps[run.first, backend] = tuple(self._step(s, backend) for s in steps)
         return found
 
-    def _step(self, step: Step, native: bool) -> WorkerStep:
+    def _step(self, step: Step, backend: str) -> WorkerStep:
         plan = self.plan
         nothing = frozenset(b for b in self.blocks if self._contributes_nothing(step, b))
         inner: tuple[WorkerStep, ...] = ()
         if nothing and isinstance(step, Tiled):  # what is nothing to one pass may be something to another
-            inner = tuple(self._step(s, native) for s in step.steps)
+            inner = tuple(self._step(s, backend) for s in step.steps)
         made = () if type(step) is View else makes(step)
         reserves = tuple((p, self._sizes(plan.layouts[p], plan.specs[p].shape, plan.specs[p].dtype)) for p in made)
         inside = {x for s in step.steps for x in makes(s)}.difference(step.outs) if isinstance(step, Tiled) else ()
         return WorkerStep(
             step,
-            Runner([step], host_backend(native)),
+            runner([step], backend),
             reads(step),
             makes(step),
             reserves,

@@ -53,7 +53,7 @@ class Start(NamedTuple):
     leaves: tuple[int | Source | bytes | None, ...]  # keys; sources (packed) to read from; None: the driver has it
     consts: tuple[Any, ...]
     keys: tuple[int, ...]  # what its results are to be called
-    native: bool
+    backend: str
     gone: tuple[int, ...]  # keys that nobody needs any more
     traced: bool = False  # whether the driver wants the events
 
@@ -126,7 +126,7 @@ class Worker:
                 self._join(act, {DRIVER: list(self.scattered.pop(0))} if mine else {})
             else:
                 assert isinstance(act, Run), "a shuffle always crosses"
-                self._run(learned, act, self.now[0].native)
+                self._run(learned, act, self.now[0].backend)
         for v in learned.receivers[index]:
             yield v, [piece for m in this.cuts for piece in self._cut(m, v)]
 
@@ -153,9 +153,9 @@ class Worker:
 
     # -- stages ---------------------------------------------------------------------------------------------------
 
-    def _run(self, learned: Prepared, run: Run, native: bool) -> None:
+    def _run(self, learned: Prepared, run: Run, backend: str) -> None:
         """Run steps on every block."""
-        for step in learned.steps(run, native):
+        for step in learned.steps(run, backend):
             self._each_block(learned, step)
 
     def _each_block(self, learned: Prepared, step: WorkerStep) -> None:

@@ -34,10 +34,10 @@ from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.co_results import compute_together, together
 from tilewise.array.schedule.deferred import Deferred
 from tilewise.array.session import cluster_here, unlimited_memory
-from tilewise.backend import host_backend
+from tilewise.backend import chosen
 from tilewise.backend.base import Replay, Replays
 from tilewise.config import Settings, current
-from tilewise.engine.run import Runner
+from tilewise.engine.device import replays, runner
 from tilewise.ir.node import Node
 from tilewise.ir.order import gapless
 from tilewise.observe.progress import showing
@@ -294,7 +294,7 @@ class Plan:
         self.at = template.at
         self.blank: list[Any] = [n.op.value if type(n.op) is Const else n.value for n in template.order]
         self.places = [self.at.get(n) for n in template.inputs]
-        self.bound: tuple[tuple[bool, ...], Stages, Replays] | None = None
+        self.bound: tuple[tuple[bool | str | None, ...], Stages, Replays] | None = None
         self.together = together(self.roots)
 
     def run(self, leaves: Sequence[Any], captured: Sequence[Array]) -> Any:
@@ -424,9 +424,9 @@ class Plan:
             assert list(at) == list(self.at), "a template is numbered as a graph is"
             plan = compiler.prepare(at, wanted, settings, structure)
             if plan.bound is None:
-                plan.bound = Runner(plan.steps, host_backend(settings.native))
+                plan.bound = runner(plan.steps, chosen(settings))
             given = [at for at in (*self.places, *map(self.at.get, self.numbers.used)) if at is not None]
-            lines = host_backend(settings.native).replays(plan.bound, self.template.order, given, wanted)
+            lines = replays(chosen(settings), plan.bound, self.template.order, given, wanted)
             self.bound = (way, plan, lines)
         return self.bound[1:]
 
@@ -475,9 +475,9 @@ def _constants(numbers: dict[Node, Any]) -> dict[Node, Node]:
     return {n: const(n.dtype.type(v)) for n, v in numbers.items()}
 
 
-def _way(settings: Settings) -> tuple[bool, ...]:
+def _way(settings: Settings) -> tuple[bool | str | None, ...]:
     """What of the settings a plan hangs on."""
-    return settings.fusion, settings.native, settings.rewrite, settings.exact
+    return settings.fusion, settings.native, settings.backend, settings.rewrite, settings.exact
 
 
 def _cell_array(cell: Any) -> Array:
