@@ -1,5 +1,6 @@
 """What is done at once with small known arrays and numbers is what NumPy does, and what is recorded instead, too."""
 
+import json
 import operator
 import pickle
 import threading
@@ -119,16 +120,40 @@ def test_views_made_at_once_write_through() -> None:
     assert np.asarray(x).tolist() == [0.0, 0.0, 2.0, 3.0, 4.0, 7.0]
 
 
-def test_a_number_gets_memory_when_it_is_looked_at() -> None:
+def test_known_numbers_are_numpys_with_our_methods() -> None:
     number = tw.arange(4.0).max()
-    assert hash(number) == hash(3.0) and f"{number:.1f}" == "3.0" and number.nbytes == 8
-    assert np.asarray(number).flags.writeable is False
-    assert pickle.loads(pickle.dumps(number)) == 3.0
+    assert isinstance(number, np.float64) and isinstance(number, float) and repr(number) == "np.float64(3.0)"
+    assert hash(number) == hash(3.0) and f"{number:.1f}" == "3.0" and json.dumps([number]) == "[3.0]"
+    assert number.__array_namespace__() is tw.ones(1).__array_namespace__()
+    found = number.compute()
+    assert type(found) is np.ndarray and found.shape == () and found == 3.0
+    assert type(tw.compute(number)) is np.ndarray and tw.evaluate(number) is number
+    assert tw.explain(number).network_bytes == 0
+    assert type(pickle.loads(pickle.dumps(number))) is np.float64
+    for made in (number[None], number.reshape(1, 1), number.ravel(), number[...]):
+        assert type(made) is tw.Array
+    assert (tw.ones(2, "f4") * number).dtype == np.float64
     with pytest.raises(TypeError):
         number[()] = 1.0
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = number.missing
+
+
+@pytest.mark.parametrize("kind", "bhilqBHILQefdgFDG")
+def test_numbers_of_every_kind(kind: str) -> None:
+    number = tw.ones(3, kind).max()
+    assert type(number).__base__ is np.dtype(kind).type and number.dtype == np.dtype(kind)
+    assert repr(number) == repr(np.ones(3, kind).max()) and type(number + number) is np.dtype(kind).type
+
+
+def test_truth_gets_memory_when_it_is_looked_at() -> None:
+    truth = (tw.arange(4.0) > 2).any()
+    assert type(truth) is tw.Array and hash(truth) == hash(True) and repr(truth) == "np.True_" and truth.nbytes == 1
+    assert np.asarray(truth).flags.writeable is False
+    assert pickle.loads(pickle.dumps(truth))
     with tw.config(eager_bytes=0):
-        later = number * 2.0
-        assert later._cell.node is not None and float(later) == 6.0
+        later = truth & True
+        assert later._cell.node is not None and bool(later)
 
 
 def test_a_number_looked_at_by_many_threads() -> None:

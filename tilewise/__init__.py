@@ -3,7 +3,7 @@
 >>> import tilewise as np
 >>> x = np.linspace(0.0, 1.0, 5)
 >>> (x * x).sum()
-Array(1.875)
+np.float64(1.875)
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def difference(expected: Any, got: Any, ulps: int = 0, order: bool = True) -> st
     if isinstance(expected, numpy.generic):
         if type(got) is tilewise.Array:
             return _arrays(numpy.asarray(expected), got, ulps, False)
-        if type(got) is not type(expected):
+        if not isinstance(got, type(expected)) or got.dtype != expected.dtype:
             return f"a {type(got).__name__} {got!r}, not a number of type {type(expected).__name__}"
         return _values(numpy.asarray(expected), numpy.asarray(got), ulps)
     if isinstance(expected, tuple | list):

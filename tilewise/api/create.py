@@ -13,9 +13,9 @@ from tilewise.api.views import copy_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import few
-from tilewise.array.foreign import broadcast_copy, broadcasts
 from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.array.indexing import OBJECT
+from tilewise.array.interop.foreign import broadcast_copy, broadcasts
 from tilewise.array.schedule import policy
 from tilewise.array.session import cluster_here
 from tilewise.backend import threads

@@ -146,7 +146,7 @@ def where(condition: Any, *xy: Any) -> Any:
     """Elements of x where the condition holds, else of y."""
     if len(xy) != 2:
         return NotImplemented
-    values = [v if isinstance(v, int | float | complex | Array) else np.asarray(v) for v in xy]
+    values = [v if type(v) is Array or isinstance(v, int | float | complex) else np.asarray(v) for v in xy]
     d = np.result_type(*(v.dtype if hasattr(v, "dtype") else v for v in values))
     if not rec.numeric(d):
         return NotImplemented

@@ -29,8 +29,9 @@ from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.linalg import fourier, products
 from tilewise.api.linalg import functions as linalg
 from tilewise.api.ufuncs import ufunc, wrapped
-from tilewise.array import convert, indexing, setitem
+from tilewise.array import indexing, setitem
 from tilewise.array import record as rec
+from tilewise.array.interop import convert
 from tilewise.ir.scalar import ADDED
 
 OWN: dict[str, Any] = (

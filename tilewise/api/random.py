@@ -19,8 +19,8 @@ from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta
 
 
-class Generator:
-    """NumPy's Generator with Arrays for results.
+class Generator(np.random.Generator):
+    """NumPy's Generator with Arrays for results; what asks for NumPy's own class takes it.
 
     >>> import tilewise as tw
     >>> tw.random.default_rng(0).integers(0, 10, 3)
@@ -29,34 +29,19 @@ class Generator:
 
     def __new__(cls, bit_generator: Any = None) -> Generator:
         """A generator over a Counter is one of ours."""
-        return object.__new__(CounterGenerator if isinstance(bit_generator, Counter) else cls)
-
-    def __init__(self, bit_generator: Any) -> None:
-        self._numpy = np.random.Generator(bit_generator)
-
-    @property
-    def bit_generator(self) -> Any:
-        """The source of bits."""
-        return self._numpy.bit_generator
-
-    def spawn(self, n_children: int) -> list[Any]:
-        """Independent generators."""
-        return [Generator(g.bit_generator) for g in self._numpy.spawn(n_children)]
+        if isinstance(bit_generator, Counter):
+            return np.random.Generator.__new__(CounterGenerator, np.random.Philox(0))  # type: ignore[call-arg]
+        return np.random.Generator.__new__(cls, bit_generator)  # type: ignore[call-arg]
 
     def shuffle(self, x: Any, *args: Any, **kwargs: Any) -> None:
         """Shuffle in place."""
-        _shuffle(self._numpy.shuffle, x, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _wrapping(getattr(self._numpy, name))
+        _shuffle(super().shuffle, x, *args, **kwargs)
 
     def __repr__(self) -> str:
-        return repr(self._numpy)
+        return str(self)
 
     def __reduce__(self) -> Any:
-        return (Generator, (self._numpy.bit_generator,))
+        return (Generator, (self.bit_generator,))
 
 
 class CounterGenerator(CounterDraws, Generator):
@@ -67,6 +52,10 @@ class CounterGenerator(CounterDraws, Generator):
     (2,)
     """
 
+    def __init__(self, source: Counter) -> None:
+        np.random.Generator.__init__(self, np.random.Philox(0))  # of which nothing is drawn
+        CounterDraws.__init__(self, source)
+
     @property
     def bit_generator(self) -> Any:
         """The Counter."""
@@ -76,13 +65,10 @@ class CounterGenerator(CounterDraws, Generator):
         """Independent generators."""
         return [Generator(Counter(s)) for s in self.source.seed_seq.spawn(n_children)]
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(np.random.Generator, name):
-            raise AttributeError(f"'Generator' object has no attribute {name!r}")
-        return self._elsewhere(name)
-
     def __repr__(self) -> str:
         return f"Generator({self.source!r})"
+
+    __str__ = __repr__
 
     def __reduce__(self) -> Any:
         return (Generator, (self.source,))
@@ -101,8 +87,9 @@ def _shuffle(method: Any, x: Any, *args: Any, **kwargs: Any) -> None:
 OUT_AT = {"random": 2, "standard_normal": 2, "standard_exponential": 3, "standard_gamma": 3}
 
 
-def _wrapping(method: Any) -> Any:
-    at = OUT_AT.get(getattr(method, "__name__", ""), sys.maxsize)
+def _wrapping(method: Any, bound: bool = True) -> Any:
+    """A function of NumPy's that draws, with Arrays for results; a method that is not bound has one argument more."""
+    at = OUT_AT.get(getattr(method, "__name__", ""), sys.maxsize - 1) + (not bound)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = args[at] if len(args) > at else kwargs.get("out")
@@ -112,7 +99,8 @@ def _wrapping(method: Any) -> Any:
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 
     call.__name__ = getattr(method, "__name__", "random")
-    call.__doc__ = method.__doc__
+    # The examples of NumPy's text print NumPy's arrays.
+    call.__doc__ = method.__doc__ if bound else f"NumPy's `{call.__name__}`, with Arrays for results."
     return call
 
 
@@ -135,15 +123,47 @@ def shuffle(x: Any) -> None:
     _shuffle(np.random.shuffle, x)
 
 
-class RandomState(Generator):
+class RandomState(np.random.RandomState):
     """NumPy's legacy generator with Arrays for results."""
 
     def __init__(self, seed: Any = None) -> None:
         seed = rec.unwrap(seed)
-        self._numpy = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)  # type: ignore[assignment]
+        super().__init__(seed._bit_generator if isinstance(seed, np.random.RandomState) else seed)
+        if isinstance(seed, np.random.RandomState):
+            self.set_state(seed.get_state(legacy=False))
 
-    def __reduce__(self) -> Any:
-        return (RandomState, (self._numpy,))
+    def shuffle(self, x: Any) -> None:
+        """Shuffle in place."""
+        _shuffle(super().shuffle, x)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _draws(cls: Any, base: Any) -> None:
+    """Give a class the methods of NumPy's, with Arrays for results."""
+    for name, method in vars(base).items():
+        if not name.startswith("_") and callable(method) and name not in vars(cls) and name not in NOT_DRAWN:
+            setattr(cls, name, _wrapping(method, bound=False))
+
+
+NOT_DRAWN = ("spawn", "seed", "get_state", "set_state")
+_draws(Generator, np.random.Generator)
+_draws(RandomState, np.random.RandomState)
+
+
+def _elsewhere(name: str) -> Any:
+    def method(self: CounterGenerator, *args: Any, **kwargs: Any) -> Any:
+        return self._elsewhere(name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+for _name, _method in vars(np.random.Generator).items():
+    own = _name in vars(CounterDraws) or _name in vars(CounterGenerator)
+    if callable(_method) and not _name.startswith("_") and not own:
+        setattr(CounterGenerator, _name, _elsewhere(_name))
 
 
 OWN = {

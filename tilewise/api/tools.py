@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, ND, Cell
 from tilewise.array.expected import expecting
-from tilewise.array.handle import Array, node_of
+from tilewise.array.handle import Array, from_buffer, node_of
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import Session, begin_anew, byte_budget, cluster_here, current_session, mesh_of
 from tilewise.array.workers import specs_of, within
@@ -40,7 +42,7 @@ def evaluate(*arrays: Array) -> Any:
     """
     if len(arrays) == 1 and type(arrays[0]) is Array and arrays[0]._cell.node is None:
         return arrays[0]
-    pending = [x for x in arrays if isinstance(x, Array) and x._cell.node is not None]
+    pending = [x for x in arrays if type(x) is Array and x._cell.node is not None]
     if pending:
         forcing.evaluate_arrays(pending)
         begin_anew()
@@ -54,8 +56,10 @@ def compute(*arrays: Any) -> Any:
     >>> tw.compute(tw.arange(3) + 1, tw.arange(3).sum())
     (array([1, 2, 3]), array(3))
     """
-    own = iter(forcing.evaluate_arrays([x for x in arrays if isinstance(x, Array)]))
-    results = tuple(_computed(x, next(own)) if isinstance(x, Array) else x for x in arrays)
+    own = iter(forcing.evaluate_arrays([x for x in arrays if type(x) is Array]))
+    results = tuple(
+        _computed(x, next(own)) if type(x) is Array else np.array(x) if isinstance(x, np.generic) else x for x in arrays
+    )
     begin_anew()
     return results[0] if len(results) == 1 else results
 
@@ -95,7 +99,8 @@ def explain(
     >>> len(plan.stages), plan.network_bytes
     (1, 0)
     """
-    if not arrays or not all(isinstance(x, Array) for x in arrays):
+    arrays = tuple(from_buffer(np.asarray(x), fixed=True) if isinstance(x, np.generic) else x for x in arrays)
+    if not arrays or not all(type(x) is Array for x in arrays):
         raise TypeError("explain takes one or more Arrays")
     settings = current()
     machine = asked_machine(settings, network, objective)
@@ -194,7 +199,7 @@ def _planned(
     at.update({old: at[n] for old, n in program.new.items() if n in at})
 
     def locate(x: Any) -> int | None:
-        return at.get(node_of(x)) if isinstance(x, Array) else None
+        return at.get(node_of(x)) if type(x) is Array else None
 
     args = (plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts)
     shown = Plan(*args, beside=beside, guessed=any(m.how != "counted" for m in masks))

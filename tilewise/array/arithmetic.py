@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewise.array import record as rec
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_number, meta
+from tilewise.array.number import CLASSES
 from tilewise.array.pending import PENDING
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.exact import exact
@@ -24,6 +25,7 @@ from tilewise.ops.elementwise import Map, UnknownLength, apply, cast, map_op
 BOOL = np.dtype(bool)
 
 NUMBERS = frozenset((int, float, complex, bool, np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdFD")))
+NUMBERS |= frozenset(CLASSES.values())
 
 
 def at_hand(x: Any, t: Any) -> Any:

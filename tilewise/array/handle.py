@@ -12,14 +12,30 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tilewise.array.cell import LOCK, ND, NOWHERE, Cell, Outside, address, root
-from tilewise.errors import message
+from tilewise.array.number import CLASSES, set_array
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ops.elementwise import part
 from tilewise.ops.views import Window, strided, view
 from tilewise.store.base import Source
 
 
-class Array:
+class ArrayClass(type):
+    """The class of `Array`. What a program derives from it is NumPy's class, computed at once, and an array as well."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any) -> Any:
+        """A class; of NumPy's ndarray, if it is derived from ours."""
+        if any(isinstance(b, ArrayClass) for b in bases):
+            return type(name, tuple(np.ndarray if isinstance(b, ArrayClass) else b for b in bases), body, **options)
+        return super().__new__(cls, name, bases, body, **options)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return type(x) is cls or isinstance(x, np.ndarray)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return other is cls or issubclass(other, np.ndarray)
+
+
+class Array(metaclass=ArrayClass):
     """An n-dimensional array: NumPy's behaviour over a lazily evaluated graph.
 
     Made by the functions of `tilewise`, not by calling the class with data (as `numpy.ndarray`, the class itself takes
@@ -30,7 +46,7 @@ class Array:
     >>> y = x[:, 1]          # a view
     >>> y[:] = 0.0           # writes through
     >>> x.sum()
-    Array(10.)
+    np.float64(10.0)
     """
 
     __slots__ = ("__weakref__", "_cell", "_fixed", "_gen", "_nd")
@@ -52,22 +68,14 @@ class Array:
         order: Any = None,
     ) -> Array:
         """Uninitialised memory, as `numpy.ndarray(shape, dtype)`."""
+        if cls is not Array:  # `np.ndarray.__new__(cls, ...)` of a class that a program derived
+            return np.ndarray.__new__(cls, shape, dtype, buffer, offset, strides, order)  # type: ignore[type-var]
         nd: ND = np.ndarray(shape, dtype, buffer, offset, strides, order)
         if buffer is None:
             return from_buffer(nd)
         snapshot = nd.copy(order="K")
         snapshot.flags.writeable = False  # a write could not reach the memory it was made from
         return from_buffer(snapshot)
-
-    def __init_subclass__(cls) -> None:
-        raise TypeError(
-            message(
-                "Tilewise's arrays have no subclasses",
-                got=f"class {cls.__name__}",
-                cure="Keep an array in an attribute of your class, or derive it from numpy.ndarray and use "
-                f"numpy.asarray(x).view({cls.__name__})",
-            )
-        )
 
     # -- metadata: never computes, except where a mask decides a length --------------------------------------------
 
@@ -193,14 +201,22 @@ UNMADE = -1
 NUMBER = new_cell(None, UNMADE - 1)
 
 
-def from_number(value: Any) -> Array:
-    """A known number, for a NumPy scalar."""
+def from_number(value: Any) -> Any:
+    """A known number, for a NumPy scalar: one of NumPy's classes, too, or an Array if there is no such class."""
+    kind = CLASSES.get(type(value))
+    return _without_axes(value) if kind is None else kind(value)
+
+
+def _without_axes(value: Any) -> Array:
     x = _new(Array)
     x._cell = NUMBER
     x._nd = value
     x._gen = UNMADE
     x._fixed = True
     return x
+
+
+set_array(_without_axes, from_buffer)
 
 
 def from_node(node: Node, fixed: bool = False) -> Array:

@@ -71,7 +71,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                         return other * int(a)  # n * [0] repeats the list
                     if t in _TEXTS_AND_TIMES:
                         return rec.at_once(op, (self, other), {})
-                    return NotImplemented if _foreign(other) else _unlike(ufunc, op, self, other)
+                    return NotImplemented if foreign(other) else _unlike(ufunc, op, self, other)
                 if size >= LEAST_BYTES and exact and promotion.begins(sites.spot(1).place):
                     return promoted(pair(ufunc, self, other))
                 if size >= REUSE_BYTES:
@@ -100,7 +100,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     return pair(ufunc, self, other)
         elif cell.node is not None and (t is Array or t in NUMBERS):
             return pair(ufunc, self, other)
-        if _foreign(other):
+        if foreign(other):
             return NotImplemented
         if ufunc is np.multiply and t in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # n * [0] repeats the list
@@ -119,7 +119,7 @@ def _unlike(ufunc: np.ufunc, op: Callable[[Any, Any], Any], self: Array, other: 
         return rec.at_once(op, (self, other), {})
 
 
-def _foreign(other: Any) -> bool:
+def foreign(other: Any) -> bool:
     """Whether Python should ask the other operand."""
     t = type(other)
     if t is Array or t in NUMBERS:

@@ -186,7 +186,7 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
             spec.append(("s", k.start, k.stop, k.step))
             axis += 1
         else:
-            mask = is_mask(k) or (not isinstance(k, Array) and np.asarray(rec.unwrap(k)).dtype == np.bool_)
+            mask = is_mask(k) or (type(k) is not Array and np.asarray(rec.unwrap(k)).dtype == np.bool_)
             look: Any = k
             if type(k) is Array and not mask:
                 look = ends_of(k)  # its bounds are looked at now: a write that fails must leave x as it is

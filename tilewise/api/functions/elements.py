@@ -45,7 +45,7 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
     >>> tw.fold(lambda a, b: a + b, x, axis=1)
     Array([ 3., 12.])
     >>> tw.fold(lambda a, b: a + b + a * b, tw.array([0.5, 1.0, 3.0]))
-    Array(11.)
+    np.float64(11.0)
     >>> tw.fold("count", x, axis=0)
     Array([1, 2, 2])
     """
@@ -206,7 +206,7 @@ def _apply(way: Combiner, run: Fold | Scan, operator: str, kept: bool) -> Array:
 def _begun(way: Combiner, made: Array, initial: Any) -> Array:
     """What a fold comes to that begins with a value: blocks contribute without it, so that it counts once."""
     run = Begin(way.tape, way.f, way.dtype, initial)
-    if policy.small([made]):
+    if type(made) is not Array or policy.small([made]):
         return rec.wrap(run(rec.unwrap(made)))  # type: ignore[no-any-return]
     own, key = LETTERS[: made.ndim], ("begin", own_key(way.f, run), way.dtype.str, repr(initial))
     op = Opaque(run, key, f"{own}->{own}", None, f"{name_of(way.f)} of the first value and the rest")

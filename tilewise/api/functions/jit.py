@@ -63,7 +63,7 @@ class jit:
     ...     state = step(x, rate)
     ...     x = state["x"]
     >>> x, state["error"]
-    (Array([1.875, 1.875, 1.875, 1.875]), Array(9.))
+    (Array([1.875, 1.875, 1.875, 1.875]), np.float64(9.0))
     """
 
     def __init__(self, f: Callable[..., Any]) -> None:

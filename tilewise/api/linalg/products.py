@@ -16,6 +16,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import binary
 from tilewise.array.fallback import fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.operators import foreign
 from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node
@@ -85,7 +86,7 @@ def _matmul_operator(self: Array, other: Any) -> Any:
                 if type(r) is _NDARRAY:
                     return from_buffer(r)
                 return from_number(r) if type(r) in rec.SCALARS else rec.wrap(r)
-    return NotImplemented if _numbers(self, other) else matmul(self, other)
+    return NotImplemented if foreign(other) or _numbers(self, other) else matmul(self, other)
 
 
 def _numbers(a: Array, b: Any) -> bool:

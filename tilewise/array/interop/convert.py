@@ -13,6 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import LOCK, ND, Outside, private_copy
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_source, meta, node_of, on_cell
+from tilewise.array.interop.buffers import fill_buffer_slot, raise_again
 from tilewise.array.pending import register
 from tilewise.array.session import begin_anew
 from tilewise.ir.node import Node, freeze, thaw, walk
@@ -44,6 +45,7 @@ def export(x: Array) -> ND:
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
     """For `numpy.asarray(x)`: read-only and shared; a writable copy if asked for one, or for another dtype."""
+    raise_again(self)
     if dtype is not None and rec.dtype_of(dtype) != self.dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -95,6 +97,33 @@ def buffer(self: Array, flags: int) -> memoryview:
     return memoryview(shown)
 
 
+def interface(self: Array) -> dict[str, Any]:
+    """Where the elements lie, for libraries that ask for `__array_interface__`: read-only memory."""
+    raise_again(self)
+    if not rec.numeric(self.dtype):
+        raise AttributeError("__array_interface__")  # NumPy then asks for `__array__`
+    shown = export(self)
+    # Who asked holds on to this handle only: what is shown lives as long.
+    weakref.finalize(self, _let_go, shown).atexit = False
+    return shown.__array_interface__
+
+
+def _let_go(shown: ND) -> None:
+    """Nothing keeps what was shown any more."""
+
+
+def token(self: Array) -> Any:
+    """For Dask's names of tasks: that of the elements."""
+    return "tilewise", export(self)
+
+
+def to_jax(self: Array) -> Any:
+    """For `jax.numpy`, whose operators take Arrays as they take NumPy's arrays: on its device, in its dtype."""
+    from jax.numpy import asarray
+
+    return asarray(export(self))
+
+
 def item(self: Array, *args: Any) -> Any:
     """One element as a Python number."""
     return forcing.fetch(self).item(*args)
@@ -143,7 +172,9 @@ def contains(self: Array, value: Any) -> bool:
 
 
 def text(self: Array) -> str:
-    """NumPy's text, under our name; numbers print as numbers."""
+    """NumPy's text, under our name; numbers print as NumPy's do."""
+    if self._fixed:
+        return repr(forcing.fetch(self)[()])
     shown = repr(forcing.fetch(self))
     return "Array" + shown.removeprefix("array").replace("\n     ", "\n     ") if shown.startswith("array") else shown
 
@@ -183,12 +214,16 @@ def _rebuild_pending(frozen: Any, fixed: bool) -> Array:
 
 
 def reduce(self: Array) -> Any:
-    """Pickle: known arrays as data, pending ones as their graph, with sources that others can open."""
+    """Pickle: arrays as data, whether they are pending or not (so that equal ones have equal hashes).
+
+    What is read from sources that others can open stays a graph: they may be large, and others may need little of them.
+    """
     if self._cell.node is None:
         return (_rebuild_known, (meta(self).copy(order="A"), self._fixed))
     node: Node = node_of(self)
-    if any(isinstance(n.value, Source) and not n.value.opened_by_workers for n in walk([node])):
-        here = forcing.fetch(self)  # it is on workers
+    sources = [n.value for n in walk([node]) if isinstance(n.value, Source)]
+    if not sources or not all(s.opened_by_workers for s in sources):
+        here = forcing.fetch(self)
         return (_rebuild_known, (here.copy(order="F" if meta(self).flags.fnc else "C"), self._fixed))
     if node.known and (node is not self._cell.node or not meta(self).flags.forc):
         node = copy_node(node, node.order if meta(self).flags.fnc else None)  # as NumPy's pickles: C or Fortran order
@@ -211,6 +246,8 @@ for _name, _method in {
     "item": item,
     "__bytes__": raw,
     "__buffer__": buffer,
+    "__jax_array__": to_jax,
+    "__dask_tokenize__": token,
     "__bool__": number(bool),
     "__int__": number(int),
     "__float__": number(float),
@@ -227,4 +264,6 @@ for _name, _method in {
     "__copy__": shallow_copy,
 }.items():
     setattr(Array, _name, _method)
+Array.__array_interface__ = property(interface)  # type: ignore[attr-defined]
+fill_buffer_slot(Array, export)
 Array.__array_priority__ = 1000.0  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +27,15 @@ def snapshot(base: ND, nd: ND) -> tuple[ND, ND]:
     """A copy of memory, and of it the view that `nd` is of the memory."""
     own = base.copy(order="K")
     view = strided(own, address(nd) - address(base), nd.shape, nd.strides, nd.dtype)
-    view.flags.writeable = nd.flags.writeable
+    view.flags.writeable = writeable(nd)
     return own, view
+
+
+def writeable(nd: ND) -> bool:
+    """Whether an array may be written to. NumPy warns who asks this of what `broadcast_arrays` gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return nd.flags.writeable
 
 
 def broadcasts(nd: ND) -> bool:
