@@ -1,0 +1,131 @@
+"""Other libraries take Arrays as they take ndarrays: the calls of calls.py with both, results and warnings compared."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+_spec = importlib.util.spec_from_file_location("neighbour_calls", Path(__file__).with_name("calls.py"))
+_calls = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_calls)
+CALLS = _calls.CALLS
+
+ARRAYS = (
+    np.array([3.0, 1.0, 2.0, 5.0]),
+    np.arange(12.0).reshape(4, 3),
+    np.array([0, 1, 0, 1]),
+    (np.arange(48).reshape(4, 4, 3) % 255).astype("u1"),
+)
+
+# These ask for NumPy's own class, in C or by isinstance: `np.asarray(x)` is the way in.
+NOT_TAKEN = {
+    "pd_groupby": (TypeError, "not callable"),
+    "pd_boolmask": (KeyError, "None of"),
+    "pd_dfmask": (KeyError, "None of"),
+    "pd_factorize": (TypeError, "factorize requires"),
+    "pd_unique": (TypeError, "unique requires"),
+    "h5_read_direct": (TypeError, "incorrect type"),  # writes to its argument
+    "ndi_output": (ValueError, "read-only"),
+    "numba_f": (Exception, "Unknown attribute 'sum'"),  # elements can be read, attributes are NumPy's
+    "joblib_hash": (None, "equal arrays have equal hashes, but not those of ndarrays"),
+}
+
+
+def plain(result: Any) -> Any:
+    """A result as lists, numbers and text, with dtypes."""
+    if isinstance(result, tuple | list):
+        return [plain(r) for r in result]
+    if isinstance(result, dict):
+        return [(plain(k), plain(r)) for k, r in result.items()]
+    if hasattr(result, "toarray"):
+        return "sparse", plain(result.toarray())
+    if hasattr(result, "to_dict"):
+        return type(result).__name__, result.to_dict(), str(result.dtypes)
+    if hasattr(result, "dtype") and hasattr(result, "shape") and hasattr(result, "__array__"):
+        array = np.asarray(result)
+        return array.tolist(), str(array.dtype), array.shape
+    return (type(result).__name__, result) if isinstance(result, int | float | str | bytes) else repr(result)
+
+
+def outcome(call: Any, module: Any, tmp: Path) -> tuple[Any, list[str]]:
+    """What a call gives, and what it warns of."""
+    arrays = [module.asarray(a.copy()) for a in ARRAYS]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        result = plain(call(module, *arrays, tmp))
+    return result, sorted({f"{w.category.__name__}: {w.message}" for w in seen})
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in NOT_TAKEN])
+def test_a_call_gives_the_same_for_both(name: str, tmp_path: Path) -> None:
+    library, call = CALLS[name]
+    if library:
+        pytest.importorskip(library)
+    assert repr(outcome(call, tw, tmp_path)) == repr(outcome(call, np, tmp_path))
+
+
+@pytest.mark.parametrize("name", [name for name, (error, _) in NOT_TAKEN.items() if error])
+def test_what_is_not_taken_is_refused(name: str, tmp_path: Path) -> None:
+    library, call = CALLS[name]
+    pytest.importorskip(library)
+    error, text = NOT_TAKEN[name]
+    outcome(call, np, tmp_path)
+    with pytest.raises(error, match=text):
+        outcome(call, tw, tmp_path)
+
+
+def test_hashes_do_not_depend_on_what_is_known() -> None:
+    joblib = pytest.importorskip("joblib")
+    with tw.config(eager_bytes=0):
+        pending = tw.asarray(ARRAYS[1]) * 2
+        found = joblib.hash(pending)
+    known = tw.asarray(ARRAYS[1] * 2)
+    assert found == joblib.hash(known) == joblib.hash(pending)
+    assert found != joblib.hash(known + 1)
+
+
+def test_tokens_do_not_depend_on_what_is_known() -> None:
+    tokenize = pytest.importorskip("dask.base").tokenize
+    with tw.config(eager_bytes=0):
+        pending = tw.asarray(ARRAYS[1]) * 2
+        assert tokenize(pending) == tokenize(tw.asarray(ARRAYS[1] * 2)) != tokenize(pending + 1)
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", object, "U3", "f8", "c16", "?", "f2"])
+def test_memory_outlives_who_asked(kind: Any) -> None:
+    values = np.array([1, 2, 3]).astype("M8[D]" if kind == "M8[D]" else kind)
+    for _ in range(50):
+        found = np.asarray(tw.array(values.copy()))
+        assert np.array_equal(found, values) and found.dtype == values.dtype
+
+
+def test_buffers_are_snapshots() -> None:
+    x = tw.arange(4.0)
+    view, described = memoryview(x), x.__array_interface__
+    assert view.readonly and described["data"][1]
+    x[0] = 9.0
+    assert view.tolist() == [0.0, 1.0, 2.0, 3.0] and x[0] == 9.0
+    with pytest.raises((TypeError, BufferError)):
+        io.BytesIO(b"12345678").readinto(x)
+
+
+def test_what_ends_an_evaluation_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(tile: Any) -> Any:
+        if len(tile) == 5:
+            raise KeyboardInterrupt
+        return tile
+
+    with tw.config(eager_bytes=0):
+        x = tw.map_tiles(stop, tw.arange(5.0), dtype=float)
+        with pytest.raises(KeyboardInterrupt):
+            np.asarray(x)
+        with pytest.raises(KeyboardInterrupt):
+            x.compute()
