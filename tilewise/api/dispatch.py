@@ -166,6 +166,8 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     except Exception:
         if way is func:
             raise
+        r = MISSED
+    if r is MISSED:
         r = func(*plain, **kwargs)  # its own complaint
     if type(r) is _NDARRAY:
         memory = r if r.base is None else r.base

@@ -31,7 +31,7 @@ from tilewise.api.linalg import functions as linalg
 from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import indexing, setitem
 from tilewise.array import record as rec
-from tilewise.array.interop import convert
+from tilewise.array.interop import convert, float_warnings
 from tilewise.ir.scalar import ADDED
 
 OWN: dict[str, Any] = (
@@ -62,6 +62,7 @@ def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:
     return np.frompyfunc(func, nin, nout, **kwargs)
 
 
+OWN |= float_warnings.NAMES
 OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc, "nditer": flat.nditer}
 
 
@@ -119,6 +120,7 @@ def fill_namespace(names: dict[str, Any]) -> None:
 
     names["__getattr__"] = lazy_module
     names["__dir__"] = lambda: sorted({*names, *modules.NAMES})
+    float_warnings.tell_lines()
     sys.meta_path.insert(0, modules.Importer())  # before NumPy's parts would be loaded once more under our name
 
 

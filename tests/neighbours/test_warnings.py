@@ -1,0 +1,113 @@
+"""Warnings of floats name the user's line, once per line, as NumPy's do; errors come with one traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+PROGRAM = """
+import {module} as np
+x = np.array([1.0, 0.0])
+y = x / 0.0
+z = np.log(x - 1)
+w = np.sqrt(-x)
+for k in range(3):
+    q = x / 0
+np.array([1e308]) * 10
+np.array([200], "u1").astype("f2") * np.float16(60000)
+np.divide(x, 0.0)
+x /= 0.0
+np.zeros(3).std() / np.zeros(3).sum()
+"""
+
+
+def said(module: str, path: Path) -> list[str]:
+    path.write_text(PROGRAM.format(module=module))
+    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
+    return run.stderr.splitlines()
+
+
+def test_a_program_warns_as_it_does_with_numpy(tmp_path: Path) -> None:
+    ours, numpys = said("tilewise", tmp_path / "program.py"), said("numpy", tmp_path / "program.py")
+    assert ours == numpys and len(numpys) > 12
+
+
+def lines(run: Any) -> list[tuple[str, int, str]]:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        run()
+    return [(w.filename, w.lineno, str(w.message)) for w in seen]
+
+
+def test_recorded_warnings_have_the_line() -> None:
+    def program(np: Any) -> None:
+        x = np.asarray([1.0, 0.0, -1.0])
+        x / 0.0
+        np.log(x)
+        np.sqrt(x).sum()
+
+    ours = lines(lambda: program(tw))
+    assert ours == lines(lambda: program(np)) and {f for f, _, _ in ours} == {__file__}
+
+
+def test_numpys_own_work_warns_as_ever() -> None:
+    def program() -> None:
+        np.array([1.0]) / 0.0
+        np.mean(np.array([]))
+
+    found = lines(program)
+    assert found[0][0] == __file__ and found[0][2] == "divide by zero encountered in divide"
+    assert any("numpy" in f for f, _, _ in found), "a warning inside of NumPy is NumPy's"
+
+
+def test_states_look_as_numpys() -> None:
+    assert tw.geterr() == {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+    assert tw.geterrcall() is None
+    x = tw.array([1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with tw.errstate(divide="ignore"):
+            x / 0.0
+        with np.errstate(divide="ignore"):
+            x / 0.0
+        with tw.errstate(divide="raise"), pytest.raises(FloatingPointError):
+            x / 0.0
+        with tw.errstate(divide="warn"), pytest.raises(RuntimeWarning):
+            x / 0.0
+        before = tw.seterr(divide="ignore")
+        x / 0.0
+        assert tw.seterr(**before)["divide"] == "ignore" and tw.geterr() == before
+        with pytest.raises(RuntimeWarning, match="divide by zero encountered in divide"):
+            x / 0.0
+
+
+def test_a_call_of_the_users_is_kept() -> None:
+    heard: list[str] = []
+    with tw.errstate(all="call", call=lambda kind, flag: heard.append(kind)):
+        tw.array([1.0]) / 0.0
+    assert heard == ["divide by zero"]
+
+
+def test_threads_warn_too() -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.extend(lines(lambda: tw.array([1.0]) / 0.0)))
+    thread.start()
+    thread.join()
+    assert [text for _, _, text in found] == ["divide by zero encountered in divide"]
+
+
+def test_one_traceback() -> None:
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        tw.linalg.inv(tw.zeros((2, 2)))
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    assert "During handling" not in "".join(traceback.format_exception(caught.value))

@@ -1,0 +1,103 @@
+"""NumPy's warnings about division, overflow and invalid values. In: NumPy's messages. Out: warnings at the user's line.
+
+Work on small arrays is NumPy's, called from this package: its warnings would name our files, and each of our lines
+would warn once. So NumPy hands its messages to `Teller`, which gives them the line that a NumPy program would have.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.schedule.sites import NUMPY, PACKAGE
+
+WARNED = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # NumPy's own setting
+TOLD = {kind: "log" if way == "warn" else way for kind, way in WARNED.items()}
+
+
+class Teller:
+    """Where NumPy writes its messages: "Warning: divide by zero encountered in divide"."""
+
+    def write(self, text: str) -> None:
+        """Warn as NumPy does: at the line that runs, or at the one that called this package."""
+        said = text.removeprefix("Warning: ").rstrip("\n")
+        frame = _place(sys._getframe(1))
+        seen: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
+        name = frame.f_globals.get("__name__", "<string>")
+        warnings.warn_explicit(said, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, name, seen)
+
+
+def _place(innermost: FrameType) -> FrameType:
+    """The user's frame, if this package is between it and NumPy; else the innermost."""
+    frame, ours = innermost, False
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, NUMPY)):
+        ours = ours or frame.f_code.co_filename.startswith(PACKAGE)
+        frame = frame.f_back
+    return frame if ours else innermost
+
+
+TELLER = Teller()
+
+
+def tell_lines() -> None:
+    """Have NumPy's messages go to the teller, unless the program has chosen something else for them."""
+    if np.geterr() == WARNED and np.geterrcall() is None:
+        np.seterr(**TOLD)  # type: ignore[arg-type]
+        np.seterrcall(TELLER)
+
+
+def geterr() -> dict[str, str]:
+    """How NumPy treats errors of floats: what a program has chosen.
+
+    >>> import tilewise as tw
+    >>> tw.geterr()["divide"]
+    'warn'
+    """
+    state = np.geterr()
+    return {k: "warn" if v == "log" else v for k, v in state.items()} if np.geterrcall() is TELLER else state
+
+
+def geterrcall() -> Any:
+    """The function or object that NumPy tells about errors of floats; None if a program has chosen none."""
+    found = np.geterrcall()
+    return None if found is TELLER else found
+
+
+def _told(ways: dict[str, Any]) -> dict[str, Any]:
+    """What NumPy is asked for in the place of warnings."""
+    if np.geterrcall() is not TELLER or ways.get("call") is not None:
+        return ways
+    return {k: "log" if v == "warn" else v for k, v in ways.items()}
+
+
+def seterr(**ways: Any) -> dict[str, str]:
+    """Set how NumPy treats errors of floats; gives how it did before.
+
+    >>> import tilewise as tw
+    >>> before = tw.seterr(over="ignore")
+    >>> tw.geterr()["over"], tw.seterr(**before)["over"], tw.geterr()["over"]
+    ('ignore', 'ignore', 'warn')
+    """
+    before = geterr()
+    np.seterr(**_told(ways))
+    return before
+
+
+class errstate(np.errstate):
+    """NumPy's context manager for errors of floats.
+
+    >>> import tilewise as tw
+    >>> with tw.errstate(divide="ignore"):
+    ...     tw.array([1.0]) / 0.0
+    Array([inf])
+    """
+
+    def __init__(self, **ways: Any) -> None:
+        super().__init__(**_told(ways))
+
+
+NAMES = {"geterr": geterr, "geterrcall": geterrcall, "seterr": seterr, "errstate": errstate}
