@@ -57,8 +57,8 @@ def geterr() -> dict[str, str]:
     >>> tw.geterr()["divide"]
     'warn'
     """
-    state = np.geterr()
-    return {k: "warn" if v == "log" else v for k, v in state.items()} if np.geterrcall() is TELLER else state
+    told = np.geterrcall() is TELLER
+    return {k: "warn" if told and v == "log" else str(v) for k, v in np.geterr().items()}
 
 
 def geterrcall() -> Any:
