@@ -27,6 +27,7 @@ STREAM = 1 << 24  # elements: 128 MiB an array, so that two do not fit into the 
 NEAR = 1 << 15  # elements: two arrays are in a core's L2 cache
 SIDE = 1024
 WIDTH = 64  # of a tall product, as of points and centres
+NARROW = 13  # of short rows that do not end with a vector
 DEGREE = 12  # of a polynomial: arithmetic enough that memory does not count
 ORDERED = 1 << 20
 MANY = 20
@@ -62,6 +63,8 @@ def measure() -> Rates:
     simple = _seconds(lambda: _polynomial(a).sum())
     tall, few = a[: STREAM // WIDTH * WIDTH].reshape(-1, WIDTH), b[: WIDTH * WIDTH].reshape(WIDTH, WIDTH)
     divided, by_row = _seconds(lambda: a / b), _seconds(lambda: tall / few[0])
+    narrow = a[: STREAM // NARROW * NARROW].reshape(-1, NARROW)
+    ends = _seconds(lambda: narrow + few[0, :NARROW]) - stored_too
     functions = _seconds(lambda: np.exp(a))
     flops = 2.0 * SIDE**3 / _seconds(lambda: product @ product)
     points = asarray(numbers((SIDE * WIDTH, WIDTH)) - 0.5)
@@ -85,6 +88,7 @@ def measure() -> Rates:
         divide_rate=STREAM / divided,
         row_divide_rate=STREAM / by_row,
         function_rate=STREAM / functions,
+        row_seconds=max(ends, 1e-6) / len(narrow),
         sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,
         step_seconds=step,
         network_rate=8 * STREAM / copied,
