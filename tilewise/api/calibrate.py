@@ -35,15 +35,7 @@ EXCHANGE_STEPS = 10  # an exchange between workers of one process costs about as
 
 
 def calibrate() -> tuple[Rates, Path]:
-    """Measure the rates of this machine (a few seconds) and keep them for `config(machine="measured")`.
-
-    >>> import tempfile
-    >>> import tilewise as tw
-    >>> with tempfile.TemporaryDirectory() as folder, tw.config(cache_dir=folder):
-    ...     rates, path = tw.calibrate()
-    ...     path.name, rates.memory_rate > 1e8
-    ('machine.json', True)
-    """
+    """Measure the rates of this machine (a few seconds) and keep them for `config(machine="measured")`."""
     with no_session(), config(eager_bytes=0, flush=False, progress=False):
         rates = measure()
     return rates, stored.save(rates, current().cache_dir)
