@@ -1,8 +1,8 @@
 """What pytest must not collect, where tests keep compiled code, which tests share a process, and golden texts anew.
 
 The package's namespace shows NumPy's docstrings, whose examples are NumPy's. Tests inject faults into the compiler, so
-they share a folder of their own, which goes with them. Tests of one function share a process, for they share plans and
-code; those of a file share one if its fixtures take seconds, and all that start Ray do.
+they share a folder of their own, which goes with them. The cases of one function share a process, for they share plans,
+code and fixtures; so do all tests that start Ray.
 """
 
 import atexit
@@ -21,14 +21,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have it from the process 
 
 
 RAY = ("tests/engine/test_cluster.py", "tests/engine/test_nodes.py", "tests/api/test_tiles.py::test_on_ray")
-WHOLE = ("tests/test_same_bits.py", "tests/test_tuning_bits.py", "tests/programs/", "tests/store/test_conformance.py")
 
 
 def scope_of(test: str) -> str:
     """What a test shares a process with."""
-    if test.startswith(RAY):
-        return "ray"
-    return test.split("::")[0] if test.startswith(WHOLE) else test.split("[")[0]
+    return "ray" if test.startswith(RAY) else test.split("[")[0]
 
 
 @pytest.hookimpl(optionalhook=True)

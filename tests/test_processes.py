@@ -1,4 +1,4 @@
-"""Which tests share a process under `-n`: those that start Ray, and those whose fixtures take seconds."""
+"""Which tests share a process under `-n`: the cases of a function, and all that start Ray."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ def conftest(request: pytest.FixtureRequest) -> Any:
 def test_scopes(conftest: Any) -> None:
     assert conftest.scope_of("tests/engine/test_cluster.py::test_closed_sessions[ray-1]") == "ray"
     assert conftest.scope_of("tests/api/test_tiles.py::test_on_ray") == "ray"
-    assert conftest.scope_of("tests/api/test_tiles.py::test_any_layout[2]") == "tests/api/test_tiles.py::test_any_layout"
-    assert conftest.scope_of("tests/test_same_bits.py::test_programs[decay]") == "tests/test_same_bits.py"
+    assert conftest.scope_of("tests/api/test_tiles.py::test_a[2]") == "tests/api/test_tiles.py::test_a"
     assert conftest.scope_of("tilewise/api/calibrate.py::tilewise.api.calibrate") != "ray"
 
 
 def test_names_are_those_of_tests(conftest: Any) -> None:
     """Those of another file would be grouped with nobody, without a word."""
-    for name in (*conftest.RAY, *conftest.WHOLE):
+    for name in conftest.RAY:
         path, _, function = name.partition("::")
         assert (ROOT / path).exists()
         assert not function or f"def {function}(" in (ROOT / path).read_text()
