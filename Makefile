@@ -17,7 +17,7 @@ demo: $(RUN)
 	$(BIN)/python examples/demo.py
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: $(DEV)
 	$(BIN)/ruff check

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 import tilewise as tw
+from tilewise.api import calibrate
 from tilewise.api.tools import parse_rate
 from tilewise.cost import stored
 from tilewise.cost.model import FIXED
@@ -35,6 +36,18 @@ def test_rates_of_another_machine_count_as_none(tmp_path: Path, name: str, value
     path.write_text(json.dumps(found))
     stored.load.cache_clear()
     assert stored.load(tmp_path) is None
+
+
+def test_a_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in {"STREAM": 1 << 18, "SIDE": 128, "ORDERED": 1 << 14, "REPEATS": 1, "LEAST_SECONDS": 0}.items():
+        monkeypatch.setattr(calibrate, name, size)
+    with tw.config(cache_dir=tmp_path):
+        rates, path = tw.calibrate()
+    assert path.name == "machine.json" and stored.load(tmp_path) == rates
+    assert all(0 < getattr(rates, name) < float("inf") for name in stored.RATES)
+    assert rates.memory_rate > 1e8 and rates.flop_rate > 1e8
+    kept = {"small_bytes", "objective"}  # these are not measured
+    assert all(getattr(rates, f.name) != getattr(FIXED, f.name) for f in fields(rates) if f.name not in kept)
 
 
 def test_plans_use_measured_rates_where_asked(tmp_path: Path) -> None:

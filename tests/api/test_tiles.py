@@ -173,7 +173,6 @@ def test_any_layout(seed: int) -> None:
         check(OPAQUE)
 
 
-@pytest.mark.xdist_group("ray")
 def test_on_ray() -> None:
     pytest.importorskip("ray")
     with tw.session(engine="ray", workers=2), tw.config(eager_bytes=0, fallback="silent"):

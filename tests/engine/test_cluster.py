@@ -31,7 +31,6 @@ from tilewise.engine.virtual import Virtual
 from tilewise.errors import SessionClosedError, TilewiseError
 from tilewise.layout import Mesh
 
-pytestmark = pytest.mark.xdist_group("ray")  # Ray is started once, in one of the processes that test
 STORE_BYTES = 256 << 20
 ENGINES: list[tuple[str, Any]] = [
     ("local", 1), ("virtual", 1), ("virtual", 2), ("virtual", 4), ("virtual", 7), ("virtual", (2, 2)),

@@ -196,6 +196,23 @@ def test_blocks_are_read_once() -> None:
             assert tw.explain(x.std(0)).totals.read > 1.99 * x.nbytes
 
 
+@pytest.mark.parametrize(
+    ("shape", "order", "layout"),
+    [
+        ((20_000, 50), "C", "rows/4"),  # 12 columns are walked at the cost of an exchange and more
+        ((20_000, 1_000), "C", "columns/4"),  # rows of 250 numbers are as good as any: nothing need cross
+        ((500, 50), "C", "columns/4"),  # an exchange costs more than a few ends of rows
+        ((50, 20_000), "F", "columns/4"),  # short in memory: the columns
+    ],
+)
+def test_short_rows_are_not_cut_shorter(shape: tuple[int, int], order: Any, layout: str) -> None:
+    with tw.session(engine="virtual", workers=4), tw.config(eager_bytes=0):
+        X = tw.asarray(np.ones(shape, order=order))
+        axis = 0 if order == "C" else 1
+        plan = tw.explain((X - X.mean(axis, keepdims=True)) / X.std(axis, keepdims=True))
+        assert plan.steps_text().splitlines()[-1].split()[2].strip(",") == layout
+
+
 def test_blocks_decide_the_bits_not_workers() -> None:
     x = RNG.normal(size=(20_011, 3)) * 1e3 + 1e8
     program = PROGRAMS["with its mean"]

@@ -12,7 +12,7 @@ import pytest
 import tilewise as tw
 from tilewise.errors import PerformanceWarning, TilewiseError
 
-pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.soak
 STORE_BYTES = 100 << 20
 WANT = numpy.arange(1000.0) - numpy.arange(1000.0).mean()
 

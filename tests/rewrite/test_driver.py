@@ -18,11 +18,11 @@ def test_a_deep_graph() -> None:
     with recorded(flush=False):
         x = tw.ones(3, dtype=int)
         y = x
-        for _ in range(50_000):
+        for _ in range(15_000):
             y = np.negative(np.negative(y))
         start = time.process_time()  # others may have the cores
         new = rewrite([node_of(y)], exact=False)
-        assert time.process_time() - start < 20
+        assert time.process_time() - start < 6
         assert new[node_of(y)] is node_of(x)
         same(y, np.ones(3, int))
 

@@ -27,6 +27,7 @@ STREAM = 1 << 24  # elements: 128 MiB an array, so that two do not fit into the 
 NEAR = 1 << 15  # elements: two arrays are in a core's L2 cache
 SIDE = 1024
 WIDTH = 64  # of a tall product, as of points and centres
+NARROW = 12  # of short rows
 DEGREE = 12  # of a polynomial: arithmetic enough that memory does not count
 ORDERED = 1 << 20
 MANY = 20
@@ -34,15 +35,7 @@ EXCHANGE_STEPS = 10  # an exchange between workers of one process costs about as
 
 
 def calibrate() -> tuple[Rates, Path]:
-    """Measure the rates of this machine (a few seconds) and keep them for `config(machine="measured")`.
-
-    >>> import tempfile
-    >>> import tilewise as tw
-    >>> with tempfile.TemporaryDirectory() as folder, tw.config(cache_dir=folder):
-    ...     rates, path = tw.calibrate()
-    ...     path.name, rates.memory_rate > 1e8
-    ('machine.json', True)
-    """
+    """Measure the rates of this machine (a few seconds) and keep them for `config(machine="measured")`."""
     with no_session(), config(eager_bytes=0, flush=False, progress=False):
         rates = measure()
     return rates, stored.save(rates, current().cache_dir)
@@ -62,6 +55,8 @@ def measure() -> Rates:
     simple = _seconds(lambda: _polynomial(a).sum())
     tall, few = a[: STREAM // WIDTH * WIDTH].reshape(-1, WIDTH), b[: WIDTH * WIDTH].reshape(WIDTH, WIDTH)
     divided, by_row = _seconds(lambda: a / b), _seconds(lambda: tall / few[0])
+    narrow = a[: STREAM // NARROW * NARROW].reshape(-1, NARROW)
+    ends = _seconds(lambda: narrow.sum(axis=1)) - read
     functions = _seconds(lambda: np.exp(a))
     flops = 2.0 * SIDE**3 / _seconds(lambda: product @ product)
     points = asarray(numbers((SIDE * WIDTH, WIDTH)) - 0.5)
@@ -85,6 +80,7 @@ def measure() -> Rates:
         divide_rate=STREAM / divided,
         row_divide_rate=STREAM / by_row,
         function_rate=STREAM / functions,
+        row_seconds=max(ends, 1e-6) / len(narrow),
         sort_rate=ORDERED * float(np.log2(ORDERED)) / ordering,
         step_seconds=step,
         network_rate=8 * STREAM / copied,

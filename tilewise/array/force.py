@@ -89,17 +89,16 @@ _apart: set[Cell] = set()  # not computed though they are on the way: nobody can
 def _make_known(cells: Iterable[Cell]) -> None:
     """The same for who holds the lock."""
     outputs = [c for c in cells if waiting(c)]
+    traced = tracing.get() is not None
+    if not traced:
+        outputs = run_calls(outputs)
     if not outputs:
         return
-    if tracing.get() is None:
-        outputs = run_calls(outputs)
-        if not outputs:
-            return
     if co_results.SIBLINGS:
         outputs = [*[c for c in co_results.taken(outputs) if waiting(c)], *outputs]
     if len(outputs) > 1:
         outputs = list(dict.fromkeys(outputs))
-    if tracing.get() is not None:
+    if traced:
         raise ValueAsked
     settings = current()
     at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
@@ -407,10 +406,13 @@ def fetch(x: Array) -> ND:
 
 def fetched(x: Array) -> ND:
     """The same for who holds the lock."""
-    if x._cell.node is not None:
-        (own,) = evaluate_arrays([x])
-        return shown(x, own)
-    return meta(x)
+    own = cell = x._cell
+    if cell.node is not None:
+        if x._nd is None:  # all of its cell
+            _make_known([cell])
+        else:
+            (own,) = evaluate_arrays([x])
+    return meta(x) if own is cell and cell.node is None else shown(x, own)
 
 
 def shown(x: Array, own: Cell) -> ND:

@@ -152,6 +152,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                     return pair(ufunc, other, self)
             elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
                 return _number(op(other, self._nd))
+        elif type(other) in NUMBERS:
+            return pair(ufunc, other, self)
         if ufunc is np.multiply and type(other) in _SEQUENCES and self._fixed and self.dtype.kind in "iu":
             return other * int(forcing.fetch(self))  # [0] * n repeats the list
         return binary(ufunc, other, self)

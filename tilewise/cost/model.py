@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.ir.node import Node, Op
+from tilewise.ir.order import Order
 from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, reduction, step_cost
 from tilewise.ops.elementwise import Map
+from tilewise.ops.reduce import Reduce
 from tilewise.ops.reshape import Reshape
 from tilewise.ops.traits.collectives import Operand, Traffic, traffic
 from tilewise.ops.traits.rule import Rule, inner_exchanges
@@ -22,6 +24,7 @@ from tilewise.ops.views import Arrange, Cut, Window
 
 TICKS = 10**9  # per second
 ONCE_S = 10e-6  # a step on contributions that could as well be one on the whole
+SHORT_ROW_BYTES = 256  # of a row: ends of loops and vectors cost nothing measurable in longer ones
 BYTE_UNITS = 1 << 6  # by volume, a byte counts as much as 64 exchanges: of almost equal plans the one with fewer
 VIEWS = (Arrange, Cut, Reshape, Window)
 
@@ -40,6 +43,7 @@ class Rates:
     divide_rate: float = 1e9  # quotients and square roots
     row_divide_rate: float = 2e9  # quotients by rows of divisors, whose inverses are kept
     function_rate: float = 1e9  # exponentials and their like, per second
+    row_seconds: float = 3e-9  # s for each short row that a pass walks by itself, beside its bytes
     sort_rate: float = 5e9  # elements a second of a sort, times the logarithm of their number
     step_seconds: float = 1e-5  # s per step of a plan, however small
     network_rate: float = 1.25e9  # bytes/s into one worker: 10 Gbit/s
@@ -97,9 +101,8 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
         if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
             touched += _held(x, layout, mesh) * x.dtype.itemsize
     shapes = [local_dims(layout, x.dims, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True)]
-    return moved + round(
-        (touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)) * TICKS
-    )
+    seconds = touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)
+    return moved + round((seconds + _rows_walked(n, rule, mesh) * machine.row_seconds) * TICKS)
 
 
 def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
@@ -127,6 +130,31 @@ def op_seconds(op: Op, shapes: Sequence[tuple[int, ...]], size: int, machine: Ra
     """The arithmetic of an operator on one worker: shapes of its operands there, elements of its result."""
     done = work(op, shapes, size)
     return done.flops / machine.flop_rate + done.functions / machine.function_rate + done.compared / machine.sort_rate
+
+
+def short_rows(dims: tuple[int, ...], itemsize: int, order: Order = None) -> int:
+    """How many rows a block has, if they are short.
+
+    >>> short_rows((1000, 12), 8), short_rows((1000, 50), 8), short_rows((12, 1000), 8, (1, 0))
+    (1000, 0, 1000)
+    """
+    row = dims[order[-1] if order else -1] if dims else 0
+    return math.prod(dims) // row if len(dims) > 1 and 0 < row * itemsize < SHORT_ROW_BYTES else 0
+
+
+def _rows_walked(n: Node, rule: Rule, mesh: Mesh) -> int:
+    """Short rows that are walked one by one, of the worker that has most.
+
+    A row's end counts where an operand repeats from row to row or along them, and where the row itself is reduced.
+    """
+    if isinstance(n.op, Map):
+        times = sum(x.ndim > 0 and x.dims != n.dims for x in n.inputs)
+        return times and times * short_rows(local_dims(rule.out, n.dims, mesh), n.dtype.itemsize, n.order)
+    if isinstance(n.op, Reduce) and len(n.op.axes) < n.inputs[0].ndim:
+        x = n.inputs[0]
+        if (x.order[-1] if x.order else x.ndim - 1) in n.op.axes:
+            return short_rows(local_dims(rule.ins[0], x.dims, mesh), x.dtype.itemsize, x.order)
+    return 0
 
 
 def _held(x: Node, layout: Layout, mesh: Mesh) -> int:

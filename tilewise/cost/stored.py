@@ -16,7 +16,7 @@ from tilewise.cost.model import FIXED, Rates
 from tilewise.errors import ConfigError, message
 from tilewise.machine import machine
 
-VERSION = 3
+VERSION = 4
 RATES = tuple(f.name for f in fields(Rates) if f.type == "float")
 
 

@@ -124,7 +124,8 @@ def _keep_progress(step: Step, nodes: Sequence[Node], values: Values, noted: set
 
 
 def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> None:
-    """Tell listeners what a step did."""
+    """Tell listeners what a step did; working that out is not its time."""
+    ended = time.perf_counter()
     if isinstance(step, View):
         return
     made = makes(step)
@@ -140,7 +141,7 @@ def report(step: Step, nodes: Sequence[Any], values: Values, began: float) -> No
     site = nodes[made[0]].site
     where = "" if site is None else f"{site[0]}:{site[1]}"
     who = events.activity.worker
-    events.emit(events.Event(kind, name, began, time.perf_counter(), touched, who, where, flops))
+    events.emit(events.Event(kind, name, began, ended, touched, who, where, flops))
 
 
 def note_site(error: Exception, nodes: Sequence[Node], step: Step) -> None:

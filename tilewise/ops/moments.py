@@ -91,16 +91,16 @@ class Pack(Op):
     def numpy(self, *arrays: Any) -> Any:
         number, *parts = arrays
         dtype = parts[0].dtype
-        mean, rest, squares = (x.astype(np.float64) for x in parts)
+        mean, rest, squares = (x.astype(np.float64, copy=False) for x in parts)
         out = np.zeros(mean.shape, BY.kind(dtype))
         if number.flat[0]:
             with np.errstate(all="ignore"):
-                low = rest / number
-                high, low = two_sum(mean, low)
-                sure = np.isfinite(high)
-                out["count"] = number
-                out["mean"], out["low"] = np.where(sure, high, mean), np.where(sure, low, 0)
-                out["squares"] = about_mean(squares, rest * (rest / number), dtype)
+                off = rest / number
+                high, low = two_sum(mean, off)
+                if not (sure := np.isfinite(high)).all():
+                    high, low = np.where(sure, high, mean), np.where(sure, low, 0)
+                out["count"], out["mean"], out["low"] = number, high, low
+                out["squares"] = about_mean(squares, rest * off, dtype)
         return out if self.of.keepdims else out.squeeze(self.of.axes)
 
     def label(self) -> str:
@@ -110,9 +110,10 @@ class Pack(Op):
 def about_mean(squares: ND, corrections: ND, dtype: np.dtype[Any]) -> ND:
     """Squares about a mean, from those about a number close to it; zero where only rounding is left."""
     left = np.asarray(squares - corrections)
-    over = np.isinf(squares)
-    left[~over & (left <= NOISE * np.finfo(dtype).eps * squares)] = 0
-    left[over] = np.inf  # what overflows stays so, whatever is taken away
+    if (noise := left <= NOISE * np.finfo(dtype).eps * squares).any():
+        left[noise] = 0
+    if (over := np.isinf(squares)).any():
+        left[over] = np.inf  # what overflows stays so, whatever is taken away
     return left
 
 
@@ -132,9 +133,12 @@ class Component(Op):
     def numpy(self, *arrays: Any) -> Any:
         (x,) = arrays
         with np.errstate(all="ignore"):
-            total = (x["mean"] * x["count"]).astype(self.dtype)
-            over = np.isfinite(x["mean"]) & np.isinf(total)
-            found = np.where(over, total if self.field == "mean" else np.inf, x[self.field]).astype(self.dtype)
+            total = (x["mean"] * x["count"]).astype(self.dtype, copy=False)
+            found = x[self.field]
+            if (large := np.isinf(total)).any():
+                over = np.isfinite(x["mean"]) & large
+                found = np.where(over, total if self.field == "mean" else np.inf, found)
+            found = found.astype(self.dtype)
         if self.of.keepdims and not self.keepdims:
             return found.squeeze(self.of.axes)
         return np.expand_dims(found, self.of.axes) if self.keepdims and not self.of.keepdims else found

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.backend import host_backend
 from tilewise.config import current
-from tilewise.cost.model import Rates, op_seconds
+from tilewise.cost.model import Rates, op_seconds, short_rows
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Kernel
 from tilewise.layout import Layout, Mesh, local_dims
@@ -133,7 +133,15 @@ def _pass_seconds(
         return 0.0
     space = dims(each.space)
     repeated = {k for k, x in enumerate(each.inputs) if prod(dims(x)) < prod(space)}
-    return prod(space) * _point_seconds(each.kernel, repeated, machine)
+    ends = _row_ends(each, len(repeated), space, specs[each.space]) * machine.row_seconds
+    return ends + prod(space) * _point_seconds(each.kernel, repeated, machine)
+
+
+def _row_ends(each: Pass, repeated: int, space: tuple[int, ...], spec: Spec) -> int:
+    """How often a pass comes to the end of a short row: for each input that repeats, and where rows are reduced."""
+    reduced = each.kernel.reduced
+    along = bool(space) and reduced[spec.order[-1] if spec.order else -1] and not all(reduced)
+    return (repeated + along) * short_rows(space, spec.dtype.itemsize, spec.order)
 
 
 def _point_seconds(kernel: Kernel, repeated: set[int], machine: Rates) -> float:

@@ -87,9 +87,12 @@ def _call(node: Node) -> Deferred | None:
 
 def run_calls(outputs: list[Cell]) -> list[Cell]:
     """Run the call that these cells are results of, or record the calls among them. Gives what is still to compute."""
-    calls = {d: None for c in outputs if c.node is not None and (d := _call(c.node)) is not None}
-    if not calls:
+    for c in outputs:  # seldom one, and this is asked for each evaluation
+        if c.node is not None and type(c.node.op) is Call:
+            break
+    else:
         return outputs
+    calls = {d: None for c in outputs if c.node is not None and (d := _call(c.node)) is not None}
     if len(calls) == 1 and all(c.node is not None and _call(c.node) is not None for c in outputs):
         next(iter(calls)).computed(outputs)
     for d in calls:

@@ -46,9 +46,10 @@ MAX_ANSWERS = 256  # graphs of which is known whether they roll
 class Head:
     """A place at which a loop is flushed, and how far the loop has come since its last flush."""
 
-    __slots__ = ("alike", "bit", "extra", "grown", "held", "iteration", "longest", "passed", "start")
+    __slots__ = ("alike", "bit", "extra", "grown", "held", "iteration", "longest", "passed", "place", "start")
 
-    def __init__(self, bit: int) -> None:
+    def __init__(self, place: Place, bit: int) -> None:
+        self.place = place
         self.bit = bit  # in the trails of what depends on an iteration that has passed here
         self.begin(0, 0)
 
@@ -160,11 +161,15 @@ def within(place: Place, trail: int) -> bool:
     led = trail & pending.heads
     if not led or trail & OTHER:
         return False
-    own = _heads.get(place)
-    if own is not None and led & own.bit:
+    head = _by_bit.get(led)
+    if head is None:  # of several, the last that was found
+        head = _by_bit.get(1 << (led.bit_length() - 1))
+        own = _heads.get(place)
+        if head is None or (own is not None and led & own.bit):
+            return False
+    elif head.place == place:
         return False
-    head = _by_bit.get(led) or _by_bit.get(1 << (led.bit_length() - 1))  # of several, the last that was found
-    return head is not None and pending.recorded - head.start <= 2 * head.longest
+    return pending.recorded - head.start <= 2 * head.longest
 
 
 def due(place: Place, trail: int, nodes: Sequence[Node]) -> bool:
@@ -207,7 +212,7 @@ def _begins(place: Place, nodes: Sequence[Node]) -> bool:
     head = _heads.get(place)
     if head is None:
         bit = _new_bit()
-        head = _heads[place] = _by_bit[bit] = Head(bit)
+        head = _heads[place] = _by_bit[bit] = Head(place, bit)
         pending.heads |= bit
     graph = numbered(nodes)
     iteration = _weight(graph)

@@ -21,6 +21,7 @@ from tilewise.array.handle import Array, meta
 from tilewise.array.schedule.loop_flush import PROMOTED
 from tilewise.array.session import cluster_here
 from tilewise.config import current
+from tilewise.ir.node import Length
 
 LEAST_BYTES = 256 << 10  # below, NumPy has done an operation before it is recorded ten times over
 LONG = 512  # operators at once before a place is tried: they took longer than planning and compiling will
@@ -79,23 +80,34 @@ def stays(args: Sequence[Any]) -> bool:
     """Whether an exact operator on these operands would be done at once, if none of them were promoted."""
     limit = current().eager_bytes
     shape: Any = None
+    points = 0
     for a in args:
         if type(a) is Array:
             node, nd = a._cell.node, a._nd
             if node is None:
-                nd = meta(a)
-            elif not node.trail & PROMOTED or not node.known:
+                part: Any = meta(a)
+            elif node.trail & PROMOTED:
+                part = node if nd is None else nd
+            else:
                 return False
-            part: Any = node if nd is None else nd
-            if part.nbytes >= limit or not part.shape:
+            own = part.shape
+            size = points
+            if own is not shape:
+                size = 1
+                for n in own:
+                    if type(n) is Length:
+                        return False
+                    size *= n
+            if size * part.dtype.itemsize >= limit or not own:
                 return False
             if shape is None:
-                shape = part.shape
-            elif shape != part.shape:
+                shape, points = own, size
+            elif shape != own:
                 try:
-                    shape = np.broadcast_shapes(shape, part.shape)
+                    shape = np.broadcast_shapes(shape, own)
                 except ValueError:
                     return False
-                if prod(shape) * 8 >= limit:
+                points = prod(shape)
+                if points * 8 >= limit:
                     return False
     return True

@@ -180,12 +180,12 @@ def _run(plan: TilePlan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -
     whole |= {pos: mirrored(whole[pos]) for pos in plan.mirrored}
     for centre, squares, counts in plan.merges:
         spread = merged(own[centre.total], own[squares], own[~squares], counts)
-        whole |= _summed((centre.total,), squares, centre.rest, spread, int(counts.sum()))
+        whole |= _summed((centre.total,), squares, centre.rest, spread)
     for p in plan.pivots:
         about = about_means(p, guessed[~p.totals[0]], own[p.squares], own[~p.squares])
         if about is None:
             return False
-        whole |= _summed(p.totals, p.squares, p.rest, about, p.number)
+        whole |= _summed(p.totals, p.squares, p.rest, about)
     for pos, value in whole.items():
         out = made[pos] = fresh(nodes[pos])
         out[...] = value.reshape(out.shape)
@@ -195,12 +195,12 @@ def _run(plan: TilePlan, step: Tiled, nodes: Sequence[Any], values: list[Any]) -
     return True
 
 
-def _summed(totals: tuple[int, ...], squares: int, rest: int | None, spread: Spread, number: int) -> dict[int, ND]:
+def _summed(totals: tuple[int, ...], squares: int, rest: int | None, spread: Spread) -> dict[int, ND]:
     """Sums over tiles, by their positions."""
     found = dict.fromkeys(totals, spread.total)
     if rest is None:
         return {**found, squares: spread.rounded}
-    about, off = spread.about_rounded_mean(number)
+    about, off = spread.about_rounded_mean()
     return {**found, squares: about, rest: off}
 
 

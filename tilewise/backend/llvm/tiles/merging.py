@@ -74,32 +74,29 @@ def about_own_mean(step: Pass) -> Pass:
 
 @dataclass(frozen=True)
 class Spread:
-    """Sums, flat, in their dtype; in float64 the squared deviations from their means, and their rest.
-
-    The rest is the sum of the deviations from the mean that is the rounded sum divided by the number of terms.
-    """
+    """Sums, flat, in their dtype; in float64 the squared deviations from their means."""
 
     total: ND
     squares: ND
-    rest: ND
+    near: ND  # numbers near the means
+    off: ND  # sums of the plain deviations from these
+    number: int  # of terms of each sum
 
     @property
     def rounded(self) -> ND:
         """The squared deviations from the means."""
         return self.squares.astype(self.total.dtype)
 
-    def about_rounded_mean(self, number: int) -> tuple[ND, ND]:
-        """The squared deviations from the rounded means, and the plain ones."""
-        dtype = self.total.dtype
+    def about_rounded_mean(self) -> tuple[ND, ND]:
+        """The squared deviations from the rounded means (the rounded sums, divided by their number), and the plain."""
+        dtype, number = self.total.dtype, self.number
         with np.errstate(all="ignore"):
-            moved = self.squares + self.rest * (self.rest / number)
-            return np.where(np.isinf(self.squares), self.squares, moved).astype(dtype), self.rest.astype(dtype)
-
-
-def spread_of(total: ND, squares: ND, near: ND, rest: ND, number: int) -> Spread:
-    """The rest is given about numbers near the means."""
-    mean = (total / total.dtype.type(number)).astype(np.float64)  # as the step that makes it
-    return Spread(total, squares, rest + np.where(near == mean, 0, number * (near - mean)))  # infinite means are equal
+            mean = (self.total / dtype.type(number)).astype(np.float64)  # as the step that makes it
+            rest = self.off + np.where(self.near == mean, 0, number * (self.near - mean))  # infinite means are equal
+            moved = self.squares + rest * (rest / number)
+            if (over := np.isinf(self.squares)).any():
+                moved = np.where(over, self.squares, moved)
+            return moved.astype(dtype), rest.astype(dtype)
 
 
 def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> Spread:
@@ -122,7 +119,7 @@ def merged(totals: ND, squares: ND, rests: ND, counts: ND) -> Spread:
             overflown = np.isnan(spread) & ~np.isnan(squares.sum(-1)) & ~np.isnan(total)
             spread[overflown] = np.inf
             shift = np.where(np.isinf(total) & ~np.isnan(squares.sum(-1)), -total, shift)
-        return spread_of(total.astype(dtype), spread, total / number, shift, number)
+        return Spread(total.astype(dtype), spread, total / number, shift, number)
 
 
 def rows_of(parts: ND) -> ND:

@@ -8,11 +8,12 @@ and where it was not good enough (or sums are not finite) tiles take their squar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from tilewise.backend.llvm.tiles.merging import Spread, rows_of, spread_of
+from tilewise.backend.llvm.tiles.merging import Spread, rows_of
 
 ND = np.ndarray[Any, Any]
 
@@ -41,11 +42,17 @@ def guesses(x: ND, pivot: Pivot) -> ND:
     picked = x
     for axis in sorted(axes, key=lambda a: -x.shape[a]):
         n = x.shape[axis]
-        picked = picked.take(np.linspace(0, n - 1, min(n, count), dtype=np.int64), axis)
+        picked = picked.take(_spaced(n, min(n, count)), axis)
         count = LEAST_SAMPLES
-    rows = np.moveaxis(picked, axes, range(len(axes))).reshape(-1, kept)
+    rows = picked.transpose(*axes, *(a for a in range(x.ndim) if a not in axes)).reshape(-1, kept)
     middle: ND = np.sort(rows, axis=0)[len(rows) // 2]
     return np.ascontiguousarray(middle).reshape(pivot.shape)  # as code reads it
+
+
+@lru_cache(maxsize=256)
+def _spaced(length: int, count: int) -> ND:
+    """Positions of an axis, as far apart as can be."""
+    return np.linspace(0, length - 1, count, dtype=np.int64)
 
 
 def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> Spread | None:
@@ -53,13 +60,12 @@ def about_means(pivot: Pivot, guess: ND, squares: ND, rests: ND) -> Spread | Non
 
     In: for each tile, the sums of its squared and plain deviations from the pivots.
     """
-    near = guess.ravel()
+    near = guess.ravel().astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
-        rest, square = (rows_of(x).sum(-1, np.float64) for x in (rests, squares))
+        rest, square = (np.add.reduce(rows_of(x), -1, np.float64) for x in (rests, squares))
         shift = rest * (rest / pivot.number)
         spread = square - shift
-        total = (pivot.number * near.astype(np.float64) + rest).astype(near.dtype)
+        total = (pivot.number * near + rest).astype(guess.dtype, copy=False)
         good = np.isfinite(square) & np.isfinite(total) & (shift <= FAR * spread)
-        good |= np.isnan(square) & np.isfinite(near)  # a NaN in the data: both are NaN
-        wide = near.astype(np.float64)
-        return spread_of(total, spread, wide, rest, pivot.number) if good.all() else None
+        sure = good.all() or (good | (np.isnan(square) & np.isfinite(near))).all()  # a NaN in the data: both are NaN
+        return Spread(total, spread, near, rest, pivot.number) if sure else None
