@@ -52,6 +52,7 @@ class Lines(Links):
 class WiredCluster(Cluster):
     """Hosts by number; a process that is lost never gets its number back."""
 
+    copies_blocks = True
     start_seconds = 120.0  # for the first processes to find a place
     quiet_seconds = 10.0  # for others in the place of lost ones, before the user hears of it
     place_seconds = 60.0  # for a place to become free, before `on_loss` says what happens
