@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -102,6 +103,7 @@ class Cluster:
         self.failed: dict[int, Exception] = {}  # why there is no value under a key
         self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
         self.broken = False  # workers were lost and are not back
+        self.lost_at: float | None = None  # when that was noticed, in what is being done now
         self._counters = Counters()
 
     # -- what an engine provides ----------------------------------------------------------------------------------
@@ -526,9 +528,12 @@ class Cluster:
 
     def _surely(self, do: Callable[[], T]) -> T:
         """Do something with workers, and bring them back if they are lost in it."""
+        why = "an earlier use found one gone"
+        self.lost_at = None
         for _ in range(REVIVALS + 1):
             try:
                 if self.broken:
+                    self.lost_at = self.lost_at or time.monotonic()
                     self._revive()
                 return do()
             except WorkerLost as lost:

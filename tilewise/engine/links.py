@@ -84,10 +84,10 @@ class Links:
         host, port = self._listener.getsockname()[:2]
         return host, port
 
-    def connect(self, who: int, address: Address, epoch: int) -> None:
+    def connect(self, who: int, address: Address, epoch: int, seconds: float = GREETING_SECONDS) -> None:
         """Connect to another process of the session; raises PeerLost if it does not answer."""
         try:
-            sock = socket.create_connection(address, GREETING_SECONDS)
+            sock = socket.create_connection(address, seconds)
         except OSError as error:
             raise PeerLost(f"no connection to {address[0]}:{address[1]}: {error}") from error
         try:
