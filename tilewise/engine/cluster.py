@@ -243,6 +243,9 @@ class Cluster:
     def _start(self, entry: Entry, gone: list[int]) -> None:
         """Give a run to all hosts, whose workers first let go of the values that are `gone`. Waits for nothing."""
         taught = self.plans[entry.number]
+        for x in entry.leaves:
+            if isinstance(x, int):
+                self._check_made(x)  # it may have been lost meanwhile
         here = {
             pos: x for pos, x in zip(taught.plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)
         }
@@ -555,7 +558,7 @@ class Cluster:
         self._counters.replays += 1
         gone: list[int] = []
         copied = len(self.log.kept()) > 0
-        if self.copies_blocks:
+        if self.copying.last:  # there may be copies
             self.log.without_copies()
             self._restore()
         self.broken = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ class Copies:
     def put(self, worker: int, values: Mapping[int, Parts]) -> None:
         """Keep the blocks of a worker, by key."""
         for key, parts in values.items():
+            self._drop([(worker, key)])
             self._kept[worker, key] = self._in_file(parts) if self.in_files else parts
 
     def get(self, worker: int, keys: Collection[int]) -> dict[int, Parts]:
@@ -47,11 +48,17 @@ class Copies:
     def drop(self, keys: Collection[int]) -> None:
         """Let go of the copies of values."""
         gone = {*keys}
-        self._kept = {at: parts for at, parts in self._kept.items() if at[1] not in gone}
+        self._drop([at for at in self._kept if at[1] in gone])
 
     def keep_only(self, keys: Collection[int]) -> None:
         """Let go of the copies of all other values."""
-        self._kept = {at: parts for at, parts in self._kept.items() if at[1] in keys}
+        self._drop([at for at in self._kept if at[1] not in keys])
+
+    def _drop(self, gone: Iterable[tuple[int, int]]) -> None:
+        for at in gone:
+            kept = self._kept.pop(at, {})
+            if not isinstance(kept, dict):
+                kept.close()
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self._kept)
