@@ -21,7 +21,7 @@ import numpy as np
 from tilewise import events
 from tilewise.engine.ahead import never_fails
 from tilewise.engine.copies import Copies, packed, unpacked
-from tilewise.engine.copying import LEAST_PLANS, Copying, keepers
+from tilewise.engine.copying import LEAST_PLANS, REMEMBERED_BYTES, Copying, keepers
 from tilewise.engine.failures import Failure, again
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.log import Entry, Log
@@ -168,6 +168,7 @@ class Cluster:
         waits = fails or self.in_process or bool(events.listeners)
         if waits:
             self.settle()
+        self._copy_if_due()
         keys = tuple(next(self.counter) for _ in plan.wanted)
         given = tuple(self._given(x) for x in leaves)
         entry = Entry(number, given, tuple(consts), keys, native, self._rooted(given, self.plans[number]))
@@ -175,7 +176,6 @@ class Cluster:
             self._surely(lambda: self._start(entry, self._take_dead()))
             if self.mortal:
                 self.log.add(entry, self.plans[number].sizes)
-                self._copy_if_due()
             self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
         except BaseException:
             self._forget(entry)  # some workers may have come to the end
@@ -395,13 +395,18 @@ class Cluster:
     # -- copies ---------------------------------------------------------------------------------------------------
 
     def _copy_if_due(self) -> None:
-        """Start a copy of what workers hold if it is time."""
+        """Start a copy of what workers hold if it is time (before a plan, when what the last one read is gone)."""
         self.copying.plans += 1
-        if not self.copies_blocks or self.copying.plans < LEAST_PLANS:
+        remembered = self.log.nbytes
+        if not self.copies_blocks or (self.copying.plans < LEAST_PLANS and remembered <= REMEMBERED_BYTES):
             return
-        under_way = any(isinstance(x, Mark) for x in self.under_way)
-        if not under_way and self.copying.due(self.log.fresh_bytes(), self.log.nbytes):
-            self._surely(self._start_copy)
+        self.log.release(list(self.dead))  # which workers hear of when the plan starts
+        nbytes = self.log.fresh_bytes()
+        if not any(isinstance(x, Mark) for x in self.under_way):
+            if self.copying.due(nbytes, remembered):
+                self._surely(self._start_copy)
+        elif self.copying.crowded(nbytes, remembered // 2):
+            self.settle()
 
     def _start_copy(self) -> None:
         """Let each host keep what its workers hold, and give it to a neighbour. Waits for nothing."""

@@ -32,7 +32,13 @@ class Copying:
     def due(self, nbytes: int, remembered: int) -> bool:
         """Whether it is time to copy so many bytes (of one worker), where the driver remembers arrays of so many."""
         passed = time.monotonic() - self.last
-        return passed >= SHARE * (self.fixed + self.per_byte * nbytes) or remembered > REMEMBERED_BYTES + 4 * nbytes
+        enough = self.plans >= LEAST_PLANS and passed >= SHARE * (self.fixed + self.per_byte * nbytes)
+        return enough or self.crowded(nbytes, remembered)
+
+    @staticmethod
+    def crowded(nbytes: int, remembered: int) -> bool:
+        """Whether the driver remembers too much."""
+        return remembered > REMEMBERED_BYTES + 4 * nbytes
 
     def begun(self) -> None:
         """A copy starts."""
