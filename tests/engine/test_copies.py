@@ -21,9 +21,11 @@ from tilewise import engine
 from tilewise.array.handle import from_source
 from tilewise.engine.copies import Copies, packed, unpacked
 from tilewise.engine.copying import LEAST_PLANS, Copying, keepers
+from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.links import Address
 from tilewise.errors import PerformanceWarning, TilewiseError
 from tilewise.layout import DRIVER
+from tilewise.store import pool
 
 SECONDS = 30.0  # a test that takes longer hangs
 
@@ -134,6 +136,25 @@ def test_a_copy_takes_a_twentieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -
     copying.begun()
     clock[0] += 20.0
     assert not copying.due(100_000_000, 0)  # after a few plans only
+
+
+def test_a_process_that_is_too_large_gives_idle_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resident_bytes() > 20 << 20
+    size = [50 << 20]
+    monkeypatch.setattr("tilewise.engine.footprint.resident_bytes", lambda: size[0])
+    process = Footprint(100 << 20)
+    try:
+        pool.empty((1 << 20,), float)
+        idle = pool.idle_bytes()
+        assert idle
+        size[0] += 99 << 20
+        process.trim()
+        assert pool.idle_bytes() == idle
+        size[0] += 2 << 20
+        process.trim()
+        assert pool.idle_bytes() == 0
+    finally:
+        pool.bound(None)
 
 
 # -- the log ----------------------------------------------------------------------------------------------------------
@@ -294,23 +315,23 @@ def test_workers_move_back_when_there_is_a_place(workers: int) -> None:
 
 
 class Deaf(Threads):
-    """Its new processes say where they listen, and are gone at once."""
+    """Its new processes say where they listen, and never answer."""
 
     deaf = False
+    silent: Address
 
     def places(self, hosts: Collection[int], seconds: float) -> dict[int, Address]:
         if not self.deaf:
             return super().places(hosts, seconds)
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            address = server.getsockname()[:2]
-        return {h: address for h in hosts}
+        return dict.fromkeys(hosts, self.silent)
 
 
 @pytest.mark.parametrize("on_loss", ["shrink", "fail"])
 def test_no_longer_than_was_said(on_loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.engine.wired.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("tilewise.engine.links.CONNECT_SECONDS", 0.2)
     engine.register("threads", Deaf)
-    with opened(2, on_loss=on_loss) as cluster:
+    with socket.create_server(("127.0.0.1", 0)) as server, opened(2, on_loss=on_loss) as cluster:
+        cluster.silent = server.getsockname()[:2]
         x = steps(tw.asarray(start()).relayout(0), 3)
         cluster.settle()
         cluster.deaf = True

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from tilewise import events
 from tilewise.engine.copies import Copies, packed, unpacked
 from tilewise.engine.failures import Failure, pack
+from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.links import Address
 from tilewise.engine.prepared import Prepared
 from tilewise.engine.rounds import rounds
@@ -54,6 +55,8 @@ class Copied(NamedTuple):
 
 class Host:
     """Workers of one process, the plans they know, and the copies that are kept here."""
+
+    footprint: Footprint | None = None  # if the process is for workers alone
 
     def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Transport) -> None:
         self.mesh = mesh
@@ -102,8 +105,8 @@ class Host:
         except Exception as error:
             return Failure(error)
 
-    def run(self, start: Start, scattered: Mapping[int, Sequence[list[ND]]]) -> Report | Failure:
-        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's.
+    def run(self, start: Start, scattered: Mapping[int, list[list[ND]]]) -> Report | Failure:
+        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's; used up.
 
         If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
         stored by then, the driver lets it drop.
@@ -132,15 +135,19 @@ class Host:
             self.transport.fail(tag)
             return Failure(error)
 
-    def _run(self, start: Start, tag: Tag, scattered: Mapping[int, Sequence[list[ND]]]) -> Report:
+    def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
         workers = self.workers.values()
         with _heard(start.traced) as heard:
             for w in workers:
-                w.begin(start, scattered.get(w.index, ()))
+                w.begin(start, scattered.get(w.index, []))
             for k in range(len(next(iter(workers)).rounds)):
                 for w in workers:
                     self._advance(w, k, tag._replace(round=k))
             reports = [w.finish() for w in workers]
+            if self.footprint is not None and events.listeners:
+                now, nbytes = time.perf_counter(), resident_bytes()
+                for w in workers:
+                    events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
         total = Report.all_of([Report(*r) for r in reports])
         return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
 
@@ -266,6 +273,8 @@ class ServedHost(Host):
                     answer = pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps)
                 self.transport.answer(call, answer)
                 del call, answer  # arrays that came and went are not kept until the next call
+                if self.footprint is not None:
+                    self.footprint.trim()
         finally:
             self.transport.close()  # whatever ended this: the others see it
             self.reset(())

@@ -105,6 +105,7 @@ class Log:
     def _end(self, entry: Entry) -> None:
         del self.entries[entry]
         self.nbytes -= entry.nbytes
+        entry.leaves = tuple(x for x in entry.leaves if isinstance(x, int))  # it may be under way for a while
         for key in entry.keys:
             del self.maker[key]
         if not entry.number:

@@ -21,6 +21,7 @@ from typing import Any
 
 from tilewise.backend import threads as thread_pool
 from tilewise.engine import Options
+from tilewise.engine.footprint import Footprint
 from tilewise.engine.host import ServedHost
 from tilewise.engine.links import Address
 from tilewise.engine.wire import Wire
@@ -50,6 +51,7 @@ class Actor:
         own_address: Any = ray.util.get_node_ip_address  # untyped
         self.wire = Wire(number, secret, "127.0.0.1" if local else own_address())
         self.host = ServedHost((), mesh, memory, self.wire)
+        self.host.footprint = Footprint(memory)
         self.thread = threading.Thread(target=self.host.serve, args=(cloudpickle.dumps,), daemon=True)
         self.thread.start()
 

@@ -24,7 +24,6 @@ from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.layout import DRIVER, Mesh
 
 BEAT_SECONDS = 5.0  # how often a wait looks whether the processes are still there
-CONNECT_SECONDS = 10.0  # for a process that has said where it listens to answer
 
 
 class Future(NamedTuple):
@@ -300,7 +299,7 @@ class WiredCluster(Cluster):
     def _connect(self, found: dict[int, Address]) -> None:
         for host, address in found.items():
             try:
-                self.lines.connect(host, address, self.epoch, CONNECT_SECONDS)
+                self.lines.connect(host, address, self.epoch)
                 self.lines.post(host, (EPOCH, self.epoch))
                 self.addresses[host] = address
             except PeerLost:
