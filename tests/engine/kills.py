@@ -19,6 +19,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy
@@ -58,23 +59,30 @@ class Nodes:
         from ray._private import utils
         from ray.cluster_utils import Cluster
 
-        utils.set_sigterm_handler = lambda handler: None  # nodes are also started by another thread, which may not
+        utils.set_sigterm_handler = lambda handler: None  # which only the first thread may do
         make: Any = Cluster
         self.made = make(
             initialize_head=True,
             head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": STORE_BYTES},
         )
         self.workers: list[Any] = []
+        self.thread = ThreadPoolExecutor(1)  # the system ends nodes with the thread that started them
 
     def have(self, count: int) -> None:
         """So many nodes."""
+        self.thread.submit(self._have, count).result()
+
+    def _have(self, count: int) -> None:
         while len(self.workers) > count:
-            self.lose(len(self.workers) - 1)
+            self._lose(len(self.workers) - 1)
         while len(self.workers) < count:
             self.workers.append(self.made.add_node(num_cpus=1, object_store_memory=STORE_BYTES))
 
     def lose(self, index: int) -> None:
         """One is gone, with all its processes."""
+        self.thread.submit(self._lose, index).result()
+
+    def _lose(self, index: int) -> None:
         node = self.workers.pop(index)
         self.made.remove_node(node, allow_graceful=False)
         node.all_processes = {}  # Ray looks for them when this process ends
