@@ -207,27 +207,29 @@ class WiredCluster(Cluster):
         began = self.lost_at or time.monotonic()
         while len(found := self._newcomers()) < len(orphans):
             self._ask_for(self.mesh.workers - len(self.hosts) - len(found))
-            passed = time.monotonic() - began
-            if passed >= self.quiet_seconds:
+            left = began + self.quiet_seconds - time.monotonic()
+            if left <= 0:
                 self._say(len(orphans) - len(found))
-                if self.on_loss != "wait" and passed >= self.quiet_seconds + self.place_seconds:
+                left = 1.0 if self.on_loss == "wait" else left + self.place_seconds
+                if left <= 0:
                     break
-            self._look(min(1.0, max(0.05, self.quiet_seconds - passed)))
+            self._look(min(1.0, left))
         self.hosts.update(zip(found, orphans, strict=False))
-        left = orphans[len(found) :]
-        if not left:
+        homeless = orphans[len(found) :]
+        if not homeless:
             return
+        count = sum(map(len, homeless))
         if self.on_loss == "fail" or not self.hosts:
             self._give_up_pending()
-            self.hosts.update((next(self._processes), workers) for workers in left)  # to be tried again
+            self.hosts.update((next(self._processes), workers) for workers in homeless)  # to be tried again
             raise TilewiseError(
                 message(
-                    f"{sum(map(len, left))} workers of {self.mesh.workers} were lost, and there is no place for others",
+                    f"{count} workers of {self.mesh.workers} were lost, and there is no place for others",
                     got=f"none in {self.quiet_seconds + self.place_seconds:.0f} s",
                     cure='Bring nodes back and use the session again, or open it with on_loss="shrink"',
                 )
             )
-        for w in itertools.chain.from_iterable(left):
+        for w in itertools.chain.from_iterable(homeless):
             least = min(self.hosts, key=lambda h: (len(self.hosts[h]), h))
             self.hosts[least] = tuple(sorted((*self.hosts[least], w)))
 
