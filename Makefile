@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak bench bench-kernels bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -43,6 +43,10 @@ bits: $(DEV)
 # The same as `fuzz` and the tests marked `soak` (long).
 soak: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
+
+# Kills of workers and nodes of a Ray cluster at random moments (a quarter of an hour).
+kills: $(DEV)
+	$(BIN)/python -m tests.engine.kills --cases 40 --seed $$(date +%s)
 
 # Every benchmark there is: first the table of array programs beside their peers and C.
 bench: bench-kernels

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 class Event:
     """One thing that happened: a step of a plan, an exchange, a fallback to NumPy."""
 
-    kind: str  # "pass", "call", "write", "exchange", "gather", "read", "memory", "fallback", "compile", "needed"
+    # "pass", "call", "write", "exchange", "gather", "read", "memory", "process", "fallback", "compile", "needed"
+    kind: str
     name: str
     start: float  # seconds, time.perf_counter
     end: float

@@ -526,7 +526,9 @@ def until_gone(cluster: Any, host: int) -> None:
 
 
 @on_actors
-def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
+def test_actors_that_die_between_plans(cluster: Any, ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "copies_blocks", False)  # neighbours are ended at once
+
     def dying(np: Any, at: dict[int, list[tuple[str, int]]], waits: bool = True) -> Any:
         x = np.array(data(41, 13)) * 1.0
         kept = x * 3
@@ -557,6 +559,33 @@ def test_actors_that_die_between_plans(cluster: Any, ray_here: Any) -> None:
     end(cluster, 0)
     same(y, numpy.arange(100.0) * 2)  # lost before it was gathered
     assert cluster.counters.replays == before + 5
+
+
+@on_actors
+def test_an_actor_that_dies_after_many_plans(cluster: Any, ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewise.engine.copying.SHARE", 0)
+    assert len({cluster.node_of(h) for h in cluster.hosts}) == 1
+
+    def many(np: Any) -> Any:
+        x = np.array(data(41, 13)) * 1.0
+        for step in range(80):
+            x[1:-1] = 0.5 * (x[:-2] + x[2:])
+            if np is tw:
+                tw.evaluate(x)
+                if step == 70:
+                    cluster.settle()
+                    assert cluster.counters.copies > copies and len(cluster.log) < 70
+                    end(cluster, 1)
+        return x
+
+    before, copies = cluster.counters.replays, cluster.counters.copies
+    same(many(tw), many(numpy))
+    assert cluster.counters.replays == before + 1
+    assert cluster.counters.network_bytes == cluster.counters.predicted_bytes
+    with tw.profile() as p:
+        tw.evaluate(tw.arange(300.0) + 1)
+    assert set(p.worker_processes) == {0, 1, 2} and min(p.worker_processes.values()) > 30 << 20
+    assert "bytes of their processes" in str(p)
 
 
 @on_actors

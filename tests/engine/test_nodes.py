@@ -67,3 +67,15 @@ def test_a_lost_node(nodes: Any, on_loss: str) -> None:
             numpy.testing.assert_allclose(numpy.asarray(y + 1), WANT + 1)
         counters = session.cluster.counters
         assert counters.network_bytes == counters.predicted_bytes and counters.replays == 1
+        if on_loss == "shrink":  # workers move back once there is a place
+            nodes.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+            until = time.monotonic() + 60.0
+            while len(session.cluster.hosts) < 2 and time.monotonic() < until:
+                numpy.testing.assert_allclose(numpy.asarray(y + 1), WANT + 1)
+                time.sleep(0.2)
+            assert sorted(session.cluster.hosts.values()) == [(0,), (1,)]
+            assert session.cluster.node_of(min(session.cluster.hosts)) != session.cluster.node_of(
+                max(session.cluster.hosts)
+            )
+            counters = session.cluster.counters
+            assert counters.network_bytes == counters.predicted_bytes and counters.replays == 2

@@ -118,6 +118,21 @@ def test_idle_memory_is_bounded(retune: Retune, monkeypatch: pytest.MonkeyPatch)
     assert fresh.idle_bytes() == 0
 
 
+def test_a_bound_holds_for_what_is_in_use_and_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = pool.Pool()
+    monkeypatch.setattr(pool, "_pool", fresh)
+    pool.bound(20 << 20)
+    kept = [pool.empty(BIG, np.float64) for _ in range(4)]
+    arrays = [pool.empty(BIG, np.float64) for _ in range(16)]  # more than the bound is not refused
+    arrays.clear()
+    assert fresh.idle_bytes() == 12 << 20
+    kept.append(pool.empty((3 << 18,), np.float64))  # 6 MiB, which no idle block has
+    assert fresh.idle_bytes() == 6 << 20
+    pool.bound(None)
+    kept.clear()
+    assert fresh.idle_bytes() == 20 << 20
+
+
 def test_threads_and_garbage_collection() -> None:
     wrong = []
 

@@ -9,8 +9,10 @@ back.
 from __future__ import annotations
 
 import itertools
+import math
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -19,14 +21,16 @@ import numpy as np
 from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
+from tilewise.engine.copies import Copies, packed, unpacked
+from tilewise.engine.copying import LEAST_PLANS, REMEMBERED_BYTES, Copying, keepers
 from tilewise.engine.failures import Failure, again
-from tilewise.engine.host import Report, on_the_drivers_clock
+from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.log import Entry, Log
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
-from tilewise.layout import Box, Mesh, OnDriver, box_size, moves, overlap
+from tilewise.layout import Box, Mesh, OnDriver, box_size, local_dims, moves, overlap
 from tilewise.plan.exchanges import Exchanges
 from tilewise.store.base import Sink, Source, within
 
@@ -48,6 +52,8 @@ class Counters:
     exchanges: int = 0
     replays: int = 0
     replayed_bytes: int = 0
+    copies: int = 0  # of what workers held at a moment
+    copied_bytes: int = 0  # to neighbours
     read_bytes: int = 0  # by workers, from sources
     peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan
 
@@ -62,12 +68,22 @@ class Taught:
     bounded_bytes: int
     exchanges: int
     never_fails: bool
+    sizes: tuple[int, ...]  # bytes that its results take up on the worker with the most
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """A copy under way: of which values, and which plans had run by then."""
+
+    keys: tuple[int, ...]
+    before: frozenset[Entry]
 
 
 class Cluster:
     """The driver's side of an engine with several workers."""
 
     mortal = True  # whether workers can be lost: otherwise nothing is logged
+    copies_blocks = False  # whether blocks are copied now and then, so that the log stays short
     in_process = False  # whether a call has run when it returns, and its events have been heard
 
     def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
@@ -82,10 +98,13 @@ class Cluster:
         self.taught: set[int] = set()
         self.dead: list[int] = []  # keys nobody has a handle on; workers still store them
         self.log = Log()
-        self.under_way: dict[Entry, list[Any]] = {}  # runs whose reports have not been looked at, in order
+        self.copying = Copying()
+        self.copies = Copies()  # what no worker but one could keep
+        self.under_way: dict[Entry | Mark, list[Any]] = {}  # whose reports have not been looked at, in order
         self.failed: dict[int, Exception] = {}  # why there is no value under a key
         self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
         self.broken = False  # workers were lost and are not back
+        self.lost_at: float | None = None  # when that was noticed, in what is being done now
         self._counters = Counters()
 
     # -- what an engine provides ----------------------------------------------------------------------------------
@@ -114,13 +133,21 @@ class Cluster:
         return value
 
     def restart(self) -> None:
-        """Workers in all places that know nothing."""
+        """Workers in all places that hold nothing and know no plans."""
         raise NotImplementedError
+
+    def look_for_places(self) -> None:
+        """Called before each plan: let workers that share a process have their own again, where they can."""
+
+    def node_of(self, host: int) -> Hashable:
+        """What is lost together: the machine that a process runs on."""
+        return host
 
     def close(self) -> None:
         """Let go of the workers."""
         self.closed = True
         self.log = Log()
+        self.copies.keep_only(())
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -136,18 +163,21 @@ class Cluster:
         Returns when the plan has run if it can fail or if someone listens to events; else it may still be under way.
         """
         self._check_open()
+        self.look_for_places()
         number = self._number_of(plan)
-        fails = (
-            not (backend == NATIVE and self.plans[number].never_fails) or self.memory is not None
-        )  # a worker may refuse it
+        certain = backend == NATIVE and self.plans[number].never_fails
+        fails = not certain or self.memory is not None  # a worker may refuse it
         waits = fails or self.in_process or bool(events.listeners)
         if waits:
             self.settle()
+        self._copy_if_due()
         keys = tuple(next(self.counter) for _ in plan.wanted)
-        entry = Entry(number, tuple(self._given(x) for x in leaves), tuple(consts), keys, backend)
+        given = tuple(self._given(x) for x in leaves)
+        entry = Entry(number, given, tuple(consts), keys, backend, self._rooted(given, self.plans[number]))
         try:
             self._surely(lambda: self._start(entry, self._take_dead()))
-            self.log.add(entry)
+            if self.mortal:
+                self.log.add(entry, self.plans[number].sizes)
             self._surely(lambda: self._settle(0 if waits else RUNS_AHEAD))
         except BaseException:
             self._forget(entry)  # some workers may have come to the end
@@ -175,6 +205,13 @@ class Cluster:
             return leaf
         return self.log.keep(leaf) if self.mortal else leaf
 
+    def _rooted(self, given: Sequence[Any], taught: Taught) -> bool:
+        """Whether a plan reads nothing but files, and about as much as it makes: its results need no copies."""
+        if any(isinstance(x, int | np.ndarray) for x in given):
+            return False
+        read: int = sum(math.prod(x.shape) * x.dtype.itemsize for x in given)
+        return read <= 2 * self.mesh.workers * sum(taught.sizes)
+
     def _number_of(self, plan: Exchanges) -> int:
         """The number under which workers know a plan."""
         known = self.numbers.get(id(plan))
@@ -184,11 +221,16 @@ class Cluster:
             known = next(self.counter)
             scatters = tuple(m for r in rounds(plan) for m in r.scatters)
             bounded, exchanges = plan.bounded_bytes, sum(len(r) for r in plan.routes)
+            sizes = tuple(self._held_bytes(plan, p) for p in plan.wanted)
             self.plans[known] = Taught(
-                plan, scatters, plan.network_bytes - bounded, bounded, exchanges, never_fails(plan)
+                plan, scatters, plan.network_bytes - bounded, bounded, exchanges, never_fails(plan), sizes
             )
             self.numbers[id(plan)] = known
         return known
+
+    def _held_bytes(self, plan: Exchanges, pos: int) -> int:
+        spec = plan.specs[pos]
+        return math.prod(local_dims(plan.layouts[pos], spec.shape, self.mesh)) * spec.dtype.itemsize
 
     def _forget_plans(self) -> None:
         self.settle()
@@ -203,6 +245,9 @@ class Cluster:
     def _start(self, entry: Entry, gone: list[int]) -> None:
         """Give a run to all hosts, whose workers first let go of the values that are `gone`. Waits for nothing."""
         taught = self.plans[entry.number]
+        for x in entry.leaves:
+            if isinstance(x, int):
+                self._check_made(x)  # it may have been lost meanwhile
         here = {
             pos: x for pos, x in zip(taught.plan.leaves, entry.leaves, strict=True) if not isinstance(x, int | Source)
         }
@@ -229,7 +274,9 @@ class Cluster:
             else:
                 futures.extend(self.call_all("run", start, {}))
         except BaseException:
-            self.broken = self.broken or began  # perhaps some have the run and wait for those that have not
+            self.broken = self.broken or (
+                began and self.mortal
+            )  # perhaps some have it and wait for those that have not
             self.dead.extend(gone)
             raise
         self.under_way[entry] = futures
@@ -254,19 +301,25 @@ class Cluster:
             if lost:
                 raise WorkerLost(lost)
             del self.under_way[entry]
-            if failures:
+            if isinstance(entry, Mark):
+                self._copied(entry, [a for a in answers if isinstance(a, Copied)])
+            elif failures:
                 error = self._reason(entry, failures)
-                self.failed.update(dict.fromkeys(entry.keys, again(error)))
-                for x in self.living():
-                    x.dropped = x.dropped or (
-                        x.spare and x.key in self.failed
-                    )  # a copy of an input that is still there
-                self._forget(entry)
+                self._give_up([entry], error)
                 first = first or error
             else:
                 self._count(entry, [a for a in answers if isinstance(a, Report)])
         if first is not None:
             raise first
+
+    def _give_up(self, entries: Sequence[Entry], error: Exception) -> None:
+        """There will be no results of these plans."""
+        for entry in entries:
+            self.failed.update(dict.fromkeys(entry.keys, again(error)))
+        for x in self.living():
+            x.dropped = x.dropped or (x.spare and x.key in self.failed)  # a copy of an input that is still there
+        for entry in entries:
+            self._forget(entry)
 
     def _reason(self, entry: Entry, failures: Sequence[Failure]) -> Exception:
         """Why a run failed: what a worker said, or why it had nothing to read."""
@@ -321,6 +374,7 @@ class Cluster:
         return self._surely(lambda: self._fetch_now(x, box))
 
     def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
+        self._check_made(x.key)  # it may have been lost meanwhile
         e = moves(x.layout, OnDriver(), x.shape, self.mesh)
         pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
         senders = {p.src_worker for p, _ in pieces}
@@ -341,6 +395,112 @@ class Cluster:
         counters.predicted_bytes += sum(box_size(both) for p, both in pieces if p.crosses) * x.dtype.itemsize
         counters.exchanges += 1
         return out
+
+    # -- copies ---------------------------------------------------------------------------------------------------
+
+    def _copy_if_due(self) -> None:
+        """Start a copy of what workers hold if it is time (before a plan, when what the last one read is gone)."""
+        self.copying.plans += 1
+        remembered = self.log.nbytes
+        if not self.copies_blocks or (self.copying.plans < LEAST_PLANS and remembered <= REMEMBERED_BYTES):
+            return
+        self.log.release(list(self.dead))  # which workers hear of when the plan starts
+        nbytes = self.log.fresh_bytes()
+        if not any(isinstance(x, Mark) for x in self.under_way):
+            if self.copying.due(nbytes, remembered):
+                self._surely(self._start_copy)
+        elif self.copying.crowded(nbytes, remembered // 2):
+            self.settle()
+
+    def _start_copy(self) -> None:
+        """Let each host keep what its workers hold, and give it to a neighbour. Waits for nothing."""
+        mark = Mark(tuple(sorted(self.log.fresh)), frozenset(self.log))
+        self.copying.begun()
+        try:
+            where = keepers(self.hosts, self.node_of)
+            futures = self.call_all("copy", self.epoch, next(self.counter), mark.keys, where)
+        except BaseException:
+            self.broken = True  # perhaps some wait for others
+            raise
+        self.under_way[mark] = futures
+
+    def _copied(self, mark: Mark, reports: Sequence[Copied]) -> None:
+        """A copy is made, if all hosts say so: plans that ran before it are not needed any more."""
+        if len(reports) < len(self.hosts):
+            self.copying.failed()
+            return
+        nbytes = max(r.nbytes for r in reports)
+        self.copying.took(min(r.seconds for r in reports), nbytes)  # the others waited for the last one
+        self._counters.copies += 1
+        self._counters.copied_bytes += nbytes * self.mesh.workers
+        for report in reports:
+            for w, pieces in report.for_driver.items():
+                self.copies.put(w, unpacked(pieces))
+        self.log.copied(mark.before, mark.keys)
+        gone, self.log.unneeded = self.log.unneeded, set()
+        if gone:
+            self.copies.drop(gone)
+            for h in self.hosts:
+                self.tell(h, "drop_copies", sorted(gone))
+
+    def _restore(self) -> None:
+        """Workers hold again what was copied, from wherever a copy is."""
+        keys = self.log.kept()
+        there = dict(zip(self.hosts, self._answers(self.call_all("holds")), strict=True))
+        handed: dict[tuple[int, int], list[int]] = {}
+        given: dict[int, list[int]] = {}
+        lost: set[int] = set()
+        for home, workers in self.hosts.items():
+            for w, key in itertools.product(workers, keys):
+                if (w, key) in there[home]:
+                    continue
+                giver = next((h for h, held in there.items() if (w, key) in held), None)
+                if giver is not None:
+                    handed.setdefault((w, self.hosts[giver][0]), []).append(key)
+                elif (w, key) in self.copies:
+                    given.setdefault(w, []).append(key)
+                else:
+                    lost.add(key)
+        run = next(self.counter)
+        known = {w: packed(self.copies.get(w, its)) for w, its in given.items()}
+        left = [k for k in keys if k not in lost]
+        self._answers(
+            [
+                self.call(h, "restore", self.epoch, run, left, handed, {w: known[w] for w in ws if w in known})
+                for h, ws in self.hosts.items()
+            ]
+        )
+        self.copies.keep_only(left)
+        if lost:
+            self._mourn(lost)
+
+    def _answers(self, futures: Sequence[Any]) -> list[Any]:
+        """What hosts say; a failure is raised."""
+        answers = self.wait(futures)
+        failures = [a for a in answers if isinstance(a, Failure)]
+        if any(f.lost for f in failures):
+            raise WorkerLost(next(f.lost for f in failures if f.lost))
+        for failure in failures:
+            if failure.error is not None:
+                raise failure.error
+        return answers
+
+    def _mourn(self, lost: set[int]) -> None:
+        """Values that can neither be restored nor made again, and all that was made of them."""
+        entries = []
+        for entry in self.log:
+            if lost.intersection(entry.keys) or lost.intersection(x for x in entry.leaves if isinstance(x, int)):
+                entries.append(entry)
+                lost.update(entry.keys)
+        self._give_up(
+            entries,
+            TilewiseError(
+                message(
+                    "the value was lost with the process that held it and the one that had its copy",
+                    cure="Compute it again from its sources; what other values need is still there",
+                )
+            ),
+        )
 
     # -- freeing, and bringing back -------------------------------------------------------------------------------
 
@@ -380,9 +540,12 @@ class Cluster:
 
     def _surely(self, do: Callable[[], T]) -> T:
         """Do something with workers, and bring them back if they are lost in it."""
+        why = "an earlier use found one gone"
+        self.lost_at = None
         for _ in range(REVIVALS + 1):
             try:
                 if self.broken:
+                    self.lost_at = self.lost_at or time.monotonic()
                     self._revive()
                 return do()
             except WorkerLost as lost:
@@ -395,7 +558,7 @@ class Cluster:
         )
 
     def _revive(self) -> None:
-        """Replace lost workers and start the log again (plans are deterministic)."""
+        """Replace lost workers, restore what was copied, and run again what came after (plans are deterministic)."""
         self.disregard([f for futures in self.under_way.values() for f in futures])
         self.under_way.clear()
         self.restart()
@@ -403,6 +566,10 @@ class Cluster:
         self._take_dead()
         self._counters.replays += 1
         gone: list[int] = []
+        copied = len(self.log.kept()) > 0
+        if self.copying.last:  # there may be copies
+            self.log.without_copies()
+            self._restore()
         self.broken = False
         for entry, unneeded in self.log.replay():
             # Handles that die meanwhile wait: entries to come may still read what they were on.
@@ -410,6 +577,8 @@ class Cluster:
             gone = unneeded
             self._settle(RUNS_AHEAD)
         self.dead.extend(gone)
+        if copied:
+            self._start_copy()  # at once, so that there are two of everything again
 
     def _check_made(self, key: int) -> None:
         if key in self.failed:

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
+from tilewise.engine.copies import Copies, packed, unpacked
 from tilewise.engine.failures import Failure, pack
+from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.links import Address
 from tilewise.engine.prepared import Prepared
 from tilewise.engine.rounds import rounds
 from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.wire import Wire
 from tilewise.engine.worker import Start, Worker
-from tilewise.layout import Box, Exchange, Mesh
+from tilewise.layout import DRIVER, Box, Exchange, Mesh
 from tilewise.plan.exchanges import Exchanges
+
+T = TypeVar("T")
 
 
 class Report(NamedTuple):
@@ -41,14 +45,25 @@ class Report(NamedTuple):
         return Report(sum(network), sum(read), max(peak))
 
 
+class Copied(NamedTuple):
+    """What a host has copied."""
+
+    seconds: float
+    nbytes: int  # of the worker with the most
+    for_driver: dict[int, list[ND]]  # by worker, packed, where no other process is there to keep them
+
+
 class Host:
-    """Workers of one process, and the plans they know."""
+    """Workers of one process, the plans they know, and the copies that are kept here."""
+
+    footprint: Footprint | None = None  # if the process is for workers alone
 
     def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Transport) -> None:
         self.mesh = mesh
         self.memory = memory
         self.transport = transport
         self.workers: dict[int, Worker] = {}
+        self.copies = Copies(in_files=memory is not None)
         self.reset(workers)
 
     def reset(self, workers: Sequence[int]) -> None:
@@ -90,25 +105,25 @@ class Host:
         except Exception as error:
             return Failure(error)
 
-    def run(self, start: Start, scattered: Mapping[int, Sequence[list[ND]]]) -> Report | Failure:
-        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's.
+    def run(self, start: Start, scattered: Mapping[int, list[list[ND]]]) -> Report | Failure:
+        """Run a plan on all workers here. `scattered`: by worker, what it gets of each array of the driver's; used up.
 
         If one fails, nobody here goes on, and those that wait for pieces from here stop as well. What a worker has
         stored by then, the driver lets it drop.
         """
         tag = Tag(start.epoch, start.run, 0)
-        workers = self.workers.values()
         try:
-            self.transport.begin(start.run)
-            with _heard(start.traced) as heard:
-                for w in workers:
-                    w.begin(start, scattered.get(w.index, ()))
-                for k in range(len(next(iter(workers)).rounds)):
-                    for w in workers:
-                        self._advance(w, k, tag._replace(round=k))
-                reports = [w.finish() for w in workers]
-            total = Report.all_of([Report(*r) for r in reports])
-            return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
+            return self._together(tag, lambda: self._run(start, tag, scattered))
+        finally:
+            events.activity.worker = 0
+            for w in self.workers.values():
+                w.stop()
+
+    def _together(self, tag: Tag, do: Callable[[], T]) -> T | Failure:
+        """Do something in which hosts need each other. If it fails here, the others hear of it, and stop as well."""
+        try:
+            self.transport.begin(tag.run)
+            return do()
         except Cancelled:
             raise
         except PeerLost as lost:
@@ -119,10 +134,22 @@ class Host:
         except Exception as error:
             self.transport.fail(tag)
             return Failure(error)
-        finally:
-            events.activity.worker = 0
+
+    def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
+        workers = self.workers.values()
+        with _heard(start.traced) as heard:
             for w in workers:
-                w.stop()
+                w.begin(start, scattered.get(w.index, []))
+            for k in range(len(next(iter(workers)).rounds)):
+                for w in workers:
+                    self._advance(w, k, tag._replace(round=k))
+            reports = [w.finish() for w in workers]
+            if self.footprint is not None and events.listeners:
+                now, nbytes = time.perf_counter(), resident_bytes()
+                for w in workers:
+                    events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
+        total = Report.all_of([Report(*r) for r in reports])
+        return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
 
     def _advance(self, w: Worker, k: int, tag: Tag) -> None:
         """One round of one worker."""
@@ -132,6 +159,74 @@ class Host:
         after = tag._replace(round=k + 1)
         for v, pieces in w.advance(k, arrived):
             transport.send(w.index, v, after, pieces)
+
+    # -- copies -------------------------------------------------------------------------------------------------------
+
+    def copy(self, epoch: int, run: int, keys: Sequence[int], keepers: Mapping[int, int]) -> Copied | Failure:
+        """Keep what workers hold under these keys, here and with those who keep their copies."""
+        tag = Tag(epoch, run, 0)
+        return self._together(tag, lambda: self._copy(tag, keys, keepers))
+
+    def _copy(self, tag: Tag, keys: Sequence[int], keepers: Mapping[int, int]) -> Copied:
+        began, nbytes = time.perf_counter(), 0
+        for_driver: dict[int, list[ND]] = {}
+        for w in self.workers.values():
+            mine = {k: w.store[k] for k in keys if k in w.store}  # not there: the run that should have made it failed
+            self.copies.put(w.index, mine)
+            pieces, keeper = packed(mine), keepers[w.index]
+            nbytes = max(nbytes, sum(p.nbytes for p in pieces[1:]))
+            if keeper == DRIVER:
+                for_driver[w.index] = pieces
+            else:
+                self.transport.send(w.index, keeper, tag, pieces)
+        for other, keeper in keepers.items():
+            if keeper in self.workers:
+                self.copies.put(other, unpacked(self.transport.receive(other, keeper, tag)))
+        return Copied(time.perf_counter() - began, nbytes, for_driver)
+
+    def holds(self) -> list[tuple[int, int]]:
+        """The copies that are here: workers and keys."""
+        return list(self.copies)
+
+    def drop_copies(self, keys: Sequence[int]) -> None:
+        """Let go of copies."""
+        self.copies.drop(keys)
+
+    def restore(
+        self,
+        epoch: int,
+        run: int,
+        keys: Sequence[int],
+        handed: Mapping[tuple[int, int], Sequence[int]],
+        given: Mapping[int, list[ND]],
+    ) -> Failure | None:
+        """Workers hold what was copied under these keys.
+
+        `handed`: by the worker that gets them, and one of the process that has them: keys whose copies go over.
+        `given`: by worker, what the driver had.
+        """
+        tag = Tag(epoch, run, 0)
+        return self._together(tag, lambda: self._restore(tag, {*keys}, handed, given))
+
+    def _restore(
+        self,
+        tag: Tag,
+        keys: set[int],
+        handed: Mapping[tuple[int, int], Sequence[int]],
+        given: Mapping[int, list[ND]],
+    ) -> None:
+        self.copies.keep_only(keys)
+        for (w, giver), theirs in handed.items():
+            if giver in self.workers:
+                self.transport.send(giver, w, tag, packed(self.copies.get(w, theirs)))
+        for w, pieces in given.items():
+            self.copies.put(w, unpacked(pieces))
+        for w, giver in handed:
+            if w in self.workers:
+                self.copies.put(w, unpacked(self.transport.receive(giver, w, tag)))
+        for w, worker in self.workers.items():
+            for key, parts in self.copies.get(w, keys).items():
+                worker.store.put(key, parts)
 
 
 @contextmanager
@@ -158,7 +253,7 @@ class ServedHost(Host):
     def meet(
         self, epoch: int, workers: Sequence[int], addresses: Mapping[int, Address], homes: Sequence[int]
     ) -> Failure | None:
-        """Begin an epoch: host these workers, know where the others are."""
+        """Begin an epoch: host these workers, which hold nothing yet, and know where the others are. Copies stay."""
         self.reset(workers)
         try:
             self.transport.meet(epoch, addresses, homes)
@@ -178,9 +273,12 @@ class ServedHost(Host):
                     answer = pack(answer, f"worker {', '.join(map(str, self.workers))}", dumps)
                 self.transport.answer(call, answer)
                 del call, answer  # arrays that came and went are not kept until the next call
+                if self.footprint is not None:
+                    self.footprint.trim()
         finally:
             self.transport.close()  # whatever ended this: the others see it
             self.reset(())
+            self.copies.keep_only(())
 
 
 def on_the_drivers_clock(report: Report) -> Iterator[events.Event]:

@@ -21,6 +21,7 @@ from tilewise.engine.transport import PeerLost
 
 Address = tuple[str, int]
 GREETING_SECONDS = 30.0  # for the other side to prove who it is
+CONNECT_SECONDS = 15.0  # for a process that has said where it listens to answer
 MOST_GREETINGS = 128  # connections that have not proved anything yet
 SILENT_SECONDS = 20  # a machine that has not acknowledged anything for so long is gone
 _NONCE = _PROOF = 32  # bytes
@@ -87,7 +88,7 @@ class Links:
     def connect(self, who: int, address: Address, epoch: int) -> None:
         """Connect to another process of the session; raises PeerLost if it does not answer."""
         try:
-            sock = socket.create_connection(address, GREETING_SECONDS)
+            sock = socket.create_connection(address, CONNECT_SECONDS)
         except OSError as error:
             raise PeerLost(f"no connection to {address[0]}:{address[1]}: {error}") from error
         try:

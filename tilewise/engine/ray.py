@@ -21,6 +21,7 @@ from typing import Any
 
 from tilewise.backend import threads as thread_pool
 from tilewise.engine import Options
+from tilewise.engine.footprint import Footprint
 from tilewise.engine.host import ServedHost
 from tilewise.engine.links import Address
 from tilewise.engine.wire import Wire
@@ -50,12 +51,13 @@ class Actor:
         own_address: Any = ray.util.get_node_ip_address  # untyped
         self.wire = Wire(number, secret, "127.0.0.1" if local else own_address())
         self.host = ServedHost((), mesh, memory, self.wire)
+        self.host.footprint = Footprint(memory)
         self.thread = threading.Thread(target=self.host.serve, args=(cloudpickle.dumps,), daemon=True)
         self.thread.start()
 
-    def address(self) -> Address:
-        """Where it listens."""
-        return self.wire.address
+    def address(self) -> tuple[Address, str]:
+        """Where it listens, and the node that it is on."""
+        return self.wire.address, ray.get_runtime_context().get_node_id()
 
 
 class RayCluster(WiredCluster):
@@ -75,6 +77,7 @@ class RayCluster(WiredCluster):
         self.cpus = 1 if cpus >= mesh.workers and not self.connection.local else 0
         self.actors: dict[int, Any] = {}
         self.starting: dict[int, Any] = {}  # futures of addresses
+        self.nodes: dict[int, str] = {}
         try:
             self.open()
         except BaseException:
@@ -111,7 +114,7 @@ class RayCluster(WiredCluster):
             for future in done:
                 host = left.pop(future)
                 try:
-                    found[host] = ray.get(future)
+                    found[host], self.nodes[host] = ray.get(future)
                     del self.starting[host]
                 except lost.RayActorError as error:
                     if "__init__" in str(error):
@@ -131,10 +134,15 @@ class RayCluster(WiredCluster):
             return False
         return True
 
+    def node_of(self, host: int) -> str:
+        """Ray's number of the node."""
+        return self.nodes[host]
+
     def end(self, host: int) -> None:
         """Kill an actor."""
         actor = self.actors.pop(host, None)
         self.starting.pop(host, None)
+        self.nodes.pop(host, None)
         if actor is not None and ray.is_initialized():
             ray.kill(actor, no_restart=True)
 

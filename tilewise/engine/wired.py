@@ -52,9 +52,11 @@ class Lines(Links):
 class WiredCluster(Cluster):
     """Hosts by number; a process that is lost never gets its number back."""
 
+    copies_blocks = True
     start_seconds = 120.0  # for the first processes to find a place
     quiet_seconds = 10.0  # for others in the place of lost ones, before the user hears of it
     place_seconds = 60.0  # for a place to become free, before `on_loss` says what happens
+    look_seconds = 5.0  # between two looks whether there is a place again for a worker that shares a process
 
     def __init__(self, mesh: Mesh, memory: int | None = None, on_loss: str = "shrink") -> None:
         super().__init__(mesh, memory)
@@ -65,6 +67,8 @@ class WiredCluster(Cluster):
         self._processes = itertools.count()
         self._numbers = itertools.count(1)
         self._told = False  # the user knows that a process is missing
+        self.pending: set[int] = set()  # processes that are to start and have not found a place
+        self._looked = 0.0  # when somebody last asked for them
 
     # -- what an engine provides ----------------------------------------------------------------------------------
 
@@ -114,13 +118,17 @@ class WiredCluster(Cluster):
         except PeerLost as error:
             raise WorkerLost(self._epitaph(host)) from error
 
-    def wait(self, futures: Sequence[Any]) -> list[Any]:
-        """Results, once all are there. Looks now and then whether processes are alive that say nothing."""
+    def wait(self, futures: Sequence[Any], together: bool = False) -> list[Any]:
+        """Results, once all are there. Looks now and then whether processes are alive that say nothing.
+
+        `together`: those that answer wait for each other, and nobody tells them if one is gone.
+        """
         lines, beat = self.lines, time.monotonic() + BEAT_SECONDS
         for future in futures:
             while future not in lines.answers:
-                if future.host not in lines.links:
-                    raise WorkerLost(self._epitaph(future.host))
+                gone = [h for h in (self.hosts if together else (future.host,)) if h not in lines.links]
+                if gone:
+                    raise WorkerLost(self._epitaph(gone[0]))
                 lines.progress(BEAT_SECONDS)
                 if time.monotonic() > beat:
                     self._check_alive()
@@ -170,14 +178,15 @@ class WiredCluster(Cluster):
     def restart(self) -> None:
         """Begin another epoch: survivors forget everything, lost processes get successors where there is a place."""
         self.epoch += 1
-        for host in list(self.hosts):
+        for host in (*self.hosts, *self._newcomers()):
             self._survives(host)
         orphans = [self.hosts.pop(h) for h in list(self.hosts) if h not in self.lines.links]
-        for host in [h for h in self.addresses if h not in self.hosts]:
+        for host in [h for h in self.addresses if h not in self.hosts and h not in self.lines.links]:
             del self.addresses[host]
             self.end(host)
         if orphans:
             self._house(orphans)
+        self._spread()
         self._meet()
 
     def _survives(self, host: int) -> None:
@@ -191,42 +200,87 @@ class WiredCluster(Cluster):
             self.lines.drop(host)
 
     def _house(self, orphans: list[tuple[int, ...]]) -> None:
-        """Processes for workers that have none: new ones, or (on_loss="shrink") those that are left."""
-        born = [next(self._processes) for _ in orphans]
-        self.spawn(born)
-        waiting = set(born)
-        began, said = time.monotonic(), False
-        try:
-            while waiting:
-                passed = time.monotonic() - began
-                if passed >= self.quiet_seconds and not said:
-                    self._say(len(waiting))
-                    said = True
-                if said and self.on_loss != "wait" and passed >= self.quiet_seconds + self.place_seconds:
+        """Processes for workers that have none: new ones, or (on_loss="shrink") those that are left.
+
+        All the time since the loss was noticed counts, whatever was tried in it: nobody waits longer than was said.
+        """
+        began = self.lost_at or time.monotonic()
+        while len(found := self._newcomers()) < len(orphans):
+            self._ask_for(self.mesh.workers - len(self.hosts) - len(found))
+            left = began + self.quiet_seconds - time.monotonic()
+            if left <= 0:
+                self._say(len(orphans) - len(found))
+                left = 1.0 if self.on_loss == "wait" else left + self.place_seconds
+                if left <= 0:
                     break
-                found = self.places(waiting, 1.0 if said else self.quiet_seconds)
-                self._connect(found)
-                waiting.difference_update(found)
-        finally:
-            for h in waiting:
-                self.end(h)
-        self.hosts.update((h, ws) for h, ws in zip(born, orphans, strict=True) if h not in waiting)
-        left = [w for h, ws in zip(born, orphans, strict=True) if h in waiting for w in ws]
-        if not left:
-            self._told = False
+            self._look(min(1.0, left))
+        self.hosts.update(zip(found, orphans, strict=False))
+        homeless = orphans[len(found) :]
+        if not homeless:
             return
+        count = sum(map(len, homeless))
         if self.on_loss == "fail" or not self.hosts:
-            self.hosts.update((h, ws) for h, ws in zip(born, orphans, strict=True) if h in waiting)  # to be tried again
+            self._give_up_pending()
+            self.hosts.update((next(self._processes), workers) for workers in homeless)  # to be tried again
             raise TilewiseError(
                 message(
-                    f"{len(left)} workers of {self.mesh.workers} were lost, and there is no place for others",
+                    f"{count} workers of {self.mesh.workers} were lost, and there is no place for others",
                     got=f"none in {self.quiet_seconds + self.place_seconds:.0f} s",
                     cure='Bring nodes back and use the session again, or open it with on_loss="shrink"',
                 )
             )
-        for w in left:
+        for w in itertools.chain.from_iterable(homeless):
             least = min(self.hosts, key=lambda h: (len(self.hosts[h]), h))
             self.hosts[least] = tuple(sorted((*self.hosts[least], w)))
+
+    # -- growing back -------------------------------------------------------------------------------------------------
+
+    def look_for_places(self) -> None:
+        """Processes that found no place stay in the queue. Once they have one, workers move there, by way of a copy."""
+        if not self.pending or time.monotonic() < self._looked + self.look_seconds:
+            return
+        self._look(0.0)
+        if self._newcomers():
+            self.settle()
+            self._surely(self._start_copy)
+            self.settle()
+            self.broken = True  # all begin another epoch, with other homes
+
+    def _ask_for(self, count: int) -> None:
+        """Have so many processes wait for a place."""
+        born = [next(self._processes) for _ in range(len(self.pending), count)]
+        self.spawn(born)
+        self.pending.update(born)
+
+    def _look(self, seconds: float) -> None:
+        """Connect to processes that have found a place."""
+        found = self.places(self.pending, seconds)
+        self._looked = time.monotonic()
+        self.pending.difference_update(found)
+        self._connect(found)
+
+    def _newcomers(self) -> list[int]:
+        """Processes that have a place and no workers yet."""
+        return [h for h in self.addresses if h not in self.hosts and h in self.lines.links]
+
+    def _spread(self) -> None:
+        """Let newcomers take over workers from processes that have several."""
+        for host in self._newcomers():
+            most = max(self.hosts, key=lambda h: len(self.hosts[h]))
+            if len(self.hosts[most]) < 2:
+                break
+            half = len(self.hosts[most]) // 2
+            self.hosts[host], self.hosts[most] = self.hosts[most][half:], self.hosts[most][:half]
+        if all(len(workers) == 1 for workers in self.hosts.values()):
+            self._told = False
+            self._give_up_pending()
+
+    def _give_up_pending(self) -> None:
+        """End processes that are not needed."""
+        for host in (*self.pending, *self._newcomers()):
+            self.addresses.pop(host, None)
+            self.end(host)
+        self.pending.clear()
 
     def _say(self, count: int) -> None:
         """Tell the user, once, that there is no place, and what will happen."""
@@ -249,10 +303,9 @@ class WiredCluster(Cluster):
             try:
                 self.lines.connect(host, address, self.epoch)
                 self.lines.post(host, (EPOCH, self.epoch))
-            except PeerLost:
-                continue  # it died at once: noticed when it is called
-            finally:
                 self.addresses[host] = address
+            except PeerLost:
+                self.end(host)  # it died at once
 
     def _meet(self) -> None:
         """Tell all hosts which workers are where."""
@@ -262,13 +315,14 @@ class WiredCluster(Cluster):
                 homes[w] = host
         addresses = {h: self.addresses[h] for h in self.hosts}
         futures = [self.call(h, "meet", self.epoch, ws, addresses, homes) for h, ws in self.hosts.items()]
-        for answer in self.wait(futures):
+        for answer in self.wait(futures, together=True):
             if isinstance(answer, Failure):
                 raise answer.error or WorkerLost(answer.lost)
 
     def close(self) -> None:
         """End all processes."""
         super().close()
+        self._give_up_pending()
         for host in list(self.addresses):
             self.end(host)
         self.addresses.clear()

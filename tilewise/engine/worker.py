@@ -82,15 +82,15 @@ class Worker:
         for k in keys:
             self.store.drop(k)
 
-    def begin(self, start: Start, scattered: Sequence[list[ND]]) -> None:
-        """Start a run. `scattered` has this worker's pieces of the driver's arrays, scatter by scatter."""
+    def begin(self, start: Start, scattered: list[list[ND]]) -> None:
+        """Start a run. `scattered` has this worker's pieces of the driver's arrays, scatter by scatter; each goes."""
         self.drop(start.gone)
         learned = self.plans[start.number]
         plan = learned.plan
         self.blocks.reset_peak()
         self.now = start, learned
         self.network_bytes = self.read_bytes = 0
-        self.scattered = list(scattered)
+        self.scattered = scattered
         for pos, leaf in zip(plan.leaves, start.leaves, strict=True):
             if isinstance(leaf, Source | bytes):
                 self.sources[pos] = pickle.loads(leaf) if isinstance(leaf, bytes) else leaf
@@ -113,17 +113,16 @@ class Worker:
         return self.now[1].senders[index]
 
     def advance(self, index: int, arrived: Mapping[int, list[ND]]) -> Iterator[tuple[int, list[ND]]]:
-        """One round: join what arrived, run, and give the pieces for each receiver."""
+        """One round: join what arrived (pieces go as they are put in place), run, give the pieces for each receiver."""
         assert self.now is not None
         learned = self.now[1]
         this = learned.rounds[index]
-        waiting = {v: list(pieces) for v, pieces in arrived.items()}
         for move in this.joins:
-            self._join(move, waiting)
+            self._join(move, arrived)
         for act in this.body:
             if isinstance(act, Move):
                 mine = act.scatter and act.arriving(self.index)
-                self._join(act, {DRIVER: list(self.scattered.pop(0))} if mine else {})
+                self._join(act, {DRIVER: self.scattered.pop(0)} if mine else {})
             else:
                 assert isinstance(act, Run), "a shuffle always crosses"
                 self._run(learned, act, self.now[0].backend)
@@ -248,7 +247,7 @@ class Worker:
         source = self.values[move.pos]
         return [source[block][index] for block, index in self.now[1].cut(move, receiver)]
 
-    def _join(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> None:
+    def _join(self, move: Move | Shuffle, waiting: Mapping[int, list[ND]]) -> None:
         """Assemble the blocks of a value from pieces here and elsewhere."""
         began, read = (time.perf_counter() if events.listeners else 0.0), self.read_bytes
         count = self._joined(move, waiting)
@@ -260,7 +259,7 @@ class Worker:
             events.emit(events.Event(kind, move.name, began, time.perf_counter(), moved, self.index, text))
         self._free(move.frees)
 
-    def _joined(self, move: Move | Shuffle, waiting: dict[int, list[ND]]) -> int:
+    def _joined(self, move: Move | Shuffle, waiting: Mapping[int, list[ND]]) -> int:
         """How many bytes came from elsewhere."""
         if isinstance(move, Shuffle):
             participant = self.collectives[move.target]

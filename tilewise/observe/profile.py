@@ -138,6 +138,15 @@ class Profile:
                 peaks[e.worker] = max(e.bytes, peaks.get(e.worker, 0))
         return peaks
 
+    @property
+    def worker_processes(self) -> dict[int, int]:
+        """By worker that has a process of its own: the most bytes that it took up after a plan, all included."""
+        sizes: dict[int, int] = {}
+        for e in self.timeline:
+            if e.kind == "process":
+                sizes[e.worker] = max(e.bytes, sizes.get(e.worker, 0))
+        return sizes
+
     def of_worker(self, worker: int) -> list[Event]:
         """The timeline of one worker."""
         return [e for e in self.timeline if e.worker == worker]
@@ -178,6 +187,9 @@ class Profile:
         if len(peaks := self.worker_peaks) > 1:
             each = ", ".join(f"{peaks[w]:,}" for w in sorted(peaks))
             lines.append(f"peak bytes of workers: {each}")
+        if sizes := self.worker_processes:
+            each = ", ".join(f"{sizes[w]:,}" for w in sorted(sizes))
+            lines.append(f"bytes of their processes: {each}")
         if self.passes:
             each = ", ".join(f"{name} {s * 1e3:.2f}" for name, s in self.passes.items())
             lines.append(f"planning {sum(self.passes.values()) * 1e3:.2f} ms: {each}")

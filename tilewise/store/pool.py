@@ -91,6 +91,7 @@ class Pool:
         self._oldest: dict[int, _Block] = {}  # all of these by id, those that were used longest ago first
         self._lock = threading.RLock()
         self._idle = self._in_use = self._peak = 0
+        self.most: int | None = None  # bytes, in use or idle: beyond it nothing is kept
         self.high_water = 0  # the most in use since someone last asked to start over
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, strides: Strides) -> ND:
@@ -138,6 +139,8 @@ class Pool:
                 block = waiting.pop()
                 del self._oldest[id(block)]
                 return block
+            dropped = self._drop(self._may_idle(self._idle))
+        del dropped  # before there is more
         return _Block(size, used)
 
     def _give_back(self, block: _Block) -> None:
@@ -148,10 +151,14 @@ class Pool:
         if not self._inside() and self._lock.acquire(blocking=False):
             try:
                 self._drain()
-                dropped = self._drop(max(_idle_limit_bytes, self._peak // 2))
+                dropped = self._drop(self._may_idle(max(_idle_limit_bytes, self._peak // 2)))
             finally:
                 self._lock.release()
             del dropped
+
+    def _may_idle(self, nbytes: int) -> int:
+        """So many bytes, or fewer under a bound."""
+        return nbytes if self.most is None else min(nbytes, max(0, self.most - self._in_use))
 
     def _settle(self) -> None:
         """Count what has come back."""
@@ -240,6 +247,11 @@ _ONE = _holders(np.empty(2)[:1])  # the view's alone, as this interpreter counts
 def trim(idle_bytes: int = 0) -> None:
     """Give idle memory back to the system until at most `idle_bytes` are left."""
     _pool.trim(idle_bytes)
+
+
+def bound(nbytes: int | None) -> None:
+    """Keep no idle memory beyond so many bytes in all (None: as much as is useful)."""
+    _pool.most = nbytes
 
 
 def idle_bytes() -> int:
