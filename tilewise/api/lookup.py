@@ -12,8 +12,7 @@ import numpy as np
 from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import cluster_here
-from tilewise.config import current
+from tilewise.array.session import on_workers
 from tilewise.ops.lookup import lookup
 
 INDEX = np.dtype(np.intp)
@@ -26,7 +25,7 @@ def _table(x: Any) -> bool:
 
 
 def _on_workers(*args: Any) -> bool:
-    return any(type(x) is Array for x in args) and cluster_here(current().blocks)[0] is not None
+    return any(type(x) is Array for x in args) and on_workers()
 
 
 @implements(np.searchsorted)

@@ -21,6 +21,7 @@ from tilewise.api import (
     quantiles,
     random,
     reductions,
+    sets,
     standard,
     views,
 )
@@ -163,5 +164,6 @@ __all__ = [
     "quantiles",
     "reductions",
     "setitem",
+    "sets",
     "views",
 ]

@@ -14,8 +14,7 @@ from tilewise.api import compose  # noqa: F401  (median is recorded there)
 from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import cluster_here
-from tilewise.config import current
+from tilewise.array.session import on_workers
 from tilewise.ops.select import select
 from tilewise.ops.sort import sort
 
@@ -45,7 +44,7 @@ class Ordered:
 
 def _ordered(a: Any) -> Ordered | None:
     """Elements on workers; None where there are none, or NumPy has more to say."""
-    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf" or cluster_here(current().blocks)[0] is None:
+    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf" or not on_workers():
         return None
     return Ordered(a)
 

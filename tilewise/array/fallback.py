@@ -13,7 +13,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy, sites
-from tilewise.array.session import cluster_here
+from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
 
@@ -38,7 +38,7 @@ def _part_here(x: Any) -> Any:
 
     Only for functions whose results are new arrays.
     """
-    if type(x) is not Array or x._cell.node is None or cluster_here(current().blocks)[0] is None:
+    if type(x) is not Array or x._cell.node is None or not on_workers():
         return x
     node = x._cell.node
     if not node.known or 2 * x.nbytes > node.nbytes:

@@ -17,8 +17,7 @@ from numpy.linalg import _umath_linalg
 from tilewise.api.dispatch import QUICK, Recorder, implements
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import cluster_here
-from tilewise.config import current
+from tilewise.array.session import on_workers
 from tilewise.ir.node import Node
 from tilewise.ops.join import concat
 from tilewise.ops.linalg import cholesky as blocked
@@ -35,7 +34,7 @@ def recorded_on_meshes(func: Any) -> Callable[[Recorder], Recorder]:
     def register(recorder: Recorder) -> Recorder:
         @functools.wraps(recorder)
         def either(*args: Any, **kwargs: Any) -> Any:
-            if cluster_here(current().blocks)[0] is None:
+            if not on_workers():
                 return rec.at_once(func, args, kwargs)
             return recorder(*args, **kwargs)
 
