@@ -32,7 +32,7 @@ NAMES = (
     "linspace logspace geomspace append dstack meshgrid ptp diag cumulative_sum cumulative_prod "
     "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median "
     "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval piecewise insert delete "
-    "extract block fft.fftshift fft.ifftshift "
+    "block fft.fftshift fft.ifftshift "
     "unique_all unique_counts unique_inverse unique_values intersect1d setdiff1d setxor1d union1d "
     "linalg.norm linalg.vector_norm linalg.matrix_norm linalg.matrix_power linalg.multi_dot linalg.cross linalg.outer "
     "linalg.vecdot"

@@ -31,9 +31,8 @@ def unique(
         return rec.at_once(np.unique, (ar,), {**flags, "axis": axis, "equal_nan": equal_nan, "sorted": sorted})
     if type(ar) is not Array or not ar.size or not (axis is None or (axis in (0, -1) and ar.ndim == 1)):
         return NotImplemented
-    vector: Any = ar.reshape(-1)
     made = distinct(
-        rec.as_node(vector),
+        rec.as_node(ar.reshape(-1)),  # type: ignore[attr-defined]
         index=bool(return_index),
         counts=bool(return_counts),
         inverse=bool(return_inverse),

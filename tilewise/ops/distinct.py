@@ -108,7 +108,7 @@ def row(matrix: Node, k: int, dtype: np.dtype[Any]) -> Node:
 
 
 def _unique(op: Distinct, x: ND) -> tuple[ND, ...]:
-    made = np.unique(
+    made: Any = np.unique(  # type: ignore[call-overload]  # of flags that are not literal
         x, return_index=op.index, return_inverse=op.inverse, return_counts=op.counts, equal_nan=op.equal_nan
     )
     return made if isinstance(made, tuple) else (made,)
