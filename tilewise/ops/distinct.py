@@ -139,10 +139,10 @@ def divided_bytes(item: int, mesh: Mesh) -> int:
 DIVIDED = (1, 1, 1)  # arrays of a message, in each of these exchanges
 
 
-def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, list[int]]:
-    """Where, in a worker's different elements, those of each worker's range begin and the last one's end.
+def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, ND]:
+    """Elements that cut those of all workers, each a sorted array, into ranges, one per worker (`sort.ranges`).
 
-    If no worker has more of them than it would send as a sample, all are in the first worker's range.
+    None, if no worker has more than it would send as a sample: all are then in the first worker's range.
     """
     workers, nothing = range(mesh.workers), values[:0]
     inbox = yield [[np.array([values.size])] for _ in workers]
@@ -151,7 +151,7 @@ def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, li
     inbox = yield [[mine if w == 0 else nothing] for w in workers]
     split = splitters([piece for (piece,) in inbox], mesh.workers) if worker == 0 else nothing
     inbox = yield [[split] for _ in workers]
-    return ranges(values, inbox[0][0], mesh.workers)
+    return inbox[0][0]
 
 
 def first_of_equal(values: ND, equal_nan: bool) -> ND:
@@ -189,7 +189,7 @@ def _(op: Distinct, call: CollectiveCall, worker: int, blocks: Parts) -> Exchang
         sent.append(more.pop(0) + cuts[worker])
     own = more.pop(0) if op.inverse else np.empty(0, np.intp)
     sent += more
-    edges = yield from divided(values, worker, mesh)
+    edges = ranges(values, (yield from divided(values, worker, mesh)), mesh.workers)
     inbox = yield [[s[edges[w] : edges[w + 1]] for s in sent] for w in workers]
     # Equal elements are here together, in the order of workers, and so of positions.
     joined = [np.concatenate(parts) for parts in zip(*inbox, strict=True)]
