@@ -281,7 +281,9 @@ def extract(condition: Any, arr: Any) -> Any:
     """Elements where a condition holds, of arrays of one size."""
     if type(arr) is not Array or type(condition) is not Array or condition.size != arr.size:
         return NotImplemented
-    mask: Any = condition if condition.dtype == BOOL else condition != 0
+    mask: Any = condition
+    if condition.dtype != BOOL:
+        mask = mask != 0
     return arr.reshape(-1)[mask.reshape(-1)]  # type: ignore[attr-defined]
 
 

@@ -12,6 +12,7 @@ from tilewise.api import (
     compose,
     create,
     flat,
+    formulas,
     histogram,
     joining,
     lookup,
@@ -25,8 +26,10 @@ from tilewise.api import (
     sets,
     standard,
     views,
+    writes,
 )
 from tilewise.api.dispatch import MUTATORS, public, signature_of
+from tilewise.api.functions import along_axis
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.linalg import fourier, products
 from tilewise.api.linalg import functions as linalg
@@ -153,7 +156,9 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
 
 
 __all__ = [
+    "along_axis",
     "convert",
+    "formulas",
     "fourier",
     "histogram",
     "indexing",
@@ -168,4 +173,5 @@ __all__ = [
     "setitem",
     "sets",
     "views",
+    "writes",
 ]

@@ -5,12 +5,14 @@ Sums by key (`np.add.at(total, key, x)`) are the usual case: repeated indices co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import loop_of
+from tilewise.array.assign import store, value_shown
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of, window_of
 from tilewise.array.indexing import check_bounds, ends_of, gather_shape, index_node
@@ -45,6 +47,10 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
         op = At(f.__name__, tuple(("a", i) for i in range(len(nodes))), window_of(x))
         base = x._cell.read()
         given = () if source is None else (source,)
+        v = value_shown(x)
+        if v is not None:
+            store(x, intern(replace(op, window=None), (v, *given, *nodes), v.shape, v.dtype, v.order))
+            return True
         new = intern(op, (base, *given, *nodes), base.shape, base.dtype, base.order)
         sites.note_site(new)
         x._cell.record(new)

@@ -6,11 +6,12 @@ it (compose.py). Without workers they are NumPy's own: there is nothing to gathe
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from tilewise.api.dispatch import implements
+from tilewise.api.dispatch import RECORDERS, implements
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
@@ -50,3 +51,20 @@ def unique(
         number: Any = rec.record(row(made, last + 1, INDEX))
         results.insert(1 + bool(return_index), number.reshape(ar.shape))
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _where_workers_are(func: Any) -> None:
+    """NumPy's code over ours where there are workers, and as it is otherwise."""
+    composed = RECORDERS[func]
+
+    @implements(func)
+    @functools.wraps(func, updated=())
+    def set_function(*args: Any, **kwargs: Any) -> Any:
+        return composed(*args, **kwargs) if on_workers() else rec.at_once(func, args, kwargs)
+
+
+for _f in (
+    np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values,
+    np.intersect1d, np.setdiff1d, np.setxor1d, np.union1d,
+):  # fmt: skip
+    _where_workers_are(_f)

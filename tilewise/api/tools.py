@@ -143,7 +143,9 @@ def _shown(
     budget: int | None,
     beside: int | None,
 ) -> Plan:
-    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside (None: not those of this session).
+    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside.
+
+    `beside` is None where these are not the workers of this session.
 
     What masks keep is counted before the rest is planned. Where it can only be guessed, the plan that moves most is
     shown, of some that may come of it.

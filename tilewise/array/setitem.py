@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.assign import assign, check_writable, fits, store
+from tilewise.array.assign import assign, check_writable, fits, store, value_shown
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
@@ -37,7 +37,7 @@ from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
-from tilewise.ops.index import Put
+from tilewise.ops.index import Put, counted
 
 
 def setitem(self: Array, key: Any, value: Any) -> None:
@@ -220,6 +220,11 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     for k, axis in bounds:
         check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
     with LOCK:
+        shown_value = value_shown(x)
+        if shown_value is not None:
+            v = shown_value
+            store(x, intern(Put(tuple(spec), None), (v, source, *arrays), v.shape, v.dtype, v.order))
+            return
         window = window_of(x)
         base = x._cell.read()
         new = intern(Put(tuple(spec), window), (base, source, *arrays), base.shape, base.dtype, base.order)
@@ -241,6 +246,9 @@ def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> 
             and getattr(first, "mask", None) is arrays[0]
             and source.shape[1:] == shown.shape[arrays[0].ndim :]
         ):
+            return
+        known = counted(arrays[0]) if len(arrays) == 1 == len(spec) else None
+        if known is not None and source.known and source.dims == (known, *shown.shape[arrays[0].ndim :]):
             return
         raise _Undecided
     probe = [

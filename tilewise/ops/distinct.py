@@ -165,16 +165,18 @@ def first_of_equal(values: ND, equal_nan: bool) -> ND:
 
 @traffic.register
 def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
-    """Elements to ranges, with what is known of them, and their numbers back; again if a range is too long."""
+    """Elements to ranges, with what is known of them, and their numbers back; again if a range is too long.
+
+    Who asks for different elements has many that are equal: half of them, where nothing is known.
+    """
     p, (n,), item = mesh.workers, ins[0].shape, ins[0].dtype.itemsize
     each = item + COUNT_BYTES * (op.index + op.counts)
     few = divided_bytes(item, mesh) + p * (p - 1) * COUNT_BYTES
     back = COUNT_BYTES * op.inverse * n
     once = n * each + back
     width = 1 + op.index + op.counts
-    return Traffic(
-        "different elements", few + n * each + once, (*DIVIDED, width, 1, 1 + width), expected=few + once - once // p
-    )
+    expected = few + (once - once // p) // 2
+    return Traffic("different elements", few + n * each + once, (*DIVIDED, width, 1, 1 + width), expected=expected)
 
 
 @exchange_rounds.register

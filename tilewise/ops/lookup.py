@@ -19,7 +19,6 @@ from tilewise.layout import Mesh, Partial, Shard
 from tilewise.ops.distinct import DIVIDED, divided, divided_bytes
 from tilewise.ops.sort import ranges
 from tilewise.ops.traits.collectives import (
-    COUNT_BYTES,
     ND,
     CollectiveCall,
     Exchanging,
@@ -88,6 +87,7 @@ def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     p, (elements, table) = mesh.workers, ins
     item, count = elements.dtype.itemsize, math.prod(elements.shape)
     asked = count * (item + out.dtype.itemsize)
+    before: tuple[int, ...]
     if op.fn == "searchsorted":
         few, moved, before = p * (p - 1) * item, asked, (1,)
     else:
