@@ -5,16 +5,18 @@
 Each call runs on four virtual workers that have the operands, and with everything recorded. A name is
 
 - *native* if one operator of ours does it, *composed* if several do (views and changes of dtype not counted),
-- *fallback* if the call hands an operand to NumPy on the driver, brings one there, or sends all of one to every worker,
+- *fallback* if the call hands an operand to NumPy on the driver, brings one there, or sends all of one to every worker
+  (but for products of matrices, where that is the least that can move), which a FallbackWarning says,
 - *plain* if there is nothing to distribute: classes, constants, settings, text, files, and what depends on shapes only,
 - *absent* if there is no such name.
 
-A name may do more than its typical call: options that fall back say so with a FallbackWarning.
+A name may do more than its typical call: other options may fall back, and then say so in the same way.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import types
 import warnings
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ import numpy as np
 
 import tilewise as tw
 from tilewise.array.handle import node_of
+from tilewise.errors import FallbackWarning
 from tilewise.events import Event
 from tilewise.ir.node import walk
 
@@ -33,8 +36,12 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "coverage.md"
 WORKERS = 4
 N = 8_400  # of vectors
 ROWS, COLS = 420, 120  # of matrices
+SIDE = 368  # of a square one: more than a MiB, of which it is said if all of it goes to everybody
 LARGE = N * 8 // 4  # bytes of operands that count as large: a quarter of a vector
 VIEWS = ("view", "cut", "arrange", "reshape", "copy", "cast", "broadcast")
+# What moves is what must move: panels of a factorisation, one operand of a product.
+NEEDED = frozenset(("linalg.cholesky", "linalg.matrix_power"))
+VERSION = ".".join(np.__version__.split(".")[:2])
 CLASSES = ("native", "composed", "fallback", "plain", "absent")
 
 # Names whose result depends on no element of a large array, or that are not functions of arrays.
@@ -315,6 +322,7 @@ class Found:
     kind: str  # one of CLASSES
     note: str = ""  # of a fallback: what happens to the operand
     call: str = ""
+    warned: bool = False  # by a FallbackWarning with the line of the call
 
 
 def names() -> Iterator[str]:
@@ -349,7 +357,6 @@ def call_of(name: str) -> str | None:
 def operands() -> dict[str, Any]:
     """The operands, on the workers."""
     rng = np.random.default_rng(0)
-    square = rng.normal(size=(COLS, COLS))
     made = {
         "x": rng.normal(size=N),
         "y": rng.normal(size=N),
@@ -360,7 +367,7 @@ def operands() -> dict[str, Any]:
         "m": rng.random(N) < 0.5,
         "A": rng.normal(size=(ROWS, COLS)),
         "B": rng.normal(size=(ROWS, COLS)),
-        "S": square @ square.T + COLS * np.eye(COLS),
+        "S": np.diag(np.arange(1.0, SIDE + 1)),
         "T": rng.normal(size=(N, 5)),
         "M": rng.random((ROWS, COLS)) < 0.5,
         "I": rng.integers(0, ROWS, (ROWS, COLS)),
@@ -387,16 +394,21 @@ def look(name: str) -> Found:
         return Found(name, "plain")
     with tw.session(engine="virtual", workers=WORKERS), tw.config(eager_bytes=0, objective="bytes"):
         data = {"np": tw, "ROWS": ROWS, "COLS": COLS, **operands()}
-        with tw.profile() as seen, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with tw.profile() as seen, warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
             *before, last = text.split("; ")
-            exec("; ".join(before), data)
-            results = list(_arrays(eval(last, data)))
+            source = f"<call {next(_numbers)} of {name}>"  # whose lines warn anew
+            exec(compile("; ".join(before), source, "exec"), data)
+            results = list(_arrays(eval(compile(last, source, "eval"), data)))
             ops = _operators(results)
             tw.evaluate(*results)
-    note = _gathered(seen.timeline)
+    note = "" if name in NEEDED else _gathered(seen.timeline)
     kind = "fallback" if note else "native" if ops <= 1 else "composed"
-    return Found(name, kind, note, text)
+    warned = any(w.category is FallbackWarning and w.filename == source for w in said)
+    return Found(name, kind, note, text, warned)
+
+
+_numbers = itertools.count()
 
 
 def _operators(results: list[Any]) -> int:
@@ -422,8 +434,8 @@ def page(found: list[Found]) -> str:
     lines = [
         "# Which NumPy names are distributed",
         "",
-        "Written by `python -m benchmarks.coverage --write`, which says what the words mean, from a typical call of each name on four workers that have",
-        "the operands; tested.",
+        f"Written by `python -m benchmarks.coverage --write` for NumPy {VERSION}, and tested.",
+        "A typical call of each name runs on four workers that have the operands; the file says what the words mean.",
         "",
         "| of NumPy's top-level names | " + " | ".join(CLASSES) + " |",
         "|---|" + "---|" * len(CLASSES),
@@ -431,7 +443,7 @@ def page(found: list[Found]) -> str:
         "",
         "## Large operands that leave their workers",
         "",
-        "Each call on a large operand gives a `FallbackWarning` with the user's line, or is announced as an exchange by `tw.explain`.",
+        "Each such call gives a `FallbackWarning` with the user's line if an operand is large.",
         "",
         "| name | call | what happens |",
         "|---|---|---|",

@@ -16,6 +16,7 @@ from tilewise.api.dispatch import implements, public
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.trace import key_of
 from tilewise.api.functions.warn import name_of
+from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
@@ -52,7 +53,8 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     at = normalize_axis_index(axis, arr.ndim)
     rest = tuple(k for k in range(arr.ndim) if k != at)
     lines: Any = public(np.transpose)(arr, (*rest, at))
-    first = np.asarray(rec.unwrap(func1d(rec.unwrap(lines[(0,) * len(rest)]))))
+    line = forcing.fetch(lines[(0,) * len(rest)]).copy()
+    first = np.asarray(rec.unwrap(func1d(line)))
     if not rec.numeric(first.dtype):
         return NotImplemented
     run = EachLine(func1d, first.shape, first.dtype)
