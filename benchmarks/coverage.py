@@ -47,7 +47,7 @@ CLASSES = ("native", "composed", "fallback", "plain", "absent")
 # Names whose result depends on no element of a large array, or that are not functions of arrays.
 PLAIN = frozenset(
     """
-    arange array2string array_repr array_str asmatrix base_repr bartlett binary_repr blackman bmat broadcast_shapes
+    arange array2string array_repr array_str base_repr bartlett binary_repr blackman broadcast_shapes
     busday_count busday_offset can_cast common_type datetime_as_string datetime_data diag_indices diag_indices_from
     einsum_path empty empty_like eye format_float_positional format_float_scientific from_dlpack frombuffer fromfile
     fromfunction fromiter frompyfunc fromregex fromstring full full_like genfromtxt geomspace get_include
@@ -84,6 +84,8 @@ argsort: np.argsort(x, kind="stable")
 argwhere: np.argwhere(m)
 around: np.around(x, 2)
 array: np.array(x)
+asmatrix: np.asmatrix(A)
+bmat: np.bmat([[A, B]])
 array_equal: np.array_equal(x, y)
 array_equiv: np.array_equiv(x, y)
 array_split: np.array_split(x, 3)
@@ -400,10 +402,11 @@ def look(name: str) -> Found:
             source = f"<call {next(_numbers)} of {name}>"  # whose lines warn anew
             exec(compile("; ".join(before), source, "exec"), data)
             results = list(_arrays(eval(compile(last, source, "eval"), data)))
+            once = not any(e.kind in ("pass", "call", "write") for e in seen.timeline)  # nothing was needed on the way
             ops = _operators(results)
             tw.evaluate(*results)
     note = "" if name in NEEDED else _gathered(seen.timeline)
-    kind = "fallback" if note else "native" if ops <= 1 else "composed"
+    kind = "fallback" if note else "native" if ops <= 1 and once else "composed"
     warned = any(w.category is FallbackWarning and w.filename == source for w in said)
     return Found(name, kind, note, text, warned)
 

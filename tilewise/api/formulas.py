@@ -20,7 +20,7 @@ from tilewise.array.handle import Array
 from tilewise.array.indexing import ends_of
 from tilewise.array.session import on_workers
 from tilewise.ir.node import intern
-from tilewise.ops.distinct import VALUE, distinct, row
+from tilewise.ops import lexsort as ops
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Put, compress
 
@@ -105,26 +105,14 @@ def i0(x: Any) -> Any:
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
-    """Positions that sort by several keys, the last one first: by the numbers of their values."""
+    """Positions that sort by several keys, the last one first."""
     given = list(keys) if type(keys) in (tuple, list) else []
     plain = given and all(type(k) is Array and k.ndim == 1 and k.dtype.kind in "biuf" for k in given)
     if not plain or axis not in (-1, 0) or not given[0].size or len({k.shape for k in given}) > 1:
         return NotImplemented
     if not on_workers():
         return rec.at_once(np.lexsort, (keys, axis), {})
-    n, number, most = given[0].size, None, 1
-    for key in reversed(given):  # `number` is below `most`
-        if number is not None and most > np.iinfo(INDEX).max // n:
-            number, most = _numbers(number), n
-        own = _numbers(key)
-        number, most = (own, n) if number is None else (number * n + own, most * n)
-    return public(np.argsort)(number, kind="stable")
-
-
-def _numbers(x: Any) -> Any:
-    """For every element how many different ones are less."""
-    made = distinct(rec.as_node(x), index=False, counts=False, inverse=True, equal_nan=True)
-    return rec.record(row(made, VALUE + 1, INDEX))
+    return rec.record(ops.lexsort([rec.as_node(k) for k in given]))
 
 
 @implements(np.argpartition)

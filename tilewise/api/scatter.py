@@ -18,6 +18,7 @@ from tilewise.array.handle import Array, meta, node_of, window_of
 from tilewise.array.indexing import check_bounds, ends_of, gather_shape, index_node
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
+from tilewise.array.view_keys import key_in_base
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.bucket import below
@@ -47,7 +48,10 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
         op = At(f.__name__, tuple(("a", i) for i in range(len(nodes))), window_of(x))
         base = x._cell.read()
         given = () if source is None else (source,)
-        v = value_shown(x)
+        shifted = key_in_base(x, op.key, nodes)
+        if shifted is not None:
+            op, nodes = replace(op, key=shifted[0], window=None), shifted[1]
+        v = value_shown(x) if shifted is None else None
         if v is not None:
             store(x, intern(replace(op, window=None), (v, *given, *nodes), v.shape, v.dtype, v.order))
             return True

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.dispatch import RECORDERS, implements
+from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
@@ -51,6 +51,15 @@ def unique(
         number: Any = rec.record(row(made, last + 1, INDEX))
         results.insert(1 + bool(return_index), number.reshape(ar.shape))
     return results[0] if len(results) == 1 else tuple(results)
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The different elements that others are not among."""
+    if type(ar1) is not Array or not ar1.size:
+        return NotImplemented
+    given: Any = ar1.reshape(-1) if assume_unique else public(np.unique)(ar1)  # type: ignore[attr-defined]
+    return given[public(np.isin)(given, ar2, invert=True)]
 
 
 def _where_workers_are(func: Any) -> None:

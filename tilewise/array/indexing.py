@@ -18,6 +18,7 @@ from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
+from tilewise.array.view_keys import key_in_base
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
@@ -360,6 +361,10 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
                 check_bounds(found, shown, axis)
     base = node_of(x)
     order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
+    shifted = key_in_base(x, spec, arrays)
+    if shifted is not None:
+        base, (key_of_base, arrays) = x._cell.read(), shifted
+        spec = list(key_of_base)
     op = Gather(tuple(spec))
     key = together(op.key, len(base.shape)) if base.known else None
     if key is not None:

@@ -33,11 +33,13 @@ from tilewise.array.indexing import (
 )
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
+from tilewise.array.view_keys import key_in_base
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Put, counted
+from tilewise.ops.views import Window
 
 
 def setitem(self: Array, key: Any, value: Any) -> None:
@@ -220,12 +222,15 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     for k, axis in bounds:
         check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
     with LOCK:
-        shown_value = value_shown(x)
+        window: Window | None
+        shifted = key_in_base(x, spec, arrays)
+        shown_value = value_shown(x) if shifted is None else None
         if shown_value is not None:
             v = shown_value
             store(x, intern(Put(tuple(spec), None), (v, source, *arrays), v.shape, v.dtype, v.order))
             return
-        window = window_of(x)
+        window = window_of(x) if shifted is None else None
+        spec, arrays = (spec, arrays) if shifted is None else (list(shifted[0]), shifted[1])
         base = x._cell.read()
         new = intern(Put(tuple(spec), window), (base, source, *arrays), base.shape, base.dtype, base.order)
         sites.note_site(new)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.layout import Mesh, Shard
+from tilewise.layout import Mesh, Piecewise, Shard, even_shard
 from tilewise.ops.sort import SORT_SAMPLES, ranges, samples, splitters
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
@@ -123,6 +123,9 @@ def _(op: Distinct, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if mesh.workers > 1 and n >= 2:
         for cuts in axis_cuts(have[0], 0, n, mesh):
             yield Rule((Shard(0, cuts),), Shard(1, cuts), collective=True)
+        if not op.index and not op.inverse:  # where elements are does not matter
+            out = even_shard(1, node.shape, mesh)
+            yield from (Rule((p,), out, collective=True) for p in have[0] if isinstance(p, Piecewise))
 
 
 @specific.register
@@ -131,23 +134,22 @@ def _(op: Row, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 
 def divided_bytes(item: int, mesh: Mesh) -> int:
-    """Bytes by which workers agree on ranges, at most: numbers of elements to all, samples to the first, splitters."""
+    """Bytes by which workers agree on ranges, at most: samples to the first, splitters to all."""
     p = mesh.workers
-    return (p - 1) * (p * COUNT_BYTES + (SORT_SAMPLES * p + p - 1) * item)
+    return (p - 1) * (SORT_SAMPLES * p + p - 1) * item
 
 
-DIVIDED = (1, 1, 1)  # arrays of a message, in each of these exchanges
+DIVIDED = (1, 1)  # arrays of a message, in each of these exchanges
 
 
 def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, ND]:
     """Elements that cut those of all workers, each a sorted array, into ranges, one per worker (`sort.ranges`).
 
-    None, if no worker has more than it would send as a sample: all are then in the first worker's range.
+    Who has no more than a sample would be sends none: it hardly matters where its elements go. If nobody has more,
+    nothing is cut, and all are in the first worker's range.
     """
     workers, nothing = range(mesh.workers), values[:0]
-    inbox = yield [[np.array([values.size])] for _ in workers]
-    few = max(int(count[0]) for (count,) in inbox) <= SORT_SAMPLES * mesh.workers
-    mine = nothing if few else samples(values, mesh)
+    mine = nothing if values.size <= SORT_SAMPLES * mesh.workers else samples(values, mesh)
     inbox = yield [[mine if w == 0 else nothing] for w in workers]
     split = splitters([piece for (piece,) in inbox], mesh.workers) if worker == 0 else nothing
     inbox = yield [[split] for _ in workers]
@@ -181,7 +183,7 @@ def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
 
 @exchange_rounds.register
 def _(op: Distinct, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
-    mesh, layout = call.mesh, call.ins[0].layout
+    mesh, layout = call.mesh, call.out.layout
     assert isinstance(layout, Shard)
     workers, cuts = range(mesh.workers), worker_cuts(layout.cuts, mesh)
     x = np.concatenate([blocks[b] for b in sorted(blocks)])
@@ -217,8 +219,8 @@ def _(op: Distinct, call: CollectiveCall, worker: int, blocks: Parts) -> Exchang
     if op.inverse:
         numbers = np.concatenate([pieces[0] for pieces in inbox])
         found.insert(1 + op.index, numbers[own.reshape(-1)])
-    whole = op.filled(found, x.size, call.out.dtype)
-    low = layout.cuts[mesh.blocks_of(worker)[0]]
+    low = cuts[worker]
+    whole = op.filled(found, cuts[worker + 1] - low, call.out.dtype)
     return {b: whole[:, layout.cuts[b] - low : layout.cuts[b + 1] - low].copy() for b in mesh.blocks_of(worker)}
 
 
