@@ -101,6 +101,7 @@ def given(mesh: Mesh) -> dict[str, Any]:
         "i": vector(rng.integers(0, ROWS, ASKED)),
         "j": vector(rng.integers(0, COLS, ASKED)),
         "at": vector(rng.integers(0, N, ASKED)),
+        "line": vector(np.sort(rng.normal(size=N))),
         "v": vector(rng.normal(size=ASKED)),
     }
     tw.evaluate(*data.values())
@@ -127,6 +128,19 @@ def nothing(m: Mesh) -> float:
 def selected(m: Mesh) -> float:
     """A few order statistics: a sample of each worker's elements, once to all."""
     return m.total(2 * N**0.5)
+
+
+def _cut_evenly(m: Mesh, mask: Any = None) -> float:
+    """Positions where a mask holds (x > 0): what is too many on one side of an even cut crosses it."""
+    held = np.cumsum(np.random.default_rng(0).normal(size=N) > 0 if mask is None else mask)
+    cuts = range(1, m.workers)
+    return sum(abs(held[held.size * w // m.workers - 1] - held[-1] * w / m.workers) for w in cuts) * FLOAT
+
+
+def _above_two(m: Mesh) -> float:
+    """The same for A > 2."""
+    rng = np.random.default_rng(0)
+    return _cut_evenly(m, rng.normal(size=2 * N + ROWS * COLS)[2 * N :] > 2)
 
 
 def conjugate_gradients(d: dict[str, Any], steps: int = 4) -> Any:
@@ -171,6 +185,34 @@ def _turned(m: Mesh) -> float:
 def _qr_heads(m: Mesh) -> float:
     """Every block's R goes to one worker."""
     return m.total(NARROW * NARROW)
+
+
+def _middle(line: Any) -> Any:
+    return np.sort(line)[COLS // 2]
+
+
+def _add_below(d: dict[str, Any]) -> Any:
+    made = d["A"] * 1.0
+    made[1:][d["i"] // 2, d["j"]] += d["v"]
+    return made
+
+
+def _add_at(d: dict[str, Any]) -> Any:
+    made = d["A"] * 1.0
+    tw.add.at(made, (d["i"], d["j"]), d["v"])
+    return made
+
+
+def _put(d: dict[str, Any]) -> Any:
+    made = d["x"] * 1.0
+    tw.put(made, d["at"], d["v"])
+    return made
+
+
+def _filled(d: dict[str, Any]) -> Any:
+    made = d["S"] * 1.0
+    tw.fill_diagonal(made, 1.0)
+    return made
 
 
 # The programs of the issue, then other operators.
@@ -241,6 +283,33 @@ PROGRAMS: tuple[Row, ...] = (
     Row("sort(x)[-10:].mean()", lambda d: tw.sort(d["x"])[-10:].mean(), selected),
     Row("partition(x, 10)[:10] * 2", lambda d: tw.partition(d["x"], 10)[:10] * 2.0, selected),
     Row("unique(keys)", lambda d: tw.unique(d["keys"]), lambda m: m.total(50)),
+    Row("unique(keys, inverse, counts)", lambda d: tw.unique(d["keys"], return_inverse=True, return_counts=True),
+        lambda m: m.total(150)),
+    Row("unique(x)", lambda d: tw.unique(d["x"]), lambda m: m.away(N)),
+    Row("union1d(keys, i)", lambda d: tw.union1d(d["keys"], d["i"]), lambda m: m.total(ROWS)),
+    Row("setdiff1d(at, i)", lambda d: tw.setdiff1d(d["at"], d["i"]), lambda m: m.away(2 * ASKED) + m.total(ROWS)),
+    Row("isin(x, y)", lambda d: tw.isin(d["x"], d["y"]), lambda m: m.away(2 * N) + m.away(N) / FLOAT),
+    Row("searchsorted(sorted, x)", lambda d: tw.searchsorted(d["line"], d["x"]), lambda m: m.away(2 * N)),
+    Row("lexsort((x, keys))", lambda d: tw.lexsort((d["x"], d["keys"])), lambda m: m.away(3 * N)),
+    Row("nanmedian(x)", lambda d: tw.nanmedian(d["x"]), selected),
+    Row("nanquantile(x, 0.9)", lambda d: tw.nanquantile(d["x"], 0.9), selected),
+    Row("quantile(x, 0.9, hazen)", lambda d: tw.quantile(d["x"], 0.9, method="hazen"), selected),
+    Row("quantile(A, 0.5, axis=0)", lambda d: tw.quantile(d["A"], 0.5, axis=0),
+        lambda m: ROWS * COLS * FLOAT * (1 - 1 / m.rows)),
+    Row("nanmedian(A, axis=1)", lambda d: tw.nanmedian(d["A"], axis=1),
+        lambda m: 0 if m.columns == 1 else ROWS * COLS * FLOAT * (1 - 1 / m.columns)),
+    Row("sort(A, axis=None)", lambda d: tw.sort(d["A"], axis=None),
+        lambda m: ROWS * COLS * FLOAT * (1 - 1 / m.workers)),
+    # positions
+    Row("flatnonzero(x > 0)", lambda d: tw.flatnonzero(d["x"] > 0), _cut_evenly),
+    Row("argwhere(A > 2)", lambda d: tw.argwhere(d["A"] > 2), _above_two),
+    Row("unravel_index(keys)", lambda d: tw.unravel_index(d["keys"], (10, 5)), lambda m: m.total(2)),
+    Row("packbits(x > 0)", lambda d: tw.packbits(d["x"] > 0), nothing),
+    Row("choose(keys % 2, [x, y])", lambda d: tw.choose(d["keys"] % 2, [d["x"], d["y"]]), lambda m: m.total(2)),
+    Row("piecewise(x)", lambda d: tw.piecewise(d["x"], [d["x"] < 0], [abs, 1.0]), lambda m: 2 * _cut_evenly(m)),
+    Row("apply_along_axis(A)", lambda d: tw.apply_along_axis(_middle, 1, d["A"]),
+        lambda m: 0 if m.columns == 1 else ROWS * COLS * FLOAT * (1 - 1 / m.columns)),
+    Row("histogram2d(x, y)", lambda d: tw.histogram2d(d["x"], d["y"])[0], lambda m: m.total(104)),
     # indices
     Row("x[at]", lambda d: d["x"][d["at"]], lambda m: m.away(2 * ASKED)),
     Row("A[i]", lambda d: d["A"][d["i"]],
@@ -250,6 +319,10 @@ PROGRAMS: tuple[Row, ...] = (
         lambda m: 0 if m.columns == 1 else 2 * ROWS * COLS * FLOAT * (1 - 1 / m.columns)),
     Row("A[i, j] = v", lambda d: _set(d, "A", (d["i"], d["j"])), lambda m: m.away(2 * ASKED)),
     Row("x[at] = v", lambda d: _set(d, "x", d["at"]), lambda m: m.away(2 * ASKED)),
+    Row("A[1:][i, j] += v", _add_below, lambda m: m.away(4 * ASKED)),
+    Row("add.at(A, (i, j), v)", _add_at, lambda m: m.away(2 * ASKED)),
+    Row("put(x, at, v)", _put, lambda m: m.away(2 * ASKED)),
+    Row("fill_diagonal(S)", _filled, nothing),
     Row("bincount(keys)", lambda d: tw.bincount(d["keys"], minlength=50), lambda m: m.total(50)),
     Row("x[x > 0].sum()", lambda d: d["x"][d["x"] > 0].sum(), lambda m: m.total(1)),
     Row("searchsorted(edges, x)", lambda d: tw.searchsorted(np.linspace(-3.0, 3.0, 20), d["x"]), lambda m: m.total(20)),
@@ -265,6 +338,11 @@ PROGRAMS: tuple[Row, ...] = (
     Row("lstsq(T, b)", lambda d: tw.linalg.lstsq(d["T"], d["b"])[0], lambda m: m.total((NARROW + 1) ** 2)),
     Row("einsum('ii->i', S[:8, :8])", lambda d: tw.einsum("ii->i", d["S"][:8, :8]), nothing),
     Row("einsum('ij,ij->i', A, B)", lambda d: tw.einsum("ij,ij->i", d["A"], d["B"]), lambda m: m.across(ROWS)),
+    Row("einsum('ii->i', S)", lambda d: tw.einsum("ii->i", d["S"]) * 2.0, nothing),
+    Row("polyfit(x, y, 2)", lambda d: tw.polyfit(d["x"], d["y"], 2), lambda m: m.total(16 + 3)),
+    Row("cross(T, T)", lambda d: tw.cross(d["T"][:, :3], d["T"][:, 3:6]), nothing),
+    Row("kron(T, eye)", lambda d: tw.kron(d["T"], np.eye(2)), nothing),
+    Row("trapezoid(x)", lambda d: tw.trapezoid(d["x"]), lambda m: m.edges(1) + m.total(1)),
     Row("corrcoef(T.T)", lambda d: tw.corrcoef(d["T"].T), lambda m: m.total(NARROW * NARROW + NARROW)),
     Row("convolve(x, w)", lambda d: tw.convolve(d["x"], np.ones(5), "same"), lambda m: m.edges(4)),
     Row("cumsum(x)", lambda d: d["x"].cumsum(), lambda m: m.edges(1)),

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy._core import _methods
+from numpy._core import _methods, shape_base
+from numpy.lib import _function_base_impl as functions
 
 from tilewise.api import create
 from tilewise.api.dispatch import RECORDERS, implements, public
@@ -28,11 +29,13 @@ from tilewise.array.schedule import policy
 # Functions whose NumPy code records as it is.
 NAMES = (
     "diff average trapezoid gradient cov corrcoef cross kron tril triu tile isclose allclose array_equal array_equiv "
-    "nansum nanprod nanmean nanvar nanstd nan_to_num select ediff1d angle sinc trace vander rot90 "
+    "nansum nanprod nanmean nanvar nanstd nan_to_num select ediff1d angle sinc trace rot90 "
     "linspace logspace geomspace append dstack meshgrid ptp diag cumulative_sum cumulative_prod "
     "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median "
-    "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval piecewise insert delete "
-    "extract block fft.fftshift fft.ifftshift "
+    "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval "
+    "polyder polyint polyfit insert delete block fft.fftshift fft.ifftshift "
+    "sort_complex trim_zeros asarray_chkfinite require real_if_close ix_ "
+    "unique_all unique_counts unique_inverse unique_values intersect1d setxor1d union1d "
     "linalg.norm linalg.vector_norm linalg.matrix_norm linalg.matrix_power linalg.multi_dot linalg.cross linalg.outer "
     "linalg.vecdot"
 ).split()
@@ -42,6 +45,9 @@ _STAND_INS: dict[Any, Any] = {
     getattr(np, n): getattr(create, n)
     for n in "zeros ones full empty zeros_like ones_like empty_like full_like arange array asarray asanyarray".split()
 }
+
+
+_CONCATENATE = shape_base._concatenate  # type: ignore[attr-defined]  # without NumPy's search for foreign arrays
 
 
 def ours(value: Any) -> Any:
@@ -56,7 +62,7 @@ def ours(value: Any) -> Any:
     if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "numpy":
         return Door(value)
     try:
-        made = _STAND_INS.get(value)
+        made = public(np.concatenate) if value is _CONCATENATE else _STAND_INS.get(value)
     except TypeError:  # not hashable
         return value
     if made is not None:
@@ -64,7 +70,7 @@ def ours(value: Any) -> Any:
     name = getattr(value, "__name__", "_")
     if isinstance(value, types.FunctionType) and name.startswith("_") and value.__module__.startswith("numpy."):
         return _recorder(value)  # a helper of NumPy's
-    public_name = callable(value) and getattr(np, name, None) is value
+    public_name = callable(value) and value in (getattr(np, name, None), getattr(np.linalg, name, None))
     return _thawing(public(value)) if public_name and not isinstance(value, type) else value
 
 
@@ -85,6 +91,35 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = 
     return public(np.sort)(a, axis)
 
 
+class _Converter:
+    """For NumPy's `_array_converter`: what keeps classes of arrays, of which there is one."""
+
+    def __init__(self, *given: Any) -> None:
+        self.given = [a if type(a) is Array else create.asarray(a) for a in given]
+
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
+        return tuple(self.given)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.given[k]
+
+    def __iter__(self) -> Any:
+        return iter(self.given)
+
+    def wrap(self, value: Any, /, to_scalar: Any = None) -> Any:
+        return value
+
+
+class _Broadcast:
+    """For NumPy's `broadcast`, of which only the shape is asked."""
+
+    def __init__(self, *given: Any) -> None:
+        self.shape = np.broadcast_shapes(*map(np.shape, given))
+        self.ndim = len(self.shape)
+
+
+_STAND_INS |= {functions._array_converter: _Converter}  # type: ignore[attr-defined]
+_STAND_INS |= {np.broadcast: _Broadcast}
 _STAND_INS |= {np.partition: _partition, np.ndarray: Array | np.ndarray}  # code asks isinstance(x, ndarray)
 
 

@@ -17,9 +17,9 @@ from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.array.indexing import OBJECT
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts
 from tilewise.array.schedule import policy
-from tilewise.array.session import cluster_here
+from tilewise.array.session import on_workers
 from tilewise.backend import threads
-from tilewise.config import LEAST, current
+from tilewise.config import LEAST
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.const import const
 from tilewise.ops.create import arange as arange_node
@@ -133,7 +133,7 @@ def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: Any = Non
     dims, d = _shape(shape), rec.dtype_of(dtype)
     if d.hasobject or not d.itemsize:  # strings of no length have one character
         return from_buffer(np.empty(dims, d, "F" if order == "F" else "C"))
-    if math.prod(dims) * d.itemsize >= policy.eager_limit() and cluster_here(current().blocks)[0] is not None:
+    if math.prod(dims) * d.itemsize >= policy.eager_limit() and on_workers():
         return _filled(dims, 0, d, order)  # where it is wanted, not here to be sent there
     return from_buffer(pool.empty(dims, d, _perm(order, len(dims))))
 

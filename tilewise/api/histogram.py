@@ -9,6 +9,7 @@ Everything else (edges that are not evenly spaced, dtypes without such arithmeti
 
 from __future__ import annotations
 
+import builtins
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -230,7 +231,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     if type(sample) is Array:
         if sample.ndim != 2:
             return NotImplemented
-        sample = list(sample.T)  # type: ignore[attr-defined]
+        sample = [sample[:, k] for k in builtins.range(sample.shape[1])]  # type: ignore[index]
     return _grid(list(sample), bins, range, density, weights)
 
 

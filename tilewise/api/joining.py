@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import implements
+from tilewise.api.nonzero import nonzero
 from tilewise.api.reductions import node_for
 from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
@@ -144,6 +145,8 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 @implements(np.where)
 def where(condition: Any, *xy: Any) -> Any:
     """Elements of x where the condition holds, else of y."""
+    if not xy:
+        return nonzero(condition)
     if len(xy) != 2:
         return NotImplemented
     values = [v if type(v) is Array or isinstance(v, int | float | complex) else np.asarray(v) for v in xy]
@@ -271,6 +274,17 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if axis not in (None, 0) or rows.ndim == 0 or rows.shape[0] != condition.shape[0]:
         return NotImplemented
     return rows[condition]  # type: ignore[index]
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    """Elements where a condition holds, of arrays of one size."""
+    if type(arr) is not Array or type(condition) is not Array or condition.size != arr.size:
+        return NotImplemented
+    mask: Any = condition
+    if condition.dtype != BOOL:
+        mask = mask != 0
+    return arr.reshape(-1)[mask.reshape(-1)]  # type: ignore[attr-defined]
 
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")

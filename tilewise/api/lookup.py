@@ -1,7 +1,4 @@
-"""Functions that look elements up, recorded where workers hold them. In: NumPy's arguments. Out: Arrays.
-
-Without workers they are NumPy's own.
-"""
+"""Functions that look elements up, and short filters. In: NumPy's arguments. Out: Arrays, recorded."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ import numpy as np
 from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import cluster_here
-from tilewise.config import current
+from tilewise.array.session import on_workers
 from tilewise.ops.lookup import lookup
 
 INDEX = np.dtype(np.intp)
@@ -25,14 +21,10 @@ def _table(x: Any) -> bool:
     return rec.numeric(x.dtype if type(x) is Array else np.asarray(x).dtype) and np.ndim(x) == 1
 
 
-def _on_workers(*args: Any) -> bool:
-    return any(type(x) is Array for x in args) and cluster_here(current().blocks)[0] is not None
-
-
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Where elements belong in a sorted table."""
-    if not _on_workers(a, v) or sorter is not None or side not in ("left", "right") or not _table(a):
+    if sorter is not None or side not in ("left", "right") or not _table(a):
         return NotImplemented
     elements, table = rec.as_node(v), rec.as_node(a)
     if elements.dtype != table.dtype or np.ndim(v) == 0:
@@ -43,7 +35,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """Bins that elements are in."""
-    if not _on_workers(x) or type(x) is not Array or type(bins) is Array or not _table(bins):
+    if type(x) is not Array or type(bins) is Array or not _table(bins):
         return NotImplemented
     np.digitize(np.empty(0), bins, right)  # NumPy's complaint
     return rec.record(lookup("digitize", rec.as_node(x), [rec.as_node(np.asarray(bins))], INDEX, (("right", right),)))
@@ -52,7 +44,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Values between those at some places, along straight lines."""
-    if not _on_workers(x) or type(x) is not Array or period is not None or not (_table(xp) and _table(fp)):
+    if type(x) is not Array or period is not None or not (_table(xp) and _table(fp)):
         return NotImplemented
     ends = tuple((name, None if v is None else v) for name, v in (("left", left), ("right", right)))
     if np.shape(xp) != np.shape(fp) or not np.size(xp) or any(type(v) not in (int, float, type(None)) for _, v in ends):
@@ -68,7 +60,7 @@ def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
     """Which elements are among some others."""
-    if not _on_workers(element) or type(element) is not Array or kind not in (None, "sort", "table"):
+    if type(element) is not Array or kind not in (None, "sort", "table"):
         return NotImplemented
     few: Any = test_elements if type(test_elements) is Array else np.asarray(test_elements)
     few = few.reshape(-1)
@@ -81,7 +73,9 @@ def isin(
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
     """A vector and a short filter: sums of shifted copies."""
-    if not _on_workers(a) or type(a) is not Array or type(v) is Array or mode not in ("full", "same", "valid"):
+    if not on_workers():
+        return rec.at_once(np.convolve, (a, v, mode), {})
+    if type(a) is not Array or type(v) is Array or mode not in ("full", "same", "valid"):
         return NotImplemented
     taps = np.asarray(v)
     kinds = a.dtype.kind in "f" and taps.dtype.kind in "iuf" and np.isfinite(taps).all()

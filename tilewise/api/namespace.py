@@ -12,19 +12,24 @@ from tilewise.api import (
     compose,
     create,
     flat,
+    formulas,
     histogram,
     joining,
     lookup,
     methods,
     modules,
+    nonzero,
     padding,
     quantiles,
     random,
     reductions,
+    sets,
     standard,
     views,
+    writes,
 )
 from tilewise.api.dispatch import MUTATORS, public, signature_of
+from tilewise.api.functions import along_axis
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.linalg import fourier, products
 from tilewise.api.linalg import functions as linalg
@@ -154,7 +159,9 @@ def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None 
 
 
 __all__ = [
+    "along_axis",
     "convert",
+    "formulas",
     "fourier",
     "histogram",
     "indexing",
@@ -162,9 +169,12 @@ __all__ = [
     "linalg",
     "lookup",
     "methods",
+    "nonzero",
     "padding",
     "quantiles",
     "reductions",
     "setitem",
+    "sets",
     "views",
+    "writes",
 ]

@@ -1,7 +1,8 @@
-"""Order statistics of all elements, where workers hold them. In: NumPy's arguments. Out: Arrays, recorded.
+"""Order statistics. In: NumPy's arguments. Out: Arrays, recorded.
 
-Parts of a sorted vector are selected, not sorted (ops/select.py). Without workers, and along an axis, these functions
-are NumPy's own or its code over ours (compose.py).
+Of all elements, where workers hold them, parts of the sorted vector are selected, not sorted (ops/select.py): at which
+positions NumPy says, from how many elements there are. Along an axis, and without workers, NumPy's function does each
+line (ops/lines.py). Elements that are not numbers are counted first where they do not count: positions depend on it.
 """
 
 from __future__ import annotations
@@ -9,56 +10,59 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib import _function_base_impl as formulas
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from tilewise.api import compose  # noqa: F401  (median is recorded there)
 from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import cluster_here
-from tilewise.config import current
+from tilewise.array.session import on_workers
+from tilewise.ops.lines import lines
 from tilewise.ops.select import select
 from tilewise.ops.sort import sort
 
 MOST = 64  # quantiles at once
-FLOAT = np.dtype(float)
 _median = RECORDERS[np.median]
 
 
 class Ordered:
-    """All elements of an array in order, of which only what is asked for is worked out."""
+    """All elements of an array in order (NaNs last), of which only what is asked for is worked out.
 
-    def __init__(self, a: Any) -> None:
-        self.node = rec.as_node(a.reshape(-1))
+    With `skip`, NaNs are not among them.
+    """
+
+    def __init__(self, a: Any, skip: bool) -> None:
+        flat = a.reshape(-1)
+        self.node = rec.as_node(flat)
+        self.nans = self.node.dtype.kind == "f" and not skip
         self.length = self.node.dims[0]
+        if skip and self.node.dtype.kind == "f":
+            self.length = int((flat == flat).sum())
 
     def __getitem__(self, part: slice) -> Any:
         start, stop, _ = part.indices(self.length)
         return rec.record(select(self.node, start, stop - start))
 
+    def at(self, position: int) -> Any:
+        """One element."""
+        k = position % self.length
+        return self[k : k + 1].reshape(())
+
     def or_nan(self, result: Any) -> Any:
         """The result, or NaN if an element is: NaNs are the last in order."""
-        if self.node.dtype.kind != "f":
+        if not self.nans:
             return result
-        last = self[self.length - 1 : self.length].reshape(())
+        last = self.at(-1)
         return public(np.where)(last != last, last, result)
 
 
-def _ordered(a: Any) -> Ordered | None:
+def _ordered(a: Any, skip: bool = False) -> Ordered | None:
     """Elements on workers; None where there are none, or NumPy has more to say."""
-    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf" or cluster_here(current().blocks)[0] is None:
+    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf" or not on_workers():
         return None
-    return Ordered(a)
-
-
-@implements(np.median)
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
-    """The middle of all elements."""
-    whole = axis is None or (axis == 0 and np.ndim(a) == 1)
-    ordered = _ordered(a) if whole and out is None and not overwrite_input and not keepdims else None
-    if ordered is None:
-        return _median(a, axis, out, overwrite_input, keepdims)
-    n = ordered.length
-    return _number(ordered.or_nan(ordered[(n - 1) // 2 : n // 2 + 1].mean()))
+    found = Ordered(a, skip)
+    return found if found.length else None
 
 
 def _number(x: Any) -> Any:
@@ -67,48 +71,130 @@ def _number(x: Any) -> Any:
     return x
 
 
-@implements(np.quantile)
-def quantile(
-    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
-    keepdims: bool = False, *, weights: Any = None, interpolation: Any = None,
-) -> Any:  # fmt: skip
-    """Quantiles of all elements, between neighbours by their distance."""
-    whole = axis is None or (axis == 0 and np.ndim(a) == 1)
-    plain = out is None and not overwrite_input and not keepdims and weights is None and interpolation is None
-    if type(q) is Array or not whole or not plain or method != "linear":
-        return NotImplemented
-    given = np.asarray(q)
-    wide = type(a) is Array and (a.dtype == FLOAT or a.dtype.kind in "iu")
-    if given.dtype.kind not in "iuf" or given.ndim > 1 or not 0 < given.size <= MOST or not wide:
-        return NotImplemented
-    if not (given >= 0).all() or not (given <= 1).all():
-        return NotImplemented  # NumPy's complaint
-    ordered = _ordered(a)
+def _whole(a: Any, axis: Any) -> bool:
+    return axis is None or (axis in (0, -1) and np.ndim(a) == 1)
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    """The middle of all elements."""
+    ordered = _ordered(a) if _whole(a, axis) and out is None and not overwrite_input and not keepdims else None
     if ordered is None:
+        return _median(a, axis, out, overwrite_input, keepdims)
+    return _middle(ordered)
+
+
+def _middle(ordered: Ordered) -> Any:
+    n = ordered.length
+    return _number(ordered.or_nan(ordered[(n - 1) // 2 : n // 2 + 1].mean()))
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = np._NoValue
+) -> Any:
+    """The middle of all elements that are numbers."""
+    if type(a) is not Array or not a.size or out is not None or overwrite_input:
         return NotImplemented
-    found = [_at(ordered, float(v)) for v in given.reshape(-1)]
-    result = found[0] if given.ndim == 0 else public(np.stack)(found)
+    ordered = _ordered(a, skip=True) if _whole(a, axis) and keepdims in (False, np._NoValue) else None
+    return _middle(ordered) if ordered is not None else _by_lines("nanmedian", a, axis, keepdims, {})
+
+
+def _by_lines(fn: str, a: Array, axis: Any, keepdims: Any, options: dict[str, Any]) -> Any:
+    """A function of each line along an axis, or of several axes as one."""
+    axes = tuple(range(a.ndim)) if axis is None else normalize_axis_tuple(axis, a.ndim)
+    rest = tuple(k for k in range(a.ndim) if k not in axes)
+    x: Any = a
+    if len(axes) != 1:
+        x = public(np.transpose)(a, (*rest, *axes)).reshape(*(a.shape[k] for k in rest), -1)
+    made: Any = rec.record(lines(rec.as_node(x), fn, axes[0] if len(axes) == 1 else len(rest), **options))
+    if keepdims not in (False, np._NoValue):
+        new = made.shape[: made.ndim - len(rest)]
+        made = made.reshape(*new, *(1 if k in axes else n for k, n in enumerate(a.shape)))
+    return _number(made)
+
+
+def _quantiles(
+    fn: str, a: Any, q: Any, axis: Any, out: Any, overwrite: bool, method: str, keepdims: Any, weights: Any
+) -> Any:
+    """Quantiles by the function of this name; NotImplemented where NumPy must do it, or say what is wrong."""
+    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf" or out is not None or overwrite:
+        return NotImplemented
+    if weights is not None:
+        return NotImplemented
+    given = rec.unwrap(q)
+    parts = np.asarray(given)
+    if parts.dtype.kind not in "iuf" or parts.ndim > 1:
+        return NotImplemented
+    getattr(np, fn)(np.zeros(1, a.dtype), given, method=method)  # NumPy's complaint
+    if _whole(a, axis) and keepdims in (False, np._NoValue) and 0 < parts.size <= MOST:
+        ordered = _ordered(a, skip=fn.startswith("nan"))
+        if ordered is not None:
+            shares = parts if fn.endswith("quantile") else np.true_divide(parts, 100)
+            return _selected(ordered, np.asarray(shares), method, type(given) in (int, float))
+    options = {"q": given if type(given) in (int, float) else parts, "method": method}
+    return _by_lines(fn, a, axis, keepdims, options)
+
+
+def _selected(ordered: Ordered, shares: Any, method: str, weak: bool) -> Any:
+    """Quantiles of all elements: NumPy's formulas say between which, and how far."""
+    n, way = ordered.length, formulas._QuantileMethods[method]  # type: ignore[attr-defined]
+    places = np.asanyarray(way["get_virtual_index"](n, shares))
+    if way["fix_gamma"] is None or (method == "linear" and places.dtype.kind in "iu"):
+        found = [ordered.at(int(k)) for k in places.reshape(-1)]
+    else:
+        low, high = formulas._get_indexes(np.empty(0, ordered.node.dtype), places, n)  # type: ignore[attr-defined]
+        far = formulas._get_gamma(places, low, way)  # type: ignore[attr-defined]
+        ends = zip(low.reshape(-1).tolist(), high.reshape(-1).tolist(), far.reshape(-1), strict=True)
+        found = [_between(ordered, a, b, float(t) if weak else t) for a, b, t in ends]
+    result = found[0] if shares.ndim == 0 else public(np.stack)(found)
     return _number(ordered.or_nan(result))
 
 
-def _at(ordered: Ordered, q: float) -> Any:
-    """One quantile, as NumPy computes it."""
+def _between(ordered: Ordered, low: int, high: int, far: Any) -> Any:
+    """What lies between two neighbours, as NumPy computes it."""
     n = ordered.length
-    place = (n - 1) * q
-    low = int(np.floor(place))
-    part = place - low
-    both = ordered[low : min(low + 2, n)]
+    start = low % n
+    both = ordered[start : high % n + 1]
     a, b = both[0].reshape(()), both[-1].reshape(())
     apart = b - a
-    return b - apart * (1 - part) if part >= 0.5 else a + apart * part
+    return b - apart * (1 - far) if far >= 0.5 else a + apart * far
+
+
+@implements(np.quantile)
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """Elements below which a share of all lies."""
+    return _quantiles("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 @implements(np.percentile)
-def percentile(a: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-    """Quantiles, in hundredths."""
-    if type(q) is Array:
-        return NotImplemented
-    return quantile(a, np.true_divide(q, 100), *args, **kwargs)
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The same, in hundredths."""
+    return _quantiles("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+@implements(np.nanquantile)
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = np._NoValue, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The same of elements that are numbers."""
+    return _quantiles("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = np._NoValue, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """The same of elements that are numbers, in hundredths."""
+    return _quantiles("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 @implements(np.partition)

@@ -5,17 +5,20 @@ Sums by key (`np.add.at(total, key, x)`) are the usual case: repeated indices co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import loop_of
+from tilewise.array.assign import store, value_shown
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of, window_of
 from tilewise.array.indexing import check_bounds, ends_of, gather_shape, index_node
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
+from tilewise.array.view_keys import key_in_base
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.bucket import below
@@ -45,6 +48,13 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
         op = At(f.__name__, tuple(("a", i) for i in range(len(nodes))), window_of(x))
         base = x._cell.read()
         given = () if source is None else (source,)
+        shifted = key_in_base(x, op.key, nodes)
+        if shifted is not None:
+            op, nodes = replace(op, key=shifted[0], window=None), shifted[1]
+        v = value_shown(x) if shifted is None else None
+        if v is not None:
+            store(x, intern(replace(op, window=None), (v, *given, *nodes), v.shape, v.dtype, v.order))
+            return True
         new = intern(op, (base, *given, *nodes), base.shape, base.dtype, base.order)
         sites.note_site(new)
         x._cell.record(new)

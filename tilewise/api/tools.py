@@ -117,11 +117,11 @@ def explain(
 
     def again(size: Any) -> Plan:
         count, grid = (None, size) if isinstance(size, tuple) else (size, None)
-        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, 0)
+        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, None)
 
     if detail not in (None, "passes", "steps"):
         raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
-    beside = 0 if asked else program.beside_bytes()
+    beside = None if asked else program.beside_bytes()
     shown = _shown(program, shape, machine, again, budget, beside)
     shown.detail = detail
     here = None if asked else current_session()
@@ -146,9 +146,11 @@ def _shown(
     machine: Rates,
     again: Callable[[Any], Plan],
     budget: int | None,
-    beside: int,
+    beside: int | None,
 ) -> Plan:
     """The plan of a program on a mesh (None: here) whose workers hold some bytes beside.
+
+    `beside` is None where these are not the workers of this session.
 
     What masks keep is counted before the rest is planned. Where it can only be guessed, the plan that moves most is
     shown, of some that may come of it.
@@ -171,11 +173,11 @@ def _planned(
     machine: Rates,
     again: Callable[[Any], Plan],
     budget: int | None,
-    beside: int,
+    beside: int | None,
     share: float | None = None,
 ) -> Plan:
     """The same for masks that keep what is expected, or a share of what they can."""
-    left = None if budget is None else budget - beside
+    left = None if budget is None else budget - (beside or 0)
     program.cuts.clear()
     program.dropped.clear()
     with LOCK, expecting(walk(program.roots), share) as masks:
@@ -188,13 +190,15 @@ def _planned(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             return shown
+        held = program.beside_bytes() if beside is not None else 0
         with program.counted([m.length for m in masks], mesh, machine, left) as counts:
             plan, nodes, wanted = program.plan(mesh, machine, left)
+            unread = program.beside_bytes() - held if beside is not None else 0  # only masks were made of these
     if not isinstance(plan, Exchanges):  # there is nothing to do
         return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
     before = [*((p, []) for p in program.cuts), *((p, [pos]) for p, pos in counts)]
-    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, ends, machine, beside=beside) for p, ends in before]
-    beside -= max(program.dropped, default=0)
+    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, ends, machine, beside=beside or 0) for p, ends in before]
+    rest = (beside or 0) + unread - max(program.dropped, default=0)
     at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
     at.update({old: at[n] for old, n in program.new.items() if n in at})
 
@@ -202,7 +206,7 @@ def _planned(
         return at.get(node_of(x)) if type(x) is Array else None
 
     args = (plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts)
-    shown = Plan(*args, beside=beside, guessed=any(m.how != "counted" for m in masks))
+    shown = Plan(*args, beside=rest, guessed=any(m.how != "counted" for m in masks))
     shown.passes = (*program.passes, ("solve", plan.solved_s), *plan.stages.seconds)
     return shown
 

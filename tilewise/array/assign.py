@@ -5,6 +5,7 @@ At once if little is touched and known, else as a recorded Update of the whole c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import WEAK, CannotRecord, binary, kind_of, loop_of, strict_errors, ufunc_node
-from tilewise.array.cell import LOCK
-from tilewise.array.handle import Array, meta, same_window, window_of
+from tilewise.array.cell import LOCK, ND
+from tilewise.array.handle import Array, meta, node_of, same_window, window_of
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.exact import exact
+from tilewise.array.session import on_workers
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import same_order
 from tilewise.ops.const import const
@@ -24,6 +26,8 @@ from tilewise.ops.create import full
 from tilewise.ops.elementwise import UnknownLength, broadcast, cast
 from tilewise.ops.index import Update
 from tilewise.ops.join import broadcast_view, copy, squeeze_leading
+from tilewise.ops.reshape import reshape
+from tilewise.ops.views import Window, unfold
 
 
 def check_writable(x: Array) -> None:
@@ -96,6 +100,28 @@ def fits(given: Any, shape: Any) -> bool:
         return True
 
 
+def _all_folded(shown: ND, base: Node) -> bool:
+    """Whether a view shows all elements of its base in their order, in another shape."""
+    plain = base.known and base.order is None and shown.flags.c_contiguous
+    return bool(plain and shown.size == base.size and shown.dtype == base.dtype)
+
+
+def value_shown(x: Array) -> Node | None:
+    """What a view shows, to be written to as a value of its own and then put back (`store`), as workers do.
+
+    None where there are no workers, x is no view, or the view shows elements twice or in no order that can be cut.
+    """
+    if not on_workers() or window_of(x) is None or any(s == 0 and n > 1 for s, n in _steps(meta(x))):
+        return None
+    node = node_of(x)
+    plain = node is x._cell.read() or (type(node.op) is Window and unfold(node) is not node)
+    return node if plain else None
+
+
+def _steps(shown: ND) -> Iterator[tuple[int, int]]:
+    return zip(shown.strides, shown.shape, strict=True)
+
+
 def store(x: Array, node: Node) -> None:
     """Record that x's part of its cell becomes `node` (broadcast, cast)."""
     with LOCK:
@@ -121,6 +147,9 @@ def store(x: Array, node: Node) -> None:
         elif window is None:
             base = cell.read()
             new = copy(broadcast_view(node, shape), base.order)
+        elif node.shape == shape and on_workers() and _all_folded(meta(x), cell.read()):
+            base = cell.read()
+            new = node if node.shape == base.shape else reshape(node, base.dims, "C")
         else:
             base = cell.read()
             new = intern(Update(window), (base, node), base.shape, base.dtype, base.order)

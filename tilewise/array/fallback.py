@@ -13,9 +13,11 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy, sites
-from tilewise.array.session import cluster_here
+from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.errors import FallbackError, FallbackWarning, message
+
+LARGE_BYTES = 1 << 20  # of an operand that is worth a word if all workers get all of it
 
 _warned: set[tuple[str, str, int]] = set()
 
@@ -38,7 +40,7 @@ def _part_here(x: Any) -> Any:
 
     Only for functions whose results are new arrays.
     """
-    if type(x) is not Array or x._cell.node is None or cluster_here(current().blocks)[0] is None:
+    if type(x) is not Array or x._cell.node is None or not on_workers():
         return x
     node = x._cell.node
     if not node.known or 2 * x.nbytes > node.nbytes:
@@ -60,18 +62,27 @@ def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
         now = time.perf_counter()
         where_at = "{}:{}".format(*sites.outside(sys._getframe(1)))
         events.emit(events.Event("fallback", name, now, now, sum(x.nbytes for x in arrays), where=where_at))
-    mode = current().fallback
-    if mode != "silent" and not policy.small(arrays) and arrays:
-        where = (name, *sites.outside(sys._getframe(1)))
+    if not policy.small(arrays) and arrays:
         size = sum(x.nbytes for x in arrays)
-        text = message(
-            f"{name} has no native version here and runs on NumPy",
-            got=f"{size:,} bytes to gather",
-            where=f"{where[1]}:{where[2]}",
-            cure='tw.config(fallback="silent") accepts this',
-        )
-        if mode == "error":
-            raise FallbackError(text)
-        if where not in _warned:
-            _warned.add(where)
-            warnings.warn_explicit(FallbackWarning(text), None, where[1], where[2])
+        _say(name, f"{name} has no native version here and runs on NumPy", f"{size:,} bytes to gather")
+
+
+def announce_whole(name: str, size: int) -> None:
+    """The same of work that cannot be cut: every worker gets all of an operand of so many bytes."""
+    if size >= LARGE_BYTES:
+        _say(name, f"{name} is done in one place: every worker gets all of its operand", f"{size:,} bytes")
+
+
+def _say(name: str, what: str, got: str) -> None:
+    """Warn, once per call site, or refuse, as configured."""
+    mode = current().fallback
+    if mode == "silent":
+        return
+    where = (name, *sites.outside(sys._getframe(1)))
+    cure = 'tw.config(fallback="silent") accepts this'
+    text = message(what, got=got, where=f"{where[1]}:{where[2]}", cure=cure)
+    if mode == "error":
+        raise FallbackError(text)
+    if where not in _warned:
+        _warned.add(where)
+        warnings.warn_explicit(FallbackWarning(text), None, where[1], where[2])

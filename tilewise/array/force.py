@@ -17,7 +17,7 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array.cell import LOCK, ND, Cell, Outside
 from tilewise.array.handle import Array, from_node, meta, node_of, set_resolver
-from tilewise.array.parts import asked_cells, keep_shown, part_of
+from tilewise.array.parts import asked_cells, keep_shown, part_of, shared_with_mask
 from tilewise.array.pending import CHEAP, PENDING, pending_cells, waiting
 from tilewise.array.reference import compare, reference
 from tilewise.array.schedule import co_results
@@ -292,10 +292,14 @@ def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, le
         mask = length.mask
         count = from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))._cell
         kept = from_node(mask)._cell
-        kept.owner = session_here()
-        evaluate([count, kept] if stays and mask.value is None and type(mask.op) is not Const else [count])
+        shared: list[tuple[Cell, Node]] = []
+        if stays and mask.value is None and type(mask.op) is not Const:
+            shared = [(kept, mask), *((from_node(n)._cell, n) for n in shared_with_mask(mask, nodes))]
+        for c, _ in shared:
+            c.owner = session_here()
+        evaluate([count, *(c for c, _ in shared)])
         length.settle(int(fetch_cell(count)))
-        for c, node in ((kept, mask), *before):
+        for c, node in (*shared, *before):
             if c.node is not None and c.node is not node and node.value is None:
                 node.value = c.node.value
                 lent.append(node)

@@ -17,7 +17,8 @@ from tilewise.array import record as rec
 from tilewise.array.cell import ND
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
 from tilewise.array.schedule import policy
-from tilewise.array.session import cluster_here
+from tilewise.array.session import on_workers
+from tilewise.array.view_keys import key_in_base
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
@@ -360,6 +361,10 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
                 check_bounds(found, shown, axis)
     base = node_of(x)
     order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
+    shifted = key_in_base(x, spec, arrays)
+    if shifted is not None:
+        base, (key_of_base, arrays) = x._cell.read(), shifted
+        spec = list(key_of_base)
     op = Gather(tuple(spec))
     key = together(op.key, len(base.shape)) if base.known else None
     if key is not None:
@@ -449,7 +454,7 @@ def index_node(k: Any) -> Node | None:
 def _counting(index: ND) -> Node | None:
     """Indices 0, 1, 2, ... as workers can make them for themselves; None for others, and where there are no workers."""
     n = index.size
-    if n < 2 or max(index.shape) != n or cluster_here(current().blocks)[0] is None:
+    if n < 2 or max(index.shape) != n or not on_workers():
         return None
     flat = index.reshape(-1)
     if flat[0] != 0 or flat[-1] != n - 1 or not np.array_equal(flat, np.arange(n)):
@@ -460,7 +465,7 @@ def _counting(index: ND) -> Node | None:
 
 def ends_of(k: Array) -> ND:
     """An index array's least and greatest: enough to check it by, so that it may stay where it is."""
-    if cluster_here(current().blocks)[0] is None or not k.size:
+    if not on_workers() or not k.size:
         forcing.force(k)
         return meta(k)
     low, high = k.min(), k.max()  # type: ignore[attr-defined]

@@ -12,12 +12,16 @@ from weakref import WeakKeyDictionary
 
 from tilewise.array.cell import Cell
 from tilewise.array.handle import NUMBER, Array, from_node, node_of
-from tilewise.array.pending import waiting
+from tilewise.array.pending import CHEAP, waiting
 from tilewise.array.session import session_here
-from tilewise.ir.node import Node
+from tilewise.ir.node import Node, walk
+from tilewise.ops.const import Const
+from tilewise.ops.elementwise import Map
 from tilewise.ops.views import Window
 
 _ALONE = 2  # references to a cell that one handle has: its own, and getrefcount's argument
+
+_AGAIN = (*CHEAP, Const, Map)  # computing these again costs little
 
 # By cell: what its only handle shows, evaluated. Whoever builds upon the view finds this node, which has the value.
 _shown: WeakKeyDictionary[Cell, Node] = WeakKeyDictionary()
@@ -56,6 +60,13 @@ def asked_cells(arrays: Sequence[Array]) -> tuple[list[Cell], list[Cell], list[C
         own.append(part)
         needed.append(part)
     return needed, own, apart
+
+
+def shared_with_mask(mask: Node, nodes: Sequence[Node]) -> list[Node]:
+    """What a mask and what it selects from are both made of, and takes more than elementwise work: computed once."""
+    of_mask = set(walk([mask]))
+    used = {x for n in nodes if n not in of_mask and n.value is None for x in n.inputs}
+    return [n for n in of_mask & used if n is not mask and n.value is None and not isinstance(n.op, _AGAIN)]
 
 
 def keep_shown(x: Array, own: Cell) -> None:

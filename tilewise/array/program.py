@@ -13,7 +13,7 @@ import numpy as np
 from tilewise import compiler
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import NUMBER, Array, node_of
-from tilewise.array.parts import only_handle, part_of
+from tilewise.array.parts import only_handle, part_of, shared_with_mask
 from tilewise.array.pending import CHEAP, pending_cells, waiting
 from tilewise.array.session import cluster_here
 from tilewise.array.slices import sliced_inputs
@@ -144,7 +144,8 @@ class Program:
                 mask = length.mask
                 count = reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp))
                 before = set(walk([count]))
-                made = [n for n in dict.fromkeys([mask, *self.roots]) if n in before and n.value is None]
+                shared = shared_with_mask(mask, walk(self.roots))
+                made = [n for n in dict.fromkeys([mask, *shared, *self.roots]) if n in before and n.value is None]
                 made = [n for n in made if not isinstance(n.op, (*CHEAP, Const))]
                 first = Program((count, *made), (0,), self.settings, copies=self.copies)
                 plan, nodes, (pos,) = first.plan(mesh, machine, memory)

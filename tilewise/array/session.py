@@ -187,6 +187,11 @@ def cluster_here(blocks: int) -> tuple[Cluster | None, bool]:
     return None, False
 
 
+def on_workers() -> bool:
+    """Whether workers, or blocks, run what is evaluated now."""
+    return cluster_here(current().blocks)[0] is not None
+
+
 def begin_anew() -> None:
     """What the user asked for has been computed: what moves from now on is for something else."""
     session = _current.get()

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.assign import assign, check_writable, fits, store
+from tilewise.array.assign import assign, check_writable, fits, store, value_shown
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import NUMBER, Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.indexing import (
@@ -33,11 +33,13 @@ from tilewise.array.indexing import (
 )
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
+from tilewise.array.view_keys import key_in_base
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
-from tilewise.ops.index import Put
+from tilewise.ops.index import Put, counted
+from tilewise.ops.views import Window
 
 
 def setitem(self: Array, key: Any, value: Any) -> None:
@@ -220,7 +222,15 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
     for k, axis in bounds:
         check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
     with LOCK:
-        window = window_of(x)
+        window: Window | None
+        shifted = key_in_base(x, spec, arrays)
+        shown_value = value_shown(x) if shifted is None else None
+        if shown_value is not None:
+            v = shown_value
+            store(x, intern(Put(tuple(spec), None), (v, source, *arrays), v.shape, v.dtype, v.order))
+            return
+        window = window_of(x) if shifted is None else None
+        spec, arrays = (spec, arrays) if shifted is None else (list(shifted[0]), shifted[1])
         base = x._cell.read()
         new = intern(Put(tuple(spec), window), (base, source, *arrays), base.shape, base.dtype, base.order)
         sites.note_site(new)
@@ -241,6 +251,9 @@ def _check_put(shown: ND, spec: list[Any], arrays: list[Node], source: Node) -> 
             and getattr(first, "mask", None) is arrays[0]
             and source.shape[1:] == shown.shape[arrays[0].ndim :]
         ):
+            return
+        known = counted(arrays[0]) if len(arrays) == 1 == len(spec) else None
+        if known is not None and source.known and source.dims == (known, *shown.shape[arrays[0].ndim :]):
             return
         raise _Undecided
     probe = [

@@ -1,13 +1,14 @@
 """Functions that look every element up in tables. In: elements, tables. Out: what was found, element by element.
 
 The tables go to every worker, the elements stay. Where it is the table that is long, each worker counts in its own part
-of it: a position in a sorted table is the sum of the positions in its parts.
+of it: a position in a sorted table is the sum of the positions in its parts. Where both are long, elements (each once
+per worker) go to where the table has their range of values, and answers come back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,20 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Partial, Shard
+from tilewise.ops.distinct import DIVIDED, divided, divided_bytes
+from tilewise.ops.sort import ranges
+from tilewise.ops.traits.collectives import (
+    ND,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Outbox,
+    Parts,
+    Traffic,
+    exchange_rounds,
+    traffic,
+    worker_cuts,
+)
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.traits.work import Work, work
 
@@ -56,6 +71,74 @@ def _(op: Lookup, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.fn == "searchsorted" and table.shape[0] >= 2:
         for cuts in axis_cuts(have[1], 0, table.shape[0], mesh):
             yield Rule((WHOLE, Shard(0, cuts)), Partial("add"))
+    both = node.ndim and node.shape[0] >= 2 and table.shape[0] >= 2
+    if op.fn in BY_RANGE and mesh.workers > 1 and both and node.inputs[0].dtype == table.dtype:
+        for mine in axis_cuts(have[0], 0, node.shape[0], mesh):
+            for cuts in axis_cuts(have[1], 0, table.shape[0], mesh):
+                yield Rule((Shard(0, mine), Shard(0, cuts)), Shard(0, mine), collective=True)
+
+
+BY_RANGE = ("searchsorted", "isin")  # what a worker says of a value follows from the part of the table around it
+
+
+@traffic.register
+def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Elements to ranges of the table, for which it has to be divided first if it is not sorted; answers back."""
+    p, (elements, table) = mesh.workers, ins
+    item, count = elements.dtype.itemsize, math.prod(elements.shape)
+    asked = count * (item + out.dtype.itemsize)
+    before: tuple[int, ...]
+    if op.fn == "searchsorted":
+        few, moved, before = p * (p - 1) * item, asked, (1,)
+    else:
+        few, moved, before = divided_bytes(item, mesh), asked + table.shape[0] * item, DIVIDED
+    width = 1 if op.fn == "searchsorted" else 2
+    return Traffic("values by range", few + moved, (*before, width, 1), expected=few + moved - moved // p)
+
+
+@exchange_rounds.register
+def _(op: Lookup, call: CollectiveCall, worker: int, blocks: Parts, table: Parts) -> Exchanging:
+    parts = {b: blocks[b] for b in sorted(blocks)}
+    elements = np.concatenate([x.reshape(-1) for x in parts.values()])
+    values, which = np.unique(elements, return_inverse=True)
+    own = np.concatenate([table[b] for b in sorted(table)])
+    way = _positions if op.fn == "searchsorted" else _members
+    found = (yield from way(op, call, worker, values, own))[which.reshape(-1)]
+    out: Parts = {}
+    start = 0
+    for b, x in parts.items():
+        out[b] = found[start : start + x.size].reshape(x.shape)
+        start += x.size
+    return out
+
+
+Answers = Generator[Outbox, Outbox, ND]
+
+
+def _members(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: ND) -> Answers:
+    """Which values are in the table, of which this worker has a part in no order."""
+    p, own = call.mesh.workers, np.unique(own)
+    split = yield from divided(np.unique(np.concatenate([values, own])), worker, call.mesh)
+    asked, known = ranges(values, split, p), ranges(own, split, p)
+    inbox = yield [[values[asked[w] : asked[w + 1]], own[known[w] : known[w + 1]]] for w in range(p)]
+    here = np.concatenate([piece[1] for piece in inbox])
+    answers = yield [[op.numpy(piece[0], here)] for piece in inbox]
+    return np.concatenate([piece for (piece,) in answers])
+
+
+def _positions(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: ND) -> Answers:
+    """Positions in the sorted table, of which this worker has a part."""
+    layout = call.ins[1].layout
+    assert isinstance(layout, Shard)
+    p, cuts, side = call.mesh.workers, worker_cuts(layout.cuts, call.mesh), dict(op.options)["side"]
+    inbox = yield [[own[:1]] for _ in range(p)]
+    firsts = np.concatenate([piece for (piece,) in inbox])
+    there = np.array([w for w, (piece,) in enumerate(inbox) if piece.size])
+    owner = there[np.maximum(np.searchsorted(firsts, values, side) - 1, 0)]
+    edges = np.searchsorted(owner, np.arange(p + 1))
+    inbox = yield [[values[edges[w] : edges[w + 1]]] for w in range(p)]
+    answers = yield [[op.numpy(piece, own) + cuts[worker]] for (piece,) in inbox]
+    return np.concatenate([piece for (piece,) in answers])
 
 
 @work.register

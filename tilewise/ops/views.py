@@ -255,6 +255,31 @@ def arrange(x: Node, op: Arrange) -> Node:
     return intern(op, (x,), shape, x.dtype, order)
 
 
+@dataclass(frozen=True)
+class ComplexPart(Op):
+    """The real (or imaginary) parts of complex numbers, as values of their own."""
+
+    imaginary: bool
+    name = "complex part"
+
+    def numpy(self, *arrays: Any) -> Any:
+        return (arrays[0].imag if self.imaginary else arrays[0].real).copy(order="K")
+
+
+def apart(node: Node) -> Node:
+    """A view of the parts of complex numbers as a view of an array of these; any other view as it is."""
+    w = node.op
+    assert isinstance(w, Window)
+    half = w.dtype.itemsize
+    if w.base_dtype.kind != "c" or w.dtype.kind != "f" or 2 * half != w.base_dtype.itemsize or 0 in w.shape:
+        return node
+    if w.offset % half or any(s % (2 * half) for n, s in zip(w.shape, w.strides, strict=True) if n > 1):
+        return node
+    base, imaginary = node.inputs[0], w.offset // half % 2
+    parts = intern(ComplexPart(bool(imaginary)), (base,), base.shape, w.dtype, base.order)
+    return view(parts, (w.offset - imaginary * half) // 2, w.shape, tuple(s // 2 for s in w.strides), w.dtype)
+
+
 def unfold(node: Node) -> Node:
     """A view node as a Cut and an Arrange of its base, or of its base reshaped; itself if it is none of these."""
     op = node.op
@@ -374,6 +399,11 @@ def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ..
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: ComplexPart, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh, pieces=True)
 
 
 @specific.register

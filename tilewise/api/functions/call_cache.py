@@ -19,7 +19,7 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import LOCK
 from tilewise.array.force import conform
 from tilewise.array.handle import Array, from_buffer
-from tilewise.array.session import cluster_here, session_here, unlimited_memory
+from tilewise.array.session import on_workers, session_here, unlimited_memory
 from tilewise.backend.base import Replay, Unfit
 from tilewise.config import current
 
@@ -110,7 +110,7 @@ class CachedCall:
 
 def cached_call(plan: Any, watch: Guards, args: Sequence[Any]) -> CachedCall | None:
     """A call of a plan as one to be made again, if such calls go through a line."""
-    if any(type(a) is Array and a._fixed for a in args) or cluster_here(current().blocks)[0] is not None:
+    if any(type(a) is Array and a._fixed for a in args) or on_workers():
         return None
     if any(type(a) is float and i not in plan.floats for i, a in enumerate(args)):
         return None  # the function looks at it

@@ -16,9 +16,9 @@ from numpy.linalg import _umath_linalg
 
 from tilewise.api.dispatch import QUICK, Recorder, implements
 from tilewise.array import record as rec
+from tilewise.array.fallback import announce_whole
 from tilewise.array.handle import Array
-from tilewise.array.session import cluster_here
-from tilewise.config import current
+from tilewise.array.session import on_workers
 from tilewise.ir.node import Node
 from tilewise.ops.join import concat
 from tilewise.ops.linalg import cholesky as blocked
@@ -35,7 +35,7 @@ def recorded_on_meshes(func: Any) -> Callable[[Recorder], Recorder]:
     def register(recorder: Recorder) -> Recorder:
         @functools.wraps(recorder)
         def either(*args: Any, **kwargs: Any) -> Any:
-            if cluster_here(current().blocks)[0] is None:
+            if not on_workers():
                 return rec.at_once(func, args, kwargs)
             return recorder(*args, **kwargs)
 
@@ -60,6 +60,17 @@ def _matrices(a: Any, square: bool = False) -> Node:
     return rec.as_node(a)
 
 
+def _of_matrix(name: str, x: Node, *args: Any, **kwargs: Any) -> Node:
+    """A function of whole matrices; of a single large one it is said that all workers get it."""
+    _say_if_whole(name, x)
+    return ops.of_matrix(name, x, *args, **kwargs)
+
+
+def _say_if_whole(name: str, x: Node) -> None:
+    if x.ndim == 2 and min(x.dims) > 1:
+        announce_whole(name, x.nbytes)
+
+
 def _recorded(node: Node) -> Array:
     return rec.record(node, fixed=node.shape == ())
 
@@ -70,13 +81,13 @@ def _recorded(node: Node) -> Array:
 @recorded_on_meshes(np.linalg.inv)
 def _inv(a: Any) -> Any:
     x = _matrices(a, square=True)
-    return _recorded(ops.of_matrix("inv", x, x.shape[-2:], sample("inv", (x.dtype,)).dtype))
+    return _recorded(_of_matrix("inv", x, x.shape[-2:], sample("inv", (x.dtype,)).dtype))
 
 
 @recorded_on_meshes(np.linalg.det)
 def _det(a: Any) -> Any:
     x = _matrices(a, square=True)
-    return _recorded(ops.of_matrix("det", x, (), sample("det", (x.dtype,)).dtype))
+    return _recorded(_of_matrix("det", x, (), sample("det", (x.dtype,)).dtype))
 
 
 @recorded_on_meshes(np.linalg.solve)
@@ -84,6 +95,7 @@ def _solve(a: Any, b: Any) -> Any:
     x, y = _matrices(a, square=True), rec.as_node(b)
     if np.ndim(b) == 0 or np.shape(b)[-1 if np.ndim(b) == 1 else -2] != x.shape[-1]:
         return NotImplemented  # NumPy's complaint
+    _say_if_whole("solve", x)
     return _recorded(ops.solve(x, y, sample("solve", (x.dtype, y.dtype)).dtype))
 
 
@@ -117,13 +129,13 @@ def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._
     if _tall(x) and not hermitian:
         made: Any = rec.record(tall.tall_pinv(x, sample("pinv", (x.dtype,)).dtype))
         return made.T.conj()
-    return _recorded(ops.of_matrix("pinv", x, tail, sample("pinv", (x.dtype,), options).dtype, options))
+    return _recorded(_of_matrix("pinv", x, tail, sample("pinv", (x.dtype,), options).dtype, options))
 
 
 @recorded_on_meshes(np.linalg.eigvalsh)
 def _eigvalsh(a: Any, UPLO: Any = "L") -> Any:
     x, options = _matrices(a, square=True), (("UPLO", UPLO),)
-    return _recorded(ops.of_matrix("eigvalsh", x, x.shape[-1:], sample("eigvalsh", (x.dtype,), options).dtype, options))
+    return _recorded(_of_matrix("eigvalsh", x, x.shape[-1:], sample("eigvalsh", (x.dtype,), options).dtype, options))
 
 
 @recorded_on_meshes(np.linalg.svdvals)
@@ -136,7 +148,7 @@ def _cholesky(a: Any, /, *, upper: Any = False) -> Any:
     x, options = _matrices(a, square=True), (("upper", bool(upper)),)
     dtype = sample("cholesky", (x.dtype,)).dtype
     if upper or x.ndim > 2:
-        return _recorded(ops.of_matrix("cholesky", x, x.shape[-2:], dtype, options))
+        return _recorded(_of_matrix("cholesky", x, x.shape[-2:], dtype, options))
     return rec.record(blocked.cholesky(x, dtype))
 
 
@@ -148,7 +160,7 @@ def _several(name: str, x: Node, tails: list[tuple[int, ...]], options: ops.Opti
     one = sample(name, (x.dtype,), options)
     sizes = [math.prod(t) for t in tails]
     lead, dtype = x.shape[:-2], np.result_type(*(part.dtype for part in one))
-    made: Any = rec.record(ops.of_matrix(name, x, (sum(sizes),), dtype, options, packed=True))
+    made: Any = rec.record(_of_matrix(name, x, (sum(sizes),), dtype, options, packed=True))
     parts = []
     for k, (tail, size) in enumerate(zip(tails, sizes, strict=True)):
         at = sum(sizes[:k])
@@ -178,7 +190,7 @@ def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: A
         return _tall_svd(x, bool(compute_uv))
     if not compute_uv:
         options = (*options, ("compute_uv", False))
-        return _recorded(ops.of_matrix("svd", x, (k,), sample("svd", (x.dtype,), options).dtype, options))
+        return _recorded(_of_matrix("svd", x, (k,), sample("svd", (x.dtype,), options).dtype, options))
     return _several("svd", x, [(m, m if full_matrices else k), (k,), (n if full_matrices else k, n)], options)
 
 
@@ -187,7 +199,7 @@ def _tall_svd(x: Node, vectors: bool) -> Any:
     one, n = sample("svd", (x.dtype,), (("full_matrices", False),)), x.shape[1]
     if not vectors:
         r = tall.qr(x, True, one[0].dtype)
-        return _recorded(ops.of_matrix("svd", r, (n,), one[1].dtype, (("compute_uv", False),)))
+        return _recorded(_of_matrix("svd", r, (n,), one[1].dtype, (("compute_uv", False),)))
     made: Any = rec.record(tall.tall_svd(x, one[0].dtype))
     s = made[n]
     return type(one)(made[n + 1 :], s.real if one[1].dtype.kind != "c" else s, made[:n])
@@ -224,7 +236,7 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
     one = sample("qr", (x.dtype,))
     if mode == "r":
         if m < n:
-            return _recorded(ops.of_matrix("qr", x, (m, n), one.R.dtype, (("mode", "r"),)))
+            return _recorded(_of_matrix("qr", x, (m, n), one.R.dtype, (("mode", "r"),)))
         return rec.record(tall.qr(x, True, one.R.dtype))
     if m < n or mode == "complete":
         return _several("qr", x, [(m, m), (m, n)], (("mode", mode),))

@@ -1,6 +1,6 @@
 """Indexing with arrays, and writing: selections (gather.py, compress.py), new values of a base (write.py)."""
 
-from tilewise.ops.index.compress import Compress, compress
+from tilewise.ops.index.compress import Compress, compress, counted
 from tilewise.ops.index.gather import Gather, counts_through
 from tilewise.ops.index.key import Key, picked, rebuild, together
 from tilewise.ops.index.write import At, Put, Unchanged, Update, Write
@@ -15,6 +15,7 @@ __all__ = [
     "Update",
     "Write",
     "compress",
+    "counted",
     "counts_through",
     "picked",
     "rebuild",

@@ -64,6 +64,13 @@ def _length_of(mask: Node) -> Length:
     return length
 
 
+def counted(mask: Node) -> int | None:
+    """How many elements a mask keeps, if that is known by now."""
+    ref = _lengths.get(mask)
+    length = None if ref is None else ref()
+    return None if length is None else length.value
+
+
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from tilewise.ir.node import Node, known_leaf, twin
 from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, Shard, all_at, grid_layout, shards
 from tilewise.ops.const import Const
 from tilewise.ops.select import few_sorted, is_sorted
-from tilewise.ops.views import Arrange, Cut, Window, unfold
+from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
 
 MAX_AXES = 64  # of a NumPy array
 
@@ -99,7 +99,7 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node], wanted: Sequence[i
             copies[n] = copies[n.inputs[0]] if made is None else copies[made]
         elif n in leaves or type(n.op) is Const:
             at[n] = add(n, (), n in leaves)
-        elif type(n.op) is Window and (u := unfold(n)) is not n:
+        elif type(n.op) is Window and (u := unfold(w) if type((w := apart(n)).op) is Window else w) is not n:
             at[n] = view(u)
             copies[n] = copies[u]
         elif type(n.op) in (Cut, Arrange):

@@ -234,6 +234,11 @@ def _trees(size: int) -> list[tuple[int, ...]]:
 TREES = {size: _trees(size) for size in range(1, MAX_HELD + 1)}
 
 
+def trees(size: int) -> Sequence[tuple[int, ...]]:
+    """Ways to make so many layouts; of more than are ever weighed (one operand many times) each from what is given."""
+    return TREES.get(size) or [(-1,) * size]
+
+
 def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
     """The least cost of holding each set, from each source: [source, set].
 
@@ -248,7 +253,7 @@ def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
             out[:, where] = given[:, ids[:, 0]]
             continue
         best = np.full((given.shape[0], len(where)), 4 * INF, dtype=np.int64)
-        for parents in TREES[size]:
+        for parents in trees(size):
             total = np.zeros((given.shape[0], len(where)), dtype=np.int64)
             for child, parent in enumerate(parents):
                 total = total + (given[:, ids[:, child]] if parent < 0 else between[ids[:, parent], ids[:, child]])
@@ -308,7 +313,7 @@ def spread(sources: Held, held: Held, kind: Kind) -> tuple[int, tuple[Layout, ..
         return sum(p[0] for p in parts), tuple(p[1][0] for p in parts)
     best: tuple[int, tuple[Layout, ...]] = (INF, ())
     source = [min(sources, key=lambda x: kind.cost(x, h)) for h in held]
-    for parents in TREES[len(held)]:
+    for parents in trees(len(held)):
         made = [source[k] if p < 0 else held[p] for k, p in enumerate(parents)]
         cost = sum(kind.cost(p, h) for p, h in zip(made, held, strict=True))
         if cost < best[0]:

@@ -1,0 +1,236 @@
+"""The different elements of a vector. In: a vector. Out: a matrix of as many columns, from which they are selected.
+
+How many there are depends on the data, so what workers make has a column for every element: each different one stands
+in one of them, in order, and the first row says which these are (`kept`). Further rows have where each comes first, how
+often it comes, and for every element of the vector the number of its value.
+
+On a mesh no worker sends more than its own different elements: to the worker that has their range of values, or, if
+they are few, to the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
+from tilewise.layout import Mesh, Piecewise, Shard, even_shard
+from tilewise.ops.sort import SORT_SAMPLES, ranges, samples, splitters
+from tilewise.ops.traits.collectives import (
+    COUNT_BYTES,
+    ND,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Outbox,
+    Parts,
+    Traffic,
+    exchange_rounds,
+    traffic,
+    worker_cuts,
+)
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.traits.work import Work, work
+
+KEPT, VALUE = 0, 1  # rows that are always there
+INDEX = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class Distinct(Op):
+    """Rows of np.unique of a vector: kept, values, then index, counts and inverse as asked for."""
+
+    index: bool
+    counts: bool
+    inverse: bool
+    equal_nan: bool
+    name = "distinct"
+
+    @property
+    def rows(self) -> int:
+        return 2 + self.index + self.counts + self.inverse
+
+    def numpy(self, *arrays: Any) -> Any:
+        (x,) = arrays
+        return self.filled(_unique(self, x), x.size, row_dtype(self, x.dtype))
+
+    def filled(self, found: Sequence[ND], length: int, dtype: np.dtype[Any]) -> ND:
+        """Rows from what np.unique gives, in this order: values, index, inverse, counts."""
+        values, *more = found
+        given = [values]
+        if self.index:
+            given.append(more.pop(0))
+        number = more.pop(0) if self.inverse else None
+        given += more
+        out = np.zeros((self.rows, length), dtype)
+        out[KEPT, : values.size] = 1
+        for row, x in zip(out[VALUE:], given, strict=False):
+            row[: values.size] = x.astype(dtype)
+        if number is not None:
+            out[-1] = number
+        return out
+
+
+def row_dtype(op: Distinct, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A dtype that keeps elements, and numbers of elements where there are any, as they are."""
+    if op.rows == 2:
+        return dtype
+    return INDEX if dtype.kind in "biu" else np.result_type(dtype, np.float64)
+
+
+def distinct(node: Node, *, index: bool, counts: bool, inverse: bool, equal_nan: bool) -> Node:
+    """The rows of a vector's different elements."""
+    op = Distinct(index, counts, inverse, equal_nan)
+    return intern(op, (node,), (op.rows, node.dims[0]), row_dtype(op, node.dtype))
+
+
+@dataclass(frozen=True)
+class Row(Op):
+    """A row of such a matrix, in the dtype of what it has."""
+
+    row: int
+    dtype: np.dtype[Any]
+    name = "row"
+
+    def numpy(self, *arrays: Any) -> Any:
+        x = arrays[0][self.row]
+        return (x.real if self.dtype.kind != "c" else x).astype(self.dtype)
+
+
+def row(matrix: Node, k: int, dtype: np.dtype[Any]) -> Node:
+    """What a row of the matrix has."""
+    return intern(Row(k, dtype), (matrix,), matrix.dims[1:], dtype)
+
+
+def _unique(op: Distinct, x: ND) -> tuple[ND, ...]:
+    made: Any = np.unique(  # type: ignore[call-overload]  # of flags that are not literal
+        x, return_index=op.index, return_inverse=op.inverse, return_counts=op.counts, equal_nan=op.equal_nan
+    )
+    return made if isinstance(made, tuple) else (made,)
+
+
+# -- on a mesh -----------------------------------------------------------------------------------------------------
+
+
+@specific.register
+def _(op: Distinct, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    n = node.inputs[0].shape[0]
+    if mesh.workers > 1 and n >= 2:
+        for cuts in axis_cuts(have[0], 0, n, mesh):
+            yield Rule((Shard(0, cuts),), Shard(1, cuts), collective=True)
+        if not op.index and not op.inverse:  # where elements are does not matter
+            out = even_shard(1, node.shape, mesh)
+            yield from (Rule((p,), out, collective=True) for p in have[0] if isinstance(p, Piecewise))
+
+
+@specific.register
+def _(op: Row, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    yield from by_letters(["ab"], "b", node, have, mesh)
+
+
+def divided_bytes(item: int, mesh: Mesh) -> int:
+    """Bytes by which workers agree on ranges, at most: samples to the first, splitters to all."""
+    p = mesh.workers
+    return (p - 1) * (SORT_SAMPLES * p + p - 1) * item
+
+
+DIVIDED = (1, 1)  # arrays of a message, in each of these exchanges
+
+
+def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, ND]:
+    """Elements that cut those of all workers, each a sorted array, into ranges, one per worker (`sort.ranges`).
+
+    Who has no more than a sample would be sends none: it hardly matters where its elements go. If nobody has more,
+    nothing is cut, and all are in the first worker's range.
+    """
+    workers, nothing = range(mesh.workers), values[:0]
+    mine = nothing if values.size <= SORT_SAMPLES * mesh.workers else samples(values, mesh)
+    inbox = yield [[mine if w == 0 else nothing] for w in workers]
+    split = splitters([piece for (piece,) in inbox], mesh.workers) if worker == 0 else nothing
+    inbox = yield [[split] for _ in workers]
+    return inbox[0][0]
+
+
+def first_of_equal(values: ND, equal_nan: bool) -> ND:
+    """Which elements of a sorted array differ from the one before."""
+    new = np.ones(values.size, bool)
+    new[1:] = values[1:] != values[:-1]
+    if equal_nan and values.dtype.kind in "fc":
+        new[1:] &= ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
+    return new
+
+
+@traffic.register
+def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
+    """Elements to ranges, with what is known of them, and their numbers back; again if a range is too long.
+
+    Who asks for different elements has many that are equal: half of them, where nothing is known.
+    """
+    p, (n,), item = mesh.workers, ins[0].shape, ins[0].dtype.itemsize
+    each = item + COUNT_BYTES * (op.index + op.counts)
+    few = divided_bytes(item, mesh) + p * (p - 1) * COUNT_BYTES
+    back = COUNT_BYTES * op.inverse * n
+    once = n * each + back
+    width = 1 + op.index + op.counts
+    expected = few + (once - once // p) // 2
+    return Traffic("different elements", few + n * each + once, (*DIVIDED, width, 1, 1 + width), expected=expected)
+
+
+@exchange_rounds.register
+def _(op: Distinct, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
+    mesh, layout = call.mesh, call.out.layout
+    assert isinstance(layout, Shard)
+    workers, cuts = range(mesh.workers), worker_cuts(layout.cuts, mesh)
+    x = np.concatenate([blocks[b] for b in sorted(blocks)])
+    values, *more = _unique(op, x)
+    sent = [values]
+    if op.index:
+        sent.append(more.pop(0) + cuts[worker])
+    own = more.pop(0) if op.inverse else np.empty(0, np.intp)
+    sent += more
+    edges = ranges(values, (yield from divided(values, worker, mesh)), mesh.workers)
+    inbox = yield [[s[edges[w] : edges[w + 1]] for s in sent] for w in workers]
+    # Equal elements are here together, in the order of workers, and so of positions.
+    joined = [np.concatenate(parts) for parts in zip(*inbox, strict=True)]
+    order = np.argsort(joined[0], kind="stable")
+    new = first_of_equal(joined[0][order], op.equal_nan)
+    begin = np.flatnonzero(new)
+    columns = [x[order][begin] for x in joined[: 1 + op.index]]
+    if op.counts:
+        columns.append(np.add.reduceat(joined[-1][order], begin) if begin.size else joined[-1])
+    counted = yield [[np.array([begin.size])] for _ in workers]
+    ends = list(accumulate((int(n[0]) for (n,) in counted), initial=0))
+    target = _targets(ends, cuts)
+    number = np.empty(order.size, np.int64)
+    number[order] = np.cumsum(new) - 1 + ends[worker]
+    back = np.split(number, np.cumsum([parts[0].size for parts in inbox])[:-1])
+    low = ends[worker]
+    outbox = []
+    for w in workers:
+        part = slice(max(target[w] - low, 0), max(target[w + 1] - low, 0))
+        outbox.append([back[w] if op.inverse else back[w][:0], *(c[part] for c in columns)])
+    inbox = yield outbox
+    found = [np.concatenate(parts) for parts in zip(*(pieces[1:] for pieces in inbox), strict=True)]
+    if op.inverse:
+        numbers = np.concatenate([pieces[0] for pieces in inbox])
+        found.insert(1 + op.index, numbers[own.reshape(-1)])
+    low = cuts[worker]
+    whole = op.filled(found, cuts[worker + 1] - low, call.out.dtype)
+    return {b: whole[:, layout.cuts[b] - low : layout.cuts[b + 1] - low].copy() for b in mesh.blocks_of(worker)}
+
+
+def _targets(ends: Sequence[int], cuts: Sequence[int]) -> Sequence[int]:
+    """Where the different elements of each worker end: where they are if all have room, else in proportion to it."""
+    room = all(b - a <= d - c for a, b, c, d in zip(ends, ends[1:], cuts, cuts[1:], strict=False))
+    return ends if room else [ends[-1] * c // cuts[-1] for c in cuts]
+
+
+@work.register
+def _(op: Distinct, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
+    n = shapes[0][0]
+    return Work(compared=n * math.log2(max(n, 2)))
