@@ -312,6 +312,27 @@ def even_shard(axis: int, shape: tuple[int, ...], mesh: Mesh, *, ghosts: tuple[i
     return even if ghosts == (0, 0) else Shard(axis, even.cuts, ghosts)
 
 
+@lru_cache(maxsize=4096)
+def column_cut(axis: int, length: int, mesh: Mesh) -> Cutting:
+    """An axis cut evenly over all workers of a grid, counted column by column.
+
+    What `across` cuts goes on being divided within columns: a sum along `down` so becomes whole with nothing to spare.
+    """
+    ends = even_cuts(length, mesh.total_blocks)
+    sets = []
+    for block in range(mesh.total_blocks):
+        row, column = divmod(mesh.worker_of(block), mesh.columns)
+        at = (column * mesh.rows + row) * mesh.blocks + block % mesh.blocks
+        sets.append((ends[at], ends[at + 1]))
+    return divided(axis, sets)
+
+
+def even_divisions(axis: int, length: int, mesh: Mesh) -> list[Cutting]:
+    """The even ways to cut an axis over all workers: by rows of workers, and on a grid by columns of them."""
+    even = _even(axis, length, mesh.total_blocks)
+    return [even, column_cut(axis, length, mesh)] if mesh.grid else [even]
+
+
 def lines(layout: Layout, mesh: Mesh) -> tuple[tuple[Placement, Mesh], ...]:
     """Each placement of a layout with the line of workers it is on."""
     if isinstance(layout, Grid):

@@ -28,8 +28,9 @@ from tilewise.layout import (
     Placement,
     Replicate,
     Shard,
+    column_cut,
     even_cuts,
-    even_shard,
+    even_divisions,
     grid_layout,
     placements,
 )
@@ -70,6 +71,7 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
     if node.known and all(x.known for x in node.inputs):
         found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
         if mesh.grid:
+            found.extend(on_grid(node.op, node, have, mesh))
             down, across = (
                 [r for r in _line_rules(node, [_direction(h, k) for h in have], line) if not (r.collective or r.line)]
                 for k, line in enumerate((mesh.down, mesh.across))
@@ -123,6 +125,12 @@ def specific(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 
 @functools.singledispatch
+def on_grid(op: Any, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    """Rules that cut both directions of a grid at once, beyond pairs of rules for lines; most operators have none."""
+    return iter(())
+
+
+@functools.singledispatch
 def inner_exchanges(op: Any, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[Layout, Layout, tuple[int, ...]]]:
     """What moves within an operator that is several steps: from where to where, and its shape."""
     return []
@@ -153,8 +161,8 @@ def by_letters(
             continue
         found: list[Cuts | Piecewise] = [*cuts_of(letter, size, terms, shapes, have, node, mesh)]
         if pieces:
-            found += _in_pieces(letter, size, terms, shapes, have)
-        for cut in found:
+            found += _in_pieces(letter, size, terms, shapes, have, mesh)
+        for cut in dict.fromkeys(found):
             ins: list[Layout] = [
                 _along(cut, t.index(letter)) if letter in t and s[t.index(letter)] == size else WHOLE
                 for t, s in zip(terms, shapes, strict=True)
@@ -168,15 +176,25 @@ def _along(cut: Cuts | Piecewise, axis: int) -> Cutting:
     return cut.along(axis) if isinstance(cut, Piecewise) else shard(axis, cut)
 
 
-def _in_pieces(letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options) -> list[Piecewise]:
-    """Divisions of a letter in pieces that operands may have."""
+def _in_pieces(
+    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options, mesh: Mesh
+) -> list[Cuts | Piecewise]:
+    """Divisions of a letter in pieces that operands may have, and on a grid that by columns of workers."""
     found = [
         x.along(0)
         for term, shape, layouts in zip(terms, shapes, have, strict=True)
         for x in layouts
         if isinstance(x, Piecewise) and term.find(letter) == x.axis and shape[x.axis] == size
     ]
-    return list(dict.fromkeys(found))[:MAX_CUTS]
+    return [*dict.fromkeys(found[:MAX_CUTS]), *by_columns(size, mesh)]
+
+
+def by_columns(size: int, mesh: Mesh) -> list[Cuts | Piecewise]:
+    """An axis cut over all workers of a grid, column by column."""
+    if not mesh.grid:
+        return []
+    cut = column_cut(0, size, mesh)
+    return [cut if isinstance(cut, Piecewise) else cut.cuts]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -219,7 +237,7 @@ def axis_cuts(layouts: Sequence[Layout], axis: int, size: int, mesh: Mesh) -> li
 
 def settled(node: Node, mesh: Mesh) -> list[Layout]:
     """Where a result that was reduced from contributions may lie."""
-    return [WHOLE, *(even_shard(a, node.dims, mesh) for a, n in enumerate(node.dims) if n > 1)]
+    return [WHOLE, *(x for a, n in enumerate(node.dims) if n > 1 for x in even_divisions(a, n, mesh))]
 
 
 def still_partial(layouts: Sequence[Placement]) -> Iterator[Rule]:

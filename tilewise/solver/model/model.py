@@ -19,7 +19,7 @@ from tilewise.cost.model import TICKS, Rates, work_cost
 from tilewise.ir.node import Node
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import EXPENSIVE
-from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, even_shard, reduction, shards
+from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, even_divisions, reduction, shards
 from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map, scaled
 from tilewise.ops.move import Pin
@@ -446,7 +446,8 @@ def settle(layout: Layout, kind: Kind, small_bytes: int, hidden: frozenset[int])
     ):
         ends = [plain, Replicate()] if small else [plain]
     else:
-        ends += [even_shard(a, kind.shape, kind.mesh) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
+        axes = [(a, n) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
+        ends += [x for a, n in axes for x in even_divisions(a, n, kind.mesh)]
     costs = [kind.cost(layout, x) + (kind.cost(x, OnDriver()) if small else 0) for x in ends]
     best = min(range(len(ends)), key=costs.__getitem__)
     return costs[best], ends[best]
