@@ -16,7 +16,7 @@ from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reshape import Reshape
 from tilewise.ops.traits.collectives import Operand, Traffic, traffic
-from tilewise.ops.traits.rule import Rule, inner_exchanges
+from tilewise.ops.traits.rule import Rule, inner_exchanges, makes_contributions
 from tilewise.ops.traits.work import work
 from tilewise.ops.views import Arrange, Cut, Window
 
@@ -81,7 +81,8 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     What moves within an operator, collectives included, is part of it.
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
-    if (isinstance(n.op, VIEWS) and not rule.collective) or not n.known:
+    view = isinstance(n.op, VIEWS) and not rule.collective and not makes_contributions(rule)
+    if view or not n.known:
         return 0
     moved = _within(n, rule, mesh, machine)
     if rule.collective:

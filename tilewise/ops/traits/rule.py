@@ -33,12 +33,14 @@ from tilewise.layout import (
     even_divisions,
     grid_layout,
     placements,
+    reduction,
 )
 from tilewise.ops.move import Pin
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WHOLE = Replicate()
 MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
+MAX_PIECES = 4  # of divisions in pieces
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Rule:
     line: bool = False  # valid only on a line of workers: never one direction's part of a rule for a grid
     once: bool = False  # whole operands count in one contribution only (ops/once.py)
     by: Reduction | None = None  # blocks make contributions, and these are reduced to `out` (solver/model/expand.py)
+
+
+def makes_contributions(rule: Rule) -> bool:
+    """Whether a rule's result is partial though no operand is."""
+    return reduction(rule.out) is not None and not any(reduction(x) is not None for x in rule.ins)
 
 
 Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
@@ -186,7 +193,7 @@ def _in_pieces(
         for x in layouts
         if isinstance(x, Piecewise) and term.find(letter) == x.axis and shape[x.axis] == size
     ]
-    return [*dict.fromkeys(found[:MAX_CUTS]), *by_columns(size, mesh)]
+    return [*list(dict.fromkeys(found))[:MAX_PIECES], *by_columns(size, mesh)]
 
 
 def by_columns(size: int, mesh: Mesh) -> list[Cuts | Piecewise]:

@@ -10,7 +10,7 @@ from typing import Protocol
 from tilewise.ir.node import Node, Op, intern, twin
 from tilewise.ir.order import strides_of
 from tilewise.ir.reductions import Reduction
-from tilewise.layout import Layout, Mesh, Partial, Replicate, reduction
+from tilewise.layout import Grid, Layout, Mesh, Partial, Replicate, reduction
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import map_op
 from tilewise.ops.index import Update
@@ -19,6 +19,7 @@ from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
 from tilewise.ops.moments import Moments, Pack, one_per_block, terms
 from tilewise.ops.once import Once
 from tilewise.ops.reduce import Lower, Reduce, contribution
+from tilewise.ops.reshape import Apart
 from tilewise.ops.traits.rule import Rule
 from tilewise.ops.views import Arrange, Cut, Window
 
@@ -76,6 +77,16 @@ def counted_once(site: Site, n: Node, ins: list[int], rule: Rule) -> list[int]:
             i = site.add(once, rule.out)
         out.append(i)
     return out
+
+
+def apart(site: Site, n: Node, i: int, layout: Layout) -> int:
+    """A reshape that makes contributions: blocks within whole rows, then reshaped."""
+    x, old = site.nodes[i], site.layouts[i]
+    assert isinstance(old, Grid) and isinstance(layout, Grid)
+    parts = Partial("add")
+    wide = Grid(old.down, parts) if isinstance(layout.across, Partial) else Grid(parts, old.across)
+    steps = Steps(site, n)
+    return steps.op(n.op, [steps.op(Apart(x.dims, (0,) * x.ndim), [i], x.dims, wide)], n.dims, layout)
 
 
 def by_contributions(site: Site, n: Node, ins: list[int], by: Reduction, layout: Layout) -> int:

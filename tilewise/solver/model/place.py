@@ -11,9 +11,10 @@ from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.moments import Moments
 from tilewise.ops.move import Move
+from tilewise.ops.reshape import Reshape
 from tilewise.ops.sort import Sort
 from tilewise.ops.traits.collectives import Collective
-from tilewise.ops.traits.rule import Rule
+from tilewise.ops.traits.rule import Rule, makes_contributions
 from tilewise.ops.views import Arrange, Cut, all_of, arrange
 from tilewise.solver.model import expand
 from tilewise.solver.model.graph import Graph, Item, Stub, Use, behind, seen
@@ -92,6 +93,8 @@ class Placer:
             ins = expand.counted_once(self, n, ins, rule)
         if isinstance(n.op, Moments):
             return expand.moments(self, n, ins[0], rule.out)
+        if isinstance(n.op, Reshape) and makes_contributions(rule):
+            return expand.apart(self, n, ins[0], rule.out)
         tall = tall_qr(n, rule.ins)
         if tall is not None:
             return expand.tall_qr(self, n, ins[0], tall)
