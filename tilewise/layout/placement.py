@@ -312,6 +312,20 @@ def even_shard(axis: int, shape: tuple[int, ...], mesh: Mesh, *, ghosts: tuple[i
     return even if ghosts == (0, 0) else Shard(axis, even.cuts, ghosts)
 
 
+def at_one_place(mesh: Mesh, direction: int, owner: int, axis: int, part: Cutting) -> Cutting:
+    """An axis cut along one direction of a grid at one place of the other: a row of what is cut along both.
+
+
+    `owner` is the block of that other direction's line; `part` divides the axis along the first.
+    """
+    sets: list[IndexSet] = []
+    for block in range(mesh.total_blocks):
+        row, column = divmod(mesh.worker_of(block), mesh.columns)
+        at = row * mesh.blocks + block % mesh.blocks, column
+        sets.append(part.owned(at[direction]) if at[1 - direction] == owner else (0, 0))
+    return divided(axis, sets)
+
+
 @lru_cache(maxsize=4096)
 def column_cut(axis: int, length: int, mesh: Mesh) -> Cutting:
     """An axis cut evenly over all workers of a grid, counted column by column.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,12 @@ from tilewise.layout import (
     Mesh,
     Shard,
     divided,
-    even_shard,
-    grid_layout,
     owned_box,
     runs,
     slice_cuts,
 )
 from tilewise.ops.traits.block import Part, on_block
-from tilewise.ops.traits.rule import Options, Rule, axis_cuts, on_grid, specific, still_partial
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
 
 
 @dataclass(frozen=True)
@@ -79,17 +76,9 @@ def _(op: Diagonal, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 def _(op: Diagonal, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
     """Both axes are cut: a block has the part of the diagonal that runs through it."""
     shape = node.inputs[0].shape
-    found = [x for x in have[0] if isinstance(x, Grid)]
-    for a, b in permutations(op.axes):
-        if min(shape[a], shape[b]) > 1:
-            even = grid_layout(even_shard(a, shape, mesh.down), even_shard(b, shape, mesh.across))
-            assert isinstance(even, Grid)
-            found.append(even)
-    for x in found:
-        cut = (x.down, x.across)
-        if all(isinstance(p, Shard) and p.axis in op.axes and p.ghosts == (0, 0) for p in cut):
-            sets = [_through(op, x, shape, mesh, block) for block in range(mesh.total_blocks)]
-            yield Rule((x,), divided(node.ndim - 1, sets))
+    for x in cutting_both(have[0], shape, op.axes, mesh):
+        sets = [_through(op, x, shape, mesh, block) for block in range(mesh.total_blocks)]
+        yield Rule((x,), divided(node.ndim - 1, sets))
 
 
 def _through(op: Diagonal, layout: Grid, shape: tuple[int, ...], mesh: Mesh, block: int) -> Interval:

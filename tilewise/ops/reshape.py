@@ -26,7 +26,6 @@ from tilewise.layout import (
     Partial,
     Piecewise,
     Shard,
-    bare,
     column_cut,
     divided,
     even_cuts,
@@ -49,7 +48,7 @@ from tilewise.ops.traits.collectives import (
     traffic,
     worker_cuts,
 )
-from tilewise.ops.traits.rule import Options, Rule, axis_cuts, on_grid, specific, still_partial
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
 
 MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
 MAX_GRID_RUNS = 2048  # of a block of a matrix that both directions of a grid cut: else half of the matrix moves
@@ -172,18 +171,17 @@ def _(op: Reshape, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> 
 def _cut_both(
     shape: tuple[int, ...], axes: tuple[int, int], g: Group, have: Sequence[Layout], mesh: Mesh
 ) -> Iterator[Grid]:
-    """Layouts that cut two axes: those that an array may have, even ones, and such that no row is cut."""
-    for x in have:
-        if isinstance(x, Grid) and bare(x) == x and sorted(p.axis for p in shards(x)) == list(axes):
-            yield x
+    """Layouts that cut two axes: those that an array may have, even ones, and near them such that no row is cut."""
     below = dict(_within(shape, g.first, shape[g.first] * g.row))[axes[1]]
     step = g.out_row // gcd(g.out_row, below)  # along the inner axis, rows of the other shape begin at multiples of it
-    for turned in (False, True):
-        lines = (mesh.across, mesh.down) if turned else (mesh.down, mesh.across)
-        even, cuts = (even_cuts(shape[a], line.total_blocks) for a, line in zip(axes, lines, strict=True))
-        for inside in dict.fromkeys((cuts, _multiples(cuts, step))):
-            pair = Shard(axes[0], even), Shard(axes[1], inside)
-            yield Grid(*(pair[::-1] if turned else pair))
+    for grid in cutting_both(have, shape, axes, mesh):
+        yield grid
+        whole = [
+            Shard(p.axis, _multiples(p.cuts, step)) if p.axis == axes[1] else p
+            for p in shards(grid)
+            if isinstance(p, Shard)
+        ]
+        yield Grid(*whole)
 
 
 def _multiples(cuts: Cuts, step: int) -> Cuts:

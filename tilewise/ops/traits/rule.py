@@ -28,12 +28,14 @@ from tilewise.layout import (
     Placement,
     Replicate,
     Shard,
+    bare,
     column_cut,
     even_cuts,
     even_divisions,
     grid_layout,
     placements,
     reduction,
+    shards,
 )
 from tilewise.ops.move import Pin
 
@@ -226,6 +228,23 @@ def cuts_of(
             for cuts in known_cuts(layouts, axis):
                 found[cuts] = max(found.get(cuts, 0), x.nbytes)
     return few(sorted(found, key=lambda c: -found[c]), size, mesh)
+
+
+def cutting_both(layouts: Sequence[Layout], shape: Sequence[int], axes: Sequence[int], mesh: Mesh) -> list[Grid]:
+    """Layouts that cut two axes, one along each direction: those that an operand might have, and even ones."""
+    a, b = axes
+    found = [x for x in layouts if isinstance(x, Grid) and {p.axis for p in shards(x)} == {a, b} and _plain(x)]
+    even = [
+        Grid(shard(i, _even(shape[i], mesh.down.total_blocks)), shard(j, _even(shape[j], mesh.across.total_blocks)))
+        for i, j in ((a, b), (b, a))
+        if shape[i] > 1 < shape[j]
+    ]
+    return list(dict.fromkeys((*found, *even)))
+
+
+def _plain(grid: Grid) -> bool:
+    """Whether all cuts are plain ones without ghosts."""
+    return all(not isinstance(p, Piecewise) for p in shards(grid)) and bare(grid) == grid
 
 
 def known_cuts(layouts: Sequence[Layout], axis: int) -> list[Cuts]:

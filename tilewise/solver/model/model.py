@@ -217,7 +217,7 @@ class _Builder:
             some = self.choices[use.item].notable
         if use.alias is None or not some:
             return some
-        return tuple(dict.fromkeys(y for x in some if (y := seen(x, use.alias)) is not None))
+        return tuple(dict.fromkeys(y for x in some if (y := seen(x, use.alias, self.mesh)) is not None))
 
     def _spread(self, i: int) -> None:
         """The costs of bringing a value to its users."""

@@ -133,14 +133,14 @@ class Placer:
         base = have[got]
         if use.alias is None:
             return base
-        wide = layout if got == want else seen(got, use.alias)
+        wide = layout if got == want else seen(got, use.alias, self.mesh)
         assert wide is not None
         return self._alias(use.alias, base, wide)
 
     def leave(self, use: Use, layout: Layout) -> int:
         """A result in its final layout."""
         self.hold(use.item, (layout,))
-        base, final = self.copies[use.item][layout], seen(layout, use.alias)
+        base, final = self.copies[use.item][layout], seen(layout, use.alias, self.mesh)
         assert final is not None, "results are not cut along an axis they do not have"
         return base if use.alias is None else self._alias(use.alias, base, final)
 
