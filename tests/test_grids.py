@@ -30,6 +30,16 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "rows by index": lambda np, a: a[np.asarray([1, 0, 3, 3, 2])] * 2,
     "column sums": lambda np, a: a[::-1].sum(0) * 2,
     "row sums": lambda np, a: np.concatenate([a, a]).sum(1),
+    "positions": lambda np, a: a.real.argmax(1),
+    "positions of columns": lambda np, a: a.real.argmin(0) + 1,
+    "position of all": lambda np, a: a.real.argmax(),
+    "picked": lambda np, a: a.real[np.arange(a.shape[0]), a.real.argmax(1)],
+    "picked of columns": lambda np, a: a.real[a.real.argmin(0), np.arange(a.shape[1])] * 2,
+    "picked, and where": lambda np, a: a.real[np.arange(a.shape[0]), a.real.argmax(1)] + a.real.argmax(1),
+    "border rows": lambda np, a: np.gradient(a, axis=0),
+    "border columns": lambda np, a: np.gradient(a, axis=1),
+    "a row": lambda np, a: a[3] * 2 + a[5],
+    "a column": lambda np, a: (a[:, 3] - a[:, 1]).sum(),
     "outer of sums": lambda np, a: a.sum(0)[:, None] * a.sum(1),
 }
 
@@ -93,6 +103,24 @@ def test_signs_of_zeros_stay() -> None:
     data = np.full((8, 6), -0.0)
     _, got = _run(PROGRAMS["sum of other rows"], data, (2, 2), 1)
     assert np.signbit(got).all() == np.signbit(data.reshape(6, 8).sum(0)).all()
+
+
+def test_extremes_are_numpys() -> None:
+    """Of equal elements the first, a NaN before all; what is picked has its own sign."""
+    data = np.zeros((9, 8))
+    data[0, 5], data[1, 6], data[1, 2], data[2], data[3, 0], data[4, 3:5] = np.nan, np.nan, np.nan, -0.0, -0.0, np.inf
+    for name in ("positions", "picked", "positions of columns", "picked of columns", "picked, and where"):
+        _, got = _run(PROGRAMS[name], data, (2, 2), 1)
+        want = np.asarray(PROGRAMS[name](np, data))
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(want[~np.isnan(want)]))
+
+
+def test_what_is_picked_comes_with_its_position() -> None:
+    data = _data("f8", (200, 60))
+    both, _ = _run(lambda np, a: a.argmax(1), data, (2, 2), 1)
+    moved, _ = _run(PROGRAMS["picked"], data, (2, 2), 1)
+    assert moved == both == 200 * 16
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (1, 1), (1, 6), (2, 3), (3, 1)])

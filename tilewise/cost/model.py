@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.ir.node import Node, Op
-from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, reduction, step_cost
+from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, priced_route, reduction, step_cost
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reshape import Reshape
 from tilewise.ops.traits.collectives import Operand, Traffic, traffic
@@ -105,9 +105,11 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
 
 def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     """The exchanges that are part of an operator in steps."""
-    if rule.by is not None:
-        itemsize = rule.by.kind(n.inputs[0].dtype).itemsize
-        return step_cost(Partial(rule.by), rule.out, n.dims, mesh, itemsize, machine.tariff)
+    if rule.partial is not None:
+        by = reduction(rule.partial)
+        assert by is not None
+        itemsize = by.kind(n.inputs[0].dtype).itemsize
+        return priced_route(rule.partial, rule.out, n.dims, mesh, itemsize, machine.tariff).cost
     if on_contributions(n, rule):
         return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
     ways = inner_exchanges(n.op, n, rule, mesh)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.ir.node import Node
-from tilewise.ir.reductions import Reduction
 from tilewise.layout import (
     Cuts,
     Cutting,
@@ -54,7 +53,7 @@ class Rule:
     collective: bool = False  # ops/traits/collectives.py; valid only on a 1-D mesh
     line: bool = False  # valid only on a line of workers: never one direction's part of a rule for a grid
     once: bool = False  # whole operands count in one contribution only (ops/once.py)
-    by: Reduction | None = None  # blocks make contributions, and these are reduced to `out` (solver/model/expand.py)
+    partial: Layout | None = None  # of blocks' contributions, which are reduced to `out` (solver/model/expand.py)
 
 
 def makes_contributions(rule: Rule) -> bool:

@@ -37,8 +37,12 @@ class Choice:
 
     def made_in(self, node: int) -> Layout:
         """The layout in which the graph's node of this number is made."""
+        return self.rule_of(node).out
+
+    def rule_of(self, node: int) -> Rule:
+        """The rule by which the graph's node of this number is computed."""
         item = self.model.graph.at[node].item
-        return self.model.choices[item].rules[self.solution.values[self.model.rule_at[item]]].out
+        return self.model.choices[item].rules[self.solution.values[self.model.rule_at[item]]]
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,8 @@ class Placer:
         """An operator in one step, or in several."""
         if rule.collective:
             return self._regroup(n, ins, rule.out)
-        if rule.by is not None:
-            return expand.by_contributions(self, n, ins, rule.by, rule.out)
+        if rule.partial is not None:
+            return expand.by_contributions(self, n, ins, rule.partial, rule.out)
         if rule.once:
             ins = expand.counted_once(self, n, ins, rule)
         if isinstance(n.op, Moments):
