@@ -1,4 +1,4 @@
-"""The programs of benchmarks/bytes.py on a line and on a grid: they move what they announce, near the least possible."""
+"""The programs of benchmarks/bytes.py on a line and a grid: they move what they announce, near the least possible."""
 
 import pytest
 

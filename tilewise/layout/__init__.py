@@ -43,6 +43,7 @@ from tilewise.layout.placement import (
     Replicate,
     Shard,
     Stored,
+    at_first,
     at_one_place,
     bare,
     blocked,
@@ -63,11 +64,12 @@ from tilewise.layout.placement import (
     reduction,
     shards,
 )
-from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
+from tilewise.layout.prices import FIRST_BYTES, VOLUME, Prices, Tariff, prices
 from tilewise.layout.route import priced_route, route, step_cost
 
 __all__ = [
     "DRIVER",
+    "FIRST_BYTES",
     "VOLUME",
     "Box",
     "Cuts",
@@ -94,6 +96,7 @@ __all__ = [
     "Tariff",
     "Union",
     "all_at",
+    "at_first",
     "at_one_place",
     "bare",
     "blocked",

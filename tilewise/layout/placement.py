@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import prod
 
 from tilewise.ir.reductions import Reduction, by_name
-from tilewise.layout.cuts import Cuts, even_cuts
+from tilewise.layout.cuts import Cuts, all_at, even_cuts
 from tilewise.layout.index_set import Box, Held, IndexSet, Interval, Union, length, runs, union
 
 Ghosts = tuple[int, int]  # elements before and after what a block owns
@@ -310,6 +310,16 @@ def _even(axis: int, length: int, blocks: int) -> Shard:
 def even_shard(axis: int, shape: tuple[int, ...], mesh: Mesh, *, ghosts: tuple[int, int] = (0, 0)) -> Shard:
     even = _even(axis, shape[axis], mesh.total_blocks)
     return even if ghosts == (0, 0) else Shard(axis, even.cuts, ghosts)
+
+
+def at_first(shape: tuple[int, ...], mesh: Mesh) -> Shard:
+    """The first block has everything: what the driver's place holds, or does for all."""
+    return _first(shape[0], mesh.total_blocks)
+
+
+@lru_cache(maxsize=4096)
+def _first(length: int, blocks: int) -> Shard:
+    return Shard(0, all_at(0, length, blocks))
 
 
 def at_one_place(mesh: Mesh, direction: int, owner: int, axis: int, part: Cutting) -> Cutting:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.ir.node import Node
 from tilewise.layout import (
+    FIRST_BYTES,
     Cuts,
     Cutting,
     Grid,
@@ -27,6 +28,7 @@ from tilewise.layout import (
     Placement,
     Replicate,
     Shard,
+    at_first,
     bare,
     column_cut,
     even_cuts,
@@ -64,8 +66,11 @@ def makes_contributions(rule: Rule) -> bool:
 Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
 
 
-def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule]:
+def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bool = False) -> list[Rule]:
     """All rules of a node, given how each operand might lie; the last is always to replicate everything.
+
+    `first`: also to do it in the first block, if operands and result are small. Where only bytes count, a sum that one
+    place takes in and works on costs less than one that all do; where time does, all may as well.
 
     On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
     """
@@ -86,8 +91,17 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
             )
             pairs = itertools.product([*down, every], [*across, every])
             found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
+        if first and mesh.workers > 1 and all(_fits_first(x) for x in (node, *node.inputs)) and node.ndim:
+            places = [at_first(x.dims, mesh) if x.ndim else WHOLE for x in node.inputs]
+            found.append(Rule(tuple(places), at_first(node.dims, mesh)))
+        if first and node.ndim and _fits_first(node):
+            found += [replace(r, out=at_first(node.dims, mesh)) for r in found if r.partial is not None]
     found.append(every)
     return list(dict.fromkeys(found))
+
+
+def _fits_first(x: Node) -> bool:
+    return x.ndim == 0 or 0 < x.nbytes <= FIRST_BYTES
 
 
 def _direction(layouts: Sequence[Layout], direction: int) -> list[Layout]:

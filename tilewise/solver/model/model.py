@@ -19,7 +19,18 @@ from tilewise.cost.model import TICKS, Rates, work_cost
 from tilewise.ir.node import Node
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import EXPENSIVE
-from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, even_divisions, reduction, shards
+from tilewise.layout import (
+    Layout,
+    Mesh,
+    OnDriver,
+    Outside,
+    Replicate,
+    at_first,
+    bare,
+    even_divisions,
+    reduction,
+    shards,
+)
 from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map, scaled
 from tilewise.ops.move import Pin
@@ -190,7 +201,7 @@ class _Builder:
         key = (_kin(n, have), n.shape, n.dtype, types, have, self.world)
         found = _choices.get(key)
         if found is None:
-            rows = tuple(rules(n, have, self.mesh))
+            rows = tuple(rules(n, have, self.mesh, first=self.machine.objective == "bytes"))
             work = np.array([work_cost(n, r, self.mesh, self.machine) for r in rows], dtype=np.int64)
             same = (
                 rows,
@@ -448,6 +459,8 @@ def settle(layout: Layout, kind: Kind, small_bytes: int, hidden: frozenset[int])
     else:
         axes = [(a, n) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
         ends += [x for a, n in axes for x in even_divisions(a, n, kind.mesh)]
+        if kind.shape and 0 not in hidden and (first := at_first(kind.shape, kind.mesh)) in kind.usual.index:
+            ends.append(first)
     costs = [kind.cost(layout, x) + (kind.cost(x, OnDriver()) if small else 0) for x in ends]
     best = min(range(len(ends)), key=costs.__getitem__)
     return costs[best], ends[best]
