@@ -64,12 +64,11 @@ from tilewise.layout.placement import (
     reduction,
     shards,
 )
-from tilewise.layout.prices import FIRST_BYTES, VOLUME, Prices, Tariff, prices
+from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
 from tilewise.layout.route import priced_route, route, step_cost
 
 __all__ = [
     "DRIVER",
-    "FIRST_BYTES",
     "VOLUME",
     "Box",
     "Cuts",

@@ -27,7 +27,6 @@ from tilewise.layout.placement import (
     Placement,
     Replicate,
     Shard,
-    at_first,
     even_divisions,
     even_shard,
     grid_layout,
@@ -38,7 +37,6 @@ from tilewise.layout.placement import (
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 SHAPES_KEPT = 1 << 13
-FIRST_BYTES = 1 << 16  # up to so many, work on a value may be done in one place where bytes are all that counts
 ANY = Partial("add")  # the reduction of contributions does not change their bytes
 
 
@@ -96,7 +94,7 @@ def _anyhow(layout: Layout) -> Layout:
 @lru_cache(maxsize=SHAPES_KEPT)
 def prices(shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) -> Prices:
     """The matrix for arrays of a shape."""
-    settled, partial = usual(shape, mesh, first=tariff.all_bytes and prod(shape) * itemsize <= FIRST_BYTES)
+    settled, partial = usual(shape, mesh)
     every = (*settled, *partial)
     n = len(settled)
     cost = _direct(every, n, shape, mesh, itemsize, tariff)
@@ -109,15 +107,10 @@ def prices(shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) ->
     return Prices(every, n, {x: i for i, x in enumerate(every)}, cost, step)
 
 
-def usual(shape: tuple[int, ...], mesh: Mesh, *, first: bool = False) -> tuple[list[Layout], list[Layout]]:
-    """The usual layouts of a shape: those of values, and those of contributions.
-
-    `first`: also all of it in the first block.
-    """
+def usual(shape: tuple[int, ...], mesh: Mesh) -> tuple[list[Layout], list[Layout]]:
+    """The usual layouts of a shape: those of values, and those of contributions."""
     axes = [a for a, n in enumerate(shape) if n > 1]
     flat: list[Layout] = list(dict.fromkeys(x for a in axes for x in even_divisions(a, shape[a], mesh)))
-    if first and 0 not in shape and shape and at_first(shape, mesh) not in flat:
-        flat.append(at_first(shape, mesh))
     if not mesh.grid:
         return [*flat, Replicate(), OnDriver()], [ANY]
     down: list[Placement] = [*(even_shard(a, shape, mesh.down) for a in axes), Replicate(), ANY]

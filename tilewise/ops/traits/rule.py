@@ -16,7 +16,6 @@ from typing import Any
 
 from tilewise.ir.node import Node
 from tilewise.layout import (
-    FIRST_BYTES,
     Cuts,
     Cutting,
     Grid,
@@ -43,6 +42,7 @@ from tilewise.ops.move import Pin
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WHOLE = Replicate()
 MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
+FIRST_BYTES = 1 << 16  # up to so many, work on a value may be done in one place where bytes are all that counts
 MAX_PIECES = 4  # of divisions in pieces
 
 
@@ -70,7 +70,7 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bo
     """All rules of a node, given how each operand might lie; the last is always to replicate everything.
 
     `first`: also to do it in the first block, if operands and result are small. Where only bytes count, a sum that one
-    place takes in and works on costs less than one that all do; where time does, all may as well.
+    place takes in and works on costs less than one that all do; where time counts, all may as well.
 
     On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
     """
@@ -91,13 +91,28 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bo
             )
             pairs = itertools.product([*down, every], [*across, every])
             found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
-        if first and mesh.workers > 1 and all(_fits_first(x) for x in (node, *node.inputs)) and node.ndim:
-            places = [at_first(x.dims, mesh) if x.ndim else WHOLE for x in node.inputs]
-            found.append(Rule(tuple(places), at_first(node.dims, mesh)))
-        if first and node.ndim and _fits_first(node):
-            found += [replace(r, out=at_first(node.dims, mesh)) for r in found if r.partial is not None]
+        if first and mesh.workers > 1 and node.ndim and _fits_first(node):
+            found.extend(_in_first(node, have, found, mesh))
     found.append(every)
     return list(dict.fromkeys(found))
+
+
+def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule], mesh: Mesh) -> list[Rule]:
+    """A small operator done in the first block, if operands may come together there.
+
+    These are sums of contributions, unless they are only scaled, which can be done before they are summed; and what was
+    made of them.
+    """
+    end = at_first(node.dims, mesh)
+    more = [replace(r, out=end) for r in found if r.partial is not None]
+    there = [at_first(x.dims, mesh) if x.ndim and x.dims[0] else WHOLE for x in node.inputs]
+    kept = any(reduction(r.out) is not None and not r.once for r in found)
+    scaled = kept and [x.shape for x in node.inputs if x.ndim] == [node.shape]
+    summed = any(Partial("add") in row for row in have) and not scaled
+    joined = any(here in row for row, here in zip(have, there, strict=True))
+    if (summed or joined) and all(_fits_first(x) for x in node.inputs):
+        more.append(Rule(tuple(there), end))
+    return more
 
 
 def _fits_first(x: Node) -> bool:

@@ -459,8 +459,10 @@ def settle(layout: Layout, kind: Kind, small_bytes: int, hidden: frozenset[int])
     else:
         axes = [(a, n) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
         ends += [x for a, n in axes for x in even_divisions(a, n, kind.mesh)]
-        if kind.shape and 0 not in hidden and (first := at_first(kind.shape, kind.mesh)) in kind.usual.index:
-            ends.append(first)
+        if kind.tariff.all_bytes and small and kind.shape and kind.shape[0] and 0 not in hidden:
+            first = at_first(kind.shape, kind.mesh)
+            if kind.cost(layout, first) <= min(kind.cost(layout, x) for x in ends):
+                ends.append(first)  # and it is where it will be read
     costs = [kind.cost(layout, x) + (kind.cost(x, OnDriver()) if small else 0) for x in ends]
     best = min(range(len(ends)), key=costs.__getitem__)
     return costs[best], ends[best]
