@@ -21,6 +21,7 @@ from tilewise.layout import (
     Grid,
     Layout,
     Mesh,
+    OnDriver,
     Outside,
     Partial,
     Piecewise,
@@ -98,19 +99,20 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bo
 
 
 def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule], mesh: Mesh) -> list[Rule]:
-    """A small operator done in the first block, if operands may come together there.
+    """A small operator done in the first block, if all operands come together there.
 
-    These are sums of contributions, unless they are only scaled, which can be done before they are summed; and what was
-    made of them.
+    These are sums of contributions, unless they are only scaled, which can be done before they are summed; what was
+    made of them; and what the driver has.
     """
     end = at_first(node.dims, mesh)
     more = [replace(r, out=end) for r in found if r.partial is not None]
     there = [at_first(x.dims, mesh) if x.ndim and x.dims[0] else WHOLE for x in node.inputs]
     kept = any(reduction(r.out) is not None and not r.once for r in found)
     scaled = kept and [x.shape for x in node.inputs if x.ndim] == [node.shape]
-    summed = any(Partial("add") in row for row in have) and not scaled
-    joined = any(here in row for row, here in zip(have, there, strict=True))
-    if (summed or joined) and all(_fits_first(x) for x in node.inputs):
+    arrays = [(row, here) for x, row, here in zip(node.inputs, have, there, strict=True) if x.ndim]
+    come = [here in row or (Partial("add") in row and not scaled) for row, here in arrays]
+    near = [OnDriver() in row for row, _ in arrays]
+    if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(_fits_first, node.inputs)):
         more.append(Rule(tuple(there), end))
     return more
 

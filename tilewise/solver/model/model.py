@@ -417,11 +417,14 @@ def _taken(holding: Holding, asked: tuple[Held, ...]) -> Ints:
 
 
 def notable(layouts: Held, kind: Kind) -> Held:
-    """The layouts that are partial, or not cut evenly: those that rules inherit."""
-    usual = kind.usual
-    return tuple(
-        x for x in layouts if not isinstance(x, Outside) and (x not in usual.index or reduction(x) is not None)
-    )
+    """The layouts that are partial, not cut evenly, or on the driver: those that rules depend on."""
+    return tuple(x for x in layouts if _notable(x, kind))
+
+
+def _notable(layout: Layout, kind: Kind) -> bool:
+    if isinstance(layout, Outside):  # whether small work may be done at the driver's place, where bytes count
+        return isinstance(layout, OnDriver) and kind.tariff.all_bytes
+    return layout not in kind.usual.index or reduction(layout) is not None
 
 
 def needs(user: Choices, slots: Slots) -> tuple[Held, ...]:
