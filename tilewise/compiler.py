@@ -17,7 +17,7 @@ from tilewise.config import Settings, name_passes
 from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Mesh, Shard, blocked, reduction, shards
+from tilewise.layout import Mesh, Shard, blocked, reduction, shards
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -38,11 +38,13 @@ from tilewise.plan.structure import Structure, forget_structures, graph_of, plac
 from tilewise.plan.tile import tile
 from tilewise.plan.verify import verify
 from tilewise.rewrite import RULE_NAMES, rewrite
+from tilewise.rewrite.extremes import extremes, with_extremes
 from tilewise.rewrite.moments import variances, with_moments
 from tilewise.rewrite.selected import select
 from tilewise.rewrite.slices import narrow
 from tilewise.solver.choose import choose
 from tilewise.solver.model.place import Choice
+from tilewise.solver.model.replicas import Held
 from tilewise.solver.problem import Infeasible, cost_of
 from tilewise.stage.variance import Deviations
 from tilewise.tuning import follow
@@ -155,7 +157,7 @@ def _shared(at: dict[Node, int], wanted: Sequence[int]) -> tuple[list[int], list
 def prepare_mesh(
     nodes: Sequence[Node],
     wanted: Sequence[int],
-    leaves: dict[Node, tuple[Layout, ...]],
+    leaves: dict[Node, Held],
     mesh: Mesh,
     settings: Settings,
     machine: Rates | None = None,
@@ -179,19 +181,18 @@ def prepare_mesh(
         else:
             parts.append((n.op, n.dims, *[at[x] for x in n.inputs]))
     how = (settings.fusion, settings.rewrite, settings.exact, settings.without, settings.layout_seed)
-    spreads = variances(nodes, leaves) if settings.rewrite and not settings.exact else {}
-    key = (tuple(parts), tuple(wanted), mesh, how, machine, memory, *spreads)
+    key = (tuple(parts), tuple(wanted), mesh, how, machine, memory, *_variances(nodes, leaves, settings))
     plan = _mesh_plans.get(key)
     told = tuple(n.op if type(n.op) is Const else n.site for n in nodes)
     if plan is None or (to_show and plan.told != told):
         planned_count += 1
         plan = _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, None)
-        spreads = _across_blocks(plan, spreads, settings.layout_seed)
-        if spreads:
-            others = with_moments(nodes, wanted, leaves, spreads)
-            other = _mesh_plan(*others, leaves, mesh, settings, machine, None)
-            if plan.choice is None or other.choice is None or other.choice.cost < plan.choice.cost:
-                plan, (nodes, wanted) = other, others
+        for alternative in (_one_pass, _picked):
+            others = alternative(plan, nodes, wanted, leaves, settings)
+            if others is not None:
+                other = _mesh_plan(*others, leaves, mesh, settings, machine, None)
+                if plan.choice is None or other.choice is None or other.choice.cost < plan.choice.cost:
+                    plan, (nodes, wanted) = other, others
         if memory is not None and plan.choice is not None and mesh_peak(plan) > memory:
             plan = _smaller(
                 plan, memory, lambda budget: _mesh_plan(nodes, wanted, leaves, mesh, settings, machine, budget)
@@ -202,11 +203,34 @@ def prepare_mesh(
     return plan
 
 
-def _across_blocks(plan: Exchanges, found: dict[int, Deviations], seed: int | None) -> dict[int, Deviations]:
-    """The variances that blocks contribute to (where layouts are chosen by chance: by every second seed, all)."""
+def _one_pass(
+    plan: Exchanges, nodes: Sequence[Node], wanted: Sequence[int], leaves: dict[Node, Held], settings: Settings
+) -> tuple[list[Node], list[int]] | None:
+    """The graph with variances that blocks contribute to in one pass (layouts by chance: every second seed, all)."""
+    found = _variances(nodes, leaves, settings)
     if plan.choice is None:
-        return found if seed is not None and seed % 2 else {}
-    return {i: about for i, about in found.items() if reduction(plan.choice.made_in(i)) is not None}
+        found = found if settings.layout_seed is not None and settings.layout_seed % 2 else {}
+    else:
+        made_in = plan.choice.made_in
+        found = {i: about for i, about in found.items() if reduction(made_in(i)) is not None}
+    return with_moments(nodes, wanted, leaves, found) if found else None
+
+
+def _picked(
+    plan: Exchanges, nodes: Sequence[Node], wanted: Sequence[int], leaves: dict[Node, Held], settings: Settings
+) -> tuple[list[Node], list[int]] | None:
+    """The graph with extremes in place of what their positions point at, where blocks contribute to these."""
+    found = extremes(nodes, wanted, leaves) if settings.rewrite else {}
+    if plan.choice is None:
+        found = found if settings.layout_seed is not None and settings.layout_seed % 2 else {}
+    else:
+        rule_of = plan.choice.rule_of
+        found = {i: k for i, k in found.items() if rule_of(k).partial is not None}
+    return with_extremes(nodes, wanted, leaves, found) if found else None
+
+
+def _variances(nodes: Sequence[Node], leaves: dict[Node, Held], settings: Settings) -> dict[int, Deviations]:
+    return variances(nodes, leaves) if settings.rewrite and not settings.exact else {}
 
 
 _mesh_plans: dict[Any, Exchanges] = {}
@@ -249,7 +273,7 @@ def _smaller(plan: Exchanges, memory: int, make: Callable[[int], Exchanges]) -> 
 def _mesh_plan(
     nodes: Sequence[Node],
     wanted: Sequence[int],
-    leaves: dict[Node, tuple[Layout, ...]],
+    leaves: dict[Node, Held],
     mesh: Mesh,
     settings: Settings,
     machine: Rates,

@@ -23,6 +23,7 @@ from tilewise.layout import (
     Mesh,
     OnDriver,
     Partial,
+    Piecewise,
     Placement,
     Replicate,
     Shard,
@@ -32,6 +33,7 @@ from tilewise.layout import (
     moves,
     priced_route,
     route,
+    runs,
     step_cost,
     volume,
 )
@@ -58,12 +60,15 @@ def holders(layout: Layout, shape: tuple[int, ...], mesh: Mesh) -> dict[Holder, 
                 parts = [(layout.down, row * mesh.blocks + inner), (layout.across, column)]
             else:
                 parts = [(layout, worker * mesh.blocks + inner)]
-            box, cut = list(whole), isinstance(parts[0][0], Shard)
+            box, cut = list(whole), isinstance(parts[0][0], Shard | Piecewise)
             for part, j in parts:
                 if isinstance(part, Shard):
                     low, high = part.cuts[j], part.cuts[j + 1]
                     if low < high:
                         low, high = max(0, low - part.ghosts[0]), min(shape[part.axis], high + part.ghosts[1])
+                    box[part.axis] = (low, high)
+                elif isinstance(part, Piecewise):
+                    ((low, high),) = runs(part.sets[j])
                     box[part.axis] = (low, high)
             boxes[worker, worker * mesh.blocks + inner if cut else None] = tuple(box)
     return boxes

@@ -13,12 +13,12 @@ from functools import cached_property
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.order import Order
-from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, reduction, step_cost
+from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, priced_route, reduction, step_cost
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.reshape import Reshape
 from tilewise.ops.traits.collectives import Operand, Traffic, traffic
-from tilewise.ops.traits.rule import Rule, inner_exchanges
+from tilewise.ops.traits.rule import Rule, inner_exchanges, makes_contributions
 from tilewise.ops.traits.work import work
 from tilewise.ops.views import Arrange, Cut, Window
 
@@ -85,7 +85,8 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     What moves within an operator, collectives included, is part of it.
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
-    if (isinstance(n.op, VIEWS) and not rule.collective) or not n.known:
+    view = isinstance(n.op, VIEWS) and not rule.collective and not makes_contributions(rule)
+    if view or not n.known:
         return 0
     moved = _within(n, rule, mesh, machine)
     if rule.collective:
@@ -107,9 +108,11 @@ def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
 
 def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     """The exchanges that are part of an operator in steps."""
-    if rule.by is not None:
-        itemsize = rule.by.kind(n.inputs[0].dtype).itemsize
-        return step_cost(Partial(rule.by), rule.out, n.dims, mesh, itemsize, machine.tariff)
+    if rule.partial is not None:
+        by = reduction(rule.partial)
+        assert by is not None
+        itemsize = by.kind(n.inputs[0].dtype).itemsize
+        return priced_route(rule.partial, rule.out, n.dims, mesh, itemsize, machine.tariff).cost
     if on_contributions(n, rule):
         return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
     ways = inner_exchanges(n.op, n, rule, mesh)

@@ -32,7 +32,7 @@ class WorkerStep:
     reads: tuple[int, ...]
     makes: tuple[int, ...]
     reserves: tuple[tuple[int, Sizes], ...]
-    nothing: frozenset[int]  # blocks that have no elements for a partial result
+    nothing: frozenset[int]  # blocks that have no elements of a result, or for a partial one
     blockwise: bool
     inner: tuple[WorkerStep, ...] = ()  # what runs in the place of tiles, where some pass has nothing to do
     frees: tuple[int, ...] = ()
@@ -97,7 +97,7 @@ class Prepared:
 
     def _step(self, step: Step, backend: str) -> WorkerStep:
         plan = self.plan
-        nothing = frozenset(b for b in self.blocks if self._contributes_nothing(step, b))
+        nothing = frozenset(b for b in self.blocks if self._has_nothing(step, b))
         inner: tuple[WorkerStep, ...] = ()
         if nothing and isinstance(step, Tiled):  # what is nothing to one pass may be something to another
             inner = tuple(self._step(s, backend) for s in step.steps)
@@ -116,15 +116,14 @@ class Prepared:
             (*(inside if inner else ()), *step.frees),
         )
 
-    def _contributes_nothing(self, step: Step, block: int) -> bool:
-        """Whether a block has no elements for a partial result (or for one of those that share tiles)."""
+    def _has_nothing(self, step: Step, block: int) -> bool:
+        """Whether a block has no elements of a result, or for a partial one (or for one of those that share tiles)."""
         if isinstance(step, Tiled):
-            return any(self._contributes_nothing(inner, block) for inner in step.steps)
-        layouts = self.plan.layouts
-        if not any(reduction(layouts[p]) for p in makes(step)):
-            return False
+            return any(self._has_nothing(inner, block) for inner in step.steps)
+        layouts, nodes, made = self.plan.layouts, self.plan.nodes(block), makes(step)
+        if not any(reduction(layouts[p]) for p in made):
+            return all(0 in nodes[p].dims and 0 not in self.plan.specs[p].shape for p in made)
         seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
-        nodes = self.plan.nodes(block)
         return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))
 
     # -- exchanges ------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ Union. A block holds its indices in ascending order, whatever their kind.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import accumulate, product
 from math import prod
 
 Interval = tuple[int, int]
@@ -24,6 +26,15 @@ class Union:
     def __post_init__(self) -> None:
         assert len(self.runs) > 1 and all(low < high for low, high in self.runs), self
         assert all(a[1] < b[0] for a, b in zip(self.runs, self.runs[1:], strict=False)), self
+
+    @cached_property
+    def before(self) -> tuple[int, ...]:
+        """How many indices lie before each interval."""
+        return tuple(accumulate((high - low for low, high in self.runs), initial=0))
+
+
+def _end(run: Interval) -> int:
+    return run[1]
 
 
 IndexSet = Interval | Union
@@ -57,7 +68,11 @@ def length(s: IndexSet) -> int:
 
 def common(s: IndexSet, part: Interval) -> Iterator[Interval]:
     """The intervals that a set has in common with one; none of them empty."""
-    for low, high in runs(s):
+    every = runs(s)
+    for k in range(bisect_right(every, part[0], key=_end), len(every)):
+        low, high = every[k]
+        if low >= part[1]:
+            break
         if max(low, part[0]) < min(high, part[1]):
             yield max(low, part[0]), min(high, part[1])
 
@@ -66,13 +81,12 @@ def position(s: IndexSet, part: Interval) -> slice:
     """The positions of an interval among the indices of a set that contains it."""
     if not isinstance(s, Union):
         return slice(part[0] - s[0], part[1] - s[0])
-    before = 0
-    for low, high in s.runs:
-        if low <= part[0] and part[1] <= high:
-            return slice(before + part[0] - low, before + part[1] - low)
-        before += high - low
-    assert part[0] == part[1], f"{part} is not in one run of {s}"
-    return slice(0, 0)
+    if part[0] == part[1]:
+        return slice(0, 0)
+    k = bisect_right(s.runs, part[0], key=_end)
+    low, high = s.runs[k]
+    assert low <= part[0] and part[1] <= high, f"{part} is not in one run of {s}"
+    return slice(s.before[k] + part[0] - low, s.before[k] + part[1] - low)
 
 
 def dims(held: Held) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import prod
 
 from tilewise.ir.reductions import Reduction, by_name
-from tilewise.layout.cuts import Cuts, even_cuts
+from tilewise.layout.cuts import Cuts, all_at, even_cuts
 from tilewise.layout.index_set import Box, Held, IndexSet, Interval, Union, length, runs, union
 
 Ghosts = tuple[int, int]  # elements before and after what a block owns
@@ -310,6 +310,51 @@ def _even(axis: int, length: int, blocks: int) -> Shard:
 def even_shard(axis: int, shape: tuple[int, ...], mesh: Mesh, *, ghosts: tuple[int, int] = (0, 0)) -> Shard:
     even = _even(axis, shape[axis], mesh.total_blocks)
     return even if ghosts == (0, 0) else Shard(axis, even.cuts, ghosts)
+
+
+def at_first(shape: tuple[int, ...], mesh: Mesh) -> Shard:
+    """The first block has everything: what the driver's place holds, or does for all."""
+    return _first(shape[0], mesh.total_blocks)
+
+
+@lru_cache(maxsize=4096)
+def _first(length: int, blocks: int) -> Shard:
+    return Shard(0, all_at(0, length, blocks))
+
+
+def at_one_place(mesh: Mesh, direction: int, owner: int, axis: int, part: Cutting) -> Cutting:
+    """An axis cut along one direction of a grid at one place of the other: a row of what is cut along both.
+
+
+    `owner` is the block of that other direction's line; `part` divides the axis along the first.
+    """
+    sets: list[IndexSet] = []
+    for block in range(mesh.total_blocks):
+        row, column = divmod(mesh.worker_of(block), mesh.columns)
+        at = row * mesh.blocks + block % mesh.blocks, column
+        sets.append(part.owned(at[direction]) if at[1 - direction] == owner else (0, 0))
+    return divided(axis, sets)
+
+
+@lru_cache(maxsize=4096)
+def column_cut(axis: int, length: int, mesh: Mesh) -> Cutting:
+    """An axis cut evenly over all workers of a grid, counted column by column.
+
+    What `across` cuts goes on being divided within columns: a sum along `down` so becomes whole with nothing to spare.
+    """
+    ends = even_cuts(length, mesh.total_blocks)
+    sets = []
+    for block in range(mesh.total_blocks):
+        row, column = divmod(mesh.worker_of(block), mesh.columns)
+        at = (column * mesh.rows + row) * mesh.blocks + block % mesh.blocks
+        sets.append((ends[at], ends[at + 1]))
+    return divided(axis, sets)
+
+
+def even_divisions(axis: int, length: int, mesh: Mesh) -> list[Cutting]:
+    """The even ways to cut an axis over all workers: by rows of workers, and on a grid by columns of them."""
+    even = _even(axis, length, mesh.total_blocks)
+    return [even, column_cut(axis, length, mesh)] if mesh.grid else [even]
 
 
 def lines(layout: Layout, mesh: Mesh) -> tuple[tuple[Placement, Mesh], ...]:

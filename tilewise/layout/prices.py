@@ -1,6 +1,7 @@
 """What changing between the usual layouts costs, all at once. In: shape, mesh, tariff. Out: a matrix, and first steps.
 
-The usual layouts cut evenly: every axis over all workers, and on a grid every pair of placements. A chain of exchanges
+The usual layouts cut evenly: every axis over all workers (of a grid row by row, or column by column), and on a grid
+every pair of placements. A chain of exchanges
 goes through some of these, so the cheapest way between any two is a shortest path, found once per shape.
 """
 
@@ -15,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.layout.index_set import runs
 from tilewise.layout.placement import (
+    Cutting,
     Grid,
     Layout,
     Mesh,
@@ -24,6 +27,7 @@ from tilewise.layout.placement import (
     Placement,
     Replicate,
     Shard,
+    even_divisions,
     even_shard,
     grid_layout,
     lines,
@@ -106,7 +110,7 @@ def prices(shape: tuple[int, ...], mesh: Mesh, itemsize: int, tariff: Tariff) ->
 def usual(shape: tuple[int, ...], mesh: Mesh) -> tuple[list[Layout], list[Layout]]:
     """The usual layouts of a shape: those of values, and those of contributions."""
     axes = [a for a, n in enumerate(shape) if n > 1]
-    flat: list[Layout] = [even_shard(a, shape, mesh) for a in axes]
+    flat: list[Layout] = list(dict.fromkeys(x for a in axes for x in even_divisions(a, shape[a], mesh)))
     if not mesh.grid:
         return [*flat, Replicate(), OnDriver()], [ANY]
     down: list[Placement] = [*(even_shard(a, shape, mesh.down) for a in axes), Replicate(), ANY]
@@ -156,7 +160,9 @@ def _holdings(layouts: Sequence[Layout], shape: tuple[int, ...], mesh: Mesh) -> 
             continue
         at = (workers // mesh.columns, workers % mesh.columns) if isinstance(layout, Grid) else (workers,)
         for (part, line), place in zip(lines(layout, mesh), at, strict=True):
-            if isinstance(part, Shard):
-                edges = np.array(part.cuts[:: line.blocks], dtype=np.int64)
-                low[i, part.axis], high[i, part.axis] = edges[place], edges[place + 1]
+            if isinstance(part, Cutting):
+                spans = [runs(part.owned(b[0], b[-1])) for b in map(line.blocks_of, range(line.workers))]
+                assert all(len(span) == 1 for span in spans), f"{part} is not a usual layout"
+                edges = np.array([span[0] for span in spans], dtype=np.int64)
+                low[i, part.axis], high[i, part.axis] = edges[place].T
     return low, high

@@ -66,7 +66,7 @@ def _dtype(kind: str, dtype: np.dtype[Any], norm: str | None) -> np.dtype[Any]:
 @specific.register
 def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
-    yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh)
+    yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh, pieces=True)
 
 
 @work.register

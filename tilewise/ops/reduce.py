@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,20 @@ from tilewise.ir.order import Order, normal
 from tilewise.ir.reductions import Reduction, by_name, splits
 from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.native import supports_arg, supports_reduce, supports_scan
-from tilewise.layout import Cutting, Mesh, Partial, Piecewise, Shard, Union, length, runs
+from tilewise.layout import (
+    Cutting,
+    Layout,
+    Mesh,
+    Partial,
+    Piecewise,
+    Replicate,
+    Shard,
+    Union,
+    grid_layout,
+    length,
+    runs,
+    shards,
+)
 from tilewise.ops.elementwise import cast, walked
 from tilewise.ops.traits.batch import Rolled, batch
 from tilewise.ops.traits.block import Part, on_block
@@ -33,7 +47,17 @@ from tilewise.ops.traits.collectives import (
     traffic,
 )
 from tilewise.ops.traits.lower import accumulates, reduced_axes
-from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, settled, specific
+from tilewise.ops.traits.rule import (
+    LETTERS,
+    Options,
+    Rule,
+    axis_cuts,
+    by_letters,
+    cutting_both,
+    on_grid,
+    settled,
+    specific,
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +138,29 @@ class Arg(Op):
 
 
 @dataclass(frozen=True)
+class Extreme(Op):
+    """The elements that argmin or argmax point at."""
+
+    of: Arg
+    name = "extreme"
+
+    def numpy(self, *arrays: Any) -> Any:
+        (x,), axis = arrays, self.of.axis
+        where = np.asarray(self.of.numpy(x))
+        if axis is None:
+            return np.asarray(x.reshape(-1)[where])
+        kept = where if self.of.keepdims else np.expand_dims(where, axis)
+        return np.take_along_axis(x, kept, axis).reshape(where.shape)
+
+    def label(self) -> str:
+        return f"value at {self.of.fn}"
+
+
+def _arg(op: Arg | Extreme) -> Arg:
+    return op.of if isinstance(op, Extreme) else op
+
+
+@dataclass(frozen=True)
 class Fold(Op):
     """The reduction along an axis by any row, in the table of reductions or not."""
 
@@ -137,13 +184,14 @@ def contribution(op: Any, node: Node) -> Op:
 
 @dataclass(frozen=True)
 class Lower(Op):
-    """The results that contributions come to."""
+    """The results that contributions come to, or one of their components."""
 
     by: Reduction
+    field: str | None = None
     name = "result of"
 
     def numpy(self, *arrays: Any) -> Any:
-        return np.array(self.by.lower(arrays[0]))
+        return np.array(self.by.lower(arrays[0]) if self.field is None else arrays[0][self.field])
 
     def label(self) -> str:
         return f"result of {self.by.symbol}"
@@ -173,10 +221,16 @@ class Best(Op):
         return f"{self.of.fn} of blocks"
 
 
-@contribution.register
-def _(op: Arg, node: Node) -> Op:
+@contribution.register(Arg)
+@contribution.register(Extreme)
+def _(op: Arg | Extreme, node: Node) -> Op:
     base = node.inputs[0]
-    return Best(op, (0,) * base.ndim, base.dims)
+    return Best(_arg(op), (0,) * base.ndim, base.dims)
+
+
+def lowered(op: Op, by: Reduction) -> Lower:
+    """The operator that makes results of contributions to this one."""
+    return Lower(by, "value" if isinstance(op, Extreme) else None)
 
 
 @on_block.register
@@ -254,6 +308,13 @@ def arg(node: Node, fn: str, axis: int | None, keepdims: bool) -> Node:
     return intern(Arg(fn, axis, keepdims), (node,), reduced_shape(node.shape, axes, keepdims), np.dtype(np.intp))
 
 
+def extreme(node: Node) -> Node:
+    """What a node of positions points at."""
+    assert isinstance(node.op, Arg)
+    base = node.inputs[0]
+    return intern(Extreme(node.op), (base,), node.shape, base.dtype)
+
+
 def fold(node: Node, by: Reduction, axis: int) -> Node:
     """The reduction of an axis by a row."""
     return intern(Fold(by, axis), (node,), reduced_shape(node.shape, (axis,), False), by.result_dtype(node.dtype))
@@ -284,7 +345,38 @@ def _(op: Fold, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 def _contributed(node: Node, axis: int, by: Reduction, have: Options, mesh: Mesh) -> Iterator[Rule]:
     """The operand is cut along a reduced axis: blocks contribute."""
     for cuts in axis_cuts(have[0], axis, node.inputs[0].shape[axis], mesh):
-        yield from (Rule((Shard(axis, cuts),), end, line=True, by=by) for end in settled(node, mesh))
+        yield from (Rule((Shard(axis, cuts),), end, line=True, partial=Partial(by)) for end in settled(node, mesh))
+
+
+def _contributed_on_grid(
+    node: Node, axes: Sequence[int], by: Reduction, have: Sequence[Sequence[Layout]], mesh: Mesh
+) -> Iterator[Rule]:
+    """Both directions are cut, and blocks contribute along those that cut a reduced axis."""
+    (base,) = node.inputs
+    left = [a for a in range(base.ndim) if a not in axes]
+    at = {a: a if node.ndim == base.ndim else left.index(a) for a in left}
+    for pair in combinations(range(base.ndim), 2):
+        if not set(pair).isdisjoint(axes):
+            for grid in cutting_both(have[0], base.shape, pair, mesh):
+                parts = [Partial(by) if p.axis in axes else p.along(at[p.axis]) for p in shards(grid)]
+                ends: list[Layout] = settled(node, mesh)
+                if parts[0] != parts[1]:
+                    whole = [p if isinstance(p, Cutting) else Replicate() for p in parts]
+                    ends.append(grid_layout(whole[0], whole[1]))
+                yield from (Rule((grid,), end, partial=grid_layout(parts[0], parts[1])) for end in ends)
+
+
+@on_grid.register
+def _(op: Fold, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    if op.by.associative:
+        yield from _contributed_on_grid(node, (op.axis,), op.by, have, mesh)
+
+
+@on_grid.register(Arg)
+@on_grid.register(Extreme)
+def _(op: Arg | Extreme, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    if node.inputs[0].size:
+        yield from _contributed_on_grid(node, reduced_axes(_arg(op), node), by_name(_arg(op).fn), have, mesh)
 
 
 @specific.register
@@ -318,9 +410,10 @@ def _sequence(call: CollectiveCall) -> tuple[list[int], list[int]]:
     return list(dict.fromkeys([*(mesh.worker_of(b) for b in full), *range(mesh.workers)])), blocks
 
 
-@specific.register
-def _(op: Arg, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    base = node.inputs[0]
+@specific.register(Arg)
+@specific.register(Extreme)
+def _(op: Arg | Extreme, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    base, op = node.inputs[0], _arg(op)
     term = LETTERS[: base.ndim]
     if op.axis is not None:
         out = "".join(c if i != op.axis else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))

@@ -8,15 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import prod
+from itertools import combinations, pairwise
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
-from tilewise.layout import Cuts, IndexSet, Mesh, Shard, divided, even_cuts, merge_cuts, split_cuts, union
+from tilewise.layout import (
+    Cuts,
+    Cutting,
+    Grid,
+    IndexSet,
+    Layout,
+    Mesh,
+    Partial,
+    Piecewise,
+    Shard,
+    column_cut,
+    divided,
+    even_cuts,
+    merge_cuts,
+    owned_box,
+    runs,
+    shards,
+    split_cuts,
+    union,
+)
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.collectives import (
     ND,
@@ -29,9 +48,10 @@ from tilewise.ops.traits.collectives import (
     traffic,
     worker_cuts,
 )
-from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific, still_partial
+from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
 
 MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
+MAX_GRID_RUNS = 2048  # of a block of a matrix that both directions of a grid cut: else half of the matrix moves
 
 
 @dataclass(frozen=True)
@@ -100,6 +120,7 @@ def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for g in groups(source.shape, node.shape):
         yield from _repeated(g, source.shape, node.shape, have, mesh)
         size, new = source.shape[g.first], node.shape[g.out]
+        yield from _in_pieces(g, size, have, mesh)
         even = tuple(c * g.out_row // g.row for c in even_cuts(new, mesh.total_blocks))
         for cuts in dict.fromkeys((*axis_cuts(have[0], g.first, size, mesh), even)):
             if cuts[-1] != size:
@@ -110,6 +131,137 @@ def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             elif mesh.workers > 1:
                 for to in dict.fromkeys((_nearest(cuts, g), even_cuts(new, mesh.total_blocks))):
                     yield Rule((Shard(g.first, cuts),), Shard(g.out, to), collective=True)
+
+
+def _in_pieces(g: Group, size: int, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    """Blocks that have intervals of whole rows of both shapes keep them."""
+    found: list[Cutting] = [p for p in have[0] if isinstance(p, Piecewise) and p.axis == g.first]
+    for cut in dict.fromkeys((*found, *(column_cut(g.first, size, mesh) for _ in range(mesh.grid)))):
+        ends = [(low * g.row, high * g.row) for b in range(mesh.total_blocks) for low, high in runs(cut.owned(b))]
+        if not any(low % g.out_row or high % g.out_row for low, high in ends):
+            yield Rule((cut,), divided(g.out, [_scaled(cut.owned(b), g) for b in range(mesh.total_blocks)]))
+
+
+def _scaled(s: IndexSet, g: Group) -> IndexSet:
+    """Indices of the first axis of a group as those of the other shape's."""
+    return union((low * g.row // g.out_row, high * g.row // g.out_row) for low, high in runs(s))
+
+
+@on_grid.register
+def _(op: Reshape, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    """Two axes of one group are cut: a block has an interval of each row.
+
+    It keeps these, if they are whole rows of the other shape. Else each block has some rows of the new shape with what
+    others have of them left out: contributions, which a sum adds up.
+    """
+    if op.order != "C" or node.size == 0:
+        return
+    source, new = node.inputs[0], node.shape
+    for g in groups(source.shape, new):
+        axes = [a for a, _ in _within(source.shape, g.first, source.shape[g.first] * g.row)]
+        for outer, inner in combinations([g.first, *axes], 2):
+            for grid in _cut_both(source.shape, (outer, inner), g, have[0], mesh):
+                sets = _rows_of_blocks(grid, (outer, inner), source.shape, g, mesh)
+                if sets is not None:
+                    yield Rule((grid,), divided(g.out, sets))
+                yield from _apart(grid, outer, g, node)
+        yield from _folded(node, g, have[0], mesh)
+
+
+def _cut_both(
+    shape: tuple[int, ...], axes: tuple[int, int], g: Group, have: Sequence[Layout], mesh: Mesh
+) -> Iterator[Grid]:
+    """Layouts that cut two axes: those that an array may have, even ones, and near them such that no row is cut."""
+    below = dict(_within(shape, g.first, shape[g.first] * g.row))[axes[1]]
+    step = g.out_row // gcd(g.out_row, below)  # along the inner axis, rows of the other shape begin at multiples of it
+    for grid in cutting_both(have, shape, axes, mesh):
+        yield grid
+        whole = [
+            Shard(p.axis, _multiples(p.cuts, step)) if p.axis == axes[1] else p
+            for p in shards(grid)
+            if isinstance(p, Shard)
+        ]
+        yield Grid(*whole)
+
+
+def _multiples(cuts: Cuts, step: int) -> Cuts:
+    """Cuts at the nearest multiples."""
+    return (0, *(min((c + step // 2) // step * step, cuts[-1]) for c in cuts[1:-1]), cuts[-1])
+
+
+def _rows_of_blocks(
+    grid: Layout, axes: tuple[int, int], shape: tuple[int, ...], g: Group, mesh: Mesh
+) -> list[IndexSet] | None:
+    """What blocks have of the rows of the other shape; None if rows are cut, or if that is too many intervals."""
+    outer, inner = axes
+    total = shape[g.first] * g.row
+    below = {g.first: g.row, **dict(_within(shape, g.first, total))}
+    span, period = below[outer] * shape[outer], below[inner] * shape[inner]
+    out: list[IndexSet] = []
+    for block in range(mesh.total_blocks):
+        box = owned_box(grid, shape, mesh, block=block)
+        ((first, last),), ((low, high),) = runs(box[outer]), runs(box[inner])
+        low, high = low * below[inner], high * below[inner]
+        count = total // span * ((last - first) * below[outer] // period)
+        if count > MAX_GRID_RUNS or period % g.out_row or low % g.out_row or high % g.out_row:
+            return None
+        starts = (k for whole in range(0, total, span) for k in range(whole, whole + span, period))
+        inside = range(first * below[outer], last * below[outer])
+        out.append(union(((k + low) // g.out_row, (k + high) // g.out_row) for k in starts if k % span in inside))
+    return out
+
+
+def _apart(grid: Grid, outer: int, g: Group, node: Node) -> Iterator[Rule]:
+    """Rows of blocks as contributions: what other blocks have of them is left out."""
+    if outer != g.first or node.dtype.kind not in "iufc":
+        return
+    p = grid.down if isinstance(grid.down, Shard) and grid.down.axis == outer else grid.across
+    assert isinstance(p, Shard)
+    to = split_cuts(merge_cuts(p.cuts, g.row), g.out_row)
+    if to is not None:
+        rows, parts = Shard(g.out, to), Partial("add")
+        yield Rule((grid,), Grid(rows, parts) if p is grid.down else Grid(parts, rows))
+
+
+def _folded(node: Node, g: Group, have: Sequence[Layout], mesh: Mesh) -> Iterator[Rule]:
+    """Blocks that have just what an even grid of the new shape wants of each row."""
+    pieces = [x for x in have if isinstance(x, Piecewise) and x.axis == g.first]
+    if not pieces:
+        return
+    back = Group(g.out, g.first, g.out_row, g.row)
+    axes = [a for a, _ in _within(node.shape, g.out, node.shape[g.out] * g.out_row)]
+    for pair in combinations([g.out, *axes], 2):
+        for grid in _cut_both(node.shape, pair, back, (), mesh):
+            sets = _rows_of_blocks(grid, pair, node.shape, back, mesh)
+            if sets is not None and divided(g.first, sets) in pieces:
+                yield Rule((divided(g.first, sets),), grid)
+
+
+@dataclass(frozen=True)
+class Apart(Op):
+    """A block within rows of which it has a part, with nothing where other blocks have the rest: to be added up."""
+
+    shape: tuple[int, ...]  # of the rows
+    starts: tuple[int, ...]  # of the block in them
+    name = "apart"
+
+    def numpy(self, *arrays: Any) -> Any:
+        (x,) = arrays
+        nothing = -0.0 if x.dtype.kind in "fc" else 0  # a sum with zero would lose the sign of -0.0
+        out = np.full(self.shape, nothing, x.dtype)
+        if x.dtype.kind == "c":
+            out.imag = nothing
+        out[tuple(slice(at, at + n) for at, n in zip(self.starts, x.shape, strict=True))] = x
+        return out
+
+    def label(self) -> str:
+        return "with others' elements left out"
+
+
+@on_block.register
+def _(op: Apart, out: Part, ins: Sequence[Part]) -> Op:
+    starts = tuple(a[0] - b[0] if a[0] < a[1] else 0 for a, b in zip(ins[0].box, out.box, strict=True))
+    return Apart(out.dims, starts)
 
 
 def _repeated(g: Group, source: tuple[int, ...], new: tuple[int, ...], have: Options, mesh: Mesh) -> Iterator[Rule]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.layout import Mesh, Shard, even_shard
+from tilewise.layout import Cutting, Mesh, Shard, even_shard
 from tilewise.ops.recut import recut
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
@@ -68,20 +68,20 @@ def argsort(node: Node, axis: int, kind: str | None) -> Node:
 
 @specific.register
 def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh):
-        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+    for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh, pieces=True):
+        if isinstance(rule.out, Cutting) and rule.out.axis != op.axis:
             yield rule
-        elif node.ndim == 1 and mesh.workers > 1:
+        elif isinstance(rule.out, Shard) and node.ndim == 1 and mesh.workers > 1:
             yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
 
 
 @specific.register
 def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
-    for rule in by_letters([term], term, node, have, mesh):
-        if isinstance(rule.out, Shard) and rule.out.axis != op.axis:
+    for rule in by_letters([term], term, node, have, mesh, pieces=True):
+        if isinstance(rule.out, Cutting) and rule.out.axis != op.axis:
             yield rule
-        elif node.ndim == 1 and mesh.workers > 1 and op.kind in ("stable", "mergesort"):
+        elif isinstance(rule.out, Shard) and node.ndim == 1 and mesh.workers > 1 and op.kind in ("stable", "mergesort"):
             # Of equal elements, other kinds give the positions in an order that only NumPy's own loops know.
             yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
 

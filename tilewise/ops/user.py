@@ -86,4 +86,4 @@ def _(op: Opaque, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             if isinstance(op.accum, str):
                 yield Rule(places, Partial(op.accum))
             else:
-                yield from (Rule(places, end, line=True, by=op.accum) for end in settled(node, mesh))
+                yield from (Rule(places, end, line=True, partial=Partial(op.accum)) for end in settled(node, mesh))

@@ -31,6 +31,7 @@ from tilewise.layout import (
     flipped_cuts,
     slice_cuts,
 )
+from tilewise.ops.diagonal import diagonal
 from tilewise.ops.reshape import reshape
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
@@ -287,7 +288,7 @@ def unfold(node: Node) -> Node:
     base = node.inputs[0]
     found = walks(op)
     if found is None:
-        return _refolded(op, node)
+        return _tied(op, node) or _refolded(op, node)
     axes, starts = found
     steps, lengths = [1] * base.ndim, [1] * base.ndim
     for a in axes:
@@ -300,10 +301,36 @@ def unfold(node: Node) -> Node:
     return arrange(cut, Arrange(order, tuple(a.length for a in axes)))
 
 
+def _tied(w: Window, node: Node) -> Node | None:
+    """A view that walks along two axes of its base at once, and perhaps along others: a diagonal."""
+    base = node.inputs[0]
+    strides = strides_of(w.base_shape, w.base_dtype.itemsize, w.base_order)
+    for k, a, b in itertools.product(range(len(w.shape)), range(base.ndim), range(base.ndim)):
+        if a < b and w.shape[k] > 1 and w.strides[k] == strides[a] + strides[b]:
+            rest = [n for n in range(len(w.shape)) if n != k]
+            shape, steps = (tuple(x[n] for n in rest) for x in (w.shape, w.strides))
+            found = walks(replace(w, shape=shape, strides=steps))
+            if found is None or any(x.base in (a, b) for x in found[0]):
+                continue
+            axes, starts = found
+            if max(starts[a] + w.shape[k] - w.base_shape[a], starts[b] + w.shape[k] - w.base_shape[b]) > 0:
+                continue
+            kept = [n for n in range(base.ndim) if n not in (a, b)]
+            walk = {x.base: x for x in axes if x.base is not None}
+            lengths = [n if d in (a, b) else walk[d].length if d in walk else 1 for d, n in enumerate(w.base_shape)]
+            first = [0 if d in (a, b) else starts[d] for d in range(base.ndim)]
+            part = _part(base, first, lengths, [walk[d].step if d in walk else 1 for d in range(base.ndim)])
+            line = diagonal(part, (a, b), (starts[a], starts[b]), w.shape[k])
+            order: list[int | None] = [None if x.base is None else kept.index(x.base) for x in axes]
+            order.insert(k, line.ndim - 1)
+            return line if order == list(range(line.ndim)) else arrange(line, Arrange(tuple(order), w.shape))
+    return None
+
+
 def _refolded(w: Window, node: Node) -> Node:
     """A view whose strides nest: the base's memory in one line, folded into rows of these strides, and a part of that.
 
-    A diagonal is every (n + 1)th element of the line; `x.reshape(-1, 2)[:, 0]` every second.
+    `x.reshape(-1, 2)[:, 0]` is every second element of the line.
     """
     if w.dtype != w.base_dtype or 0 in w.base_shape or 0 in w.shape:
         return node

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import prod
 
-from tilewise.ir.node import Node, intern
+from tilewise.ir.node import Node
 from tilewise.ops.const import Const
 from tilewise.ops.moments import component, moments
 from tilewise.ops.reduce import Reduce
+from tilewise.rewrite.replaced import Add, replaced
 from tilewise.stage.variance import Deviations, deviations
 
 
@@ -37,49 +38,18 @@ def _is_mean(about: Deviations) -> bool:
 def with_moments(
     nodes: Sequence[Node], wanted: Sequence[int], leaves: Collection[Node], found: dict[int, Deviations]
 ) -> tuple[list[Node], list[int]]:
-    """The graph in which these sums, and the means that they are about, are components; and what is wanted there.
-
-    Leaves and constants stay, in their order: a run gives their values by it.
-    """
-    new: dict[Node, Node] = {}
-    order: dict[Node, None] = {}
+    """The graph in which these sums, and the means that they are about, are components; and what is wanted there."""
     means = {about.mean: about for about in found.values()}
 
-    def add(n: Node, like: Node) -> Node:
-        n.site = n.site or like.site
-        order.setdefault(n)
-        return n
-
-    for i, n in enumerate(nodes):
+    def make(i: int, n: Node, new: dict[Node, Node], add: Add) -> Node | None:
         about = found.get(i) or means.get(n)
-        if n in leaves or n.value is not None or type(n.op) is Const:
-            new[n] = add(n, n)
-        elif about is not None:
-            kept = about.total.op.keepdims
-            both = add(moments(new[about.value], about.total.op.axes, kept), n)
-            if n is about.mean:
-                new[n] = add(component(both, "mean", n, kept), n)
-            else:
-                assert isinstance(n.op, Reduce)
-                new[n] = add(component(both, "squares", n, n.op.keepdims), n)
-        else:
-            inputs = tuple(new[x] for x in n.inputs)
-            same = all(a is b for a, b in zip(inputs, n.inputs, strict=True))
-            new[n] = add(n if same else intern(n.op, inputs, n.shape, n.dtype, n.order), n)
-    return _alive(list(order), {new[nodes[w]] for w in wanted}, leaves, [new[nodes[w]] for w in wanted])
+        if about is None:
+            return None
+        kept = about.total.op.keepdims
+        both = add(moments(new[about.value], about.total.op.axes, kept))
+        if n is about.mean:
+            return add(component(both, "mean", n, kept))
+        assert isinstance(n.op, Reduce)
+        return add(component(both, "squares", n, n.op.keepdims))
 
-
-def _alive(
-    nodes: list[Node], ends: set[Node], leaves: Collection[Node], wanted: list[Node]
-) -> tuple[list[Node], list[int]]:
-    """Without what nobody needs any more."""
-    needed = set(ends)
-    kept: list[Node] = []
-    for n in reversed(nodes):
-        given = n in leaves or n.value is not None or type(n.op) is Const
-        if n in needed or given:
-            kept.append(n)
-            needed.update(() if given else n.inputs)
-    kept.reverse()
-    at = {n: i for i, n in enumerate(kept)}
-    return kept, [at[n] for n in wanted]
+    return replaced(nodes, wanted, leaves, make)

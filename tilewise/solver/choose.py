@@ -74,9 +74,9 @@ def _by_chance(
         elif item.constant:
             placer.constant(item, Replicate())
         else:
-            views = [[seen(x, use.alias) for x in placer.copies[use.item]] for use in item.uses]
+            views = [[seen(x, use.alias, mesh) for x in placer.copies[use.item]] for use in item.uses]
             have = [[x for x in row if x is not None] for row in views]
-            found = rules(item.node, have, mesh)
+            found = rules(item.node, have, mesh, first=machine.objective == "bytes")
             placer.make(item, dice.choice([r for r in found if not on_contributions(item.node, r)]))
     return _finish(placer, ends, machine)
 

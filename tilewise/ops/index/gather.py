@@ -88,7 +88,7 @@ def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if key is None or any(x.dtype.kind not in "iu" for x in index):
         return
     terms, out = letters_of(base, index, key)
-    yield from by_letters(terms, out, node, have, mesh)
+    yield from by_letters(terms, out, node, have, mesh, pieces=True)
     yield from _aligned(op, node, key, have, mesh)
     both = named_shape([x.dims for x in index])
     if mesh.workers == 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, permutations
 from math import prod
 from typing import Any
 
@@ -18,7 +18,17 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.scalar import UFUNCS
-from tilewise.layout import Cuts, Ghosts, Layout, Mesh, Shard, all_at, lengths_of, slice_cuts
+from tilewise.layout import (
+    Cuts,
+    Ghosts,
+    Layout,
+    Mesh,
+    Shard,
+    all_at,
+    at_one_place,
+    lengths_of,
+    slice_cuts,
+)
 from tilewise.ops.create import is_new
 from tilewise.ops.index.key import Key, Together, rebuild, together
 from tilewise.ops.index.owners import Rows, base_layouts, cut_along, letters_of, named_shape, row_bytes, runs_of
@@ -36,7 +46,17 @@ from tilewise.ops.traits.collectives import (
     worker_cuts,
 )
 from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed, least, value_needs, window_has
-from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.traits.rule import (
+    LETTERS,
+    WHOLE,
+    Options,
+    Rule,
+    axis_cuts,
+    by_letters,
+    cutting_both,
+    on_grid,
+    specific,
+)
 from tilewise.ops.views import Axis, Window, walks, window
 
 
@@ -174,6 +194,30 @@ def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
                 block = bisect_right(cuts, found[1][axis]) - 1
                 inside.append(Shard(0, all_at(block, value.shape[0], mesh.total_blocks)))
             yield from (Rule((Shard(axis, cuts), x), Shard(axis, cuts)) for x in inside)
+
+
+@on_grid.register
+def _(op: Update, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    """One index of an axis is written and both directions are cut: only workers that have it need their part of it."""
+    found = walks(op.window)
+    base, value = node.inputs
+    if found is None:
+        return
+    axes, starts = found
+    for a, b in permutations(range(base.ndim), 2):
+        where = next((k for k, x in enumerate(axes) if x.base == b), None)
+        if any(x.base == a for x in axes) or where is None or axes[where].step < 1 or base.shape[a] < 2:
+            continue
+        own, walk = where - (len(axes) - value.ndim), axes[where]
+        if own < 0 or value.shape[own] != walk.length or walk.length < 2:
+            continue
+        for grid in cutting_both(have[0], base.shape, (a, b), mesh):
+            direction = int(grid.across.axis == b) if isinstance(grid.across, Shard) else 0
+            index, along = (grid.down, grid.across) if direction else (grid.across, grid.down)
+            assert isinstance(index, Shard) and isinstance(along, Shard)
+            owner = bisect_right(index.cuts, starts[a]) - 1
+            part = Shard(own, slice_cuts(along.cuts, walk.start, walk.step, walk.length))
+            yield Rule((grid, at_one_place(mesh, direction, owner, own, part)), grid)
 
 
 def _around(node: Node, axes: Sequence[Axis], axis: int, own: int, have: Options, mesh: Mesh) -> Iterator[Cuts]:

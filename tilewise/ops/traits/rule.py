@@ -11,33 +11,40 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.ir.node import Node
-from tilewise.ir.reductions import Reduction
 from tilewise.layout import (
     Cuts,
     Cutting,
     Grid,
     Layout,
     Mesh,
+    OnDriver,
     Outside,
     Partial,
     Piecewise,
     Placement,
     Replicate,
     Shard,
+    at_first,
+    bare,
+    column_cut,
     even_cuts,
-    even_shard,
+    even_divisions,
     grid_layout,
     placements,
+    reduction,
+    shards,
 )
 from tilewise.ops.move import Pin
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WHOLE = Replicate()
 MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
+FIRST_BYTES = 1 << 16  # up to so many, work on a value may be done in one place where bytes are all that counts
+MAX_PIECES = 4  # of divisions in pieces
 
 
 @dataclass(frozen=True)
@@ -49,14 +56,22 @@ class Rule:
     collective: bool = False  # ops/traits/collectives.py; valid only on a 1-D mesh
     line: bool = False  # valid only on a line of workers: never one direction's part of a rule for a grid
     once: bool = False  # whole operands count in one contribution only (ops/once.py)
-    by: Reduction | None = None  # blocks make contributions, and these are reduced to `out` (solver/model/expand.py)
+    partial: Layout | None = None  # of blocks' contributions, which are reduced to `out` (solver/model/expand.py)
+
+
+def makes_contributions(rule: Rule) -> bool:
+    """Whether a rule's result is partial though no operand is."""
+    return reduction(rule.out) is not None and not any(reduction(x) is not None for x in rule.ins)
 
 
 Options = Sequence[Sequence[Placement]]  # per operand: the ways it might lie along a line of workers
 
 
-def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule]:
+def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh, *, first: bool = False) -> list[Rule]:
     """All rules of a node, given how each operand might lie; the last is always to replicate everything.
+
+    `first`: also to do it in the first block, if operands and result are small. Where only bytes count, a sum that one
+    place takes in and works on costs less than one that all do; where time counts, all may as well.
 
     On a grid a rule for all workers in one line is one choice, a rule for each direction the other.
     """
@@ -70,14 +85,40 @@ def rules(node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> list[Rule
     if node.known and all(x.known for x in node.inputs):
         found.extend(_line_rules(node, [[x for x in h if not isinstance(x, Grid)] for h in have], mesh))
         if mesh.grid:
+            found.extend(on_grid(node.op, node, have, mesh))
             down, across = (
                 [r for r in _line_rules(node, [_direction(h, k) for h in have], line) if not (r.collective or r.line)]
                 for k, line in enumerate((mesh.down, mesh.across))
             )
             pairs = itertools.product([*down, every], [*across, every])
             found.extend([Rule(*pair) for a, b in pairs if (pair := _both(a, b)) is not None])
+        if first and mesh.workers > 1 and node.ndim and _fits_first(node):
+            found.extend(_in_first(node, have, found, mesh))
     found.append(every)
     return list(dict.fromkeys(found))
+
+
+def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule], mesh: Mesh) -> list[Rule]:
+    """A small operator done in the first block, if all operands come together there.
+
+    These are sums of contributions, unless they are only scaled, which can be done before they are summed; what was
+    made of them; and what the driver has.
+    """
+    end = at_first(node.dims, mesh)
+    more = [replace(r, out=end) for r in found if r.partial is not None]
+    there = [at_first(x.dims, mesh) if x.ndim and x.dims[0] else WHOLE for x in node.inputs]
+    kept = any(reduction(r.out) is not None and not r.once for r in found)
+    scaled = kept and [x.shape for x in node.inputs if x.ndim] == [node.shape]
+    arrays = [(row, here) for x, row, here in zip(node.inputs, have, there, strict=True) if x.ndim]
+    come = [here in row or (Partial("add") in row and not scaled) for row, here in arrays]
+    near = [OnDriver() in row for row, _ in arrays]
+    if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(_fits_first, node.inputs)):
+        more.append(Rule(tuple(there), end))
+    return more
+
+
+def _fits_first(x: Node) -> bool:
+    return x.ndim == 0 or 0 < x.nbytes <= FIRST_BYTES
 
 
 def _direction(layouts: Sequence[Layout], direction: int) -> list[Layout]:
@@ -123,6 +164,12 @@ def specific(op: Any, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 
 @functools.singledispatch
+def on_grid(op: Any, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    """Rules that cut both directions of a grid at once, beyond pairs of rules for lines; most operators have none."""
+    return iter(())
+
+
+@functools.singledispatch
 def inner_exchanges(op: Any, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[Layout, Layout, tuple[int, ...]]]:
     """What moves within an operator that is several steps: from where to where, and its shape."""
     return []
@@ -153,8 +200,8 @@ def by_letters(
             continue
         found: list[Cuts | Piecewise] = [*cuts_of(letter, size, terms, shapes, have, node, mesh)]
         if pieces:
-            found += _in_pieces(letter, size, terms, shapes, have)
-        for cut in found:
+            found += _in_pieces(letter, size, terms, shapes, have, mesh)
+        for cut in dict.fromkeys(found):
             ins: list[Layout] = [
                 _along(cut, t.index(letter)) if letter in t and s[t.index(letter)] == size else WHOLE
                 for t, s in zip(terms, shapes, strict=True)
@@ -168,15 +215,25 @@ def _along(cut: Cuts | Piecewise, axis: int) -> Cutting:
     return cut.along(axis) if isinstance(cut, Piecewise) else shard(axis, cut)
 
 
-def _in_pieces(letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options) -> list[Piecewise]:
-    """Divisions of a letter in pieces that operands may have."""
+def _in_pieces(
+    letter: str, size: int, terms: Sequence[str], shapes: Sequence[Any], have: Options, mesh: Mesh
+) -> list[Cuts | Piecewise]:
+    """Divisions of a letter in pieces that operands may have, and on a grid that by columns of workers."""
     found = [
         x.along(0)
         for term, shape, layouts in zip(terms, shapes, have, strict=True)
         for x in layouts
         if isinstance(x, Piecewise) and term.find(letter) == x.axis and shape[x.axis] == size
     ]
-    return list(dict.fromkeys(found))[:MAX_CUTS]
+    return [*list(dict.fromkeys(found))[:MAX_PIECES], *by_columns(size, mesh)]
+
+
+def by_columns(size: int, mesh: Mesh) -> list[Cuts | Piecewise]:
+    """An axis cut over all workers of a grid, column by column."""
+    if not mesh.grid:
+        return []
+    cut = column_cut(0, size, mesh)
+    return [cut if isinstance(cut, Piecewise) else cut.cuts]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -203,6 +260,23 @@ def cuts_of(
     return few(sorted(found, key=lambda c: -found[c]), size, mesh)
 
 
+def cutting_both(layouts: Sequence[Layout], shape: Sequence[int], axes: Sequence[int], mesh: Mesh) -> list[Grid]:
+    """Layouts that cut two axes, one along each direction: those that an operand might have, and even ones."""
+    a, b = axes
+    found = [x for x in layouts if isinstance(x, Grid) and {p.axis for p in shards(x)} == {a, b} and _plain(x)]
+    even = [
+        Grid(shard(i, _even(shape[i], mesh.down.total_blocks)), shard(j, _even(shape[j], mesh.across.total_blocks)))
+        for i, j in ((a, b), (b, a))
+        if shape[i] > 1 < shape[j]
+    ]
+    return list(dict.fromkeys((*found, *even)))
+
+
+def _plain(grid: Grid) -> bool:
+    """Whether all cuts are plain ones without ghosts."""
+    return all(not isinstance(p, Piecewise) for p in shards(grid)) and bare(grid) == grid
+
+
 def known_cuts(layouts: Sequence[Layout], axis: int) -> list[Cuts]:
     """The cuts that an operand might have along an axis."""
     return list(dict.fromkeys(x.cuts for x in layouts if isinstance(x, Shard) and x.axis == axis))
@@ -219,7 +293,7 @@ def axis_cuts(layouts: Sequence[Layout], axis: int, size: int, mesh: Mesh) -> li
 
 def settled(node: Node, mesh: Mesh) -> list[Layout]:
     """Where a result that was reduced from contributions may lie."""
-    return [WHOLE, *(even_shard(a, node.dims, mesh) for a, n in enumerate(node.dims) if n > 1)]
+    return [WHOLE, *(x for a, n in enumerate(node.dims) if n > 1 for x in even_divisions(a, n, mesh))]
 
 
 def still_partial(layouts: Sequence[Placement]) -> Iterator[Rule]:

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from tilewise.ir.node import Node, Op, intern, twin
 from tilewise.ir.order import strides_of
-from tilewise.ir.reductions import Reduction
-from tilewise.layout import Layout, Mesh, Partial, Replicate, reduction
+from tilewise.layout import Grid, Layout, Mesh, Partial, Replicate, reduction
 from tilewise.ops.contract import Contract
 from tilewise.ops.elementwise import map_op
 from tilewise.ops.index import Update
@@ -18,7 +17,8 @@ from tilewise.ops.linalg.cholesky import Blank, Cholesky, Panel, by_columns, by_
 from tilewise.ops.linalg.qr import Apply, BlockQr, Heads, StackQr, Tall
 from tilewise.ops.moments import Moments, Pack, one_per_block, terms
 from tilewise.ops.once import Once
-from tilewise.ops.reduce import Lower, Reduce, contribution
+from tilewise.ops.reduce import Reduce, contribution, lowered
+from tilewise.ops.reshape import Apart
 from tilewise.ops.traits.rule import Rule
 from tilewise.ops.views import Arrange, Cut, Window
 
@@ -78,15 +78,27 @@ def counted_once(site: Site, n: Node, ins: list[int], rule: Rule) -> list[int]:
     return out
 
 
-def by_contributions(site: Site, n: Node, ins: list[int], by: Reduction, layout: Layout) -> int:
+def apart(site: Site, n: Node, i: int, layout: Layout) -> int:
+    """A reshape that makes contributions: blocks within whole rows, then reshaped."""
+    x, old = site.nodes[i], site.layouts[i]
+    assert isinstance(old, Grid) and isinstance(layout, Grid)
+    parts = Partial("add")
+    wide = Grid(old.down, parts) if isinstance(layout.across, Partial) else Grid(parts, old.across)
+    steps = Steps(site, n)
+    return steps.op(n.op, [steps.op(Apart(x.dims, (0,) * x.ndim), [i], x.dims, wide)], n.dims, layout)
+
+
+def by_contributions(site: Site, n: Node, ins: list[int], partial: Layout, layout: Layout) -> int:
     """What each block contributes, one exchange in which that is combined, and what it comes to."""
+    by = reduction(partial)
+    assert by is not None
     kind = by.kind(n.inputs[0].dtype)
     made = intern(contribution(n.op, n), tuple(site.nodes[i] for i in ins), n.dims, kind)
     made.site = made.site or n.site
-    whole = site.move(site.add(made, Partial(by)), layout)
-    lowered = intern(Lower(by), (site.nodes[whole],), n.dims, n.dtype)
-    lowered.site = lowered.site or n.site
-    return site.add(lowered, layout)
+    whole = site.move(site.add(made, partial), layout)
+    result = intern(lowered(n.op, by), (site.nodes[whole],), n.dims, n.dtype)
+    result.site = result.site or n.site
+    return site.add(result, layout)
 
 
 def moments(site: Site, n: Node, i: int, layout: Layout) -> int:

@@ -6,7 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewise.ir.node import Node, known_leaf, twin
-from tilewise.layout import Cutting, Grid, Layout, Outside, Placement, Replicate, Shard, all_at, grid_layout, shards
+from tilewise.layout import (
+    Cutting,
+    Grid,
+    Layout,
+    Mesh,
+    Outside,
+    Placement,
+    Replicate,
+    Shard,
+    all_at,
+    at_one_place,
+    grid_layout,
+    shards,
+)
 from tilewise.ops.const import Const
 from tilewise.ops.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
@@ -133,23 +146,35 @@ def _composed(inner: Arrange | None, n: Node) -> Arrange:
     return Arrange(axes, n.dims)
 
 
-def seen(layout: Layout, alias: Arrange | None) -> Layout | None:
+def seen(layout: Layout, alias: Arrange | None, mesh: Mesh) -> Layout | None:
     """The layout that an alias has when its base has this one; None if that is cut along an axis it does not have."""
     if alias is None or isinstance(layout, Outside):
         return layout
     axes = alias.axes
     if any(cut.axis not in axes for cut in shards(layout)):
-        return _at_owner(layout, alias)
+        return _at_owner(layout, alias, mesh)
     return _each(layout, lambda p: p.along(axes.index(p.axis)) if isinstance(p, Cutting) else p)
 
 
-def _at_owner(layout: Layout, alias: Arrange) -> Layout | None:
+def _at_owner(layout: Layout, alias: Arrange, mesh: Mesh) -> Layout | None:
     """Cut along an axis of length one that is dropped: its owner has everything. None where that has no axis to say."""
+    if isinstance(layout, Grid):
+        return _at_owners(layout, alias, mesh)
     axis = next((k for k, a in enumerate(alias.axes) if a is not None), None)
     if axis is None or not isinstance(layout, Shard) or layout.cuts[-1] != 1:
         return None
     blocks = len(layout.cuts) - 1
     return Shard(axis, all_at(layout.cuts.index(1) - 1, alias.lengths[axis], blocks))
+
+
+def _at_owners(layout: Grid, alias: Arrange, mesh: Mesh) -> Layout | None:
+    """The same on a grid: one row or column of workers has everything, cut along the other direction."""
+    for k, (gone, kept) in enumerate(((layout.down, layout.across), (layout.across, layout.down))):
+        one = isinstance(gone, Shard) and gone.cuts[-1] == 1 and gone.axis not in alias.axes
+        if one and isinstance(kept, Cutting) and kept.axis in alias.axes:
+            assert isinstance(gone, Shard)
+            return at_one_place(mesh, 1 - k, gone.cuts.index(1) - 1, alias.axes.index(kept.axis), kept)
+    return None
 
 
 def behind(layout: Layout, alias: Arrange | None) -> Layout:

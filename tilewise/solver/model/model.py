@@ -19,7 +19,18 @@ from tilewise.cost.model import TICKS, Rates, work_cost
 from tilewise.ir.node import Node
 from tilewise.ir.reductions import LAWS
 from tilewise.ir.scalar import EXPENSIVE
-from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, even_shard, reduction, shards
+from tilewise.layout import (
+    Layout,
+    Mesh,
+    OnDriver,
+    Outside,
+    Replicate,
+    at_first,
+    bare,
+    even_divisions,
+    reduction,
+    shards,
+)
 from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map, scaled
 from tilewise.ops.move import Pin
@@ -190,7 +201,7 @@ class _Builder:
         key = (_kin(n, have), n.shape, n.dtype, types, have, self.world)
         found = _choices.get(key)
         if found is None:
-            rows = tuple(rules(n, have, self.mesh))
+            rows = tuple(rules(n, have, self.mesh, first=self.machine.objective == "bytes"))
             work = np.array([work_cost(n, r, self.mesh, self.machine) for r in rows], dtype=np.int64)
             same = (
                 rows,
@@ -217,7 +228,7 @@ class _Builder:
             some = self.choices[use.item].notable
         if use.alias is None or not some:
             return some
-        return tuple(dict.fromkeys(y for x in some if (y := seen(x, use.alias)) is not None))
+        return tuple(dict.fromkeys(y for x in some if (y := seen(x, use.alias, self.mesh)) is not None))
 
     def _spread(self, i: int) -> None:
         """The costs of bringing a value to its users."""
@@ -406,11 +417,14 @@ def _taken(holding: Holding, asked: tuple[Held, ...]) -> Ints:
 
 
 def notable(layouts: Held, kind: Kind) -> Held:
-    """The layouts that are partial, or not cut evenly: those that rules inherit."""
-    usual = kind.usual
-    return tuple(
-        x for x in layouts if not isinstance(x, Outside) and (x not in usual.index or reduction(x) is not None)
-    )
+    """The layouts that are partial, not cut evenly, or on the driver: those that rules depend on."""
+    return tuple(x for x in layouts if _notable(x, kind))
+
+
+def _notable(layout: Layout, kind: Kind) -> bool:
+    if isinstance(layout, Outside):  # whether small work may be done at the driver's place, where bytes count
+        return isinstance(layout, OnDriver) and kind.tariff.all_bytes
+    return layout not in kind.usual.index or reduction(layout) is not None
 
 
 def needs(user: Choices, slots: Slots) -> tuple[Held, ...]:
@@ -446,7 +460,12 @@ def settle(layout: Layout, kind: Kind, small_bytes: int, hidden: frozenset[int])
     ):
         ends = [plain, Replicate()] if small else [plain]
     else:
-        ends += [even_shard(a, kind.shape, kind.mesh) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
+        axes = [(a, n) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
+        ends += [x for a, n in axes for x in even_divisions(a, n, kind.mesh)]
+        if kind.tariff.all_bytes and small and kind.shape and kind.shape[0] and 0 not in hidden:
+            first = at_first(kind.shape, kind.mesh)
+            if kind.cost(layout, first) <= min(kind.cost(layout, x) for x in ends):
+                ends.append(first)  # and it is where it will be read
     costs = [kind.cost(layout, x) + (kind.cost(x, OnDriver()) if small else 0) for x in ends]
     best = min(range(len(ends)), key=costs.__getitem__)
     return costs[best], ends[best]

@@ -11,9 +11,10 @@ from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.moments import Moments
 from tilewise.ops.move import Move
+from tilewise.ops.reshape import Reshape
 from tilewise.ops.sort import Sort
 from tilewise.ops.traits.collectives import Collective
-from tilewise.ops.traits.rule import Rule
+from tilewise.ops.traits.rule import Rule, makes_contributions
 from tilewise.ops.views import Arrange, Cut, all_of, arrange
 from tilewise.solver.model import expand
 from tilewise.solver.model.graph import Graph, Item, Stub, Use, behind, seen
@@ -36,8 +37,12 @@ class Choice:
 
     def made_in(self, node: int) -> Layout:
         """The layout in which the graph's node of this number is made."""
+        return self.rule_of(node).out
+
+    def rule_of(self, node: int) -> Rule:
+        """The rule by which the graph's node of this number is computed."""
         item = self.model.graph.at[node].item
-        return self.model.choices[item].rules[self.solution.values[self.model.rule_at[item]]].out
+        return self.model.choices[item].rules[self.solution.values[self.model.rule_at[item]]]
 
 
 @dataclass(frozen=True)
@@ -86,12 +91,14 @@ class Placer:
         """An operator in one step, or in several."""
         if rule.collective:
             return self._regroup(n, ins, rule.out)
-        if rule.by is not None:
-            return expand.by_contributions(self, n, ins, rule.by, rule.out)
+        if rule.partial is not None:
+            return expand.by_contributions(self, n, ins, rule.partial, rule.out)
         if rule.once:
             ins = expand.counted_once(self, n, ins, rule)
         if isinstance(n.op, Moments):
             return expand.moments(self, n, ins[0], rule.out)
+        if isinstance(n.op, Reshape) and makes_contributions(rule):
+            return expand.apart(self, n, ins[0], rule.out)
         tall = tall_qr(n, rule.ins)
         if tall is not None:
             return expand.tall_qr(self, n, ins[0], tall)
@@ -130,14 +137,14 @@ class Placer:
         base = have[got]
         if use.alias is None:
             return base
-        wide = layout if got == want else seen(got, use.alias)
+        wide = layout if got == want else seen(got, use.alias, self.mesh)
         assert wide is not None
         return self._alias(use.alias, base, wide)
 
     def leave(self, use: Use, layout: Layout) -> int:
         """A result in its final layout."""
         self.hold(use.item, (layout,))
-        base, final = self.copies[use.item][layout], seen(layout, use.alias)
+        base, final = self.copies[use.item][layout], seen(layout, use.alias, self.mesh)
         assert final is not None, "results are not cut along an axis they do not have"
         return base if use.alias is None else self._alias(use.alias, base, final)
 
