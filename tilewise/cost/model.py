@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tilewise.ir.node import Node, Op
 from tilewise.ir.order import Order
-from tilewise.layout import Layout, Mesh, Partial, Replicate, Tariff, local_dims, priced_route, reduction, step_cost
+from tilewise.layout import Layout, Mesh, Replicate, Tariff, local_dims, priced_route, reduction, step_cost
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.reshape import Reshape

@@ -131,7 +131,7 @@ class Log:
         kept = sorted(k for k in needed if k in self.maker and k not in made)
         assert had.union(keys).issuperset(kept), "what is needed was held when it was copied"
         self.entries, self.maker, self.nbytes = {}, {}, 0
-        for entry in (*(Entry(0, (), (), (k,), False) for k in kept), *again, *after):
+        for entry in (*(Entry(0, (), (), (k,), "") for k in kept), *again, *after):
             self._enter(entry)
         self.fresh.difference_update(keys)
         self.unneeded.update(had.union(keys).difference(kept))
