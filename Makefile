@@ -43,6 +43,7 @@ bits: $(DEV)
 # The same as `fuzz` and the tests marked `soak` (long).
 soak: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak tests/engine/test_collectives.py tests/engine/test_index_sets.py
 
 # Kills of workers and nodes of a Ray cluster at random moments (a quarter of an hour).
 kills: $(DEV)

@@ -39,7 +39,7 @@ def test_rates_of_another_machine_count_as_none(tmp_path: Path, name: str, value
 
 
 def test_a_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in {"STREAM": 1 << 18, "SIDE": 128, "ORDERED": 1 << 14, "REPEATS": 1, "LEAST_SECONDS": 0}.items():
+    for name, size in {"STREAM": 1 << 18, "SIDE": 128, "ORDERED": 1 << 14, "REPEATS": 5, "LEAST_SECONDS": 0}.items():
         monkeypatch.setattr(calibrate, name, size)
     with tw.config(cache_dir=tmp_path):
         rates, path = tw.calibrate()

@@ -105,7 +105,7 @@ def test_every_tile_gives_numpys_values(program, dtype):
         for order in "CF":
             x = np.asarray(rng.integers(0, 9, size=shape).astype(dtype), order=order)
             want = all_of(program(np, x))
-            for tile in (1, 2, 7, 64, None):
+            for tile in (1, 2, 7, 64, None) if dtype == "f8" else (2, None):  # how rows are shared is the same for all
                 with tw.config(eager_bytes=0, tile=tile):
                     found = run(program, x)
                 for a, b in zip(want, found, strict=True):
