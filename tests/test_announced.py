@@ -641,3 +641,16 @@ def test_a_view_of_what_workers_hold(name: str) -> None:
         with tw.profile() as ran:
             y.compute()
     assert announced == ran.network_bytes <= 3 * 400 * 6 * 8
+
+
+@pytest.mark.parametrize("rows", [100, 9_000], ids=["small", "large"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_base_of_views(name: str, rows: int) -> None:
+    """Whatever copies a view has left on the workers, what is announced for the base is what comes."""
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=4):
+        x = tw.evaluate(tw.array(np.ones((rows, 6))).relayout(0))
+        VIEWS[name](x).compute()
+        announced = tw.explain(x).network_bytes
+        with tw.profile() as ran:
+            x.compute()
+    assert announced == ran.network_bytes

@@ -73,10 +73,14 @@ def moving(cluster: Cluster, announced: int) -> Iterator[None]:
 
 
 def whole(remote: Remote) -> np.ndarray[Any, Any]:
-    """A value that workers hold, brought here."""
-    back = moves(remote.layout, OnDriver(), remote.shape, remote.cluster.mesh)
-    with moving(remote.cluster, back.bytes(remote.dtype.itemsize)):
-        return remote.whole()
+    """A value that workers hold, brought here: of its copies, the one of which least has to cross."""
+
+    def crossing(x: Remote) -> int:
+        return moves(x.layout, OnDriver(), x.shape, x.cluster.mesh).bytes(x.dtype.itemsize)
+
+    near = min((remote, *(x for x in remote.copies if not x.dropped)), key=crossing)
+    with moving(remote.cluster, crossing(near)):
+        return near.whole()
 
 
 def _run(

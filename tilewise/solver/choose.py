@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tilewise.cost.model import Rates, on_contributions
 from tilewise.ir.node import Node
-from tilewise.layout import Layout, Mesh, Outside, Replicate, bare, reduction
+from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, reduction
 from tilewise.ops.traits.rule import rules
 from tilewise.solver.gc_off import gc_off
 from tilewise.solver.model.budget import within
@@ -87,8 +87,11 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
     finals: dict[int, Layout] = {}
     for item, axes in hidden(ends).items():
         small = small_bytes(placer.graph.items[item].node, machine)
-        settled = [settle(x, placer.kind(item), small, axes) for x in copies[item]]
-        finals[item] = min(settled, key=lambda pair: pair[0])[1]
+        kind, there = placer.kind(item), placer.graph.items[item].given
+        settled = [settle(x, kind, small, axes) for x in copies[item]]
+        # What is there already is read from the nearest of its copies (array/workers.py::whole).
+        read = [kind.cost(x, OnDriver()) if there else 0 for _, x in settled]
+        finals[item] = min(zip(settled, read, strict=True), key=lambda pair: (pair[0][0], pair[1]))[0][1]
     wanted = tuple(placer.leave(use, finals[use.item]) for use in ends)
     given = [i for i, item in enumerate(placer.graph.items) if item.given]
     landed = tuple((k, where) for k, i in enumerate(given) for where in _landed(placer, i))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.ir.node import Node
+from tilewise.ir.reductions import by_name
 from tilewise.layout import (
     Cuts,
     Cutting,
@@ -42,6 +43,7 @@ from tilewise.ops.move import Pin
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WHOLE = Replicate()
+ADD = by_name("add")
 MAX_CUTS = 2  # of uneven cuts along a letter, how many are weighed beside the even ones
 FIRST_BYTES = 1 << 16  # up to so many, work on a value may be done in one place where bytes are all that counts
 MAX_PIECES = 4  # of divisions in pieces
@@ -110,7 +112,7 @@ def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule
     kept = any(reduction(r.out) is not None and not r.once for r in found)
     scaled = kept and [x.shape for x in node.inputs if x.ndim] == [node.shape]
     arrays = [(row, here) for x, row, here in zip(node.inputs, have, there, strict=True) if x.ndim]
-    come = [here in row or (Partial("add") in row and not scaled) for row, here in arrays]
+    come = [here in row or (not scaled and any(reduction(x) is ADD for x in row)) for row, here in arrays]
     near = [OnDriver() in row for row, _ in arrays]
     if any(come) and all(a or b for a, b in zip(come, near, strict=True)) and all(map(_fits_first, node.inputs)):
         more.append(Rule(tuple(there), end))
