@@ -58,3 +58,15 @@ def test_complaints_are_numpys() -> None:
             np.pad(np.ones((3, 4)), *args)
         with tw.config(eager_bytes=0, fallback="silent"), pytest.raises(want.type, match=str(want.value)[:20]):
             tw.pad(tw.ones((3, 4)), *args)
+
+
+@pytest.mark.parametrize("mesh", [{"workers": 2}, {"mesh": (2, 2)}], ids=str)
+def test_what_numpy_pads_of_views_on_workers_lies_as_numpys(mesh: Any) -> None:
+    def program(np: Any) -> Any:
+        x = np.ones((7, 6, 4), "bool", order="F")
+        return np.pad(x[::-2, :-3, :-1], 2, constant_values=2)  # a value of another kind: NumPy's own code
+
+    with tw.config(eager_bytes=0, fallback="silent"), tw.session(engine="virtual", **mesh):
+        found = program(tw)
+        assert found.strides == program(np).strides == (49, 7, 1)
+        assert np.array_equal(found, program(np))

@@ -8,10 +8,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
-from tilewise.array.handle import Array
+from tilewise.array.cell import ND
+from tilewise.array.handle import Array, meta
 from tilewise.array.schedule import policy, sites
 from tilewise.array.session import on_workers
 from tilewise.config import current
@@ -48,8 +51,19 @@ def _part_here(x: Any) -> Any:
     part = forcing.fetch(x).view()
     if x._cell.node is None:  # it is here after all
         return x
+    if part.flags.forc and not meta(x).flags.forc:
+        part = _with_gaps(part)
     part.flags.writeable = False
     return part
+
+
+def _with_gaps(part: ND) -> ND:
+    """A copy in the same order that is not in one piece, as the view that it is of: NumPy's results may lie by that."""
+    axes = sorted(range(part.ndim), key=lambda a: -part.strides[a])
+    *slow, fast = (part.shape[a] for a in axes)
+    copy = np.empty((*slow, fast + 1), part.dtype)[..., :fast].transpose(np.argsort(axes))
+    copy[...] = part
+    return copy
 
 
 def announce(name: str, args: Any, kwargs: dict[str, Any]) -> None:
