@@ -61,7 +61,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     """Functions of the elements that conditions select."""
     if type(x) is not Array or type(condlist) is not list or not condlist or type(condlist[0]) is not Array:
         return NotImplemented
-    given: list[Any] = [c.astype(bool) for c in condlist]
+    given: list[Any] = [c if c.dtype == bool else c.astype(bool) for c in condlist]
     if any(c.shape != x.shape for c in given):
         return NotImplemented
     if len(given) == len(funclist) - 1:
@@ -181,10 +181,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 @implements(np.packbits)
 def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:
     """Eight truth values a byte."""
-    flat = type(a) is Array and (axis is None or (a.ndim == 1 and axis in (0, -1)))
-    if not flat or not a.size or a.dtype.kind not in "biu" or bitorder not in ("big", "little"):
+    line = type(a) is Array and (axis is None or (a.ndim == 1 and axis in (0, -1)))
+    if not line or not a.size or a.dtype.kind not in "biu" or bitorder not in ("big", "little"):
         return NotImplemented
-    bits = (a.reshape(-1) != 0).astype(np.uint8)
+    flat = a.reshape(-1)
+    bits = (flat if a.dtype.kind == "b" else flat != 0).astype(np.uint8)
     if left := -bits.size % 8:
         bits = public(np.pad)(bits, (0, left))
     worth = 1 << np.arange(8, dtype=np.uint8)
