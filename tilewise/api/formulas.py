@@ -20,9 +20,9 @@ from tilewise.array.handle import Array
 from tilewise.array.indexing import ends_of
 from tilewise.array.session import on_workers
 from tilewise.ir.node import intern
-from tilewise.ops import lexsort as ops
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Put, compress
+from tilewise.ops.order import lexsort as ops
 
 INDEX = np.dtype(np.intp)
 MOST = 32  # terms of a formula
