@@ -34,7 +34,7 @@ NAMES = (
     "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median "
     "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval "
     "polyder polyint polyfit insert delete block fft.fftshift fft.ifftshift "
-    "sort_complex trim_zeros asarray_chkfinite require real_if_close ix_ "
+    "sort_complex trim_zeros asarray_chkfinite real_if_close ix_ "
     "unique_all unique_counts unique_inverse unique_values intersect1d setxor1d union1d "
     "linalg.norm linalg.vector_norm linalg.matrix_norm linalg.matrix_power linalg.multi_dot linalg.cross linalg.outer "
     "linalg.vecdot"

@@ -35,6 +35,19 @@ def _within(index: Array, length: int) -> bool:
     return bool(ends.min() >= 0 and ends.max() < length)
 
 
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """An array in an order of memory."""
+    wanted = {str(r).upper() for r in ([requirements] if isinstance(requirements, str) else requirements or ())}
+    if type(a) is not Array or not a.ndim or like is not None or len(wanted) > 1:
+        return NotImplemented
+    if not wanted <= {"C", "C_CONTIGUOUS", "CONTIGUOUS", "F", "F_CONTIGUOUS", "FORTRAN"}:
+        return NotImplemented
+    if not wanted:
+        return create.asanyarray(a, dtype)
+    return (create.asfortranarray if min(wanted)[0] == "F" else create.ascontiguousarray)(a, dtype)
+
+
 # -- choosing ------------------------------------------------------------------------------------------------------
 
 

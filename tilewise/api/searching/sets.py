@@ -1,6 +1,6 @@
 """Arrays as sets. In: NumPy's arguments. Out: Arrays.
 
-Where workers hold the elements, `unique` is recorded (ops/order/distinct.py), and the set functions are NumPy's own code
+Where workers hold the elements, `unique` is recorded (ops/order/distinct.py), and the set functions are NumPy's code
 over it (compose.py). Without workers they are NumPy's own: there is nothing to gather, and shapes depend on values.
 """
 
