@@ -172,6 +172,8 @@ np.percentile(odd,40)
 np.median(A,axis=0)
 np.nanmedian(T3,axis=(0,1),keepdims=True)
 np.resize(w,10)
+z=S>0;z[...]=z.T;z
+z=S*1;z.reshape(-1)[...]=S.T.reshape(-1);z
 c.real[::-1]+c.imag
 z=c*1;z.imag[3:]=0;z
 """.strip().splitlines()
@@ -207,6 +209,8 @@ def check(row: str, way: dict[str, Any] | None, blocks: int) -> None:
         for a, b in zip(found, want, strict=True):
             got, right = numpy.asarray(a), numpy.asarray(b)
             assert (got.dtype, got.shape) == (right.dtype, right.shape)
+            if ";" in row:  # what is written to keeps its order of memory
+                assert got.strides == right.strides
             numpy.testing.assert_allclose(got, right, rtol=1e-12, atol=1e-12)
 
 
