@@ -197,6 +197,42 @@ def uniques(np, k):
     return np.unique(k * 2)
 
 
+def unique_numbers(np, k):
+    return np.unique(k, return_inverse=True, return_counts=True)[2]
+
+
+def members(np, x, k):
+    return np.isin(np.round(x * 3), k) + 0.0
+
+
+def by_two_keys(np, x, k):
+    return np.lexsort((x, k))
+
+
+def positions(np, x):
+    return np.flatnonzero(x > 0.3) * 2
+
+
+def nan_quantiles(np, x):
+    return np.nanquantile(x, [0.1, 0.9])
+
+
+def column_quantiles(np, x):
+    return np.quantile(x, 0.3, axis=0, method="hazen")
+
+
+def added_below(np, x, k):
+    made = x * 1.0
+    np.add.at(made[1:], (k[:50],), 1.0)
+    return made
+
+
+def written_below(np, x, k):
+    made = x * 1.0
+    made[1:][k[:50] * 3] = 2.0
+    return made
+
+
 def joined(np, x, k):
     table = np.arange(9.0) * 3
     return (x * table[k]).sum()
@@ -446,6 +482,14 @@ PROGRAMS = {
     histogram: (V,),
     histogram_within: (V,),
     uniques: (K,),
+    unique_numbers: (K,),
+    members: (V, K),
+    by_two_keys: (V, K),
+    positions: (V,),
+    nan_quantiles: (V,),
+    column_quantiles: (X,),
+    added_below: (X, K),
+    written_below: (V, K),
     joined: (V, K),
     neighbours: (X,),
     nearest_three: (Y,),

@@ -34,7 +34,7 @@ NAMES = (
     "take_along_axis apply_over_axes isneginf isposinf isreal iscomplex real imag fix resize median "
     "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval "
     "polyder polyint polyfit insert delete block fft.fftshift fft.ifftshift "
-    "sort_complex trim_zeros asarray_chkfinite require real_if_close ix_ "
+    "sort_complex trim_zeros asarray_chkfinite real_if_close ix_ "
     "unique_all unique_counts unique_inverse unique_values intersect1d setxor1d union1d "
     "linalg.norm linalg.vector_norm linalg.matrix_norm linalg.matrix_power linalg.multi_dot linalg.cross linalg.outer "
     "linalg.vecdot"
@@ -95,7 +95,12 @@ class _Converter:
     """For NumPy's `_array_converter`: what keeps classes of arrays, of which there is one."""
 
     def __init__(self, *given: Any) -> None:
+        self.kinds = [a if type(a) in (int, float, complex) else create.asarray(a).dtype for a in given]
         self.given = [a if type(a) is Array else create.asarray(a) for a in given]
+
+    def result_type(self, extra_dtype: Any = None, ensure_inexact: bool = False) -> Any:
+        kinds = self.kinds if extra_dtype is None else [*self.kinds, extra_dtype]
+        return np.result_type(*kinds, *([0.0] if ensure_inexact else ()))
 
     def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
         return tuple(self.given)
@@ -110,6 +115,12 @@ class _Converter:
         return value
 
 
+def _converted(*given: Any) -> Any:
+    """The same, or NumPy's own of what is no Array."""
+    kind = _Converter if any(type(a) is Array for a in given) else functions._array_converter  # type: ignore[attr-defined]
+    return kind(*given)
+
+
 class _Broadcast:
     """For NumPy's `broadcast`, of which only the shape is asked."""
 
@@ -118,7 +129,7 @@ class _Broadcast:
         self.ndim = len(self.shape)
 
 
-_STAND_INS |= {functions._array_converter: _Converter}  # type: ignore[attr-defined]
+_STAND_INS |= {functions._array_converter: _converted}  # type: ignore[attr-defined]
 _STAND_INS |= {np.broadcast: _Broadcast}
 _STAND_INS |= {np.partition: _partition, np.ndarray: Array | np.ndarray}  # code asks isinstance(x, ndarray)
 

@@ -20,9 +20,9 @@ from tilewise.array.handle import Array
 from tilewise.array.indexing import ends_of
 from tilewise.array.session import on_workers
 from tilewise.ir.node import intern
-from tilewise.ops import lexsort as ops
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Put, compress
+from tilewise.ops.order import lexsort as ops
 
 INDEX = np.dtype(np.intp)
 MOST = 32  # terms of a formula
@@ -33,6 +33,19 @@ def _within(index: Array, length: int) -> bool:
     """Whether all indices are below a length, and none negative: known before anything is recorded."""
     ends = ends_of(index)
     return bool(ends.min() >= 0 and ends.max() < length)
+
+
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """An array in an order of memory."""
+    wanted = {str(r).upper() for r in ([requirements] if isinstance(requirements, str) else requirements or ())}
+    if type(a) is not Array or not a.ndim or like is not None or len(wanted) > 1:
+        return NotImplemented
+    if not wanted <= {"C", "C_CONTIGUOUS", "CONTIGUOUS", "F", "F_CONTIGUOUS", "FORTRAN"}:
+        return NotImplemented
+    if not wanted:
+        return create.asanyarray(a, dtype)
+    return (create.asfortranarray if min(wanted)[0] == "F" else create.ascontiguousarray)(a, dtype)
 
 
 # -- choosing ------------------------------------------------------------------------------------------------------
@@ -61,7 +74,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     """Functions of the elements that conditions select."""
     if type(x) is not Array or type(condlist) is not list or not condlist or type(condlist[0]) is not Array:
         return NotImplemented
-    given: list[Any] = [c.astype(bool) for c in condlist]
+    given: list[Any] = [c if c.dtype == bool else c.astype(bool) for c in condlist]
     if any(c.shape != x.shape for c in given):
         return NotImplemented
     if len(given) == len(funclist) - 1:
@@ -181,10 +194,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 @implements(np.packbits)
 def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:
     """Eight truth values a byte."""
-    flat = type(a) is Array and (axis is None or (a.ndim == 1 and axis in (0, -1)))
-    if not flat or not a.size or a.dtype.kind not in "biu" or bitorder not in ("big", "little"):
+    line = type(a) is Array and (axis is None or (a.ndim == 1 and axis in (0, -1)))
+    if not line or not a.size or a.dtype.kind not in "biu" or bitorder not in ("big", "little"):
         return NotImplemented
-    bits = (a.reshape(-1) != 0).astype(np.uint8)
+    flat = a.reshape(-1)
+    bits = (flat if a.dtype.kind == "b" else flat != 0).astype(np.uint8)
     if left := -bits.size % 8:
         bits = public(np.pad)(bits, (0, left))
     worth = 1 << np.arange(8, dtype=np.uint8)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import implements
-from tilewise.api.nonzero import nonzero
 from tilewise.api.reductions import node_for
+from tilewise.api.searching.nonzero import nonzero
 from tilewise.api.ufuncs import general
 from tilewise.array import force as forcing
 from tilewise.array import record as rec

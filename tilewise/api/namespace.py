@@ -13,17 +13,12 @@ from tilewise.api import (
     create,
     flat,
     formulas,
-    histogram,
     joining,
-    lookup,
     methods,
     modules,
-    nonzero,
     padding,
-    quantiles,
     random,
     reductions,
-    sets,
     standard,
     views,
     writes,
@@ -33,6 +28,7 @@ from tilewise.api.functions import along_axis
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.linalg import fourier, products
 from tilewise.api.linalg import functions as linalg
+from tilewise.api.searching import histogram, lookup, nonzero, quantiles, sets
 from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import indexing, setitem
 from tilewise.array import record as rec

@@ -15,10 +15,9 @@ from tilewise.array.arithmetic import loop_of
 from tilewise.array.assign import store, value_shown
 from tilewise.array.cell import LOCK
 from tilewise.array.handle import Array, meta, node_of, window_of
-from tilewise.array.indexing import check_bounds, ends_of, gather_shape, index_node
+from tilewise.array.indexing import check_bounds, ends_of, gather_shape, in_base, index_node
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
-from tilewise.array.view_keys import key_in_base
 from tilewise.ir.node import Node, intern
 from tilewise.ir.scalar import UFUNCS
 from tilewise.ops.bucket import below
@@ -48,7 +47,7 @@ def add_at(f: np.ufunc, x: Array, indices: Any, value: Any) -> bool:
         op = At(f.__name__, tuple(("a", i) for i in range(len(nodes))), window_of(x))
         base = x._cell.read()
         given = () if source is None else (source,)
-        shifted = key_in_base(x, op.key, nodes)
+        shifted = in_base(x, op.key, nodes)
         if shifted is not None:
             op, nodes = replace(op, key=shifted[0], window=None), shifted[1]
         v = value_shown(x) if shifted is None else None

@@ -194,6 +194,7 @@ def _planned(
         with program.counted([m.length for m in masks], mesh, machine, left) as counts:
             plan, nodes, wanted = program.plan(mesh, machine, left)
             unread = program.beside_bytes() - held if beside is not None else 0  # only masks were made of these
+            unread += sum(size for leaf, size in program.brought.items() if leaf not in set(nodes))
     if not isinstance(plan, Exchanges):  # there is nothing to do
         return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
     before = [*((p, []) for p in program.cuts), *((p, [pos]) for p, pos in counts)]

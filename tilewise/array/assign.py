@@ -149,7 +149,7 @@ def store(x: Array, node: Node) -> None:
             new = copy(broadcast_view(node, shape), base.order)
         elif node.shape == shape and on_workers() and _all_folded(meta(x), cell.read()):
             base = cell.read()
-            new = node if node.shape == base.shape else reshape(node, base.dims, "C")
+            new = copy(node, None) if node.shape == base.shape else reshape(node, base.dims, "C")
         else:
             base = cell.read()
             new = intern(Update(window), (base, node), base.shape, base.dtype, base.order)

@@ -15,16 +15,15 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND
-from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, window_of
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
-from tilewise.array.view_keys import key_in_base
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import Order, by_strides
 from tilewise.ops.create import arange
 from tilewise.ops.elementwise import small
-from tilewise.ops.index import Gather, compress, counts_through, picked, together
+from tilewise.ops.index import Gather, KeyInBase, compress, counts_through, key_in_base, picked, together
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.views import view
 
@@ -361,7 +360,7 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
                 check_bounds(found, shown, axis)
     base = node_of(x)
     order = _gather_order(base, probe, arrays) if len(shape) > 1 and 0 not in shape else None
-    shifted = key_in_base(x, spec, arrays)
+    shifted = in_base(x, spec, arrays)
     if shifted is not None:
         base, (key_of_base, arrays) = x._cell.read(), shifted
         spec = list(key_of_base)
@@ -373,6 +372,12 @@ def _gather(x: Array, parts: tuple[Any, ...]) -> Array | None:
         op = op if counting is None else Gather(op.key, counting=counting)
     node = intern(op, (base, *arrays), shape, x.dtype, order)
     return rec.record(node)
+
+
+def in_base(x: Array, spec: Sequence[Any], arrays: Sequence[Node]) -> KeyInBase | None:
+    """A key into a view as one into its cell, for workers; None of what is no view, or is another kind of view."""
+    window = window_of(x) if on_workers() else None
+    return None if window is None else key_in_base(window, spec, arrays)
 
 
 def _gather_order(base: Node, probe: list[Any], arrays: list[Node]) -> Order:

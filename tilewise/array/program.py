@@ -50,6 +50,7 @@ class Program:
     settings: Settings
     new: Mapping[Node, Node] = field(default_factory=dict)  # what was recorded, and what rules made of it: the roots
     copies: dict[Node, list[Layout]] = field(default_factory=dict)  # inputs that will lie on a mesh already
+    brought: dict[Node, int] = field(default_factory=dict)  # inputs that counting masks brings there: bytes per worker
     dropped: list[int] = field(default_factory=list)  # bytes that go before a plan runs, of what it does not read
     cuts: list[Exchanges] = field(default_factory=list)  # plans that make inputs smaller before
     passes: tuple[tuple[str, float], ...] = ()  # of the compiler so far: names and seconds
@@ -152,8 +153,11 @@ class Program:
                 plans.append((plan, pos))
                 ends = [plan.layouts[at] for at in plan.wanted]
                 given = [n for n in nodes if n.value is not None]
-                for leaf, layout in zip(plan.homes, ends[1 + len(made) :], strict=True):
+                for leaf, where, layout in zip(
+                    plan.homes, plan.wanted[1 + len(made) :], ends[1 + len(made) :], strict=True
+                ):
                     at = given[leaf]
+                    self.brought[at] = held_bytes(plan.specs[where], plan.layouts[where], plan.mesh)
                     here: list[Layout] = [x for x in _layouts(at, mesh, self.settings) if not isinstance(x, OnDriver)]
                     self.copies.setdefault(at, here).append(layout)
                 for n, layout in zip(made, ends[1:], strict=False):
@@ -162,6 +166,7 @@ class Program:
             yield plans
         finally:
             self.copies.clear()
+            self.brought.clear()
             for n in lent:
                 n.value = None
 

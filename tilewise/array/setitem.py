@@ -22,6 +22,7 @@ from tilewise.array.indexing import (
     check_bounds,
     ends_of,
     gather_shape,
+    in_base,
     index_at_hand,
     index_node,
     indices_at_hand,
@@ -33,7 +34,6 @@ from tilewise.array.indexing import (
 )
 from tilewise.array.pending import register
 from tilewise.array.schedule import policy, sites
-from tilewise.array.view_keys import key_in_base
 from tilewise.config import LEAST, current
 from tilewise.ir.node import Node, intern
 from tilewise.ops.const import const
@@ -223,7 +223,7 @@ def _put_recorded(x: Array, key: Any, value: Any) -> None:
         check_bounds(np.asarray(rec.unwrap(k)), shown, axis)
     with LOCK:
         window: Window | None
-        shifted = key_in_base(x, spec, arrays)
+        shifted = in_base(x, spec, arrays)
         shown_value = value_shown(x) if shifted is None else None
         if shown_value is not None:
             v = shown_value

@@ -3,6 +3,7 @@
 from tilewise.ops.index.compress import Compress, compress, counted
 from tilewise.ops.index.gather import Gather, counts_through
 from tilewise.ops.index.key import Key, picked, rebuild, together
+from tilewise.ops.index.view_key import KeyInBase, key_in_base
 from tilewise.ops.index.write import At, Put, Unchanged, Update, Write
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Compress",
     "Gather",
     "Key",
+    "KeyInBase",
     "Put",
     "Unchanged",
     "Update",
@@ -17,6 +19,7 @@ __all__ = [
     "compress",
     "counted",
     "counts_through",
+    "key_in_base",
     "picked",
     "rebuild",
     "together",

@@ -1,7 +1,7 @@
 """Arrays as sets. In: NumPy's arguments. Out: Arrays.
 
-Where workers hold the elements, `unique` is recorded (ops/distinct.py), and the set functions are NumPy's own code over
-it (compose.py). Without workers they are NumPy's own: there is nothing to gather, and shapes depend on values.
+Where workers hold the elements, `unique` is recorded (ops/order/distinct.py), and the set functions are NumPy's code
+over it (compose.py). Without workers they are NumPy's own: there is nothing to gather, and shapes depend on values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
-from tilewise.ops.distinct import KEPT, VALUE, distinct, row
 from tilewise.ops.index import compress
+from tilewise.ops.order.distinct import KEPT, VALUE, distinct, row
 
 INDEX = np.dtype(np.intp)
 

@@ -7,24 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.array.handle import Array, window_of
-from tilewise.array.session import on_workers
 from tilewise.ir.node import Node
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
-from tilewise.ops.views import Axis, walks
+from tilewise.ops.views import Axis, Window, walks
+
+KeyInBase = tuple[tuple[Any, ...], list[Node]]
 
 
-def key_in_base(x: Array, spec: Sequence[Any], arrays: Sequence[Node]) -> tuple[tuple[Any, ...], list[Node]] | None:
-    """A key with index arrays into a view as one into what it is a view of, so that workers need no part of that.
+def key_in_base(window: Window, spec: Sequence[Any], arrays: Sequence[Node]) -> KeyInBase | None:
+    """A key with index arrays into a view as one into its base, of which no part has to be made then.
 
     For views that are slices along the axes that are indexed, and whole along the others; None for others.
     """
-    window = window_of(x) if on_workers() else None
-    found = None if window is None or window.dtype != window.base_dtype else walks(window)
-    if found is None or len(spec) > x.ndim or any(p is None or p is Ellipsis for p in spec):
+    found = None if window.dtype != window.base_dtype else walks(window)
+    if found is None or len(spec) > len(window.shape) or any(p is None or p is Ellipsis for p in spec):
         return None
-    axes, dims = found[0], x._cell.read().dims
+    axes, dims = found[0], window.base_shape
     if [a.base for a in axes] != list(range(len(dims))) or any(n.dtype == np.bool_ for n in arrays):
         return None
     full = [*spec, *[("s", None, None, None)] * (len(axes) - len(spec))]

@@ -32,13 +32,12 @@ def _positions(a: Array) -> Node:
     return compress(arange(0, 1, a.size, INDEX), mask)
 
 
-def _along(flat: Node, shape: tuple[int, ...], axis: int) -> Node:
-    """The indices into one axis that positions stand for."""
-    inner, found = prod(shape[axis + 1 :]), flat
-    kinds = (INDEX, INDEX, INDEX)
-    if inner > 1:
-        found = apply("floor_divide", (found, const(np.intp(inner))), kinds)
-    return apply("remainder", (found, const(np.intp(shape[axis]))), kinds) if axis else found
+def _unravelled(a: Array, columns: bool) -> Any:
+    """The indices that positions stand for: a column for every axis, or a row."""
+    inner = np.array([prod(a.shape[k + 1 :]) for k in range(a.ndim)], INDEX)
+    dims, flat = np.array(a.shape, INDEX), rec.record(_positions(a))
+    line: Any = flat
+    return line[:, None] // inner % dims if columns else line // inner[:, None] % dims[:, None]
 
 
 @implements(np.nonzero)
@@ -48,8 +47,10 @@ def nonzero(a: Any) -> Any:
         return rec.at_once(np.nonzero, (a,), {})
     if type(a) is not Array or not a.ndim or not a.size:
         return NotImplemented
-    flat = _positions(a)
-    return tuple(rec.record(_along(flat, a.shape, k)) for k in range(a.ndim))
+    if a.ndim == 1:
+        return (rec.record(_positions(a)),)
+    found = _unravelled(a, columns=True)  # of which NumPy, too, gives views
+    return tuple(found[:, k] for k in range(a.ndim))
 
 
 @implements(np.flatnonzero)
@@ -67,6 +68,4 @@ def argwhere(a: Any) -> Any:
         return rec.at_once(np.argwhere, (a,), {})
     if type(a) is not Array or not a.ndim or not a.size:
         return NotImplemented
-    inner = np.array([prod(a.shape[k + 1 :]) for k in range(a.ndim)], INDEX)
-    flat: Any = rec.record(_positions(a))
-    return (flat // inner[:, None] % np.array(a.shape, INDEX)[:, None]).T  # in this order in memory, as NumPy's
+    return _unravelled(a, columns=False).T  # in this order in memory, as NumPy's
