@@ -19,6 +19,7 @@ from tests.engine.threads import Threads
 from tests.store.toys import Grown, elements
 from tilewise import engine
 from tilewise.array.handle import from_source
+from tilewise.engine.cluster import WorkerLost
 from tilewise.engine.copies import Copies, packed, unpacked
 from tilewise.engine.copying import LEAST_PLANS, Copying, keepers
 from tilewise.engine.footprint import Footprint, resident_bytes
@@ -347,6 +348,39 @@ def test_no_longer_than_was_said(on_loss: str, monkeypatch: pytest.MonkeyPatch) 
         cluster.deaf = False
         x = steps(x, 3)
         numpy.testing.assert_allclose(numpy.asarray(x), steps(start(), 6))
+
+
+class Flapping(Threads):
+    """Its new processes take a while to start, and end before they know of the others."""
+
+    flapping = False
+
+    def places(self, hosts: Collection[int], seconds: float) -> dict[int, Address]:
+        if self.flapping:
+            time.sleep(0.3)
+        return super().places(hosts, seconds)
+
+    def _meet(self) -> None:
+        new = [h for h in self.hosts if self.flapping and h >= self.mesh.workers]
+        for h in new:
+            self.end(h)
+        if new:
+            raise WorkerLost("a test ended it")
+        super()._meet()
+
+
+def test_all_tries_together_take_no_longer_than_was_said() -> None:
+    engine.register("threads", Flapping)
+    with opened(2) as cluster:
+        x = steps(tw.asarray(start()).relayout(0), 3)
+        cluster.settle()
+        cluster.flapping = True
+        cluster.kill(home(cluster, 1))
+        began = time.monotonic()
+        with pytest.warns(PerformanceWarning):
+            numpy.testing.assert_allclose(numpy.asarray(x), steps(start(), 3))
+        assert len(cluster.hosts) == 1
+        assert time.monotonic() - began < cluster.quiet_seconds + cluster.place_seconds + 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
