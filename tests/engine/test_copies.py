@@ -20,10 +20,10 @@ from tests.store.toys import Grown, elements
 from tilewise import engine
 from tilewise.array.handle import from_source
 from tilewise.engine.cluster import WorkerLost
-from tilewise.engine.copies import Copies, packed, unpacked
-from tilewise.engine.copying import LEAST_PLANS, Copying, keepers
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.links import Address
+from tilewise.engine.recovery.copies import Copies, packed, unpacked
+from tilewise.engine.recovery.copying import LEAST_PLANS, Copying, keepers
 from tilewise.errors import PerformanceWarning, TilewiseError
 from tilewise.layout import DRIVER
 from tilewise.store import pool
@@ -34,7 +34,7 @@ SECONDS = 30.0  # a test that takes longer hangs
 @pytest.fixture(autouse=True)
 def registered(same_settings_after_each_test: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     tw.config(eager_bytes=0, fallback="silent", objective="bytes")
-    monkeypatch.setattr("tilewise.engine.copying.SHARE", 0)  # copies as often as can be
+    monkeypatch.setattr("tilewise.engine.recovery.copying.SHARE", 0)  # copies as often as can be
     engine.register("threads", Threads)
     yield
     engine.unregister("threads")
