@@ -211,7 +211,7 @@ class WiredCluster(Cluster):
             if left <= 0:
                 self._say(len(orphans) - len(found))
                 left = 1.0 if self.on_loss == "wait" else left + self.place_seconds
-                if left <= 0 and looked:
+                if left <= 0 and (looked or self.hosts):
                     break
             self._look(min(1.0, max(0.05, left)))
             looked = True
