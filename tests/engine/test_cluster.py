@@ -563,7 +563,7 @@ def test_actors_that_die_between_plans(cluster: Any, ray_here: Any, monkeypatch:
 
 @on_actors
 def test_an_actor_that_dies_after_many_plans(cluster: Any, ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.engine.copying.SHARE", 0)
+    monkeypatch.setattr("tilewise.engine.recovery.copying.SHARE", 0)
     assert len({cluster.node_of(h) for h in cluster.hosts}) == 1
 
     def many(np: Any) -> Any:

@@ -21,11 +21,11 @@ import numpy as np
 from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
-from tilewise.engine.copies import Copies, packed, unpacked
-from tilewise.engine.copying import LEAST_PLANS, REMEMBERED_BYTES, Copying, keepers
 from tilewise.engine.failures import Failure, again
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
-from tilewise.engine.log import Entry, Log
+from tilewise.engine.recovery.copies import Copies, packed, unpacked
+from tilewise.engine.recovery.copying import LEAST_PLANS, REMEMBERED_BYTES, Copying, keepers
+from tilewise.engine.recovery.log import Entry, Log
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.worker import Start
@@ -547,6 +547,7 @@ class Cluster:
                 if self.broken:
                     self.lost_at = self.lost_at or time.monotonic()
                     self._revive()
+                    self.lost_at = None
                 return do()
             except WorkerLost as lost:
                 self.broken, why = True, str(lost)

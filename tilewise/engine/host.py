@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
-from tilewise.engine.copies import Copies, packed, unpacked
 from tilewise.engine.failures import Failure, pack
 from tilewise.engine.footprint import Footprint, resident_bytes
 from tilewise.engine.links import Address
 from tilewise.engine.prepared import Prepared
+from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.rounds import rounds
 from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
 from tilewise.engine.wire import Wire

@@ -204,16 +204,17 @@ class WiredCluster(Cluster):
 
         All the time since the loss was noticed counts, whatever was tried in it: nobody waits longer than was said.
         """
-        began = self.lost_at or time.monotonic()
+        began, looked = self.lost_at or time.monotonic(), False
         while len(found := self._newcomers()) < len(orphans):
             self._ask_for(self.mesh.workers - len(self.hosts) - len(found))
             left = began + self.quiet_seconds - time.monotonic()
             if left <= 0:
                 self._say(len(orphans) - len(found))
                 left = 1.0 if self.on_loss == "wait" else left + self.place_seconds
-                if left <= 0:
+                if left <= 0 and (looked or self.hosts):
                     break
-            self._look(min(1.0, left))
+            self._look(min(1.0, max(0.05, left)))
+            looked = True
         self.hosts.update(zip(found, orphans, strict=False))
         homeless = orphans[len(found) :]
         if not homeless:

@@ -1,8 +1,8 @@
 """When blocks are copied to a neighbour, and to whom. In: what copies have cost, what there is to copy. Out: yes or no.
 
 What is older than a copy need not be run again when a process is lost, and need not be remembered either. A copy is due
-when it takes at most a twentieth of the time that has passed since the last one, or when the driver remembers much more
-than what is to be copied.
+when fifty times what it takes have passed since the last one (with what it does to caches, that is still less than a
+twentieth of the time: benchmarks/staying.py), or when the driver remembers much more than what is to be copied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tilewise.layout import DRIVER
 
-SHARE = 20  # a copy takes at most this part of the time
+SHARE = 50  # a copy takes at most this part of the time, as hosts measure it
 LEAST_PLANS = 16  # between two copies
 REMEMBERED_BYTES = 32 << 20  # of arrays that the driver sent, beyond four times what is to be copied
 FIRST_SECONDS, FIRST_PER_BYTE = 1e-3, 1e-9  # what a copy takes, before one was made
