@@ -1,6 +1,6 @@
 """Workers as forked processes: the engine of benchmarks where there is no Ray. In: a mesh. Out: a Cluster.
 
-Everything but placing processes is what a session on Ray has (tilewise/engine/wired.py).
+Everything but placing processes is what a session on Ray has (tilewise/engine/process_cluster.py).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from tilewise import engine
 from tilewise.backend import threads
 from tilewise.engine.host import ServedHost
-from tilewise.engine.links import Address
-from tilewise.engine.wire import Wire
-from tilewise.engine.wired import WiredCluster
+from tilewise.engine.network.links import Address
+from tilewise.engine.network.wire import Wire
+from tilewise.engine.process_cluster import WiredCluster
 from tilewise.layout import Mesh
 
 _fork = mp.get_context("fork")

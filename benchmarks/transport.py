@@ -3,7 +3,7 @@
     python -m benchmarks.transport [--steps 200] [--without-ray] [--output benchmarks/results/transport.json]
 
 Each step is a halo: both sides give an array and take one of the same size. "wire" is what the engine on Ray uses
-(tilewise/engine/wire.py), with its tags and headers; the others are bare. Times are medians of steps, in ms.
+(tilewise/engine/network/wire.py), with its tags and headers; the others are bare. Times are medians of steps, in ms.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engine.transport import Tag
-from tilewise.engine.wire import Wire
+from tilewise.engine.network.transport import Tag
+from tilewise.engine.network.wire import Wire
 
 RESULTS = Path(__file__).resolve().parent / "results" / "transport.json"
 SIZES = (8, 80_000, 800_000, 8_000_000)  # bytes that each side gives

@@ -24,9 +24,9 @@ from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
 from tilewise.engine.cluster import REVIVALS, Cluster, Counters, Log, WorkerLost
-from tilewise.engine.failures import portable
+from tilewise.engine.network.transport import Mailbox, PeerLost, Tag
+from tilewise.engine.recovery.worker_errors import portable
 from tilewise.engine.rounds import rounds
-from tilewise.engine.transport import Mailbox, PeerLost, Tag
 from tilewise.engine.virtual import Virtual
 from tilewise.errors import SessionClosedError, TilewiseError
 from tilewise.layout import Mesh

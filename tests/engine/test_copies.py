@@ -21,7 +21,7 @@ from tilewise import engine
 from tilewise.array.handle import from_source
 from tilewise.engine.cluster import WorkerLost
 from tilewise.engine.footprint import Footprint, resident_bytes
-from tilewise.engine.links import Address
+from tilewise.engine.network.links import Address
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.copying import LEAST_PLANS, Copying, keepers
 from tilewise.errors import PerformanceWarning, TilewiseError
@@ -329,7 +329,7 @@ class Deaf(Threads):
 
 @pytest.mark.parametrize("on_loss", ["shrink", "fail"])
 def test_no_longer_than_was_said(on_loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewise.engine.links.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("tilewise.engine.network.links.CONNECT_SECONDS", 0.2)
     engine.register("threads", Deaf)
     with socket.create_server(("127.0.0.1", 0)) as server, opened(2, on_loss=on_loss) as cluster:
         cluster.silent = server.getsockname()[:2]

@@ -13,11 +13,11 @@ from typing import Any
 import numpy
 import pytest
 
-from tilewise.engine.failures import portable
-from tilewise.engine.frames import Reader, flat, frame, unflat
-from tilewise.engine.links import Links, Stranger
-from tilewise.engine.transport import Cancelled, Mailbox, PeerFailed, PeerLost, Tag, Transport
-from tilewise.engine.wire import CALL, EPOCH, Wire
+from tilewise.engine.network.frames import Reader, flat, frame, unflat
+from tilewise.engine.network.links import Links, Stranger
+from tilewise.engine.network.transport import Cancelled, Mailbox, PeerFailed, PeerLost, Tag, Transport
+from tilewise.engine.network.wire import CALL, EPOCH, Wire
+from tilewise.engine.recovery.worker_errors import portable
 from tilewise.layout import DRIVER
 
 SECRET = b"0123456789abcdef"
@@ -224,7 +224,7 @@ def test_both_sides_must_know_the_secret(pair: tuple[Wire, Wire]) -> None:
 
 def test_slow_strangers_do_not_pile_up(pair: tuple[Wire, Wire], monkeypatch: pytest.MonkeyPatch) -> None:
     right = pair[1]
-    monkeypatch.setattr("tilewise.engine.links.GREETING_SECONDS", 0.0)
+    monkeypatch.setattr("tilewise.engine.network.links.GREETING_SECONDS", 0.0)
     waiting = []
     for _ in range(5):
         waiting.append(socket.create_connection(right.address))

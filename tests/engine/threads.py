@@ -14,9 +14,9 @@ import pytest
 
 from tilewise.engine import Options
 from tilewise.engine.host import ServedHost
-from tilewise.engine.links import Address
-from tilewise.engine.wire import Wire
-from tilewise.engine.wired import WiredCluster
+from tilewise.engine.network.links import Address
+from tilewise.engine.network.wire import Wire
+from tilewise.engine.process_cluster import WiredCluster
 from tilewise.layout import Mesh
 
 cloudpickle: Any = pytest.importorskip("ray.cloudpickle")

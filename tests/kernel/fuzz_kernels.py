@@ -28,7 +28,8 @@ from tests.kernel.guards import guarded, strides_for
 from tests.kernel.support import ND, RUNNABLE, alike, awkward, same_bits
 from tilewise.backend import llvm
 from tilewise.backend.llvm.math.table import MATH
-from tilewise.kernel import interpret, native
+from tilewise.kernel import interpret
+from tilewise.kernel import native_support as native
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.tuning import tuned, using
 

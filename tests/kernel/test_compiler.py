@@ -24,7 +24,8 @@ from tilewise.backend.llvm.loops import combine, forms
 from tilewise.backend.llvm.loops.reducers import Reducer
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
-from tilewise.kernel import interpret, native
+from tilewise.kernel import interpret
+from tilewise.kernel import native_support as native
 from tilewise.kernel.family import X86
 from tilewise.kernel.loops import Instr, Kernel, Output
 

@@ -11,7 +11,8 @@ import pytest
 from tests.kernel.support import WIDTHS, awkward, call, one_op, pairs, same_bits
 from tilewise.backend import llvm
 from tilewise.backend.llvm.math.table import MATH
-from tilewise.kernel import interpret, native
+from tilewise.kernel import interpret
+from tilewise.kernel import native_support as native
 from tilewise.kernel.loops import Instr, Kernel, Output
 
 ROWS = sorted(native._SUPPORTED)
@@ -96,7 +97,7 @@ def test_what_is_not_claimed_is_interpreted(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_asking_does_not_load_llvm() -> None:
     program = """
-import sys, tilewise.kernel.native, tilewise.kernel.interpret, tilewise.store.pool, tilewise.backend.threads
+import sys, tilewise.kernel.native_support, tilewise.kernel.interpret, tilewise.store.pool, tilewise.backend.threads
 sys.exit("llvmlite" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

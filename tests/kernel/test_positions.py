@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Retune
 from tests.kernel.support import ND, WIDTHS, call, meaning, numbers, reduction, views
 from tilewise.backend import threads
-from tilewise.kernel import native
+from tilewise.kernel import native_support as native
 from tilewise.kernel.loops import ARGS, Instr, Kernel, Output
 
 DTYPES = (*native.FLOATS, *native.INTS, "bool")

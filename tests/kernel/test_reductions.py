@@ -16,7 +16,8 @@ from tilewise import rounding
 from tilewise.backend import threads
 from tilewise.backend.llvm.compile.cpu import host_machine, level
 from tilewise.backend.llvm.loops import geometry
-from tilewise.kernel import interpret, native
+from tilewise.kernel import interpret
+from tilewise.kernel import native_support as native
 from tilewise.kernel.loops import Instr, Kernel, Output
 
 SHAPES = [(1, 1), (1, 5000), (5000, 1), (7, 13), (300, 700), (3, 20_000), (20_000, 3), (2000, 100), (64, 64), (513, 31)]

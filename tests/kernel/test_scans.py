@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Retune
 from tests.kernel.support import ND, WIDTHS, alike, call, meaning, numbers, same_bits, views
 from tilewise.backend import threads
-from tilewise.kernel import native
+from tilewise.kernel import native_support as native
 from tilewise.kernel.loops import Instr, Kernel, Output
 
 AXES = [(True, False), (False, True)]

@@ -21,10 +21,10 @@ from tilewise.solver.search.baselines import brute_force, greedy
 from tilewise.solver.search.dual import Dual
 from tilewise.solver.search.eliminate import Elimination
 from tilewise.solver.search.frontier import Frontier
-from tilewise.solver.search.kernelise import Kernel
 from tilewise.solver.search.lagrange import price
 from tilewise.solver.search.native import Native
 from tilewise.solver.search.order import elimination_order
+from tilewise.solver.search.shrink import Kernel
 from tilewise.solver.search.solve import solve
 from tilewise.solver.search.tables import Tables
 

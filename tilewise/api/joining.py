@@ -22,13 +22,13 @@ from tilewise.array.schedule import policy
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import by_strides, same_order
-from tilewise.ops import sort as sorts
 from tilewise.ops.bucket import below, bucket
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
 from tilewise.ops.index import Gather
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
+from tilewise.ops.order import sort as sorts
 
 BOOL = np.dtype(bool)
 

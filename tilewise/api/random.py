@@ -1,7 +1,7 @@
 """Random numbers, NumPy's exact streams. In: NumPy's calls. Out: Arrays.
 
 `default_rng`, `Generator` and the legacy functions give the numbers NumPy gives: an unmodified program computes the
-same. `Generator(Counter(seed))` gives numbers that depend on the position only (counter.py).
+same. `Generator(Counter(seed))` gives numbers that depend on the position only (counter_random.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.counter import Counter, CounterDraws
+from tilewise.api.counter_random import Counter, CounterDraws
 from tilewise.api.dispatch import into
 from tilewise.array import force as forcing
 from tilewise.array import record as rec

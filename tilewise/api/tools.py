@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, ND, Cell
-from tilewise.array.expected import expecting
+from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, node_of
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import Session, begin_anew, byte_budget, cluster_here, current_session, mesh_of

@@ -21,11 +21,11 @@ import numpy as np
 from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
-from tilewise.engine.failures import Failure, again
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.copying import LEAST_PLANS, REMEMBERED_BYTES, Copying, keepers
-from tilewise.engine.recovery.log import Entry, Log
+from tilewise.engine.recovery.replay_log import Entry, Log
+from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.worker import Start

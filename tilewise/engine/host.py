@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
-from tilewise.engine.failures import Failure, pack
 from tilewise.engine.footprint import Footprint, resident_bytes
-from tilewise.engine.links import Address
+from tilewise.engine.network.links import Address
+from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
+from tilewise.engine.network.wire import Wire
 from tilewise.engine.prepared import Prepared
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
+from tilewise.engine.recovery.worker_errors import Failure, pack
 from tilewise.engine.rounds import rounds
-from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag, Transport
-from tilewise.engine.wire import Wire
 from tilewise.engine.worker import Start, Worker
 from tilewise.layout import DRIVER, Box, Exchange, Mesh
 from tilewise.plan.exchanges import Exchanges

@@ -1,7 +1,7 @@
 """Workers as Ray actors. In: a mesh, perhaps the address of a Ray cluster. Out: a Cluster. The only door to Ray.
 
 Ray places the processes of workers, says which are alive, and ends them. Everything else goes over connections of our
-own (wired.py). Ray restarts nothing: what a lost worker held is made again from the driver's log (cluster.py).
+own (process_cluster.py). Ray restarts nothing: what a lost worker held is made again by the driver (cluster.py).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tilewise.backend import threads as thread_pool
 from tilewise.engine import Options
 from tilewise.engine.footprint import Footprint
 from tilewise.engine.host import ServedHost
-from tilewise.engine.links import Address
-from tilewise.engine.wire import Wire
-from tilewise.engine.wired import WiredCluster
+from tilewise.engine.network.links import Address
+from tilewise.engine.network.wire import Wire
+from tilewise.engine.process_cluster import WiredCluster
 from tilewise.errors import TilewiseError, message
 from tilewise.layout import Mesh
 from tilewise.machine import machine

@@ -8,7 +8,7 @@ from typing import Any
 from tilewise.engine import Options
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.host import Host
-from tilewise.engine.transport import Mailbox
+from tilewise.engine.network.transport import Mailbox
 from tilewise.layout import Mesh
 
 

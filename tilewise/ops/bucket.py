@@ -16,7 +16,7 @@ from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.reductions import by_name, splits
 from tilewise.ir.scalar import UFUNCS
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.kernel.native import supports_bucket
+from tilewise.kernel.native_support import supports_bucket
 from tilewise.layout import Mesh, Partial, Shard
 from tilewise.ops.elementwise import Map
 from tilewise.ops.rearrange import arranged

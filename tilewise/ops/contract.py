@@ -17,7 +17,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, by_strides
 from tilewise.kernel.loops import Instr, Kernel, Output
-from tilewise.kernel.native import supports, supports_reduce
+from tilewise.kernel.native_support import supports, supports_reduce
 from tilewise.layout import Layout, Mesh, Partial
 from tilewise.ops.elementwise import cast, small
 from tilewise.ops.rearrange import arranged

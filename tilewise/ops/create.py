@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.kernel.native import DTYPES
+from tilewise.kernel.native_support import DTYPES
 from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts
 from tilewise.ops.const import const
 from tilewise.ops.traits.block import Part, on_block

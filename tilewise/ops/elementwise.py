@@ -17,7 +17,7 @@ from tilewise.ir.node import Length, Node, Op, Shape, intern
 from tilewise.ir.order import Order, broadcast_order, strides_of
 from tilewise.ir.reductions import LAWS, ONE, TOGETHER
 from tilewise.ir.scalar import EXPENSIVE, Scalar, dtype_name, scalar
-from tilewise.kernel.native import supports
+from tilewise.kernel.native_support import supports
 from tilewise.layout import Ghosts, Layout, Mesh, Partial, Shard
 from tilewise.ops.const import Const
 from tilewise.ops.traits.batch import Rolled, batch

@@ -12,7 +12,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order, joined_order
 from tilewise.kernel.loops import Kernel, Output
-from tilewise.kernel.native import DTYPES
+from tilewise.kernel.native_support import DTYPES
 from tilewise.layout import Cutting, Mesh, Shard, bare, concat_cuts, divided, even_cuts, runs, union
 from tilewise.ops.elementwise import cast, strideless
 from tilewise.ops.reshape import reshape

@@ -18,7 +18,7 @@ from tilewise.ir.node import Node, Op, Shape, intern
 from tilewise.ir.order import Order, normal
 from tilewise.ir.reductions import Reduction, by_name, splits
 from tilewise.ir.scalar import UFUNCS
-from tilewise.kernel.native import supports_arg, supports_reduce, supports_scan
+from tilewise.kernel.native_support import supports_arg, supports_reduce, supports_scan
 from tilewise.layout import (
     Cutting,
     Layout,

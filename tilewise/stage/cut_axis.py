@@ -3,8 +3,8 @@
 A pass that is cut along one dim of its space reads, per tile, a slice of the inputs that have the dim and all of those
 that have not; it makes slices, or, where the dim is reduced, contributions. Another pass may join it if it takes the
 slices as they are made, or cuts an input as the first does: what they share then comes from memory once. It may read
-windows of them, too: how many more slices a tile then needs is in halo.py. It cannot join if it needs all of a value
-that exists only in slices, or a sum that exists only as contributions.
+windows of them, too: how many more slices a tile then needs is in stage/halo.py. It cannot join if it needs all of a
+value that exists only in slices, or a sum that exists only as contributions.
 
 The same question is asked twice: of the sizes at hand when a plan is made (tile.py), and of those of each run
 (lengths.py, which says how long tiles are).

@@ -15,9 +15,9 @@ import numpy as np
 
 from tilewise.api.create import asarray, full
 from tilewise.api.functions.purity import Untraceable
+from tilewise.api.functions.scalar_trace import key_of, own_key, traced
+from tilewise.api.functions.scalar_tracer import dtype_of
 from tilewise.api.functions.tape import Step, Tape
-from tilewise.api.functions.trace import key_of, own_key, traced
-from tilewise.api.functions.tracer import dtype_of
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.api.reductions import reduce_ufunc, scan_ufunc

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler, events
+from tilewise.api.functions.array_trace import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
 from tilewise.api.functions.call_cache import MISSED, CachedCall, cached_call
 from tilewise.api.functions.captured_arrays import Captured
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.number import At, Floats, Number
 from tilewise.api.functions.purity import Untraceable, content, function_key, plain
-from tilewise.api.functions.template import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
 from tilewise.api.functions.warn import warn, warn_again
 from tilewise.array import force as forcing
 from tilewise.array import record as rec

@@ -9,16 +9,16 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from tilewise.api.functions.array_trace import Template
 from tilewise.api.functions.purity import Untraceable
-from tilewise.api.functions.template import Template
 from tilewise.ir.node import Node
 from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.fft import Fft
 from tilewise.ops.join import Broadcast, Copy
+from tilewise.ops.order.sort import Argsort, Sort
 from tilewise.ops.reduce import Arg, Reduce, Scan
-from tilewise.ops.sort import Argsort, Sort
 from tilewise.ops.views import Window, explain
 
 

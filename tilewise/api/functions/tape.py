@@ -1,4 +1,4 @@
-"""A scalar function as straight-line code. In: a tape that tracers (tracer.py) wrote. Out: nodes, or arrays at once.
+"""A scalar function as straight-line code. In: a tape of scalar_tracer.py. Out: nodes, or arrays at once.
 
 `fits` answers for Python's whole numbers, which have no size: are they the same in 64 bits?
 """

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
+from tilewise.api.functions.array_trace import Made, spec_of, trace
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.rows import by_rows
-from tilewise.api.functions.template import Made, spec_of, trace
-from tilewise.api.functions.trace import own_key
+from tilewise.api.functions.scalar_trace import own_key
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array

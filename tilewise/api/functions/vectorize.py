@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.purity import Untraceable
+from tilewise.api.functions.scalar_trace import Traced, key_of, own_key, traced
+from tilewise.api.functions.scalar_tracer import dtype_of
 from tilewise.api.functions.tape import Interval, Tape, limits, whole_limits
-from tilewise.api.functions.trace import Traced, key_of, own_key, traced
-from tilewise.api.functions.tracer import dtype_of
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors

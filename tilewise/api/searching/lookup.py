@@ -10,7 +10,7 @@ from tilewise.api.dispatch import implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
-from tilewise.ops.lookup import lookup
+from tilewise.ops.order.lookup import lookup
 
 INDEX = np.dtype(np.intp)
 TAPS = 32  # of a filter: a longer one is NumPy's

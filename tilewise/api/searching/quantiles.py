@@ -1,8 +1,9 @@
 """Order statistics. In: NumPy's arguments. Out: Arrays, recorded.
 
-Of all elements, where workers hold them, parts of the sorted vector are selected, not sorted (ops/select.py): at which
-positions NumPy says, from how many elements there are. Along an axis, and without workers, NumPy's function does each
-line (ops/lines.py). Elements that are not numbers are counted first where they do not count: positions depend on it.
+Of all elements, where workers hold them, parts of the sorted vector are selected, not sorted (ops/order/select.py): at
+which positions NumPy says, from how many elements there are. Along an axis, and without workers, NumPy's function does
+each line (ops/lines.py). Elements that are not numbers are counted first where they do not count: positions depend on
+it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
 from tilewise.ops.lines import lines
-from tilewise.ops.select import select
-from tilewise.ops.sort import sort
+from tilewise.ops.order.select import select
+from tilewise.ops.order.sort import sort
 
 MOST = 64  # quantiles at once
 _median = RECORDERS[np.median]

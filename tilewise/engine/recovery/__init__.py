@@ -1,1 +1,1 @@
-"""Lost workers brought back: plans to run again (log.py), copies of blocks (copies.py), when to copy (copying.py)."""
+"""Lost workers brought back: plans to run again, copies of blocks, when to copy; errors that travel to the driver."""

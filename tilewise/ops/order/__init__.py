@@ -1,1 +1,1 @@
-"""Operators that compare elements of all workers: different ones, and the order by several keys."""
+"""Operators that compare elements of all workers: sorts, selection by order, different elements, tables."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Piecewise, Shard, even_shard
-from tilewise.ops.sort import SORT_SAMPLES, ranges, samples, splitters
+from tilewise.ops.order.sort import SORT_SAMPLES, ranges, samples, splitters
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,

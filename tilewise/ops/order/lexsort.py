@@ -15,8 +15,8 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, even_shard
+from tilewise.ops.order.sort import SORT_SAMPLES
 from tilewise.ops.recut import recut
-from tilewise.ops.sort import SORT_SAMPLES
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,

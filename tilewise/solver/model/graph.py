@@ -21,7 +21,7 @@ from tilewise.layout import (
     shards,
 )
 from tilewise.ops.const import Const
-from tilewise.ops.select import few_sorted, is_sorted
+from tilewise.ops.order.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
 
 MAX_AXES = 64  # of a NumPy array

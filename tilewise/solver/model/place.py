@@ -11,8 +11,8 @@ from tilewise.ops.linalg.cholesky import Cholesky
 from tilewise.ops.linalg.qr import tall_qr
 from tilewise.ops.moments import Moments
 from tilewise.ops.move import Move
+from tilewise.ops.order.sort import Sort
 from tilewise.ops.reshape import Reshape
-from tilewise.ops.sort import Sort
 from tilewise.ops.traits.collectives import Collective
 from tilewise.ops.traits.rule import Rule, makes_contributions
 from tilewise.ops.views import Arrange, Cut, all_of, arrange

@@ -21,8 +21,8 @@ from tilewise.solver.search import depth_first
 from tilewise.solver.search.dual import Dual
 from tilewise.solver.search.eliminate import Elimination
 from tilewise.solver.search.frontier import Frontier
-from tilewise.solver.search.kernelise import Kernel
 from tilewise.solver.search.order import elimination_order
+from tilewise.solver.search.shrink import Kernel
 
 NARROW = 15.0  # log2 of entries: the largest table that is made before any bound is known
 IN_ALL = 22.5  # log2 of entries: tables of so many together are made however large they are (some 12 ms)

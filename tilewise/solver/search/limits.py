@@ -1,7 +1,7 @@
 """Search under hard limits. In: a kernel and its limits. Out: the best assignment found, and a proof of a bound.
 
 As in branch.py, with three differences: values that break a limit by themselves go; limited variables are not
-eliminated, and only lighter values dominate them (kernelise.py); the frontier search keeps the limits.
+eliminated, and only lighter values dominate them (shrink.py); the frontier search keeps the limits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilewise.solver.problem import Limit
 from tilewise.solver.search.branch import Proof, Search
-from tilewise.solver.search.kernelise import Kernel
+from tilewise.solver.search.shrink import Kernel
 
 BEAM = 64  # states of the frontier search: enough for a good plan
 MOST = 2_000  # variables: at the root, a first plan is looked for in problems up to here

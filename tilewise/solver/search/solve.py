@@ -17,10 +17,10 @@ from tilewise.solver.problem import INF, Infeasible, Ints, Limit, Problem, cost_
 from tilewise.solver.proof.certificate import Certificate, Order, Step
 from tilewise.solver.search.branch import FEW, Search
 from tilewise.solver.search.eliminate import Elimination
-from tilewise.solver.search.kernelise import Kernel
 from tilewise.solver.search.lagrange import price
 from tilewise.solver.search.limits import LimitedSearch, lighter
 from tilewise.solver.search.order import elimination_order
+from tilewise.solver.search.shrink import Kernel
 from tilewise.solver.search.tables import Tables
 
 DIRECT = 14.0  # log2 of entries: up to here variables are eliminated at once

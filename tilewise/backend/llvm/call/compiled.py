@@ -31,7 +31,7 @@ from tilewise.errors import PerformanceWarning, message
 from tilewise.ir.reductions import by_name
 from tilewise.kernel import interpret
 from tilewise.kernel.loops import REDUCTIONS, Kernel, Output
-from tilewise.kernel.native import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
+from tilewise.kernel.native_support import supports, supports_arg, supports_bucket, supports_reduce, supports_scan
 from tilewise.store import pool
 from tilewise.tuning import follow, tuned
 

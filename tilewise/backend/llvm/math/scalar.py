@@ -1,7 +1,7 @@
 """One NumPy operation on lanes. In: a function's name, dtypes, operand `Val`s. Out: a `Val` with NumPy's bits.
 
 A family is a table: float rules, integer rules, rules for all, functions with a polynomial (table.py). bool lanes are
-i1. Which rows exist for which dtype is `kernel/native.py`'s to say.
+i1. Which rows exist for which dtype is `kernel/native_support.py`'s to say.
 """
 
 from __future__ import annotations

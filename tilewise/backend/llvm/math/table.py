@@ -1,7 +1,7 @@
 """Functions of doubles with code of their own, by name. In: a function of lanes. Out: a row here, and in `COSTLY`.
 
 Each is registered beside its code (`@body`); float32 has some of its own (single.py), else goes through double. That a
-kernel may have the function for a dtype is said in ir/scalar.py, or for NumPy's and SciPy's in kernel/native.py.
+kernel may have the function for a dtype is said in ir/scalar.py, or for NumPy's and SciPy's kernel/native_support.py.
 """
 
 from __future__ import annotations

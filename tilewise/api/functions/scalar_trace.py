@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from tilewise.api.functions.captured_arrays import Captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
-from tilewise.api.functions.tape import Tape
-from tilewise.api.functions.tracer import (
+from tilewise.api.functions.scalar_tracer import (
     BOOL,
     DTYPES,
     Kind,
@@ -24,6 +23,7 @@ from tilewise.api.functions.tracer import (
     kind_of,
     recorder_of,
 )
+from tilewise.api.functions.tape import Tape
 from tilewise.ir.scalar import scalar
 
 MAX_TAPES = 1024

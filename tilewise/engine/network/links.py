@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.engine.frames import Reader, frame, write
-from tilewise.engine.transport import PeerLost
+from tilewise.engine.network.frames import Reader, frame, write
+from tilewise.engine.network.transport import PeerLost
 
 Address = tuple[str, int]
 GREETING_SECONDS = 30.0  # for the other side to prove who it is

@@ -15,11 +15,11 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from tilewise.engine.cluster import Cluster, WorkerLost
-from tilewise.engine.failures import Failure, PackedFailure
-from tilewise.engine.frames import frame
-from tilewise.engine.links import Address, Links
-from tilewise.engine.transport import PeerLost
-from tilewise.engine.wire import ANSWER, CALL, EPOCH
+from tilewise.engine.network.frames import frame
+from tilewise.engine.network.links import Address, Links
+from tilewise.engine.network.transport import PeerLost
+from tilewise.engine.network.wire import ANSWER, CALL, EPOCH
+from tilewise.engine.recovery.worker_errors import Failure, PackedFailure
 from tilewise.errors import PerformanceWarning, TilewiseError, message
 from tilewise.layout import DRIVER, Mesh
 

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tilewise.engine.frames import flat, unflat
-from tilewise.engine.links import Address, Links
-from tilewise.engine.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
+from tilewise.engine.network.frames import flat, unflat
+from tilewise.engine.network.links import Address, Links
+from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLost, Tag
 from tilewise.layout import DRIVER
 
 # What a message is: its first element. (Plain numbers: members of an Enum are pickled with their class.)

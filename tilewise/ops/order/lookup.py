@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Partial, Shard
 from tilewise.ops.order.distinct import DIVIDED, divided, divided_bytes
-from tilewise.ops.sort import ranges
+from tilewise.ops.order.sort import ranges
 from tilewise.ops.traits.collectives import (
     ND,
     CollectiveCall,

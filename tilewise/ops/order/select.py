@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, all_at
-from tilewise.ops.sort import Sort
+from tilewise.ops.order.sort import Sort
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
