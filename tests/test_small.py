@@ -143,7 +143,10 @@ def test_known_numbers_are_numpys_with_our_methods() -> None:
 def test_numbers_of_every_kind(kind: str) -> None:
     number = tw.ones(3, kind).max()
     assert type(number).__base__ is np.dtype(kind).type and number.dtype == np.dtype(kind)
-    assert repr(number) == repr(np.ones(3, kind).max()) and type(number + number) is np.dtype(kind).type
+    assert repr(number) == repr(np.ones(3, kind).max()) and type(number + number) is type(number)
+    assert not hasattr(number, "__iter__") and np.zeros(int(number.real)).shape == (1,)
+    with pytest.raises(TypeError, match="not iterable"):
+        list(number)
 
 
 def test_truth_gets_memory_when_it_is_looked_at() -> None:

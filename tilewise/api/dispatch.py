@@ -21,6 +21,7 @@ from tilewise.array.assign import assign
 from tilewise.array.cell import LOCK
 from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
+from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
@@ -124,6 +125,8 @@ def at_hand(func: Any, bare: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             plain.append(nd)
         elif t in rec.ATOMS:
             plain.append(a)
+        elif t in rec.KNOWN:
+            plain.append(scalar(a))
         elif t is list or t is tuple:
             inner: list[Any] = []
             for x in a:

@@ -248,7 +248,8 @@ def view(self: Array, dtype: Any = None, type: Any = None) -> Any:
     nd = meta(self)
     for given in (dtype, type):
         if isclass(given) and issubclass(given, np.ndarray) and given is not np.ndarray:
-            return private_copy(forcing.fetch(self)).view(given)  # a class with ways of its own: NumPy's, at once
+            own = private_copy(forcing.fetch(self))  # for a class with ways of its own: NumPy's, at once
+            return own.view(given) if dtype is given or dtype is None else own.view(dtype, given)
     if dtype is Array or dtype is np.ndarray:
         dtype = None
     if self._fixed and dtype is None:

@@ -33,9 +33,17 @@ class Generator(np.random.Generator):
             return np.random.Generator.__new__(CounterGenerator, np.random.Philox(0))  # type: ignore[call-arg]
         return np.random.Generator.__new__(cls, bit_generator)  # type: ignore[call-arg]
 
+    def __init__(self, bit_generator: Any) -> None:
+        super().__init__(bit_generator)
+        self._numpy = np.random.Generator(bit_generator)  # draws: NumPy's code takes results of `self` for its own
+
     def shuffle(self, x: Any, *args: Any, **kwargs: Any) -> None:
         """Shuffle in place."""
-        _shuffle(super().shuffle, x, *args, **kwargs)
+        _shuffle(self._numpy.shuffle, x, *args, **kwargs)
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """Independent generators."""
+        return [Generator(g.bit_generator) for g in self._numpy.spawn(n_children)]
 
     def __repr__(self) -> str:
         return str(self)
@@ -87,9 +95,9 @@ def _shuffle(method: Any, x: Any, *args: Any, **kwargs: Any) -> None:
 OUT_AT = {"random": 2, "standard_normal": 2, "standard_exponential": 3, "standard_gamma": 3}
 
 
-def _wrapping(method: Any, bound: bool = True) -> Any:
-    """A function of NumPy's that draws, with Arrays for results; a method that is not bound has one argument more."""
-    at = OUT_AT.get(getattr(method, "__name__", ""), sys.maxsize - 1) + (not bound)
+def _wrapping(method: Any) -> Any:
+    """A function of NumPy's that draws, with Arrays for results."""
+    at = OUT_AT.get(getattr(method, "__name__", ""), sys.maxsize)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = args[at] if len(args) > at else kwargs.get("out")
@@ -99,8 +107,7 @@ def _wrapping(method: Any, bound: bool = True) -> Any:
         return rec.wrap_array(result, ()) if type(result) is np.ndarray else result
 
     call.__name__ = getattr(method, "__name__", "random")
-    # The examples of NumPy's text print NumPy's arrays.
-    call.__doc__ = method.__doc__ if bound else f"NumPy's `{call.__name__}`, with Arrays for results."
+    call.__doc__ = method.__doc__
     return call
 
 
@@ -127,27 +134,53 @@ class RandomState(np.random.RandomState):
     """NumPy's legacy generator with Arrays for results."""
 
     def __init__(self, seed: Any = None) -> None:
-        seed = rec.unwrap(seed)
-        super().__init__(seed._bit_generator if isinstance(seed, np.random.RandomState) else seed)
-        if isinstance(seed, np.random.RandomState):
-            self.set_state(seed.get_state(legacy=False))
+        super().__init__(rec.unwrap(seed))
+        self._numpy = np.random.RandomState(self._bit_generator)  # draws, and has the state
 
     def shuffle(self, x: Any) -> None:
         """Shuffle in place."""
-        _shuffle(super().shuffle, x)
+        _shuffle(self._numpy.shuffle, x)
+
+    def seed(self, *args: Any, **kwargs: Any) -> None:
+        """Start anew."""
+        self._numpy.seed(*args, **kwargs)
+
+    def get_state(self, legacy: bool = True) -> Any:
+        """The state of the generator, as NumPy gives it."""
+        return self._numpy.get_state(legacy)  # type: ignore[call-overload]
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state."""
+        self._numpy.set_state(state)
 
     def __repr__(self) -> str:
         return str(self)
+
+    def __reduce__(self) -> Any:
+        return (_restored, (self.get_state(legacy=False),))
+
+
+def _restored(state: Any) -> RandomState:
+    made = RandomState(getattr(np.random, state["bit_generator"])())
+    made.set_state(state)
+    return made
 
 
 def _draws(cls: Any, base: Any) -> None:
     """Give a class the methods of NumPy's, with Arrays for results."""
     for name, method in vars(base).items():
-        if not name.startswith("_") and callable(method) and name not in vars(cls) and name not in NOT_DRAWN:
-            setattr(cls, name, _wrapping(method, bound=False))
+        if not name.startswith("_") and callable(method) and name not in vars(cls):
+            setattr(cls, name, _drawing(name))
 
 
-NOT_DRAWN = ("spawn", "seed", "get_state", "set_state")
+def _drawing(name: str) -> Any:
+    def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _wrapping(getattr(self._numpy, name))(*args, **kwargs)
+
+    draw.__name__, draw.__doc__ = name, f"NumPy's `{name}`, with Arrays for results."
+    return draw
+
+
 _draws(Generator, np.random.Generator)
 _draws(RandomState, np.random.RandomState)
 

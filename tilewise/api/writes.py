@@ -31,7 +31,9 @@ def _recorded(a: Array) -> bool:
 def _given(v: Any, a: Array) -> Any:
     """Values of the array's dtype; None where NumPy would have to convert them in a way of its own."""
     x: Any = v if type(v) is Array else np.asarray(rec.unwrap(v))
-    safe = rec.numeric(x.dtype) and (x.dtype == a.dtype or np.can_cast(x.dtype, a.dtype, "same_kind"))
+    # Of lists and numbers NumPy converts each, and complains of those that do not fit.
+    rule = "same_kind" if isinstance(v, np.ndarray) or (type(v) is Array and not v._fixed) else "safe"
+    safe = rec.numeric(x.dtype) and (x.dtype == a.dtype or np.can_cast(x.dtype, a.dtype, rule))  # type: ignore[arg-type]
     return x.astype(a.dtype) if safe and x.size else None
 
 

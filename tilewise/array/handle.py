@@ -5,6 +5,7 @@ Arithmetic is in arithmetic.py, indexing in indexing.py; the NumPy methods are a
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Hashable
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,20 +20,31 @@ from tilewise.ops.views import Window, strided, view
 from tilewise.store.base import Source
 
 
-class ArrayClass(type):
+class Derived(np.ndarray):
+    """What classes derived from `Array` are derived from: NumPy's class, for which `Array` means NumPy's."""
+
+    def view(self, dtype: Any = None, type: Any = None) -> Any:
+        """As NumPy's."""
+        given = [np.ndarray if x is Array else x for x in (dtype, type)]
+        if given[1] is None:
+            return super().view() if given[0] is None else super().view(given[0])
+        return super().view(type=given[1]) if given[0] is None else super().view(given[0], given[1])
+
+
+class ArrayClass(ABCMeta):
     """The class of `Array`. What a program derives from it is NumPy's class, computed at once, and an array as well."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any) -> Any:
         """A class; of NumPy's ndarray, if it is derived from ours."""
         if any(isinstance(b, ArrayClass) for b in bases):
-            return type(name, tuple(np.ndarray if isinstance(b, ArrayClass) else b for b in bases), body, **options)
+            return type(name, tuple(Derived if isinstance(b, ArrayClass) else b for b in bases), body, **options)
         return super().__new__(cls, name, bases, body, **options)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return type(x) is cls or isinstance(x, np.ndarray)
+        return type(x) is cls or cls.__subclasscheck__(type(x))
 
     def __subclasscheck__(cls, other: type) -> bool:
-        return other is cls or issubclass(other, np.ndarray)
+        return other is cls or issubclass(other, Derived)
 
 
 class Array(metaclass=ArrayClass):

@@ -1,20 +1,25 @@
 """Known numbers. In: NumPy's scalars. Out: scalars of NumPy's classes that have Tilewise's own methods as well.
 
 Programs and libraries take them for what they are in NumPy (a float64 is a Python float; json and pandas know what to
-do with it), and `x.sum().compute()` works for an array of any size.
+do with it), and `(x.sum() / 2).compute()` works for an array of any size.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 OURS = frozenset(("compute", "layout", "relayout"))  # what Arrays have and NumPy's arrays have not
-
 # What may give arrays of a number.
 GIVING_ARRAYS = "__getitem__ choose compress cumprod cumsum flatten ravel repeat reshape take".split()
+_BOTH = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+# What gives numbers.
+GIVING_NUMBERS = [f"__{r}{name}__" for name in _BOTH for r in ("", "r")]
+GIVING_NUMBERS += "__neg__ __pos__ __abs__ __invert__".split()
 
 _as_array: Callable[[Any], Any]
 _from_buffer: Callable[[Any], Any]
@@ -26,15 +31,25 @@ def set_array(as_array: Callable[[Any], Any], from_buffer: Callable[[Any], Any])
     _as_array, _from_buffer = as_array, from_buffer
 
 
-def plain(number: Any) -> Any:
+def scalar(number: Any) -> Any:
     """NumPy's own scalar."""
     return type(number).__base__(number)  # type: ignore[misc]
 
 
 def _giving_array(method: Any) -> Any:
     def given(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = method(plain(self), *args, **kwargs)
+        found = method(scalar(self), *args, **kwargs)
         return _from_buffer(found) if type(found) is np.ndarray else found
+
+    given.__name__, given.__doc__ = method.__name__, method.__doc__
+    return given
+
+
+def _giving_number(method: Any) -> Any:
+    def given(self: Any, *args: Any) -> Any:
+        found = method(self, *args)
+        kind = CLASSES.get(type(found))
+        return found if kind is None else kind(found)
 
     given.__name__, given.__doc__ = method.__name__, method.__doc__
     return given
@@ -45,17 +60,17 @@ def _class(base: type[np.generic]) -> type[np.generic]:
 
     def ours(self: Any, name: str) -> Any:
         if name in OURS:
-            return getattr(_as_array(plain(self)), name)
+            return getattr(_as_array(scalar(self)), name)
         raise AttributeError(f"'{base.__name__}' object has no attribute {name!r}")
 
     def text(self: Any) -> str:
-        return repr(plain(self))
+        return repr(scalar(self))
 
     def namespace(self: Any, *, api_version: str | None = None) -> Any:
-        return _as_array(plain(self)).__array_namespace__(api_version=api_version)
+        return _as_array(scalar(self)).__array_namespace__(api_version=api_version)
 
     def reduce(self: Any) -> Any:
-        return plain(self).__reduce__()
+        return scalar(self).__reduce__()
 
     body = {
         "__slots__": (),
@@ -66,9 +81,21 @@ def _class(base: type[np.generic]) -> type[np.generic]:
         "__array_namespace__": namespace,
         "__reduce__": reduce,
         **{name: _giving_array(getattr(base, name)) for name in GIVING_ARRAYS},
+        **{name: _giving_number(getattr(base, name)) for name in GIVING_NUMBERS if hasattr(base, name)},
     }
-    return type(base.__name__, (base,), body)
+    return _no_sequence(type(base.__name__, (base,), body))
+
+
+def _no_sequence(cls: type[np.generic]) -> type[np.generic]:
+    """A class of Python's with `__getitem__` is a sequence, for C and for loops; NumPy's scalars are none."""
+    if sys.implementation.name == "cpython":
+        word = ctypes.sizeof(ctypes.c_void_p)
+        table = ctypes.c_void_p.from_address(id(cls) + 13 * word)  # tp_as_sequence, in every 3.x
+        assert table.value, "a class has a table of its own"
+        ctypes.c_void_p.from_address(table.value + 3 * word).value = None  # sq_item
+    return cls
 
 
 # Of bool there are no subclasses: truth values are Arrays without axes.
-CLASSES: dict[type[Any], Any] = {t: _class(t) for t in (np.dtype(c).type for c in "bhilqBHILQefdgFDG")}
+CLASSES: dict[type[Any], Any] = {}
+CLASSES.update((t, _class(t)) for t in dict.fromkeys(np.dtype(c).type for c in "bhilqBHILQefdgFDG"))

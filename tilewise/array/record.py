@@ -16,7 +16,7 @@ from tilewise.array import force as forcing
 from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import NUMBER, Array, from_buffer, from_node, from_number, meta, node_of, on_cell
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts, copied, made_new, snapshot
-from tilewise.array.number import CLASSES, plain
+from tilewise.array.number import CLASSES, scalar
 from tilewise.array.pending import register
 from tilewise.array.schedule.loop_flush import PROMOTED
 from tilewise.array.schedule.policy import close
@@ -98,7 +98,7 @@ def unwrap(value: Any) -> Any:
         return {k: unwrap(v) for k, v in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return t(*(unwrap(v) for v in value))
-    return plain(value) if t in KNOWN else value
+    return scalar(value) if t in KNOWN else value
 
 
 def elements(value: Any, objects: bool) -> Any:
@@ -110,7 +110,7 @@ def elements(value: Any, objects: bool) -> Any:
     if t is Array and objects and not value._fixed:
         return value
     if t is list or t is tuple:
-        if ATOMS.issuperset(map(type, value)) and (not objects or KNOWN.isdisjoint(map(type, value))):
+        if ATOMS.issuperset(map(type, value)):
             return value
         parts = [elements(v, objects) for v in value]
         return t(parts) if any(map(operator.is_not, parts, value)) else value
@@ -130,7 +130,6 @@ def dtype_of(given: Any) -> np.dtype[Any]:
 
 ATOMS = frozenset((int, float, complex, bool, str, type(None), slice, type(Ellipsis), type, *np.sctypeDict.values()))
 KNOWN = frozenset(CLASSES.values())
-ATOMS |= KNOWN
 SCALARS = frozenset((np.bool_, *(np.dtype(c).type for c in "bhilqBHILQefdgFDG")))
 _HUGE = 1 << 80  # more bytes than any limit has
 
@@ -162,6 +161,8 @@ def look(args: Iterable[Any], plain: list[Any], arrays: list[Array], foreign: li
             plain.append(nd[()] if a._fixed else nd)
         elif t in ATOMS:
             plain.append(a)
+        elif t in KNOWN:
+            plain.append(scalar(a))
         elif t is list or t is tuple:
             if is_plain(a):  # axes, shapes
                 plain.append(a)

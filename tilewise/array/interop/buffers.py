@@ -44,11 +44,15 @@ def fill_buffer_slot(cls: type, export: Callable[[Any], Any]) -> None:
     def getbuffer(x: Any, view: int, flags: int) -> int:
         # An exception cannot leave a function that C calls. Most who ask say what is missing ("a bytes-like object");
         # NumPy asks for `__array__` next, which raises it.
+        _stopped.by = None
         try:
-            return int(get(export(x), view, flags))  # the view holds on to the ndarray, and lets go of it by itself
+            shown = export(x)
         except BaseException as error:
-            if not isinstance(error, Exception):
-                _stopped.by = id(x), error
+            _stopped.by = id(x), error
+            return -1
+        try:
+            return int(get(shown, view, flags))  # the view holds on to the ndarray, and lets go of it by itself
+        except (BufferError, ValueError):  # read-only memory, a dtype that buffers do not know
             return -1
 
     slot = _SLOT(getbuffer)

@@ -102,14 +102,18 @@ def interface(self: Array) -> dict[str, Any]:
     raise_again(self)
     if not rec.numeric(self.dtype):
         raise AttributeError("__array_interface__")  # NumPy then asks for `__array__`
-    shown = export(self)
     # Who asked holds on to this handle only: what is shown lives as long.
-    weakref.finalize(self, _let_go, shown).atexit = False
-    return shown.__array_interface__
+    kept = _shown.get(id(self))
+    gen = self._cell.gen
+    if kept is None or kept[0] != gen or self._cell.node is not None:
+        if kept is None:
+            weakref.finalize(self, _shown.pop, id(self), None).atexit = False
+        shown = export(self)
+        kept = _shown[id(self)] = self._cell.gen, shown
+    return kept[1].__array_interface__
 
 
-def _let_go(shown: ND) -> None:
-    """Nothing keeps what was shown any more."""
+_shown: dict[int, tuple[int, ND]] = {}  # by handle: the generation of its cell, and what was shown of it
 
 
 def token(self: Array) -> Any:

@@ -6,6 +6,7 @@ would warn once. So NumPy hands its messages to `Teller`, which gives them the l
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from types import FrameType
@@ -69,12 +70,10 @@ def geterrcall() -> Any:
 
 def _told(ways: dict[str, Any]) -> dict[str, Any]:
     """What NumPy is asked for in the place of warnings."""
-    if np.geterrcall() is not TELLER or ways.get("call") is not None:
-        return ways
-    return {k: "log" if v == "warn" else v for k, v in ways.items()}
+    return {k: "log" if v == "warn" else v for k, v in ways.items()} if np.geterrcall() is TELLER else ways
 
 
-def seterr(**ways: Any) -> dict[str, str]:
+def seterr(all: Any = None, **ways: Any) -> dict[str, str]:
     """Set how NumPy treats errors of floats; gives how it did before.
 
     >>> import tilewise as tw
@@ -83,11 +82,30 @@ def seterr(**ways: Any) -> dict[str, str]:
     ('ignore', 'ignore', 'warn')
     """
     before = geterr()
+    ways = {k: v for k, v in {"all": all, **ways}.items() if v is not None}
+    if {"log", "call"}.intersection(ways.values()):
+        _step_back()
     np.seterr(**_told(ways))
     return before
 
 
-class errstate(np.errstate):
+def seterrcall(func: Any) -> Any:
+    """Set the function or object that NumPy tells about errors of floats; gives the one before."""
+    before = geterrcall()
+    if func is not None or np.geterrcall() is not TELLER:
+        _step_back()
+        np.seterrcall(func)
+    return before
+
+
+def _step_back() -> None:
+    """A program has an object of its own, or wants one: NumPy warns by itself, at the line that runs."""
+    if np.geterrcall() is TELLER:
+        np.seterr(**geterr())  # type: ignore[arg-type]
+        np.seterrcall(None)
+
+
+class errstate(contextlib.ContextDecorator):
     """NumPy's context manager for errors of floats.
 
     >>> import tilewise as tw
@@ -97,7 +115,25 @@ class errstate(np.errstate):
     """
 
     def __init__(self, **ways: Any) -> None:
-        super().__init__(**_told(ways))
+        np.errstate(**ways)  # NumPy's complaint
+        self._ways = ways
+        self._inner: list[Any] = []
+
+    def __enter__(self) -> None:
+        ways = self._ways
+        if ways.get("call") is not None or {"log", "call"}.intersection(map(str, ways.values())):
+            if np.geterrcall() is TELLER:  # NumPy warns by itself inside
+                ways = {"call": None, **geterr(), **{k: v for k, v in ways.items() if k != "all"}}
+                if "all" in self._ways:
+                    ways |= {k: v for k, v in dict.fromkeys(WARNED, self._ways["all"]).items() if k not in self._ways}
+        else:
+            ways = _told(ways)
+        inner = np.errstate(**ways)
+        inner.__enter__()
+        self._inner.append(inner)
+
+    def __exit__(self, *raised: Any) -> None:
+        self._inner.pop().__exit__(*raised)
 
 
-NAMES = {"geterr": geterr, "geterrcall": geterrcall, "seterr": seterr, "errstate": errstate}
+NAMES = {f.__name__: f for f in (geterr, geterrcall, seterr, seterrcall, errstate)}

@@ -1,6 +1,6 @@
 """Exact search by bounds. In: a kernel. Out: the best assignment found, and steps that prove a lower bound.
 
-A node is made smaller (kernelise), eliminated if that is cheap, else bounded by message passing. Values that cannot be
+A node is made smaller (shrink.py), eliminated if that is cheap, else bounded by message passing. Values that cannot be
 part of anything better than the best known go; if many did, it starts again, else it branches on one variable.
 """
 
