@@ -28,11 +28,11 @@ def _recorded(a: Array) -> bool:
     return rec.numeric(a.dtype)
 
 
-def _given(v: Any, a: Array) -> Any:
+def _given(v: Any, a: Array, cast: str = "same_kind") -> Any:
     """Values of the array's dtype; None where NumPy would have to convert them in a way of its own."""
     x: Any = v if type(v) is Array else np.asarray(rec.unwrap(v))
     # Of lists and numbers NumPy converts each, and complains of those that do not fit.
-    rule = "same_kind" if isinstance(v, np.ndarray) or (type(v) is Array and not v._fixed) else "safe"
+    rule = cast if isinstance(v, np.ndarray) or (type(v) is Array and not v._fixed) else "safe"
     safe = rec.numeric(x.dtype) and (x.dtype == a.dtype or np.can_cast(x.dtype, a.dtype, rule))  # type: ignore[arg-type]
     return x.astype(a.dtype) if safe and x.size else None
 
@@ -57,7 +57,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
 @implements(np.putmask)
 def putmask(a: Any, /, mask: Any, values: Any) -> Any:
     """Values where a mask holds: of the same place, or again and again."""
-    given = _given(values, a) if _plain(a) else None
+    given = _given(values, a, "safe") if _plain(a) else None
     if given is None or np.shape(mask) != a.shape or (given.size > 1 and given.shape != a.shape):
         return NotImplemented
     keep: Any = mask if type(mask) is Array else np.asarray(mask)
@@ -68,7 +68,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> Any:
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> Any:
     """Values where a mask holds, one after the other, again and again."""
-    given = _given(vals, arr) if _plain(arr) else None
+    given = _given(vals, arr, "safe") if _plain(arr) else None
     if given is None or np.size(mask) != arr.size or type(mask) is not Array:
         return NotImplemented
     keep: Any = mask

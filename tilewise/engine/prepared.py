@@ -99,7 +99,8 @@ class Prepared:
         plan = self.plan
         nothing = frozenset(b for b in self.blocks if self._has_nothing(step, b))
         inner: tuple[WorkerStep, ...] = ()
-        if nothing and isinstance(step, Tiled):  # what is nothing to one pass may be something to another
+        if isinstance(step, Tiled) and any(self._contributes_nothing(s, b) for s in step.steps for b in self.blocks):
+            # What is nothing to one pass may be something to another.
             inner = tuple(self._step(s, backend) for s in step.steps)
         made = () if type(step) is View else makes(step)
         reserves = tuple((p, self._sizes(plan.layouts[p], plan.specs[p].shape, plan.specs[p].dtype)) for p in made)
@@ -117,12 +118,19 @@ class Prepared:
         )
 
     def _has_nothing(self, step: Step, block: int) -> bool:
-        """Whether a block has no elements of a result, or for a partial one (or for one of those that share tiles)."""
+        """Whether a block has no elements of a result, or for a partial one (passes that share tiles: all of them)."""
         if isinstance(step, Tiled):
-            return any(self._has_nothing(inner, block) for inner in step.steps)
+            return all(self._has_nothing(inner, block) for inner in step.steps)
         layouts, nodes, made = self.plan.layouts, self.plan.nodes(block), makes(step)
         if not any(reduction(layouts[p]) for p in made):
             return all(0 in nodes[p].dims and 0 not in self.plan.specs[p].shape for p in made)
+        return self._contributes_nothing(step, block)
+
+    def _contributes_nothing(self, step: Step, block: int) -> bool:
+        """Whether a block has no elements for a partial result."""
+        layouts, nodes = self.plan.layouts, self.plan.nodes(block)
+        if not any(reduction(layouts[p]) for p in makes(step)):
+            return False
         seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
         return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))
 

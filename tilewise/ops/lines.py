@@ -43,11 +43,13 @@ class Lines(Op):
     axis: int
     options: tuple[tuple[str, Any], ...]
     made: int  # how many axes it makes
+    kind: str = ""  # the dtype of the result, which for NumPy may depend on the elements (nanquantile of only nan)
     name = "lines"
 
     def numpy(self, *arrays: Any) -> Any:
         given = {k: v.array() if isinstance(v, Numbers) else v for k, v in self.options}
-        return getattr(np, self.fn)(arrays[0], axis=self.axis, **given)
+        found = getattr(np, self.fn)(arrays[0], axis=self.axis, **given)
+        return np.asarray(found).astype(self.kind, copy=False) if self.kind else found
 
     def label(self) -> str:
         return f"{self.fn}[{self.axis}]"
@@ -60,7 +62,7 @@ def lines(node: Node, fn: str, axis: int, **options: Any) -> Node:
     one = np.asarray(tried.numpy(np.ones((1,) * node.ndim, node.dtype)))
     made = one.shape[: one.ndim - node.ndim + 1]
     rest = tuple(n for a, n in enumerate(node.dims) if a != axis)
-    return intern(Lines(fn, axis, given, len(made)), (node,), (*made, *rest), one.dtype)
+    return intern(Lines(fn, axis, given, len(made), one.dtype.str), (node,), (*made, *rest), one.dtype)
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------

@@ -71,11 +71,17 @@ class Gather(Op):
 
 def counts_through(index: Node, length: int) -> bool:
     """Whether an index array counts through an axis of this length."""
-    count = index.inputs[0] if type(index.op) is Window and index.value is None else index
+    count = index.inputs[0] if type(index.op) is Window and index.value is None and _in_order(index.op) else index
     op = count.op
     if type(op) is not Arange or count.value is not None or not index.known:
         return False
     return (op.begin, op.first, op.second) == (0, 0, 1) and op.length == length == index.size > 1
+
+
+def _in_order(window: Window) -> bool:
+    """Whether a view has the elements of a vector in their order, in whatever shape."""
+    steps = [s for n, s in zip(window.shape, window.strides, strict=True) if n > 1]
+    return window.offset == 0 and steps == sorted(steps, reverse=True) and all(s > 0 for s in steps)
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------

@@ -36,13 +36,13 @@ def key_in_base(window: Window, spec: Sequence[Any], arrays: Sequence[Node]) -> 
             if not whole or range(dims[k])[slice(*part[1:])] != range(dims[k]):
                 return None
         else:
-            moved[part[1]] = _along(moved[part[1]], axis)
+            moved[part[1]] = _along(moved[part[1]], axis, dims[k])
     return tuple(full), moved
 
 
-def _along(index: Node, axis: Axis) -> Node:
-    """Indices into a slice as indices into the axis."""
-    d = np.dtype(np.intp)
+def _along(index: Node, axis: Axis, length: int) -> Node:
+    """Indices into a slice as indices into the axis; those out of its range are out of the axis's, too."""
+    d, unsigned = np.dtype(np.intp), np.dtype(np.uintp)  # of which negative numbers are the greatest
     i = cast(index, d)
 
     def by(name: str, n: int, x: Node) -> Node:
@@ -50,4 +50,6 @@ def _along(index: Node, axis: Axis) -> Node:
 
     below = apply("less", (i, const(np.intp(0))), (d, d, np.dtype(bool)))
     i = apply("where", (below, by("add", axis.length, i), i), (np.dtype(bool), d, d, d))
-    return by("add", axis.start, by("multiply", axis.step, i))
+    moved = by("add", axis.start, by("multiply", axis.step, i))
+    inside = apply("less", (cast(i, unsigned), const(unsigned.type(axis.length))), (unsigned, unsigned, np.dtype(bool)))
+    return apply("where", (inside, moved, const(np.intp(length))), (np.dtype(bool), d, d, d))
