@@ -50,6 +50,7 @@ def test_what_does_not_fit_is_refused() -> None:
                 put(a, tw.asarray(np.array([True, False, True, False])), tw.asarray(np.array([300], "i4")))
 
 
+@pytest.mark.filterwarnings("ignore:All-NaN slice")
 def test_quantiles_of_nothing_but_nan() -> None:
     nothing = np.full(6, np.nan, "f4")
     with tw.config(eager_bytes=0, fallback="silent"), tw.session(engine="virtual", workers=2):
