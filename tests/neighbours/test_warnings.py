@@ -111,3 +111,52 @@ def test_one_traceback() -> None:
         tw.linalg.inv(tw.zeros((2, 2)))
     assert caught.value.__context__ is None and caught.value.__cause__ is None
     assert "During handling" not in "".join(traceback.format_exception(caught.value))
+
+
+OBJECTS = """
+import warnings
+import {module} as np
+warnings.simplefilter("always")
+
+
+class Log:
+    def write(self, text):
+        print("told", text.strip())
+
+
+def call(kind, flag):
+    print("called", kind)
+
+
+def divided():
+    try:
+        np.array([1.0]) / 0.0
+        np.array([0.0]) / 0.0
+        np.array([1e308]) * 10
+    except (NameError, FloatingPointError) as error:
+        print(type(error).__name__)
+
+
+for ways in ({{"call": call}}, {{"invalid": "call", "call": call}}, {{"divide": "log", "call": Log()}},
+             {{"divide": "log"}}, {{"all": "call", "call": call}}, {{"all": "warn"}}, {{"all": "raise", "over": "ignore"}}):
+    with np.errstate(**ways):
+        divided()
+    divided()
+before = np.seterrcall(call)
+print(before, np.seterr(divide="call"))
+divided()
+print(np.seterrcall(before) is call, np.seterr(divide="warn"))
+divided()
+print(np.geterrcall(), np.geterr(), np.seterr("ignore"))
+divided()
+"""
+
+
+def test_objects_that_are_told_are_told_as_by_numpy(tmp_path: Path) -> None:
+    found = []
+    for module in ("numpy", "tilewise"):
+        (tmp_path / "program.py").write_text(OBJECTS.format(module=module))
+        run = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, check=True)
+        warned = [line.rpartition(": ")[2] for line in run.stderr.splitlines() if "Warning" in line]
+        found.append((run.stdout, warned))
+    assert found[0] == found[1] and len(found[0][1]) > 10
