@@ -138,7 +138,8 @@ def divided():
 
 
 for ways in ({{"call": call}}, {{"invalid": "call", "call": call}}, {{"divide": "log", "call": Log()}},
-             {{"divide": "log"}}, {{"all": "call", "call": call}}, {{"all": "warn"}}, {{"all": "raise", "over": "ignore"}}):
+             {{"divide": "log"}}, {{"all": "call", "call": call}}, {{"all": "warn"}},
+             {{"all": "raise", "over": "ignore"}}):
     with np.errstate(**ways):
         divided()
     divided()
