@@ -331,7 +331,9 @@ def names() -> Iterator[str]:
     """Every public name of NumPy, of its linear algebra and its Fourier transforms; no modules."""
     lazy: set[str] = getattr(np, "__numpy_submodules__", set())
     for n in dir(np):
-        if not n.startswith("_") and n not in lazy and not isinstance(getattr(np, n), types.ModuleType):
+        if n.startswith("_") or n in lazy or isinstance(value := getattr(np, n), types.ModuleType):
+            continue
+        if (getattr(value, "__module__", None) or "numpy").partition(".")[0] != "numexpr":  # which adds names to NumPy
             yield n
     yield from (f"linalg.{n}" for n in np.linalg.__all__)
     yield from (f"fft.{n}" for n in np.fft.__all__)

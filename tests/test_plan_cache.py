@@ -14,13 +14,14 @@ import pytest
 
 import tilewise as tw
 from tilewise import compiler
+from tilewise.array.handle import from_node
 from tilewise.array.pending import PENDING
 from tilewise.array.record import record
 from tilewise.array.schedule import loop_flush as loops
 from tilewise.array.schedule import sites
 from tilewise.backend import llvm
 from tilewise.ir.node import numbered
-from tilewise.ops.const import const
+from tilewise.ops.const import Const, const
 
 pytestmark = pytest.mark.usefixtures("no_plans")
 TURNS = 12
@@ -260,3 +261,13 @@ def test_numbers_that_are_recorded_belong_to_no_loop():
         made = [record(two) for _ in range(3)]
         assert two.trail == 0 and two.site is not None
         assert [float(x) for x in made] == [2.0] * 3
+
+
+def test_constants_stay_constants() -> None:
+    with tw.config(eager_bytes=0):
+        x = tw.array([1.0, 2.0, 3.0])
+        first = tw.explain(x * 2).steps_text()
+        node = const(np.float64(2.0))
+        held = [node, x * 2]
+        assert float(from_node(node)) == 2.0  # others hang on it, but it is theirs as it is
+        assert isinstance(node.op, Const) and tw.explain(x * 2).steps_text() == first and held

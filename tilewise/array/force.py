@@ -116,7 +116,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
         if begun:
             progress.end()
     for cell, old in replaced:
-        if cell.buf is not None and (cell.leaf is None or cell.leaf() is None):
+        if cell.buf is not None and (cell.leaf is None or cell.leaf() is None) and type(old.op) is not Const:
             if cell.exports is None:
                 cell.exports = Outside()
             cell.exports.holder = weakref.ref(cell)
@@ -241,8 +241,9 @@ def _needed_elsewhere(nodes: list[Node], plan: Stages, outputs: Sequence[Cell], 
     found = []
     own = [at[c.node] for c in outputs]  # type: ignore[index]  # all are pending
     for i in own:
-        if nodes[i].value is None and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
-            found.append(i)
+        n = nodes[i]
+        if n.value is None and getrefcount(n) > _HELD + 2 + plan.uses[i] and n.known and type(n.op) is not Const:
+            found.append(i)  # not of constants, which many graphs share: they stay what they are
     for i, kept in plan.costly:
         others = getrefcount(nodes[i]) - _HELD - plan.uses[i]
         if others > 0 and others > own.count(i):
