@@ -53,10 +53,7 @@ def test_every_numpy_name_is_there() -> None:
 
 
 def test_every_attribute_of_ndarrays_is_there() -> None:
-    # An interface to the memory would go round what keeps buffers safe (docs/semantics.md, 2): the ways out are
-    # __array__ and DLPack.
     left_out = {
-        "__array_interface__",
         "__array_struct__",
         "__array_finalize__",
         "__array_wrap__",
