@@ -241,9 +241,9 @@ def _needed_elsewhere(nodes: list[Node], plan: Stages, outputs: Sequence[Cell], 
     found = []
     own = [at[c.node] for c in outputs]  # type: ignore[index]  # all are pending
     for i in own:
-        n = nodes[i]
-        if n.value is None and getrefcount(n) > _HELD + 2 + plan.uses[i] and n.known and type(n.op) is not Const:
-            found.append(i)  # not of constants, which many graphs share: they stay what they are
+        new = nodes[i].value is None and type(nodes[i].op) is not Const  # constants are shared, and stay what they are
+        if new and getrefcount(nodes[i]) > _HELD + 1 + plan.uses[i] and nodes[i].known:
+            found.append(i)
     for i, kept in plan.costly:
         others = getrefcount(nodes[i]) - _HELD - plan.uses[i]
         if others > 0 and others > own.count(i):
