@@ -15,7 +15,7 @@ import numpy
 import pytest
 
 import tilewise as tw
-from tests.engine.threads import Threads
+from tests.engine.threads import Threads, process_of, start, steps
 from tests.store.toys import Grown, elements
 from tilewise import engine
 from tilewise.array.handle import from_source
@@ -47,23 +47,6 @@ def opened(workers: int, **options: Any) -> Iterator[Any]:
         session.cluster.look_seconds = 0.0
         yield session.cluster
     assert time.monotonic() - began < SECONDS
-
-
-def start() -> Any:
-    return numpy.arange(60.0).reshape(20, 3) % 7
-
-
-def steps(x: Any, count: int) -> Any:
-    for _ in range(count):
-        x[1:-1] = 0.5 * (x[:-2] + x[2:])
-        x = x - x.mean(0)
-        if isinstance(x, tw.Array):
-            tw.evaluate(x)
-    return x
-
-
-def home(cluster: Threads, worker: int) -> int:
-    return next(h for h, workers in cluster.hosts.items() if worker in workers)
 
 
 class Runs:
@@ -168,7 +151,7 @@ def test_a_long_loop_leaves_a_short_log_and_is_brought_back_in_a_few_steps(monke
         cluster.settle()
         before, predicted = cluster.counters.copies, cluster.counters.predicted_bytes
         assert before >= 150 // (2 * LEAST_PLANS + 32) and len(cluster.log) < 2 * LEAST_PLANS + 32 and predicted
-        cluster.kill(home(cluster, 1))
+        cluster.kill(process_of(cluster, 1))
         runs = Runs(cluster, monkeypatch)
         x = steps(x, 10)
         numpy.testing.assert_array_equal(numpy.asarray(x), want)  # the same bits
@@ -186,7 +169,7 @@ def test_any_process_may_be_lost_one_after_the_other(memory: Any) -> None:
         x = steps(fixed + 0, 25)
         for w in (0, 1, 2, 2, 0):
             cluster.settle()
-            cluster.kill(home(cluster, w))
+            cluster.kill(process_of(cluster, w))
             x = steps(x, 25)
         numpy.testing.assert_allclose(numpy.asarray(x), want, atol=1e-12)
         numpy.testing.assert_array_equal(numpy.asarray(fixed), start())
@@ -227,7 +210,7 @@ def test_what_comes_from_a_file_is_read_again() -> None:
         numbers = tw.evaluate(tw.arange(1000.0) * 2)
         cluster.settle()
         assert any(e.rooted for e in cluster.log) and cluster.counters.copies
-        cluster.kill(home(cluster, 0))
+        cluster.kill(process_of(cluster, 0))
         numpy.testing.assert_array_equal(numpy.asarray(x), elements((40, 30), "f8"))
         numpy.testing.assert_allclose(numpy.asarray(y), steps(start(), 100), atol=1e-12)
         numpy.testing.assert_array_equal(numpy.asarray(numbers), numpy.arange(1000.0) * 2)
@@ -243,7 +226,7 @@ def test_neighbours_that_are_lost_at_once() -> None:
         late = tw.evaluate(tw.asarray(start()) + 1)  # after the last copy: the driver still has what it was made of
         cluster.settle()
         cluster.copies_blocks = True
-        for h in (home(cluster, 0), home(cluster, 1)):
+        for h in (process_of(cluster, 0), process_of(cluster, 1)):
             cluster.kill(h)
         for use in (lambda: numpy.asarray(lost), lambda: tw.evaluate(lost + 1), lambda: numpy.asarray(lost * 2)):
             with pytest.raises(TilewiseError, match="lost with the process that held it and the one that had its copy"):
@@ -261,12 +244,12 @@ def test_the_driver_keeps_the_copies_of_a_single_process(workers: int) -> None:
     with opened(workers) as cluster:
         if workers > 1:
             cluster.room = 1
-            cluster.kill(home(cluster, 1))
+            cluster.kill(process_of(cluster, 1))
         with pytest.warns(PerformanceWarning) if workers > 1 else nothing():
             x = steps(tw.asarray(start()).relayout(0), 100)
             cluster.settle()
         assert len(cluster.hosts) == 1 and len(cluster.copies) and len(cluster.log) < 100
-        cluster.kill(home(cluster, 0))
+        cluster.kill(process_of(cluster, 0))
         numpy.testing.assert_allclose(numpy.asarray(x), steps(start(), 100), atol=1e-12)
 
 
@@ -311,7 +294,7 @@ def test_workers_move_back_when_there_is_a_place(workers: int) -> None:
         numpy.testing.assert_array_equal(numpy.asarray(x), want)
         counters = cluster.counters
         assert counters.network_bytes == counters.predicted_bytes == 2 * announced
-        cluster.kill(home(cluster, 0))  # and all is as it was
+        cluster.kill(process_of(cluster, 0))  # and all is as it was
         numpy.testing.assert_array_equal(numpy.asarray(x), want)
 
 
@@ -336,7 +319,7 @@ def test_no_longer_than_was_said(on_loss: str, monkeypatch: pytest.MonkeyPatch) 
         x = steps(tw.asarray(start()).relayout(0), 3)
         cluster.settle()
         cluster.deaf = True
-        cluster.kill(home(cluster, 1))
+        cluster.kill(process_of(cluster, 1))
         began = time.monotonic()
         with pytest.warns(PerformanceWarning):
             if on_loss == "fail":
@@ -375,7 +358,7 @@ def test_all_tries_together_take_no_longer_than_was_said() -> None:
         x = steps(tw.asarray(start()).relayout(0), 3)
         cluster.settle()
         cluster.flapping = True
-        cluster.kill(home(cluster, 1))
+        cluster.kill(process_of(cluster, 1))
         began = time.monotonic()
         with pytest.warns(PerformanceWarning):
             numpy.testing.assert_allclose(numpy.asarray(x), steps(start(), 3))

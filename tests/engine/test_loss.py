@@ -16,7 +16,7 @@ import numpy
 import pytest
 
 import tilewise as tw
-from tests.engine.threads import Threads
+from tests.engine.threads import Threads, process_of, start, steps
 from tilewise import engine
 from tilewise.errors import ConfigError, PerformanceWarning, TilewiseError
 
@@ -44,23 +44,6 @@ def in_time() -> Iterator[None]:
     assert time.monotonic() - began < SECONDS
 
 
-def start() -> Any:
-    return numpy.arange(60.0).reshape(20, 3) % 7
-
-
-def steps(x: Any, count: int) -> Any:
-    for _ in range(count):
-        x[1:-1] = 0.5 * (x[:-2] + x[2:])
-        x = x - x.mean(0)
-        if isinstance(x, tw.Array):
-            tw.evaluate(x)
-    return x
-
-
-def process_of(cluster: Threads, worker: int) -> int:
-    return next(h for h, workers in cluster.hosts.items() if worker in workers)
-
-
 def test_without_losses() -> None:
     with opened(3) as cluster:
         x = steps(tw.asarray(start()).relayout(0), 5)
@@ -75,6 +58,7 @@ def test_without_losses() -> None:
 def test_lost_processes_are_replaced(on_loss: str, victims: list[int]) -> None:
     with opened(3, on_loss=on_loss) as cluster, in_time(), warnings.catch_warnings():
         warnings.simplefilter("error")
+        cluster.quiet_seconds = 10.0  # as on Ray: a first start may take longer than the tests wait for a place
         x = steps(tw.asarray(start()).relayout(0), 3)
         for v in victims:
             cluster.kill(process_of(cluster, v))

@@ -10,8 +10,10 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
+import numpy
 import pytest
 
+import tilewise as tw
 from tilewise.engine import Options
 from tilewise.engine.host import ServedHost
 from tilewise.engine.network.links import Address
@@ -76,3 +78,23 @@ class Threads(WiredCluster):
     def pack(self, value: Any) -> Any:
         """Pickled."""
         return cloudpickle.dumps(value)
+
+
+def process_of(cluster: Threads, worker: int) -> int:
+    """The process that has a worker now."""
+    return next(h for h, workers in cluster.hosts.items() if worker in workers)
+
+
+def start() -> Any:
+    """What `steps` begins with."""
+    return numpy.arange(60.0).reshape(20, 3) % 7
+
+
+def steps(x: Any, count: int) -> Any:
+    """A loop with a halo and an all-reduce in each iteration, over ndarrays or Arrays."""
+    for _ in range(count):
+        x[1:-1] = 0.5 * (x[:-2] + x[2:])
+        x = x - x.mean(0)
+        if isinstance(x, tw.Array):
+            tw.evaluate(x)
+    return x

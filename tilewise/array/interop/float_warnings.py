@@ -120,17 +120,12 @@ class errstate(contextlib.ContextDecorator):
         self._inner: list[Any] = []
 
     def __enter__(self) -> None:
-        ways = self._ways
-        if ways.get("call") is not None or {"log", "call"}.intersection(map(str, ways.values())):
-            if np.geterrcall() is TELLER:  # NumPy warns by itself inside
-                ways = {"call": None, **geterr(), **{k: v for k, v in ways.items() if k != "all"}}
-                if "all" in self._ways:
-                    ways |= {k: v for k, v in dict.fromkeys(WARNED, self._ways["all"]).items() if k not in self._ways}
-        else:
-            ways = _told(ways)
-        inner = np.errstate(**ways)
-        inner.__enter__()
+        inner = np.errstate()
+        inner.__enter__()  # takes back at the end what is set here
         self._inner.append(inner)
+        if "call" in self._ways:
+            seterrcall(self._ways["call"])
+        seterr(**{k: v for k, v in self._ways.items() if k != "call"})
 
     def __exit__(self, *raised: Any) -> None:
         self._inner.pop().__exit__(*raised)
