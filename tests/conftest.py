@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tilewise import compiler
+from tilewise.array.schedule import loop_flush
 from tilewise.config import config
 from tilewise.tuning import tuned, using
 
@@ -39,6 +40,12 @@ def same_numbers_for_each_test(request: pytest.FixtureRequest) -> None:
     for value in vars(request.module).values():
         if isinstance(value, np.random.Generator):
             value.bit_generator.state = _first_states.setdefault(id(value), value.bit_generator.state)
+
+
+@pytest.fixture(autouse=True)
+def nothing_recorded_before_a_test() -> None:
+    """What an earlier test recorded and never evaluated is no part of a later test's loops."""
+    loop_flush.nothing_pending()
 
 
 _first_states: dict[int, Mapping[str, Any]] = {}
