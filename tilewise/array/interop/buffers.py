@@ -1,7 +1,7 @@
 """Python's buffer protocol for Arrays. In: the class. Out: `memoryview(x)`, files, hashes and codecs take Arrays.
 
 From Python 3.12 on a class has `__buffer__`; before, only types written in C answer. There, the slot of the type that
-`PyObject_GetBuffer` looks at is filled with a function of ours, which asks the ndarray that is handed out.
+`PyObject_GetBuffer` looks at is filled with a function of ours, which asks what the array lends.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def raise_again(x: Any) -> None:
             raise error
 
 
-def fill_buffer_slot(cls: type, export: Callable[[Any], Any]) -> None:
-    """Have instances of a class hand out the buffers of what `export` makes of them."""
+def fill_buffer_slot(cls: type, lend: Callable[[Any], Any]) -> None:
+    """Have instances of a class hand out the buffers of what `lend` gives for them."""
     if sys.version_info >= (3, 12) or sys.implementation.name != "cpython":
         return
     get = ctypes.pythonapi.PyObject_GetBuffer
@@ -46,14 +46,15 @@ def fill_buffer_slot(cls: type, export: Callable[[Any], Any]) -> None:
         # NumPy asks for `__array__` next, which raises it.
         _stopped.by = None
         try:
-            shown = export(x)
+            shown = lend(x)
         except BaseException as error:
             _stopped.by = id(x), error
             return -1
         try:
-            return int(get(shown, view, flags))  # the view holds on to the ndarray, and lets go of it by itself
+            given: int = get(shown, view, flags)  # the view holds on to what was lent, and lets go of it by itself
         except (BufferError, ValueError):  # read-only memory, a dtype that buffers do not know
             return -1
+        return given
 
     slot = _SLOT(getbuffer)
     table = ctypes.c_void_p.from_address(id(cls) + AS_BUFFER)

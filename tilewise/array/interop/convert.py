@@ -25,22 +25,45 @@ def export(x: Array) -> ND:
     """A read-only ndarray on x's memory; later writes to x go elsewhere."""
     with LOCK:
         nd = forcing.fetched(x)
-        if x._cell.node is not None:  # a copy of what workers hold
-            nd.flags.writeable = False
-            return nd
-        if not rec.numeric(nd.dtype) or nd.size == 0:
-            out = nd.copy()
-            out.flags.writeable = False
-            return out
-        cell = x._cell
+        if not _shared(x, nd):
+            return _apart(x, nd)
         out = np.asarray(memoryview(nd).toreadonly())  # type: ignore[arg-type]
-        if cell.exports is None:
-            cell.exports = Outside()
-        elif cell.exports:
-            cell.exports[:] = [e for e in cell.exports if e() is not None]
-        # NumPy's arrays on a memoryview hold on to it, and their views to them.
-        cell.exports.append(weakref.ref(out.base))
+        _note(x, out.base)  # NumPy's arrays on a memoryview hold on to it, and their views to them
         return out
+
+
+def lend(x: Array) -> Any:
+    """The same for who asks for a buffer, and holds on to what gave it."""
+    with LOCK:
+        nd = forcing.fetched(x)
+        if not _shared(x, nd):
+            return _apart(x, nd)
+        out = memoryview(nd).toreadonly()  # type: ignore[arg-type]
+        _note(x, out)
+        return out
+
+
+def _shared(x: Array, nd: ND) -> bool:
+    """Whether others may read the very memory of an array."""
+    dtype = nd.dtype
+    return x._cell.node is None and dtype.char in rec.NATIVE_KINDS and dtype.isnative and nd.size > 0
+
+
+def _apart(x: Array, nd: ND) -> ND:
+    """A read-only copy of an array's elements (what workers hold came as one)."""
+    out = nd if x._cell.node is not None else nd.copy()
+    out.flags.writeable = False
+    return out
+
+
+def _note(x: Array, out: Any) -> None:
+    """Remember that there is something outside that reads an array's memory."""
+    cell = x._cell
+    if cell.exports is None:
+        cell.exports = Outside()
+    elif cell.exports:
+        cell.exports[:] = [e for e in cell.exports if e() is not None]
+    cell.exports.append(weakref.ref(out))
 
 
 def to_array(self: Array, dtype: Any = None, copy: bool | None = None) -> ND:
@@ -93,8 +116,7 @@ def raw(self: Array) -> bytes:
 
 def buffer(self: Array, flags: int) -> memoryview:
     """The buffer protocol (Python 3.12 and later): read-only, as everything that is handed out."""
-    shown: Any = export(self)
-    return memoryview(shown)
+    return memoryview(lend(self))
 
 
 def interface(self: Array) -> dict[str, Any]:
@@ -269,5 +291,5 @@ for _name, _method in {
 }.items():
     setattr(Array, _name, _method)
 Array.__array_interface__ = property(interface)  # type: ignore[attr-defined]
-fill_buffer_slot(Array, export)
+fill_buffer_slot(Array, lend)
 Array.__array_priority__ = 1000.0  # type: ignore[attr-defined]
