@@ -160,6 +160,13 @@ def test_what_the_laws_do_not_cover_is_whole_first(name: str) -> None:
     assert _moved(LEFT_WHOLE[name]) >= 30 * 8
 
 
+def test_means_of_integers_are_rounded_once() -> None:
+    x = np.array([1, 4, -4])
+    for workers in (3, 16):
+        with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=workers):
+            np.testing.assert_array_equal(tw.asarray(x).mean(axis=0, keepdims=True), [1 / 3])
+
+
 @pytest.mark.parametrize("name", ["scaled", "shifted"])
 def test_exact_plans_round_as_written(name: str) -> None:
     assert _moved(SUMS[name], exact=True) >= 30 * 8

@@ -204,7 +204,8 @@ def _added_once(node: Node) -> tuple[int, ...]:
 def scaled(node: Node, how: str) -> tuple[int, ...]:
     """Which argument may be contributions if the other is whole: each is scaled by itself.
 
-    Of floats only by a number other than zero: a part that is zero times an infinity is not zero.
+    Of floats only by a number other than zero: a part that is zero times an infinity is not zero. A sum of integers is
+    exact, and the mean of integers that NumPy gives is the nearest float: their parts are not rounded before.
     """
     if how == TOGETHER:
         return ()
@@ -213,11 +214,22 @@ def scaled(node: Node, how: str) -> tuple[int, ...]:
         return places
     if node.dtype.kind != "f" or current().exact:
         return ()
-    return tuple(k for k in places if node.inputs[k].shape == node.shape and _is_scale(node.inputs[1 - k]))
+    ins = node.inputs
+    return tuple(k for k in places if ins[k].shape == node.shape and _is_scale(ins[1 - k]) and not _counts(ins[k]))
 
 
 def _is_scale(x: Node) -> bool:
     return type(x.op) is Const and x.op.scales
+
+
+def _counts(x: Node) -> bool:
+    """Whether a value is reduced from integers that became floats."""
+    below = x.inputs[0] if x.inputs and type(x.op) is not Map else None
+    return below is not None and below.dtype.kind == "f" and _was_integer(below)
+
+
+def _was_integer(x: Node) -> bool:
+    return type(x.op) is Map and x.op.fn.name == "cast" and x.inputs[0].dtype.kind in "biu"
 
 
 def _aligned(node: Node) -> tuple[list[str], str]:
