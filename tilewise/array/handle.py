@@ -228,7 +228,7 @@ def _without_axes(value: Any) -> Array:
     return x
 
 
-set_array(_without_axes, from_buffer)
+set_array(Array, _without_axes, from_buffer)
 
 
 def from_node(node: Node, fixed: bool = False) -> Array:

@@ -21,14 +21,15 @@ _BOTH = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
 GIVING_NUMBERS = [f"__{r}{name}__" for name in _BOTH for r in ("", "r")]
 GIVING_NUMBERS += "__neg__ __pos__ __abs__ __invert__".split()
 
+_array: type[Any]
 _as_array: Callable[[Any], Any]
 _from_buffer: Callable[[Any], Any]
 
 
-def set_array(as_array: Callable[[Any], Any], from_buffer: Callable[[Any], Any]) -> None:
-    """handle.py says what a number is as an Array, and an ndarray."""
-    global _as_array, _from_buffer
-    _as_array, _from_buffer = as_array, from_buffer
+def set_array(cls: type[Any], as_array: Callable[[Any], Any], from_buffer: Callable[[Any], Any]) -> None:
+    """handle.py says what Arrays are, and what a number is as an Array, and an ndarray."""
+    global _array, _as_array, _from_buffer
+    _array, _as_array, _from_buffer = cls, as_array, from_buffer
 
 
 def scalar(number: Any) -> Any:
@@ -47,6 +48,8 @@ def _giving_array(method: Any) -> Any:
 
 def _giving_number(method: Any) -> Any:
     def given(self: Any, *args: Any) -> Any:
+        if args and type(args[0]) is _array:
+            return NotImplemented  # NumPy's method would call a ufunc, and that the Array
         found = method(self, *args)
         kind = CLASSES.get(type(found))
         return found if kind is None else kind(found)

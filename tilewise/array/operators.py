@@ -15,6 +15,7 @@ import numpy as np
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import (
+    BASES,
     BINARY,
     COMPARE,
     COMPLEX_POWERS,
@@ -82,6 +83,8 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                     if right and type(b) is ND and reusable(ufunc, c, b, a):
                         ufunc(a, b, out=b)
                         return other
+                if t in BASES:
+                    b = BASES[t](b)
                 r = op(a[()] if self._fixed else a, b)
                 return from_buffer(r) if type(r) is ND else rec.wrap(r)
             if current().engine is None and (t is Array or t in NUMBERS):
@@ -146,6 +149,8 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                     if size >= REUSE_BYTES and sys.getrefcount(self) <= TEMPORARY and reusable(ufunc, cell, a, other):
                         ufunc(other, a, out=a)
                         return self
+                    if type(other) in BASES:
+                        other = BASES[type(other)](other)
                     r = op(other, a[()] if self._fixed else a)
                     return from_buffer(r) if type(r) is ND else _number(r)
                 if current().engine is None:
