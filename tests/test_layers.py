@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent / "tilewise"
 # A unit (a package or module directly under tilewise/) may import units of lower levels, and itself.
 LEVELS = {
     "errors": 0,
+    "records": 0,
     "config": 1,
     "events": 1,
     "machine": 1,

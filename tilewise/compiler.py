@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tilewise import events
@@ -37,6 +37,7 @@ from tilewise.plan.stages import Stages
 from tilewise.plan.structure import Structure, forget_structures, graph_of, placed_structure, remember
 from tilewise.plan.tile import tile
 from tilewise.plan.verify import verify
+from tilewise.records import dataclass
 from tilewise.rewrite import RULE_NAMES, rewrite
 from tilewise.rewrite.extremes import extremes, with_extremes
 from tilewise.rewrite.moments import variances, with_moments

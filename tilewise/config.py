@@ -14,11 +14,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 from tilewise.errors import ConfigError, message
+from tilewise.records import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tilewise.ops.reduce import reduce
 from tilewise.ops.views import Cut
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import held_bytes
+from tilewise.records import dataclass
 from tilewise.store.base import Source
 
 

@@ -6,7 +6,6 @@ Histograms, segment sums, `bincount`, `np.add.at` on zeros and products with a o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.ops.traits.batch import Rolled, batch
 from tilewise.ops.traits.lower import Loops, accumulates, own_loops, reduced_axes
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Window
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.lower import Loops, own_loops
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 Axes = tuple[int, ...]
 OWN_AT = 1 << 14  # elements of a tensor product that is made in its own shape (some 7 us)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
 from tilewise.ops.traits.lower import Loops, own_loops
 from tilewise.ops.traits.rule import WHOLE, Options, Rule, specific
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

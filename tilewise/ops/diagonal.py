@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tilewise.layout import (
 )
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

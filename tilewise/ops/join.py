@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -30,6 +30,7 @@ from tilewise.ops.traits.rule import (
     specific,
     still_partial,
 )
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

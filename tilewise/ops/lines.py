@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ are plain nodes (solver/model/expand.py), so that a block is read once where a w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -20,6 +20,7 @@ from tilewise.layout import Cutting, Layout, Mesh, Shard, grid_layout, lengths_o
 from tilewise.ops.reduce import reduced_shape
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilewise.layout import Mesh, Shard, even_cuts
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import Options, Rule, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 from tilewise.tuning import Tuning, follow
 
 _block: int  # kept by `_adopt`

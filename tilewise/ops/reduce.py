@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -58,6 +58,7 @@ from tilewise.ops.traits.rule import (
     settled,
     specific,
 )
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ a row, workers exchange the part of that row: both shapes are the same line of e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -49,6 +49,7 @@ from tilewise.ops.traits.collectives import (
     worker_cuts,
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
+from tilewise.records import dataclass
 
 MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
 MAX_GRID_RUNS = 2048  # of a block of a matrix that both directions of a grid cut: else half of the matrix moves

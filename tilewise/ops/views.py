@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -36,6 +36,7 @@ from tilewise.ops.reshape import reshape
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from tilewise.ops.traits.collectives import (
     traffic,
 )
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -41,6 +41,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
 from tilewise.ops.views import Window
+from tilewise.records import dataclass
 
 DENSE = 2  # rows per index up to which a table of all rows is several times faster than sorting the indices
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, permutations
 from math import prod
 from typing import Any
@@ -58,6 +58,7 @@ from tilewise.ops.traits.rule import (
     specific,
 )
 from tilewise.ops.views import Axis, Window, walks, window
+from tilewise.records import dataclass
 
 
 class Write(Op):

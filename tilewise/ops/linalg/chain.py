@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh
 from tilewise.ops.traits.rule import Options, Rule, by_letters, specific
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +33,7 @@ from tilewise.layout import (
 from tilewise.ops.elementwise import cast
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, inner_exchanges, specific
 from tilewise.ops.traits.work import LAPACK_FLOPS, Work, work
+from tilewise.records import dataclass
 
 BLOCKS_PER_WORKER = 2  # along the line, or the longer side of the grid
 MAX_BLOCKS = 64  # more make plans longer, and nothing faster

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import LETTERS, Rule, by_letters, specific
 from tilewise.ops.traits.rule import Options as Choices
 from tilewise.ops.traits.work import LAPACK_FLOPS, Work, work
+from tilewise.records import dataclass
 
 Options = tuple[tuple[str, Any], ...]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +20,7 @@ from tilewise.layout import Cuts, Layout, Mesh, Shard
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, inner_exchanges, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 QR_FLOPS = 16  # per element and column: 4 for R and Q, at a quarter of the rate of a matrix product

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -36,6 +35,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 KEPT, VALUE = 0, 1  # rows that are always there
 INDEX = np.dtype(np.int64)

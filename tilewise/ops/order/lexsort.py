@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

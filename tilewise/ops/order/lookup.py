@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

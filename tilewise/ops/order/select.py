@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +30,7 @@ from tilewise.ops.traits.collectives import (
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific
 from tilewise.ops.traits.work import Work, work
 from tilewise.ops.views import Arrange, Cut, arrange
+from tilewise.records import dataclass
 
 FEW = 8  # a part of so many elements, or less of them, is selected; more are sorted
 

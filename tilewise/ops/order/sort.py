@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
 

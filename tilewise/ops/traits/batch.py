@@ -7,11 +7,11 @@ Operators register theirs beside their class.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from tilewise.ir.node import Node, Op
 from tilewise.ops.rearrange import arranged, memory_of
 from tilewise.ops.views import Window, explain, view
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

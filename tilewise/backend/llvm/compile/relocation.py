@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewise.kernel.family import ARM, X86
+from tilewise.records import dataclass
 
 _INT, _LONG, _WORD = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<I")
 PAGE = 4096

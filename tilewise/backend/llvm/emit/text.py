@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from tilewise.records import dataclass
 
 Number = float | int | complex
 
