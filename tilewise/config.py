@@ -6,21 +6,25 @@ a `with` block changes them for its own thread (or task) only.
 Import from here by `from tilewise.config import current`: the attribute `tilewise.config` is the function of that name.
 """
 
-import difflib
 import operator
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 from tilewise.errors import ConfigError, message
+from tilewise.later import later
 from tilewise.records import dataclass
 
+if TYPE_CHECKING:
+    import difflib
+    import tempfile
+else:
+    difflib, tempfile = later("difflib"), later("tempfile")
 KIB = 1024
 MIB = 1024 * KIB
 UNITS = {"": 1, "b": 1, "kib": KIB, "mib": MIB, "gib": 1024 * MIB, "tib": 1024 * 1024 * MIB}

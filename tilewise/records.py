@@ -43,7 +43,7 @@ def _fields(owner: type) -> dict[str, Field[Any]]:
     given = owner.__dict__[_GIVEN]
     values = {name: given.get(name, owner.__dict__.get(name, MISSING)) for name in own}
     body = {name: value for name, value in values.items() if value is not MISSING}
-    body |= {"__annotations__": own, "__module__": owner.__module__, "__doc__": ""}
+    body |= {"__annotations__": own, "__module__": owner.__module__, "__doc__": "Fields."}
     twin: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(type(owner.__name__, (), body))
     found |= getattr(twin, _FIELDS)
     return found

@@ -62,12 +62,12 @@ class Arange(Op):
         return (first + count.astype(self.dtype) * delta).astype(self.dtype)
 
 
-@on_block.register
+@on_block.register(Full)
 def _(op: Full, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, shape=out.dims)
 
 
-@on_block.register
+@on_block.register(Arange)
 def _(op: Arange, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, length=out.dims[0], begin=out.box[0][0])
 
@@ -95,14 +95,14 @@ def is_new(node: Node) -> bool:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Full)
 def _(op: Full, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for axis, size in enumerate(node.shape):
         if size >= 2:
             yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
 
 
-@specific.register
+@specific.register(Arange)
 def _(op: Arange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.length >= 2:
         yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))
@@ -120,7 +120,7 @@ def _(op: Any, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, l
     return out.ghosts, [NO_GHOSTS for _ in ins]
 
 
-@own_loops.register
+@own_loops.register(Full)
 def _(op: Full, node: Node) -> Loops | None:
     name = node.dtype.name
     if isinstance(op, Empty) or not node.known or not node.shape or not node.dtype.isnative or name not in DTYPES:

@@ -63,12 +63,12 @@ def _dtype(kind: str, dtype: np.dtype[Any], norm: str | None) -> np.dtype[Any]:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Fft)
 def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh, pieces=True)
 
 
-@work.register
+@work.register(Fft)
 def _(op: Fft, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=FFT_FLOPS * size * math.log2(max(op.n, 2)))

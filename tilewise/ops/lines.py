@@ -68,7 +68,7 @@ def lines(node: Node, fn: str, axis: int, **options: Any) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Lines)
 def _(op: Lines, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ndim = node.inputs[0].ndim
     term = LETTERS[:ndim]
@@ -76,6 +76,6 @@ def _(op: Lines, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([term], out, node, have, mesh, pieces=True)
 
 
-@work.register
+@work.register(Lines)
 def _(op: Lines, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(compared=math.prod(shapes[0]) * 2)

@@ -73,7 +73,7 @@ class Terms(Op):
         return "number of terms"
 
 
-@on_block.register
+@on_block.register(Terms)
 def _(op: Terms, out: Part, ins: Sequence[Part]) -> Op:
     here = [lengths[low] if lengths else 1 for lengths, (low, _) in zip(op.lengths, out.box, strict=True)]
     return replace(op, value=op.dtype.type(op.others * prod(here)))
@@ -162,13 +162,13 @@ def component(made: Node, field: str, like: Node, keepdims: bool) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Moments)
 def _(op: Moments, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term, out = _letters(node.inputs[0].ndim, op.axes, op.keepdims)
     yield from by_letters([term], out, node, have, mesh, BY.name)
 
 
-@specific.register
+@specific.register(Component)
 def _(op: Component, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     rank = node.ndim if op.keepdims else node.ndim + len(op.of.axes)
     _, made = _letters(rank, op.of.axes, op.of.keepdims)

@@ -34,6 +34,6 @@ class Once(Op):
         return "on one worker"
 
 
-@on_block.register
+@on_block.register(Once)
 def _(op: Once, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, counts=out.block == 0)

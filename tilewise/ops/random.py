@@ -125,7 +125,7 @@ class Random(Op):
         return f"random.{self.kind}"
 
 
-@on_block.register
+@on_block.register(Random)
 def _(op: Random, out: Part, ins: Sequence[Part]) -> Op:
     return op.part(out.box)
 
@@ -149,14 +149,14 @@ def draw(
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Random)
 def _(op: Random, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for axis, size in enumerate(op.shape):
         if size >= 2:
             yield Rule((), Shard(axis, even_cuts(size, mesh.total_blocks)))
 
 
-@work.register
+@work.register(Random)
 def _(op: Random, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(functions=size)
 

@@ -61,7 +61,7 @@ class Folded(Op):
         return f"{self.of.text}, of blocks"
 
 
-@contribution.register
+@contribution.register(Opaque)
 def _(op: Opaque, node: Node) -> Op:
     return Folded(op)
 
@@ -74,7 +74,7 @@ def opaque(op: Opaque, inputs: tuple[Node, ...], shape: Shape, dtype: np.dtype[A
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Opaque)
 def _(op: Opaque, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     terms = ins.split(",")

@@ -65,7 +65,7 @@ def chain(a: Node, b: Node, c: Node, right: bool) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Chain)
 def _(op: Chain, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     a, _, c = node.inputs
     first, last = "ab"[2 - a.ndim :], "cd"[: c.ndim]

@@ -166,7 +166,7 @@ def turns(n: int, layout: Layout, mesh: Mesh) -> list[Turn]:
     return [Turn(layout, n, low, high) for low, high in pairwise(cuts)]
 
 
-@specific.register
+@specific.register(Cholesky)
 def _(op: Cholesky, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     n = node.shape[0]
     for axis in (0, 1) if len(blocks(n, mesh)) > 2 else ():
@@ -174,16 +174,16 @@ def _(op: Cholesky, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule((Shard(axis, cuts),), Shard(axis, cuts))
 
 
-@inner_exchanges.register
+@inner_exchanges.register(Cholesky)
 def _(op: Cholesky, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[Layout, Layout, tuple[int, ...]]]:
     return [way for turn in turns(op.n, rule.out, mesh) for way in turn.exchanges()] if shards(rule.out) else []
 
 
-@work.register
+@work.register(Cholesky)
 def _(op: Cholesky, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=LAPACK_FLOPS * size * op.n)
 
 
-@work.register
+@work.register(Panel)
 def _(op: Panel, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=LAPACK_FLOPS * sum(map(math.prod, shapes)) * shapes[0][-1])

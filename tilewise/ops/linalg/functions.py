@@ -76,7 +76,7 @@ def solve(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Linalg)
 def _(op: Linalg, node: Node, have: Choices, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     yield from by_letters(ins.split(","), out, node, have, mesh)
@@ -104,11 +104,11 @@ class Nothing(Op):
         return np.empty(self.shape, self.dtype)
 
 
-@on_block.register
+@on_block.register(Linalg)
 def _(op: Linalg, out: Part, ins: Sequence[Part]) -> Op:
     return Nothing(out.dims, out.dtype) if 0 in out.dims and 0 not in out.shape else op
 
 
-@work.register
+@work.register(Linalg)
 def _(op: Linalg, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=LAPACK_FLOPS * sum(map(math.prod, shapes)) * shapes[0][-1])

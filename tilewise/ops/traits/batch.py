@@ -36,7 +36,7 @@ def batch(op: Op, first: Node, ins: list[Rolled], count: int, last: bool) -> Nod
     return None
 
 
-@batch.register
+@batch.register(Window)
 def _(op: Window, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     found = explain(op)
     if found is None:
