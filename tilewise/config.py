@@ -60,6 +60,7 @@ class Settings:
     rewrite: bool = True  # Rules turn what was written into what costs less (docs/design/0011-rewrites.md).
     fusion: bool = True  # Operators between two communications become one pass.
     native: bool = True  # Passes become machine code; otherwise NumPy runs them tile by tile.
+    wait_for_native: bool = False  # Wait for good code where quick code could run first; results are the same.
     backend: str | None = None  # What runs plans, by its name; None: machine code, or NumPy without `native`.
     flush: bool = True  # Evaluate a pending graph where it repeats (an iteration of a loop).
     blocks: int = 1  # Blocks per worker.
@@ -92,6 +93,7 @@ class Changes(TypedDict, total=False):
     rewrite: bool
     fusion: bool
     native: bool
+    wait_for_native: bool
     backend: str | None
     flush: bool
     blocks: int
@@ -235,6 +237,7 @@ KINDS: dict[str, Kind] = {
     "rewrite": FLAG,
     "fusion": FLAG,
     "native": FLAG,
+    "wait_for_native": FLAG,
     "backend": _optional(Kind("the name of a backend", _backend_name, _backend_name)),
     "flush": FLAG,
     "blocks": _count(1),

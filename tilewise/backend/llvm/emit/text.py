@@ -45,6 +45,9 @@ def literal(ty: str, value: float) -> str:
     return str(number - (1 << bits) if number >= 1 << (bits - 1) else number)
 
 
+_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+
+
 class Function:
     """The lines of one function under construction, and the intrinsics it needs."""
 
@@ -110,6 +113,10 @@ class Function:
         """Start a block."""
         self.lines.append(f"{name}:")
         self.block = name
+
+    def module(self) -> str:
+        """The function with all that it needs, but for the names of the machine (compile/compiler.py adds them)."""
+        return "\n".join([*sorted(self.declares), self.text(), _ATTRIBUTES, "!0 = !{i32 1}"])
 
     def text(self) -> str:
         """The whole function, after those it calls."""
