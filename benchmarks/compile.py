@@ -84,7 +84,7 @@ def steps(made: Kernel, repeat: int) -> dict[str, float]:
     spec = Spec("map", 1, ("unit",) * 4, host_machine())
     out: dict[str, float] = {}
     out["emit"], function = best(lambda: forms.build(made, spec, "kernel"), repeat)
-    text = compiler.text_of(function)
+    text = compiler.text_of(function.module())
     out["parse"], module = best(lambda: llvm.parse_assembly(text), repeat)
     out["verify"], _ = best(module.verify, repeat)
     target = compiler._target_machine("", "")
@@ -114,11 +114,11 @@ def settings(repeat: int) -> list[dict[str, Any]]:
     arrays = [np.random.default_rng(k).random(n) * 0.9 + 0.05 for k in range(3)] + [np.empty(n)]
     objs = b"".join(id(a).to_bytes(8, "little") for a in arrays)
     geom = b"".join(v.to_bytes(8, "little") for v in (0, 0, 0, 0, n, 8, 8, 8, 8))
-    text = compiler.text_of(forms.build(made, spec, "kernel"))
+    text = compiler.text_of(forms.build(made, spec, "kernel").module())
     triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features().flatten()
     rows, codes = [], []
     for name, changes in SETTINGS.items():
-        options = {**compiler._MODEL, **changes}
+        options = {**compiler._MODEL, "opt": compiler.GOOD, **changes}
         cpu = llvm.get_host_cpu_name()
         target = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, **options)
         compile_ms, code = best(lambda: target.emit_object(llvm.parse_assembly(text)), repeat)  # noqa: B023

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parent.parent / "tilewise"
 # A unit (a package or module directly under tilewise/) may import units of lower levels, and itself.
 LEVELS = {
     "errors": 0,
+    "later": 0,
+    "records": 0,
     "config": 1,
     "events": 1,
     "machine": 1,
@@ -53,7 +55,7 @@ LAZY = {
 # Implementations of the protocol in backend/base.py: only these packages themselves import them.
 BACKENDS = ("tilewise.backend.llvm", "tilewise.backend.reference")
 MOST_FILES = 23  # in one folder: about twenty
-IMPORTERS = ("importlib.import_module", "import_module", "__import__")
+IMPORTERS = ("importlib.import_module", "import_module", "__import__", "later")
 
 
 class Import(NamedTuple):

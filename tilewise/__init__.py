@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewise import testing
-from tilewise.api.calibrate import calibrate
 from tilewise.api.functions.elements import filter, fold, outer_map, scan
 from tilewise.api.functions.jit import jit
 from tilewise.api.functions.pairs import allpairs
 from tilewise.api.functions.tiles import join_update, map_tiles
 from tilewise.api.namespace import fill_namespace
-from tilewise.api.tools import compute, evaluate, explain, profile, session
+from tilewise.api.tools import compute, evaluate, session
 from tilewise.array.handle import Array
 from tilewise.config import config
 from tilewise.errors import (
@@ -30,8 +29,11 @@ from tilewise.errors import (
     TilewiseError,
 )
 
-if TYPE_CHECKING:  # NumPy's names are added below, where a type checker cannot see them.
+if TYPE_CHECKING:
+    from tilewise.api.calibrate import calibrate
+    from tilewise.api.explaining import explain, profile
 
+    # NumPy's names are added below, where a type checker cannot see them.
     def __getattr__(name: str) -> Any: ...
 
 
@@ -68,6 +70,7 @@ __all__ = [
     "testing",
 ]
 
-fill_namespace(globals())
+_LATER = dict.fromkeys(("explain", "profile"), "tilewise.api.explaining") | {"calibrate": "tilewise.api.calibrate"}
+fill_namespace(globals(), _LATER)
 __all__ += [n for n in globals() if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace")]
 del fill_namespace

@@ -6,20 +6,25 @@ a `with` block changes them for its own thread (or task) only.
 Import from here by `from tilewise.config import current`: the attribute `tilewise.config` is the function of that name.
 """
 
-import difflib
 import operator
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 from tilewise.errors import ConfigError, message
+from tilewise.later import later
+from tilewise.records import dataclass
 
+if TYPE_CHECKING:
+    import difflib
+    import tempfile
+else:
+    difflib, tempfile = later("difflib"), later("tempfile")
 KIB = 1024
 MIB = 1024 * KIB
 UNITS = {"": 1, "b": 1, "kib": KIB, "mib": MIB, "gib": 1024 * MIB, "tib": 1024 * 1024 * MIB}
@@ -55,6 +60,7 @@ class Settings:
     rewrite: bool = True  # Rules turn what was written into what costs less (docs/design/0011-rewrites.md).
     fusion: bool = True  # Operators between two communications become one pass.
     native: bool = True  # Passes become machine code; otherwise NumPy runs them tile by tile.
+    wait_for_native: bool = False  # Wait for good code where quick code could run first; results are the same.
     backend: str | None = None  # What runs plans, by its name; None: machine code, or NumPy without `native`.
     flush: bool = True  # Evaluate a pending graph where it repeats (an iteration of a loop).
     blocks: int = 1  # Blocks per worker.
@@ -87,6 +93,7 @@ class Changes(TypedDict, total=False):
     rewrite: bool
     fusion: bool
     native: bool
+    wait_for_native: bool
     backend: str | None
     flush: bool
     blocks: int
@@ -230,6 +237,7 @@ KINDS: dict[str, Kind] = {
     "rewrite": FLAG,
     "fusion": FLAG,
     "native": FLAG,
+    "wait_for_native": FLAG,
     "backend": _optional(Kind("the name of a backend", _backend_name, _backend_name)),
     "flush": FLAG,
     "blocks": _count(1),

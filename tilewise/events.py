@@ -6,7 +6,8 @@ Nothing is timed or built unless someone listens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

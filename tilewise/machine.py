@@ -4,8 +4,9 @@ import functools
 import math
 import os
 import platform
-from dataclasses import dataclass
 from pathlib import Path
+
+from tilewise.records import dataclass
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -10,8 +10,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from tilewise.records import dataclass
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 KERNELS = "benchmarks/kernels"

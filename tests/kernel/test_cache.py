@@ -18,7 +18,7 @@ import pytest
 
 from tests.kernel.support import call
 from tilewise.backend.llvm.call import compiled
-from tilewise.backend.llvm.compile import build, compiler, cpu, disk, key, linker
+from tilewise.backend.llvm.compile import build, compiler, cpu, disk, files, key, linker
 from tilewise.config import config
 from tilewise.errors import PerformanceWarning
 from tilewise.kernel.family import X86
@@ -240,11 +240,11 @@ def test_the_oldest_go_when_there_is_too_much(tmp_path: Path, monkeypatch: pytes
         os.utime(tmp_path / f"code{k}", (now + k - 100, now + k - 100))
     left = sorted(f.name for f in tmp_path.iterdir())
     assert left == ["code4", "code5", "code6", "code7"]
-    (tmp_path / f"{disk.PART}1-1").write_bytes(b"left by a crash")
-    os.utime(tmp_path / f"{disk.PART}1-1", (now - 2 * disk.OLD_S,) * 2)
-    (tmp_path / f"{disk.PART}2-1").write_bytes(b"being written")
+    (tmp_path / f"{files.PART}1-1").write_bytes(b"left by a crash")
+    os.utime(tmp_path / f"{files.PART}1-1", (now - 2 * disk.OLD_S,) * 2)
+    (tmp_path / f"{files.PART}2-1").write_bytes(b"being written")
     disk.put(tmp_path, "code8", b"")
-    assert {f.name for f in tmp_path.iterdir()} == {*left, "code8", f"{disk.PART}2-1"}
+    assert {f.name for f in tmp_path.iterdir()} == {*left, "code8", f"{files.PART}2-1"}
 
 
 def test_use_keeps_a_file_young(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ for fn in ("negative", "square", "sqrt", "exp"):
     environment = {**os.environ, "TILEWISE_CACHE_DIR": str(tmp_path)}
     started = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(4)]
     assert [process.wait() for process in started] == [0] * 4
-    assert len(stored(tmp_path)) == 4 and not list((tmp_path / "code").glob(f"{disk.PART}*"))
+    assert len(stored(tmp_path)) == 4 and not list((tmp_path / "code").glob(f"{files.PART}*"))
 
 
 def test_names_change_with_all_that_makes_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import tilewise as tw
 from tests.store.toys import Grown, elements
-from tilewise import compiler
 from tilewise.array.handle import from_source
+from tilewise.compiler import mesh as mesh_compiler
 from tilewise.engine.virtual import Virtual
 from tilewise.errors import MemoryBudgetError
 from tilewise.layout import Mesh, box_size
@@ -172,7 +172,7 @@ def test_blocks_take_up_no_more_than_was_predicted(mesh: Any, blocks: int, monke
         read = {id(x) for x in leaves}
         others = sum(x.held_bytes for x in self.living() if id(x) not in read)
         results = run(self, plan, leaves, consts, native)
-        peaks.append((self.counters.peak_bytes, compiler.mesh_peak(plan) + others))
+        peaks.append((self.counters.peak_bytes, mesh_compiler.mesh_peak(plan) + others))
         return results
 
     monkeypatch.setattr(Virtual, "run", watched)

@@ -254,6 +254,10 @@ def attempt(
 @functools.cache
 def out_at(func: Any) -> int:
     """Where a function takes its output if that is not given by name; far away if nowhere."""
+    code = getattr(getattr(func, "__wrapped__", func), "__code__", None)
+    if code is not None and not hasattr(func, "__signature__"):  # the same, for a tenth of the time
+        names = code.co_varnames[: code.co_argcount]
+        return names.index("out") if "out" in names[code.co_posonlyargcount :] else sys.maxsize
     found = signature_of(func)
     for i, p in enumerate(found.parameters.values() if found is not None else ()):
         if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD:
@@ -360,9 +364,7 @@ def public(func: Any, name: str | None = None) -> Callable[..., Any]:
 
     functools.update_wrapper(function, func, assigned=("__name__", "__doc__", "__qualname__"), updated=())
     function.__module__ = func.__module__.replace("numpy", "tilewise", 1)  # where pickle finds it
-    function.__dict__.pop("__wrapped__", None)
-    if (called := signature_of(func)) is not None:
-        function.__signature__ = called  # type: ignore[attr-defined]  # for `help` and editors
+    function.__wrapped__ = func  # type: ignore[attr-defined]  # `help` and editors find the signature there
     PUBLIC[func] = function
     return function
 

@@ -7,14 +7,22 @@ import importlib
 import sys
 import types
 from collections.abc import Callable
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise.api.dispatch import call
 from tilewise.api.ufuncs import special_ufunc
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+
+    class Finder(MetaPathFinder, Loader):
+        """What imports go through."""
+else:
+    Finder = object  # the classes only say what it has, and take 2 ms to load
+
 
 WRAPPED = {
     "char": "numpy.char",
@@ -53,13 +61,16 @@ def load(name: str) -> Any:
     return _module(name, importlib.import_module(WRAPPED[name]), _calling)
 
 
-class Importer(MetaPathFinder, Loader):
+class Importer(Finder):
     """Lets `import tilewise.ma` or `from tilewise.polynomial import Polynomial` find what the namespace has."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         root, _, name = fullname.partition(".")
         known = root == "tilewise" and (name.partition(".")[0] in NAMES or name in WRAPPED or name in IMPORTED)
         return ModuleSpec(fullname, self) if known else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An ordinary module, for the moment."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Put the module that there is in the place of the new one."""

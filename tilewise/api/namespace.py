@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -96,8 +98,8 @@ def ours(name: str, value: Any) -> Any:
     return public(value)
 
 
-def fill_namespace(names: dict[str, Any]) -> None:
-    """Add every NumPy name (`array` also hides the subpackage of that name)."""
+def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
+    """Add every NumPy name (`array` also hides the subpackage of that name), and our names of modules loaded later."""
     lazy: set[str] = getattr(np, "__numpy_submodules__", set())  # asking for one would load it
     for name in dir(np):
         if name in lazy:
@@ -115,12 +117,14 @@ def fill_namespace(names: dict[str, Any]) -> None:
     names["random"] = submodule("random", np.random, random.NAMES)
     names["__array_namespace_info__"] = np.__array_namespace_info__
 
-    def lazy_module(name: str) -> Any:
-        value = names[name] = modules.load(name)
+    def asked(name: str) -> Any:
+        home = later.get(name)
+        value = modules.load(name) if home is None else getattr(importlib.import_module(home), name)
+        names[name] = value
         return value
 
-    names["__getattr__"] = lazy_module
-    names["__dir__"] = lambda: sorted({*names, *modules.NAMES})
+    names["__getattr__"] = asked
+    names["__dir__"] = lambda: sorted({*names, *modules.NAMES, *later})
     float_warnings.tell_lines()
     sys.meta_path.insert(0, modules.Importer())  # before NumPy's parts would be loaded once more under our name
 

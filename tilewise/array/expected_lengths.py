@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilewise.ops.create import Full
 from tilewise.ops.elementwise import Map
 from tilewise.ops.join import Broadcast
 from tilewise.ops.views import Window, explain
+from tilewise.records import dataclass
 
 SAMPLE = 4096  # places of a mask that are looked at
 MOST_NODES = 100  # of a mask's graph

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Collection, Iterable, Sequence
 from contextvars import ContextVar
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,23 +25,26 @@ from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.array.unshared import mark_unshared
-from tilewise.array.workers import run_counted, specs_of, whole, within
 from tilewise.backend import chosen, threads
 from tilewise.config import Settings, current
-from tilewise.engine.cluster import Cluster
 from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
 from tilewise.engine.run import to_the_end
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
-from tilewise.layout import Mesh
+from tilewise.later import later
 from tilewise.observe import progress
 from tilewise.ops.const import Const
 from tilewise.ops.reduce import reduce
-from tilewise.plan.memory import peak_bytes
 from tilewise.plan.stages import Stages
 from tilewise.store import pool
 from tilewise.store.base import Source
+
+if TYPE_CHECKING:
+    from tilewise.array import workers
+    from tilewise.engine.cluster import Cluster
+else:
+    workers = later("tilewise.array.workers")
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
 tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
@@ -215,7 +218,7 @@ def _run(
         return compare(nodes, _read(values), settings), set(), []
     session = session_here()
     if session is not None and session.memory is not None:
-        within(peak_bytes(plan.steps, specs_of(nodes), None, Mesh(1), wanted), session.memory)
+        workers.within_here(plan.steps, nodes, wanted, session.memory)
     if structure.stored:
         values = _read(values)
     if plan.bases:
@@ -275,7 +278,7 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             outputs = [c for c in outputs if waiting(c)]
             nodes = walk([c.node for c in outputs if c.node is not None])
         if outputs:
-            run_counted(nodes, outputs, settings, cluster, stays)
+            workers.run_counted(nodes, outputs, settings, cluster, stays)
     finally:
         for n in lent:
             n.value = None
@@ -325,7 +328,7 @@ def fetch_cell(cell: Cell) -> ND:
 
 
 def _whole(source: Source) -> ND:
-    return whole(source) if isinstance(source, Remote) else source.whole()
+    return workers.whole(source) if isinstance(source, Remote) else source.whole()
 
 
 def _commit_one(c: Cell, at: dict[Node, int], values: list[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilewise.array.pending import CHEAP, pending_cells, waiting
 from tilewise.array.session import cluster_here
 from tilewise.array.slices import sliced_inputs
 from tilewise.array.workers import cutting_whole, elsewhere, layout_on, nearest
+from tilewise.compiler import mesh as mesh_compiler
 from tilewise.config import Settings, current
 from tilewise.cost.model import FIXED, Rates
 from tilewise.engine.cluster import Cluster
@@ -28,6 +29,7 @@ from tilewise.ops.reduce import reduce
 from tilewise.ops.views import Cut
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import held_bytes
+from tilewise.records import dataclass
 from tilewise.store.base import Source
 
 
@@ -75,13 +77,17 @@ class Program:
         def made(memory: int | None) -> Exchanges:
             given = [n for n in nodes if n.value is not None]
             where = {n: tuple(self.copies.get(n, ())) or _layouts(n, mesh, self.settings) for n in given}
-            return compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
+            return mesh_compiler.prepare_mesh(nodes, wanted, where, mesh, self.settings, machine, memory, to_show=True)
 
         plan = made(memory)
-        if memory is not None and compiler.mesh_peak(plan) > memory and (cluster := self._workers(mesh)) is not None:
+        if (
+            memory is not None
+            and mesh_compiler.mesh_peak(plan) > memory
+            and (cluster := self._workers(mesh)) is not None
+        ):
             freed = self._drop_copies(nodes, cluster)
             plan = made(memory + freed)
-            if compiler.mesh_peak(plan) > memory + freed:
+            if mesh_compiler.mesh_peak(plan) > memory + freed:
                 freed += self._cut_whole_ones(nodes, cluster)
                 plan = made(memory + freed)
             self.dropped.append(freed)

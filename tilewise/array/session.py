@@ -7,17 +7,18 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise import engine as engines
 from tilewise.backend import threads as thread_pool
 from tilewise.config import current, parse_bytes
-from tilewise.engine.cluster import Cluster
-from tilewise.engine.virtual import Virtual
 from tilewise.errors import ConfigError, message
 from tilewise.layout import Mesh
+
+if TYPE_CHECKING:
+    from tilewise.engine.cluster import Cluster
 
 
 class Session:
@@ -166,7 +167,7 @@ def mesh_of(engine: str, workers: int | None, mesh: Any, blocks: int) -> Mesh:
 
 
 _current: ContextVar[Session | None] = ContextVar("tilewise session", default=None)
-_blocked: dict[int, Virtual] = {}
+_blocked: dict[int, Cluster] = {}
 
 
 session_here = _current.get  # as current_session, without a call in between: recording asks every time
@@ -183,7 +184,9 @@ def cluster_here(blocks: int) -> tuple[Cluster | None, bool]:
     if session is not None and session.cluster is not None:
         return session.cluster, True
     if blocks > 1:
-        return _blocked.setdefault(blocks, Virtual(Mesh(1, blocks))), False
+        if blocks not in _blocked:
+            _blocked[blocks] = engines.open("virtual", Mesh(1, blocks), engines.Options())
+        return _blocked[blocks], False
     return None, False
 
 

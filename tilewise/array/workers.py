@@ -20,16 +20,19 @@ from tilewise.array.schedule.sites import outside
 from tilewise.array.session import current_session, no_session, session_here
 from tilewise.array.slices import part_here, sliced_inputs
 from tilewise.backend import chosen
+from tilewise.compiler import mesh as mesh_compiler
 from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Length, Node, known_leaf, walk
-from tilewise.layout import Layout, OnDriver, Outside, Replicate, moves
+from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, moves
 from tilewise.ops.const import Const
 from tilewise.ops.move import pin
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.memory import peak_bytes
+from tilewise.stage.steps import Step
 from tilewise.store.base import Source
 
 
@@ -122,6 +125,11 @@ def within(need: int, allowed: int) -> None:
         )
 
 
+def within_here(steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[int], allowed: int) -> None:
+    """Raise if a plan of this process needs more than is allowed."""
+    within(peak_bytes(steps, specs_of(nodes), None, Mesh(1), wanted), allowed)
+
+
 def specs_of(nodes: Sequence[Node]) -> list[Spec]:
     """The types of a graph's nodes; lengths that masks decide at the most they can be."""
     at = {n: i for i, n in enumerate(nodes)}
@@ -151,13 +159,13 @@ def plan_mesh(
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
     session = current_session()
     memory = None if session is None or session.memory is None else session.memory - elsewhere(cluster, found)
-    plan = compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
-    if memory is not None and compiler.mesh_peak(plan) > memory:
+    plan = mesh_compiler.prepare_mesh(nodes, [at[r] for r in roots], where, cluster.mesh, settings, memory=memory)
+    if memory is not None and mesh_compiler.mesh_peak(plan) > memory:
         if cluster.drop_copies():  # inputs come from where they are, and converted copies again
             return plan_mesh(nodes, roots, settings, cluster)
         if _cut_whole_ones(settings, cluster):
             return plan_mesh(nodes, roots, settings, cluster)
-        within(compiler.mesh_peak(plan), memory)
+        within(mesh_compiler.mesh_peak(plan), memory)
     return plan, [_sent(v, cluster) for v in found], consts
 
 
@@ -171,8 +179,8 @@ def cutting_whole(v: Remote, settings: Settings) -> Exchanges | None:
         return None
     leaf = known_leaf(v, v.order)
     cut = pin(leaf, (v.shape.index(max(v.shape)),), (None,))
-    plan = compiler.prepare_mesh([leaf, cut], [1], {leaf: (v.layout,)}, cluster.mesh, settings)
-    fits = cluster.memory is None or compiler.mesh_peak(plan) + elsewhere(cluster, [v]) <= cluster.memory
+    plan = mesh_compiler.prepare_mesh([leaf, cut], [1], {leaf: (v.layout,)}, cluster.mesh, settings)
+    fits = cluster.memory is None or mesh_compiler.mesh_peak(plan) + elsewhere(cluster, [v]) <= cluster.memory
     return plan if fits else None
 
 

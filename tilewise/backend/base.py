@@ -9,13 +9,13 @@ tests/backend/test_conformance.py runs on every backend; docs/extending.md shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
+from tilewise.records import dataclass
 from tilewise.stage.steps import Stage, Step, Tiled
 from tilewise.stage.tiles import Formed, Tiling
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.ir.node import Node, Op
@@ -21,6 +20,7 @@ from tilewise.ops.traits.collectives import Operand, Traffic, traffic
 from tilewise.ops.traits.rule import Rule, inner_exchanges, makes_contributions
 from tilewise.ops.traits.work import work
 from tilewise.ops.views import Arrange, Cut, Window
+from tilewise.records import dataclass
 
 TICKS = 10**9  # per second
 ONCE_S = 10e-6  # a step on contributions that could as well be one on the whole

@@ -13,7 +13,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +32,7 @@ from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, TilewiseError, message
 from tilewise.layout import Box, Mesh, OnDriver, box_size, local_dims, moves, overlap
 from tilewise.plan.exchanges import Exchanges
+from tilewise.records import dataclass
 from tilewise.store.base import Sink, Source, within
 
 ND = np.ndarray[Any, Any]

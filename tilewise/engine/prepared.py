@@ -5,7 +5,7 @@ Small steps cost what it takes to look such things up, so they are looked up her
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from tilewise.engine.halo import held_at
 from tilewise.engine.rounds import Move, Round, Run
 from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, dims, place, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges
+from tilewise.records import dataclass
 from tilewise.stage.steps import Pass, Step, Tiled, View, makes, reads
 from tilewise.store.base import within
 

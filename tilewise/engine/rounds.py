@@ -7,7 +7,6 @@ that stand together and do not need each other share a round; one that crosses n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ from tilewise.ir.order import Order
 from tilewise.layout import Exchange, OnDriver, Piece, place
 from tilewise.ops.traits.collectives import Collective, CollectiveCall
 from tilewise.plan.exchanges import Exchanges
+from tilewise.records import dataclass
 from tilewise.stage.steps import Exchange as ExchangeStep
 from tilewise.stage.steps import reads
 

@@ -6,8 +6,9 @@ first; whoever only hands a buffer on does not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from tilewise.records import dataclass
 
 HOST = "host"
 DENSE, CSR = "dense", "csr"

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.scalar import UFUNCS
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 Kind = np.dtype[Any]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.errors import message
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

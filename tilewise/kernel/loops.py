@@ -25,8 +25,9 @@ Nothing else of that part is known after it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from tilewise.records import dataclass
 
 REDUCTIONS = ("add", "multiply", "minimum", "maximum", "logical_or", "logical_and")
 INNER = "inner:"

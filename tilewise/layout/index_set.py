@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
+
+from tilewise.records import dataclass
 
 Interval = tuple[int, int]
 Box = tuple[Interval, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import product
@@ -42,6 +41,7 @@ from tilewise.layout.placement import (
     reduction,
     with_interval,
 )
+from tilewise.records import dataclass
 
 
 class Kind(StrEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -11,6 +10,7 @@ from math import prod
 from tilewise.ir.reductions import Reduction, by_name
 from tilewise.layout.cuts import Cuts, all_at, even_cuts
 from tilewise.layout.index_set import Box, Held, IndexSet, Interval, Union, length, runs, union
+from tilewise.records import dataclass
 
 Ghosts = tuple[int, int]  # elements before and after what a block owns
 

@@ -8,7 +8,6 @@ goes through some of these, so the cheapest way between any two is a shortest pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -33,6 +32,7 @@ from tilewise.layout.placement import (
     lines,
     reduction,
 )
+from tilewise.records import dataclass
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ from tilewise.layout.crossing import volume
 from tilewise.layout.moves import Exchange, moves
 from tilewise.layout.placement import Layout, Mesh, OnDriver, bare, reduction
 from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
+from tilewise.records import dataclass
 
 Route = tuple[Exchange, ...]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tilewise.layout import describe
 from tilewise.observe.table import WIDTH
+from tilewise.records import dataclass
 from tilewise.solver.model.why import Alternative
 
 

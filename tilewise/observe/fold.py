@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+
+from tilewise.records import dataclass
 
 LONGEST = 24  # things in a run
 

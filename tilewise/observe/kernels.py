@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.backend import NATIVE, named
 from tilewise.backend.base import Listing
 from tilewise.kernel import show
 from tilewise.kernel.loops import Kernel
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import space_of
 from tilewise.stage.steps import Pass, Step, passes
 

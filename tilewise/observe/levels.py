@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
+
+from tilewise.records import dataclass
 
 Point = tuple[float, float]
 SIDE, LEVEL, STRIPE = 22.0, 34.0, 30.0  # free space between boxes, levels, and (in addition) stripes

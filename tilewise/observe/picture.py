@@ -6,7 +6,7 @@ Up to `MOST` operators are drawn one by one; of more, steps; of more steps, stag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
 import numpy as np
@@ -26,6 +26,7 @@ from tilewise.observe.rows import (
 from tilewise.ops.const import Const
 from tilewise.plan.blocks import Spec
 from tilewise.plan.show import dtype_text, size_text
+from tilewise.records import dataclass
 from tilewise.stage.steps import Exchange, Pass, Step, Tiled, makes, members, reads
 
 MOST = 60  # boxes

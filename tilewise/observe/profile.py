@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewise import events
 from tilewise.config import current
 from tilewise.cost.stored import load
 from tilewise.events import Event
+from tilewise.records import dataclass
 from tilewise.store import pool
 
 EXCHANGES_SHOWN = 10

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from tilewise.plan.show import size_text
+from tilewise.records import dataclass
 
 Site = tuple[str, int]
 

@@ -6,10 +6,10 @@ No line is longer than `WIDTH`: operators are counted where they do not fit, par
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tilewise.observe.fold import fold
 from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, bytes_text, names_text, time_text
+from tilewise.records import dataclass
 
 WIDTH = 130
 NARROWEST = 20  # of a column that gives way

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tilewise.layout import Layout, Mesh, Outside, bare, describe
 from tilewise.observe.rows import bytes_text, time_text
+from tilewise.records import dataclass
 
 HEAD = ("workers", "time", "exchanges", "speed-up", "bytes that cross", "bytes/worker", "memory/worker", "proof")
 NOTED = 0.05  # of all bytes: a layout that has less is not named

@@ -6,7 +6,6 @@ Histograms, segment sums, `bincount`, `np.add.at` on zeros and products with a o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.ops.traits.batch import Rolled, batch
 from tilewise.ops.traits.lower import Loops, accumulates, own_loops, reduced_axes
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.views import Window
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 
@@ -151,14 +151,14 @@ def below(keys: Node) -> int | None:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Bucket)
 def _(op: Bucket, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     each = LETTERS[: node.inputs[0].ndim]
     over = op.fn if splits(op.fn) else None
     yield from by_letters([each, "a"], LETTERS[-1] + each[1:], node, have, mesh, over)
 
 
-@specific.register
+@specific.register(Elsewhere)
 def _(op: Elsewhere, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     each = LETTERS[: node.ndim]
     sums = LETTERS[-1] + each[1:]
@@ -173,7 +173,7 @@ def _(op: Elsewhere, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 # -- together with others, and as loops ------------------------------------------------------------------------------
 
 
-@batch.register
+@batch.register(Bucket)
 def _(op: Bucket, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     values, keys = ins
     if keys.many or not first.inputs[0].ndim:
@@ -184,19 +184,19 @@ def _(op: Bucket, first: Node, ins: list[Rolled], count: int, last: bool) -> Nod
     return made if last else arranged(made, [1, 0, *range(2, n)])
 
 
-@reduced_axes.register
+@reduced_axes.register(Bucket)
 def _(op: Bucket, node: Node) -> tuple[int, ...]:
     return (0,)
 
 
-@accumulates.register
+@accumulates.register(Bucket)
 def _(op: Bucket, node: Node) -> bool:
     """By key: a key for each point, values for each or one for all."""
     values, keys = node.inputs
     return _native(op, node) and (not values.shape or values.shape == keys.shape)
 
 
-@own_loops.register
+@own_loops.register(Bucket)
 def _(op: Bucket, node: Node) -> Loops | None:
     """Rows by key."""
     ndim = node.inputs[0].ndim

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.lower import Loops, own_loops
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 Axes = tuple[int, ...]
 OWN_AT = 1 << 14  # elements of a tensor product that is made in its own shape (some 7 us)
@@ -74,7 +75,7 @@ class Contract(Op):
         return out
 
 
-@on_block.register
+@on_block.register(Contract)
 def _(op: Contract, out: Part, ins: Sequence[Part]) -> Op:
     cut = not all(x.whole for x in ins)
     numbers = all(math.prod(x.shape) == 1 for x in ins)
@@ -206,7 +207,7 @@ def _text(shape: tuple[int, ...]) -> str:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Contract)
 def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     yield from by_letters(ins.split(","), out, node, have, mesh, "add", pieces=True)
@@ -217,7 +218,7 @@ def _(op: Contract, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule(tuple(parts), Partial("add"))
 
 
-@work.register
+@work.register(Contract)
 def _(op: Contract, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     local: dict[str, int] = {}
     for term, shape in zip(op.letters.split("->")[0].split(","), shapes, strict=True):
@@ -229,7 +230,7 @@ def _(op: Contract, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
 # -- together with others, and as loops ------------------------------------------------------------------------------
 
 
-@batch.register
+@batch.register(Contract)
 def _(op: Contract, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     """Several products of one matrix and a vector are a product of matrices."""
     matrix, vector = ins
@@ -239,7 +240,7 @@ def _(op: Contract, first: Node, ins: list[Rolled], count: int, last: bool) -> N
     return made if last else arranged(made, [1, 0])
 
 
-@own_loops.register
+@own_loops.register(Contract)
 def _(op: Contract, node: Node) -> Loops | None:
     """A sum of products of two operands; NumPy is better for floats with many letters."""
     if len(node.inputs) != 2 or not node.dtype.isnative:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
 from tilewise.ops.traits.lower import Loops, own_loops
 from tilewise.ops.traits.rule import WHOLE, Options, Rule, specific
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,12 @@ class Arange(Op):
         return (first + count.astype(self.dtype) * delta).astype(self.dtype)
 
 
-@on_block.register
+@on_block.register(Full)
 def _(op: Full, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, shape=out.dims)
 
 
-@on_block.register
+@on_block.register(Arange)
 def _(op: Arange, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, length=out.dims[0], begin=out.box[0][0])
 
@@ -94,14 +95,14 @@ def is_new(node: Node) -> bool:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Full)
 def _(op: Full, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for axis, size in enumerate(node.shape):
         if size >= 2:
             yield Rule((WHOLE,), Shard(axis, even_cuts(size, mesh.total_blocks)))
 
 
-@specific.register
+@specific.register(Arange)
 def _(op: Arange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.length >= 2:
         yield Rule((), Shard(0, even_cuts(op.length, mesh.total_blocks)))
@@ -119,7 +120,7 @@ def _(op: Any, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, l
     return out.ghosts, [NO_GHOSTS for _ in ins]
 
 
-@own_loops.register
+@own_loops.register(Full)
 def _(op: Full, node: Node) -> Loops | None:
     name = node.dtype.name
     if isinstance(op, Empty) or not node.known or not node.shape or not node.dtype.isnative or name not in DTYPES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tilewise.layout import (
 )
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def diagonal(node: Node, axes: tuple[int, int], starts: tuple[int, int], length:
     return intern(Diagonal(axes, starts, length), (node,), shape, node.dtype)
 
 
-@on_block.register
+@on_block.register(Diagonal)
 def _(op: Diagonal, out: Part, ins: Sequence[Part]) -> Op:
     low, high = out.box[-1]
     if low == high:
@@ -58,7 +59,7 @@ def _(op: Diagonal, out: Part, ins: Sequence[Part]) -> Op:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Diagonal)
 def _(op: Diagonal, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from still_partial(have[0])
     base = node.inputs[0]
@@ -72,7 +73,7 @@ def _(op: Diagonal, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule((Shard(axis, cuts),), Shard(at, cuts if kept else slice_cuts(cuts, start, 1, op.length)))
 
 
-@on_grid.register
+@on_grid.register(Diagonal)
 def _(op: Diagonal, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
     """Both axes are cut: a block has the part of the diagonal that runs through it."""
     shape = node.inputs[0].shape

@@ -175,7 +175,7 @@ def apply(name: str, args: tuple[Node, ...], loop: tuple[np.dtype[Any], ...], wh
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Map)
 def _(op: Map, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     terms, out = _aligned(node)
     yield from by_letters(terms, out, node, have, mesh, pieces=True)
@@ -238,17 +238,17 @@ def _aligned(node: Node) -> tuple[list[str], str]:
     return [out[node.ndim - x.ndim :] for x in node.inputs], out
 
 
-@work.register
+@work.register(Map)
 def _(op: Map, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(functions=size if op.fn.name in EXPENSIVE else 0)
 
 
-@ghosts_needed.register
+@ghosts_needed.register(Map)
 def _(op: Map, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
     return [out.ghosts if isinstance(x, Shard) else NO_GHOSTS for x in ins]
 
 
-@ghosts_made.register
+@ghosts_made.register(Map)
 def _(op: Map, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
     cut = [x.ghosts for x in ins if isinstance(x, Shard)]
     ghosts = functools.reduce(least, cut) if cut else out.ghosts
@@ -258,7 +258,7 @@ def _(op: Map, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, l
 # -- together with others, and as loops ------------------------------------------------------------------------------
 
 
-@batch.register
+@batch.register(Map)
 def _(op: Map, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     args = tuple([x.aligned(first.ndim, last) for x in ins])
     shape = (*first.shape, count) if last else (count, *first.shape)
@@ -266,7 +266,7 @@ def _(op: Map, first: Node, ins: list[Rolled], count: int, last: bool) -> Node |
     return intern(op, args, shape, first.dtype, order)
 
 
-@in_body.register
+@in_body.register(Map)
 def _(op: Map, node: Node) -> bool:
     if not node.shape or not node.dtype.isnative or not all(x.dtype.isnative for x in node.inputs):
         return False  # bytes in the other order have the same names

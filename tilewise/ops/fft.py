@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from tilewise.layout import Mesh
 from tilewise.ops.elementwise import walked
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 HALF = frozenset(("rfft", "ihfft"))  # of n real numbers in, n // 2 + 1 complex ones out
 FFT_FLOPS = 20  # one level of a transform, per element: 5, at a quarter of the rate of a matrix product
@@ -63,12 +63,12 @@ def _dtype(kind: str, dtype: np.dtype[Any], norm: str | None) -> np.dtype[Any]:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Fft)
 def _(op: Fft, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     yield from by_letters([term], term.replace(term[op.axis], LETTERS[-1]), node, have, mesh, pieces=True)
 
 
-@work.register
+@work.register(Fft)
 def _(op: Fft, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=FFT_FLOPS * size * math.log2(max(op.n, 2)))

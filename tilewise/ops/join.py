@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -30,6 +30,7 @@ from tilewise.ops.traits.rule import (
     specific,
     still_partial,
 )
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,14 @@ def copy(node: Node, order: Order) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Copy)
 def _(op: Copy, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     yield from by_letters([term], term, node, have, mesh, pieces=True)
     yield from still_partial(have[0])
 
 
-@specific.register
+@specific.register(Broadcast)
 def _(op: Broadcast, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from still_partial(have[0])
     for axis, size in enumerate(node.shape):
@@ -138,7 +139,7 @@ def _where_they_lie(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterat
         yield Rule(tuple(bare(p) for p in ins), divided(op.axis, sets))
 
 
-@specific.register
+@specific.register(Concat)
 def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     for axis, size in enumerate(node.shape):
@@ -158,12 +159,12 @@ def _(op: Concat, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 # -- together with others, and as loops ------------------------------------------------------------------------------
 
 
-@batch.register
+@batch.register(Copy)
 def _(op: Copy, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     return ins[0].node
 
 
-@own_loops.register
+@own_loops.register(Copy)
 def _(op: Copy, node: Node) -> Loops | None:
     name = node.dtype.name
     if not node.known or not node.shape or not node.dtype.isnative or name not in DTYPES:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def lines(node: Node, fn: str, axis: int, **options: Any) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Lines)
 def _(op: Lines, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ndim = node.inputs[0].ndim
     term = LETTERS[:ndim]
@@ -76,6 +76,6 @@ def _(op: Lines, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([term], out, node, have, mesh, pieces=True)
 
 
-@work.register
+@work.register(Lines)
 def _(op: Lines, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(compared=math.prod(shapes[0]) * 2)

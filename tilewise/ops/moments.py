@@ -8,7 +8,7 @@ are plain nodes (solver/model/expand.py), so that a block is read once where a w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -20,6 +20,7 @@ from tilewise.layout import Cutting, Layout, Mesh, Shard, grid_layout, lengths_o
 from tilewise.ops.reduce import reduced_shape
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 
@@ -72,7 +73,7 @@ class Terms(Op):
         return "number of terms"
 
 
-@on_block.register
+@on_block.register(Terms)
 def _(op: Terms, out: Part, ins: Sequence[Part]) -> Op:
     here = [lengths[low] if lengths else 1 for lengths, (low, _) in zip(op.lengths, out.box, strict=True)]
     return replace(op, value=op.dtype.type(op.others * prod(here)))
@@ -161,13 +162,13 @@ def component(made: Node, field: str, like: Node, keepdims: bool) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Moments)
 def _(op: Moments, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term, out = _letters(node.inputs[0].ndim, op.axes, op.keepdims)
     yield from by_letters([term], out, node, have, mesh, BY.name)
 
 
-@specific.register
+@specific.register(Component)
 def _(op: Component, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     rank = node.ndim if op.keepdims else node.ndim + len(op.of.axes)
     _, made = _letters(rank, op.of.axes, op.of.keepdims)

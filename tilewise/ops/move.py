@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.errors import LayoutError, message
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Layout, Mesh, Placement, Replicate, describe, even_shard, grid_layout
+from tilewise.records import dataclass
 
 
 class Move(Op):

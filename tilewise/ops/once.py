@@ -7,7 +7,7 @@ of parts, one worker adds it to its part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from tilewise.ir.node import Op
 from tilewise.ir.reductions import Reduction
 from tilewise.ops.traits.block import Part, on_block
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,6 @@ class Once(Op):
         return "on one worker"
 
 
-@on_block.register
+@on_block.register(Once)
 def _(op: Once, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, counts=out.block == 0)

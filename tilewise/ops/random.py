@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilewise.layout import Mesh, Shard, even_cuts
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import Options, Rule, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 from tilewise.tuning import Tuning, follow
 
 _block: int  # kept by `_adopt`
@@ -124,7 +125,7 @@ class Random(Op):
         return f"random.{self.kind}"
 
 
-@on_block.register
+@on_block.register(Random)
 def _(op: Random, out: Part, ins: Sequence[Part]) -> Op:
     return op.part(out.box)
 
@@ -148,14 +149,14 @@ def draw(
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Random)
 def _(op: Random, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for axis, size in enumerate(op.shape):
         if size >= 2:
             yield Rule((), Shard(axis, even_cuts(size, mesh.total_blocks)))
 
 
-@work.register
+@work.register(Random)
 def _(op: Random, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(functions=size)
 

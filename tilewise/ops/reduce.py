@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -58,6 +58,7 @@ from tilewise.ops.traits.rule import (
     settled,
     specific,
 )
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ def lowered(op: Op, by: Reduction) -> Lower:
     return Lower(by, "value" if isinstance(op, Extreme) else None)
 
 
-@on_block.register
+@on_block.register(Best)
 def _(op: Best, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, starts=tuple(low for low, _ in ins[0].box))
 
@@ -253,12 +254,12 @@ class FoldBlock(Op):
         return f"{self.of.by.symbol} of blocks"
 
 
-@contribution.register
+@contribution.register(Fold)
 def _(op: Fold, node: Node) -> Op:
     return FoldBlock(op, 0)
 
 
-@on_block.register
+@on_block.register(FoldBlock)
 def _(op: FoldBlock, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, start=ins[0].box[op.of.axis][0])
 
@@ -323,7 +324,7 @@ def fold(node: Node, by: Reduction, axis: int) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Reduce)
 def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(c if i not in op.axes else c.swapcase() if op.keepdims else "" for i, c in enumerate(term))
@@ -333,7 +334,7 @@ def _(op: Reduce, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         yield Rule((Partial(over),), Partial(over))
 
 
-@specific.register
+@specific.register(Fold)
 def _(op: Fold, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     base = node.inputs[0]
     term = LETTERS[: base.ndim]
@@ -366,7 +367,7 @@ def _contributed_on_grid(
                 yield from (Rule((grid,), end, partial=grid_layout(parts[0], parts[1])) for end in ends)
 
 
-@on_grid.register
+@on_grid.register(Fold)
 def _(op: Fold, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
     if op.by.associative:
         yield from _contributed_on_grid(node, (op.axis,), op.by, have, mesh)
@@ -379,7 +380,7 @@ def _(op: Arg | Extreme, node: Node, have: Sequence[Sequence[Layout]], mesh: Mes
         yield from _contributed_on_grid(node, reduced_axes(_arg(op), node), by_name(_arg(op).fn), have, mesh)
 
 
-@specific.register
+@specific.register(Scan)
 def _(op: Scan, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     joins = splits(op.fn) and (node.dtype == np.bool_ or not op.fn.startswith("logical"))
@@ -425,14 +426,14 @@ def _(op: Arg | Extreme, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule
             yield from _contributed(node, axis, by_name(op.fn), have, mesh)
 
 
-@traffic.register
+@traffic.register(Scan)
 def _(op: Scan, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """What each worker's part comes to, to every later one that has a part."""
     parts = sum(n > 0 for n in out.lengths(mesh))
     return Traffic("totals of a scan", parts * (parts - 1) // 2 * out.row_bytes, (1,), exact=True)
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Scan)
 def _(op: Scan, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     ufunc, lengths = UFUNCS[op.fn], call.out.lengths(call.mesh)
     first: Any = (*[slice(None)] * op.axis, slice(0, 1))
@@ -465,50 +466,50 @@ def _(op: Scan, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
 # -- together with others, and as loops ------------------------------------------------------------------------------
 
 
-@batch.register
+@batch.register(Reduce)
 def _(op: Reduce, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     axes = op.axes if last else tuple([a + 1 for a in op.axes])
     return reduce(ins[0].node, op.fn, axes, op.keepdims, op.dtype)
 
 
-@batch.register
+@batch.register(Scan)
 def _(op: Scan, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     return scan(ins[0].node, op.fn, op.axis + (not last), op.dtype)
 
 
-@batch.register
+@batch.register(Arg)
 def _(op: Arg, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     axis = 0 if op.axis is None and first.inputs[0].ndim == 1 else op.axis
     return None if axis is None or op.keepdims else arg(ins[0].node, op.fn, axis + (not last), False)
 
 
-@reduced_axes.register
+@reduced_axes.register(Reduce)
 def _(op: Reduce, node: Node) -> tuple[int, ...]:
     return op.axes
 
 
-@reduced_axes.register
+@reduced_axes.register(Scan)
 def _(op: Scan, node: Node) -> tuple[int, ...]:
     return (op.axis,)
 
 
-@reduced_axes.register
+@reduced_axes.register(Arg)
 def _(op: Arg, node: Node) -> tuple[int, ...]:
     return tuple(range(node.inputs[0].ndim)) if op.axis is None else (op.axis,)
 
 
-@accumulates.register
+@accumulates.register(Reduce)
 def _(op: Reduce, node: Node) -> bool:
     native = node.inputs[0].dtype.isnative and op.dtype.isnative
     return native and bool(op.axes) and supports_reduce(op.fn, op.dtype.name)
 
 
-@accumulates.register
+@accumulates.register(Scan)
 def _(op: Scan, node: Node) -> bool:
     return node.inputs[0].dtype.isnative and supports_scan(op.fn, op.dtype.name)
 
 
-@accumulates.register
+@accumulates.register(Arg)
 def _(op: Arg, node: Node) -> bool:
     (x,) = node.inputs
     return x.dtype.isnative and bool(reduced_axes(op, node)) and supports_arg(op.fn, x.dtype.name)

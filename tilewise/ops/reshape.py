@@ -7,7 +7,7 @@ a row, workers exchange the part of that row: both shapes are the same line of e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import gcd, prod
 from typing import Any, NamedTuple
@@ -49,6 +49,7 @@ from tilewise.ops.traits.collectives import (
     worker_cuts,
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, cutting_both, on_grid, specific, still_partial
+from tilewise.records import dataclass
 
 MAX_RUNS = 64  # intervals of a block: with more, workers would exchange many small pieces
 MAX_GRID_RUNS = 2048  # of a block of a matrix that both directions of a grid cut: else half of the matrix moves
@@ -72,7 +73,7 @@ def reshape(node: Node, shape: tuple[int, ...], order: str) -> Node:
     return intern(Reshape(shape, order), (node,), shape, node.dtype, memory)
 
 
-@on_block.register
+@on_block.register(Reshape)
 def _(op: Reshape, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, shape=out.dims)
 
@@ -111,7 +112,7 @@ def groups(a: Sequence[int], b: Sequence[int]) -> Iterator[Group]:
         i, j = ei, ej
 
 
-@specific.register
+@specific.register(Reshape)
 def _(op: Reshape, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from still_partial(have[0])
     if op.order != "C" or node.size == 0:
@@ -147,7 +148,7 @@ def _scaled(s: IndexSet, g: Group) -> IndexSet:
     return union((low * g.row // g.out_row, high * g.row // g.out_row) for low, high in runs(s))
 
 
-@on_grid.register
+@on_grid.register(Reshape)
 def _(op: Reshape, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
     """Two axes of one group are cut: a block has an interval of each row.
 
@@ -258,7 +259,7 @@ class Apart(Op):
         return "with others' elements left out"
 
 
-@on_block.register
+@on_block.register(Apart)
 def _(op: Apart, out: Part, ins: Sequence[Part]) -> Op:
     starts = tuple(a[0] - b[0] if a[0] < a[1] else 0 for a, b in zip(ins[0].box, out.box, strict=True))
     return Apart(out.dims, starts)
@@ -314,7 +315,7 @@ def _runs(source: Operand, out: Operand, mesh: Mesh) -> tuple[int, Cuts, Cuts]:
     return prod(source.shape[: g.first]), merge_cuts(given, g.row), merge_cuts(taken, g.out_row)
 
 
-@traffic.register
+@traffic.register(Reshape)
 def _(op: Reshape, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """What a worker needs and has not."""
     _, given, taken = _runs(ins[0], out, mesh)
@@ -324,7 +325,7 @@ def _(op: Reshape, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     return Traffic("boundary exchange", (length - kept) * row, (1,), exact=True)
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Reshape)
 def _(op: Reshape, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     source, out, mesh = call.ins[0], call.out, call.mesh
     assert isinstance(source.layout, Shard) and isinstance(out.layout, Shard)

@@ -8,7 +8,7 @@ result share; `accum` says how parts along the letter JOINED, which the result l
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilewise.ir.reductions import Reduction
 from tilewise.layout import Mesh, Partial, Shard
 from tilewise.ops.reduce import contribution
 from tilewise.ops.traits.rule import WHOLE, Options, Rule, by_letters, cuts_of, settled, specific
+from tilewise.records import dataclass
 
 JOINED = "Z"
 
@@ -60,7 +61,7 @@ class Folded(Op):
         return f"{self.of.text}, of blocks"
 
 
-@contribution.register
+@contribution.register(Opaque)
 def _(op: Opaque, node: Node) -> Op:
     return Folded(op)
 
@@ -73,7 +74,7 @@ def opaque(op: Opaque, inputs: tuple[Node, ...], shape: Shape, dtype: np.dtype[A
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Opaque)
 def _(op: Opaque, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     terms = ins.split(",")

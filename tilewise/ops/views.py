@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -36,6 +36,7 @@ from tilewise.ops.reshape import reshape
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.ghosts import MANY, NO_GHOSTS, ghosts_made, ghosts_needed, window_has, window_needs
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific, still_partial
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,7 @@ class Cut(Op):
         return tuple(out)
 
 
-@on_block.register
+@on_block.register(Cut)
 def _(op: Cut, out: Part, ins: Sequence[Part]) -> Op:
     starts: list[int] = []
     for start, step, shown, base in zip(op.starts, op.steps, out.held, ins[0].held, strict=True):
@@ -243,7 +244,7 @@ class Arrange(Op):
         return x if shape == x.shape else np.broadcast_to(x, shape)
 
 
-@on_block.register
+@on_block.register(Arrange)
 def _(op: Arrange, out: Part, ins: Sequence[Part]) -> Op:
     return replace(op, lengths=out.dims)
 
@@ -428,12 +429,12 @@ def view(base: Node, offset: int, shape: tuple[int, ...], strides: tuple[int, ..
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(ComplexPart)
 def _(op: ComplexPart, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh, pieces=True)
 
 
-@specific.register
+@specific.register(Cut)
 def _(op: Cut, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from still_partial(have[0])
     base = node.inputs[0]
@@ -488,7 +489,7 @@ def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tu
     return target, (low, high)
 
 
-@specific.register
+@specific.register(Arrange)
 def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.inputs[0].ndim]
     out = "".join(term[a] if a is not None else LETTERS[-1 - k] for k, a in enumerate(op.axes))
@@ -499,7 +500,7 @@ def _(op: Arrange, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from still_partial(have[0])
 
 
-@ghosts_needed.register
+@ghosts_needed.register(Cut)
 def _(op: Cut, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
     (base,) = ins
     if not isinstance(base, Shard) or base.axis != out.axis or op.steps[out.axis] != 1:
@@ -507,19 +508,19 @@ def _(op: Cut, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | 
     return [window_needs(base.cuts, out.cuts, op.starts[out.axis], out.ghosts)]
 
 
-@ghosts_made.register
+@ghosts_made.register(Cut)
 def _(op: Cut, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
     (base,) = ins
     assert isinstance(base, Shard)
     return window_has(base, out.cuts, op.starts[out.axis]), [base.ghosts]
 
 
-@ghosts_needed.register
+@ghosts_needed.register(Arrange)
 def _(op: Arrange, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
     return [NO_GHOSTS if op.axes[out.axis] is None else out.ghosts]
 
 
-@ghosts_made.register
+@ghosts_made.register(Arrange)
 def _(op: Arrange, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
     (base,) = ins
     if op.axes[out.axis] is None:

@@ -7,7 +7,6 @@ the block's position (`on_block`); leaves and results of exchanges are given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -20,6 +19,7 @@ from tilewise.ir.order import Order
 from tilewise.layout import Held, Layout, Mesh, Shard, dims, held_box, shards, size
 from tilewise.ops.move import Move
 from tilewise.ops.traits.block import Part, on_block, same_on_blocks
+from tilewise.records import dataclass
 from tilewise.tuning import tuned
 
 

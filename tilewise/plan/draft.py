@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.layout import Layout
+from tilewise.records import dataclass
 from tilewise.stage.steps import Step
 
 

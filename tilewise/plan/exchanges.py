@@ -6,7 +6,7 @@ between them. On one worker without a mesh there are stages only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Collective, Operand, Traffic, traffic
 from tilewise.plan.blocks import BlockNode, PlacedTypes, Spec
 from tilewise.plan.stages import Stages
+from tilewise.records import dataclass
 from tilewise.solver.model.place import Choice
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes
 

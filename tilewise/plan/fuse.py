@@ -8,7 +8,7 @@ and one `need` that share an input share a pass, so nothing in a pass waits for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Any
 
@@ -28,6 +28,7 @@ from tilewise.ops.reduce import Arg, Reduce, Scan
 from tilewise.ops.traits.lower import accumulates, in_body, own_loops, reduced_axes
 from tilewise.ops.views import Arrange, Cut, Window
 from tilewise.plan.draft import Draft
+from tilewise.records import dataclass
 from tilewise.stage.steps import Call, Exchange, Pass, Step, View, Write, makes, reads
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tilewise.ops.const import Const
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import peak_bytes
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import MEAN, centred, space_of
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, makes, passes, reads
 from tilewise.stage.tiles import Formed

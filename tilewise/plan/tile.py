@@ -7,7 +7,7 @@ that it needs whole must have been made by an earlier unit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -15,6 +15,7 @@ from tilewise import rounding
 from tilewise.backend import facts
 from tilewise.layout import blocked
 from tilewise.plan.draft import Draft
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import (
     CutAxis,
     Views,

@@ -1,8 +1,8 @@
 """What the position of an extreme points at. In: nodes of a graph for a mesh. Out: an equal graph.
 
 `A[arange(n), A.argmax(1)]`: where the rows of A are cut, blocks contribute the greatest element with its position, so
-that the element is there with the position, and nobody has to ask its owner for it. compiler.py tries this where the
-solver has chosen contributions.
+that the element is there with the position, and nobody has to ask its owner for it. compiler/mesh.py tries this where
+the solver has chosen contributions.
 """
 
 from __future__ import annotations

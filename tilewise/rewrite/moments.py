@@ -1,7 +1,7 @@
 """Variances along cut axes by one exchange. In: nodes of a graph for a mesh. Out: an equal graph with contributions.
 
 A mean and the squared deviations from it become components of one value, whose contributions each block makes in one
-pass (ops/moments.py). Which of the two costs less is for the solver to say: compiler.py asks it.
+pass (ops/moments.py). Which of the two costs less is for the solver to say: compiler/mesh.py asks it.
 """
 
 from __future__ import annotations

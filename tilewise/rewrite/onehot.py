@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tilewise.ir.node import Node
@@ -15,6 +13,7 @@ from tilewise.ops.index import Gather
 from tilewise.ops.rearrange import arranged, source
 from tilewise.ops.reduce import Reduce
 from tilewise.ops.views import Window
+from tilewise.records import dataclass
 from tilewise.rewrite.keys import count_up, known, positive, uncast
 from tilewise.rewrite.rule import Rule
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewise.ir.node import Node, Op
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ In: tables. Out: values that `solver.search` takes. Nothing here knows of graphs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewise.errors import TilewiseError
+from tilewise.records import dataclass
 
 Ints = NDArray[np.int64]
 INF = 1 << 60  # A cost of INF or more forbids the value (or the pair of values).

@@ -13,12 +13,13 @@ The same question is asked twice: of the sizes at hand when a plan is made (tile
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
 from tilewise import rounding
 from tilewise.ops.views import Arrange, Cut, Window, axes_of, explain
+from tilewise.records import dataclass
 from tilewise.stage.steps import Call, Pass, Tiled, View, makes
 
 MEAN = "mean"  # made of a sum over all tiles, after them; a tile takes the mean of its own part

@@ -11,10 +11,11 @@ Slices are counted along each value's own axis; `CutAxis.begins` says where its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import MEAN, CutAxis, space_of
 from tilewise.stage.steps import Pass, Tiled
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from tilewise.kernel.loops import Kernel
 from tilewise.ops.join import Broadcast
 from tilewise.ops.move import Pin
 from tilewise.ops.reshape import Reshape
+from tilewise.records import dataclass
 
 ALIASES = (Reshape, Broadcast, Pin)  # operators of calls whose NumPy functions give views where they can
 

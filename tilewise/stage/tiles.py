@@ -6,12 +6,13 @@ How long tiles are, and whether they pay, is decided by the backend (`backend.ba
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import log2, prod
 from typing import Any
 
 from tilewise import rounding
 from tilewise.ops.views import Cut, Window
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import CutAxis
 from tilewise.stage.halo import counts_twice, halos_of
 from tilewise.stage.steps import Pass, Step, Tiled, passes

@@ -7,7 +7,6 @@ takes its squares about its own mean, while it is in the caches (plan/tile.py jo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.ir.node import Node
@@ -16,6 +15,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.elementwise import Map
 from tilewise.ops.moments import Terms
 from tilewise.ops.reduce import Reduce
+from tilewise.records import dataclass
 from tilewise.stage.steps import Centre, Pass, Tiled
 
 

@@ -6,7 +6,6 @@ are; it is called once before, with the first line, which says what it gives (as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.ir.node import Node, intern, known_leaf, numbered, twin
 from tilewise.ir.order import Order, by_strides
 from tilewise.ops.const import Const
 from tilewise.ops.join import copy
+from tilewise.records import dataclass
 
 
 class Spec(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from tilewise.ops import reduce
 from tilewise.ops.elementwise import cast
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import JOINED, Opaque, opaque
+from tilewise.records import dataclass
 
 
 def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, initial: Any = None) -> Array:

@@ -7,7 +7,6 @@ difference of all pairs inside one kernel, and `a @ b` one matrix product.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from tilewise.ops.join import broadcast_view, copy
 from tilewise.ops.reduce import Reduce, reduce
 from tilewise.ops.reshape import reshape
 from tilewise.ops.user import Opaque, opaque
+from tilewise.records import dataclass
 
 
 def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:

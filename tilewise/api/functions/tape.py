@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilewise.ir.node import Node
 from tilewise.ir.scalar import scalar
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
+from tilewise.records import dataclass
 
 DTypes = tuple[np.dtype[Any], ...]
 Interval = tuple[int, int]

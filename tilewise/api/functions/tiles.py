@@ -7,7 +7,6 @@ operator that calls the function with ndarrays, tile by tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from tilewise.errors import FunctionError, message
 from tilewise.ir.reductions import SPLITTING, by_name
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
+from tilewise.records import dataclass
 
 TILE_BYTES = 1 << 20  # of the largest operand: what a function makes on the way stays in a core's cache
 PROBE_ROWS = 2

@@ -7,7 +7,6 @@ NumPy scalar. So a function is traced twice: on Python's kinds for the values, o
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from tilewise.ops.elementwise import broadcast, cast
 from tilewise.ops.join import broadcast_view, copy
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
+from tilewise.records import dataclass
 
 PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}  # what NumPy gives the function, by a dtype's kind
 ELEMENTS = frozenset("?bhilqBHILQefdFD")

@@ -13,7 +13,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tilewise.ir.node import Node
 from tilewise.ops.bucket import bucket
 from tilewise.ops.const import const
 from tilewise.ops.elementwise import apply, cast
+from tilewise.records import dataclass
 
 MOST_ERROR = 1 / 8  # of an estimated position, in bins
 EXACT = 1 << 53  # whole numbers below it are floats

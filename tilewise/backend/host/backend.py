@@ -6,7 +6,6 @@ The base of backends that differ in what a pass or a group is bound to, and in n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from tilewise.backend.base import Geometry
 from tilewise.backend.host.steps import run_step
 from tilewise.ir.buffer import DENSE, HOST, Buffer
+from tilewise.records import dataclass
 from tilewise.stage.steps import Stage, Step
 from tilewise.store import pool
 

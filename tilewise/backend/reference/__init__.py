@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.kernel import interpret, show
 from tilewise.kernel.loops import Kernel
+from tilewise.records import dataclass
 from tilewise.stage.steps import Pass, Step, Tiled, dead_after
 from tilewise.stage.tiles import Formed, Tiling
 

@@ -13,11 +13,12 @@ import select
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tilewise.engine.network.frames import Reader, frame, write
 from tilewise.engine.network.transport import PeerLost
+from tilewise.records import dataclass
 
 Address = tuple[str, int]
 GREETING_SECONDS = 30.0  # for the other side to prove who it is

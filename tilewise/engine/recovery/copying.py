@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 
 from tilewise.layout import DRIVER
+from tilewise.records import dataclass
 
 SHARE = 50  # a copy takes at most this part of the time, as hosts measure it
 LEAST_PLANS = 16  # between two copies

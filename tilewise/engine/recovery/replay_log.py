@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pickle
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from tilewise.records import dataclass
 
 Dumps = Callable[[Any], bytes]
 

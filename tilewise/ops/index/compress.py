@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from tilewise.ops.traits.collectives import (
     traffic,
 )
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def counted(mask: Node) -> int | None:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Compress)
 def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     base, mask = node.inputs
     letters = LETTERS[: base.ndim]
@@ -86,14 +86,14 @@ def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule((Shard(0, cuts), Shard(0, cuts)), even, collective=True)
 
 
-@traffic.register
+@traffic.register(Compress)
 def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """How many rows each worker has selected, to all; then the rows to where they belong."""
     p = mesh.workers
     return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + out.shape[0] * out.row_bytes, (1, 1))
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Compress)
 def _(op: Compress, call: CollectiveCall, worker: int, blocks: Parts, mask: Parts) -> Exchanging:
     run = np.concatenate([op.numpy(blocks[b], mask[b]) for b in sorted(blocks)])
     return (yield from recut(call, worker, run))

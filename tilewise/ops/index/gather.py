@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -41,6 +41,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, few, known_cuts, specific
 from tilewise.ops.views import Window
+from tilewise.records import dataclass
 
 DENSE = 2  # rows per index up to which a table of all rows is several times faster than sorting the indices
 
@@ -87,7 +88,7 @@ def _in_order(window: Window) -> bool:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Gather)
 def _(op: Gather, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     base, *index = node.inputs
     key = together(op.key, base.ndim)
@@ -120,7 +121,7 @@ def _aligned(op: Gather, node: Node, key: Together, have: Options, mesh: Mesh) -
         yield Rule((Shard(axis, cuts), *cut_along(index, k, both, cuts)), Shard(key.first + k, cuts))
 
 
-@on_block.register
+@on_block.register(Gather)
 def _(op: Gather, out: Part, ins: Sequence[Part]) -> Op:
     if op.counting is None:
         return op
@@ -141,7 +142,7 @@ def _asked(index: Sequence[Node], have: Options, axis: int, both: tuple[int, ...
     return few(list(dict.fromkeys(known)), both[axis], mesh)
 
 
-@traffic.register
+@traffic.register(Gather)
 def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Indices to the owners of rows, rows back. A worker asks for a row once, and not for its own."""
     base, *index = ins
@@ -154,7 +155,7 @@ def _(op: Gather, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     return Traffic("rows by index", rows * (COUNT_BYTES + row_bytes(base, key)), (1, 1))
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Gather)
 def _(op: Gather, call: CollectiveCall, worker: int, blocks: Parts, *index: Parts) -> Exchanging:
     base, mine = call.ins[0], call.mesh.blocks_of(worker)
     key = together(op.key, len(base.shape))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, permutations
 from math import prod
 from typing import Any
@@ -58,6 +58,7 @@ from tilewise.ops.traits.rule import (
     specific,
 )
 from tilewise.ops.views import Axis, Window, walks, window
+from tilewise.records import dataclass
 
 
 class Write(Op):
@@ -95,7 +96,7 @@ class Unchanged(Write):
         return None
 
 
-@on_block.register
+@on_block.register(Update)
 def _(op: Update, out: Part, ins: Sequence[Part]) -> Op:
     """The part of the window that lies in the block."""
     if out.whole:
@@ -172,7 +173,7 @@ class At(Write):
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Update)
 def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     found = walks(op.window)
     base, value = node.inputs
@@ -198,7 +199,7 @@ def _(op: Update, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield from (Rule((Shard(axis, cuts), x), Shard(axis, cuts)) for x in inside)
 
 
-@on_grid.register
+@on_grid.register(Update)
 def _(op: Update, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
     """One index of an axis is written and both directions are cut: only workers that have it need their part of it."""
     found = walks(op.window)
@@ -232,7 +233,7 @@ def _around(node: Node, axes: Sequence[Axis], axis: int, own: int, have: Options
         yield (0, *(walk.start + c for c in cuts[1:-1]), base.shape[axis])
 
 
-@ghosts_needed.register
+@ghosts_needed.register(Update)
 def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts] | None:
     value = ins[1]
     if not isinstance(value, Shard):
@@ -243,7 +244,7 @@ def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> list[Ghosts]
     return [out.ghosts, value_needs(out.cuts, value.cuts, walk.start, out.ghosts)]
 
 
-@ghosts_made.register
+@ghosts_made.register(Update)
 def _(op: Update, node: Node, out: Shard, ins: Sequence[Layout]) -> tuple[Ghosts, list[Ghosts]]:
     """As many as the base has, so that it can be written in place; those without a value keep what was there."""
     base, value = ins

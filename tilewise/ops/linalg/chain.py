@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh
 from tilewise.ops.traits.rule import Options, Rule, by_letters, specific
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 
@@ -65,7 +65,7 @@ def chain(a: Node, b: Node, c: Node, right: bool) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Chain)
 def _(op: Chain, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     a, _, c = node.inputs
     first, last = "ab"[2 - a.ndim :], "cd"[: c.ndim]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +33,7 @@ from tilewise.layout import (
 from tilewise.ops.elementwise import cast
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, inner_exchanges, specific
 from tilewise.ops.traits.work import LAPACK_FLOPS, Work, work
+from tilewise.records import dataclass
 
 BLOCKS_PER_WORKER = 2  # along the line, or the longer side of the grid
 MAX_BLOCKS = 64  # more make plans longer, and nothing faster
@@ -166,7 +166,7 @@ def turns(n: int, layout: Layout, mesh: Mesh) -> list[Turn]:
     return [Turn(layout, n, low, high) for low, high in pairwise(cuts)]
 
 
-@specific.register
+@specific.register(Cholesky)
 def _(op: Cholesky, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     n = node.shape[0]
     for axis in (0, 1) if len(blocks(n, mesh)) > 2 else ():
@@ -174,16 +174,16 @@ def _(op: Cholesky, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule((Shard(axis, cuts),), Shard(axis, cuts))
 
 
-@inner_exchanges.register
+@inner_exchanges.register(Cholesky)
 def _(op: Cholesky, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[Layout, Layout, tuple[int, ...]]]:
     return [way for turn in turns(op.n, rule.out, mesh) for way in turn.exchanges()] if shards(rule.out) else []
 
 
-@work.register
+@work.register(Cholesky)
 def _(op: Cholesky, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=LAPACK_FLOPS * size * op.n)
 
 
-@work.register
+@work.register(Panel)
 def _(op: Panel, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=LAPACK_FLOPS * sum(map(math.prod, shapes)) * shapes[0][-1])

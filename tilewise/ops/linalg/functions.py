@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import LETTERS, Rule, by_letters, specific
 from tilewise.ops.traits.rule import Options as Choices
 from tilewise.ops.traits.work import LAPACK_FLOPS, Work, work
+from tilewise.records import dataclass
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -76,7 +76,7 @@ def solve(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Linalg)
 def _(op: Linalg, node: Node, have: Choices, mesh: Mesh) -> Iterator[Rule]:
     ins, out = op.letters.split("->")
     yield from by_letters(ins.split(","), out, node, have, mesh)
@@ -104,11 +104,11 @@ class Nothing(Op):
         return np.empty(self.shape, self.dtype)
 
 
-@on_block.register
+@on_block.register(Linalg)
 def _(op: Linalg, out: Part, ins: Sequence[Part]) -> Op:
     return Nothing(out.dims, out.dtype) if 0 in out.dims and 0 not in out.shape else op
 
 
-@work.register
+@work.register(Linalg)
 def _(op: Linalg, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(flops=LAPACK_FLOPS * sum(map(math.prod, shapes)) * shapes[0][-1])

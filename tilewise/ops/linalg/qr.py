@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +20,7 @@ from tilewise.layout import Cuts, Layout, Mesh, Shard
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, inner_exchanges, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 QR_FLOPS = 16  # per element and column: 4 for R and Q, at a quarter of the rate of a matrix product
@@ -110,7 +110,7 @@ class BlockQr(Op):
         return np.concatenate([r, q[: self.keep]])
 
 
-@on_block.register
+@on_block.register(BlockQr)
 def _(op: BlockQr, out: Part, ins: Sequence[Part]) -> Op:
     rows, columns = out.dims
     return BlockQr(rows - columns)
@@ -230,7 +230,7 @@ def tall_qr(node: Node, ins: Sequence[Layout]) -> Tall | None:
     return Tall(ins[0].cuts, node.dims[1], node.op)
 
 
-@specific.register
+@specific.register(Qr)
 def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     *lead, m, n = node.inputs[0].shape
     outer = LETTERS[: len(lead)]
@@ -241,7 +241,7 @@ def _(op: Qr, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
                 yield Rule((Shard(0, cuts),), Tall(cuts, n, op).out, line=True)
 
 
-@inner_exchanges.register
+@inner_exchanges.register(Qr)
 def _(op: Qr, node: Node, rule: Rule, mesh: Mesh) -> list[tuple[Layout, Layout, tuple[int, ...]]]:
     tall = tall_qr(node, rule.ins)
     if tall is None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -36,6 +35,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 KEPT, VALUE = 0, 1  # rows that are always there
 INDEX = np.dtype(np.int64)
@@ -117,7 +117,7 @@ def _unique(op: Distinct, x: ND) -> tuple[ND, ...]:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Distinct)
 def _(op: Distinct, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     n = node.inputs[0].shape[0]
     if mesh.workers > 1 and n >= 2:
@@ -128,7 +128,7 @@ def _(op: Distinct, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield from (Rule((p,), out, collective=True) for p in have[0] if isinstance(p, Piecewise))
 
 
-@specific.register
+@specific.register(Row)
 def _(op: Row, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     yield from by_letters(["ab"], "b", node, have, mesh)
 
@@ -165,7 +165,7 @@ def first_of_equal(values: ND, equal_nan: bool) -> ND:
     return new
 
 
-@traffic.register
+@traffic.register(Distinct)
 def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Elements to ranges, with what is known of them, and their numbers back; again if a range is too long.
 
@@ -181,7 +181,7 @@ def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
     return Traffic("different elements", few + n * each + once, (*DIVIDED, width, 1, 1 + width), expected=expected)
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Distinct)
 def _(op: Distinct, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     mesh, layout = call.mesh, call.out.layout
     assert isinstance(layout, Shard)
@@ -230,7 +230,7 @@ def _targets(ends: Sequence[int], cuts: Sequence[int]) -> Sequence[int]:
     return ends if room else [ends[-1] * c // cuts[-1] for c in cuts]
 
 
-@work.register
+@work.register(Distinct)
 def _(op: Distinct, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     n = shapes[0][0]
     return Work(compared=n * math.log2(max(n, 2)))

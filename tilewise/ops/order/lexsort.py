@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def lexsort(keys: Sequence[Node]) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Lexsort)
 def _(op: Lexsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     (n,) = node.shape
     if mesh.workers > 1 and n >= 2:
@@ -60,7 +60,7 @@ def _(op: Lexsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule((Shard(0, cuts),) * len(node.inputs), out, collective=True)
 
 
-@traffic.register
+@traffic.register(Lexsort)
 def _(op: Lexsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Samples to the first, splitters to all; keys with positions to ranges; positions to their even cuts."""
     p, n, k = mesh.workers, out.shape[0], len(ins)
@@ -70,7 +70,7 @@ def _(op: Lexsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     return Traffic("sample sort", few + moved + again, (k, k, k + 1, 1, 1), expected=few + moved - moved // p)
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Lexsort)
 def _(op: Lexsort, call: CollectiveCall, worker: int, *keys: Parts) -> Exchanging:
     workers, layout = range(call.mesh.workers), call.ins[0].layout
     assert isinstance(layout, Shard)
@@ -102,6 +102,6 @@ def _up_to(columns: Sequence[ND], row: Sequence[Any]) -> int:
     return high
 
 
-@work.register
+@work.register(Lexsort)
 def _(op: Lexsort, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(compared=len(shapes) * size * math.log2(max(size, 2)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import LETTERS, WHOLE, Options, Rule, axis_cuts, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def lookup(
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Lookup)
 def _(op: Lookup, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     letters = LETTERS[: node.ndim]
     rest = iter(LETTERS[node.ndim :])
@@ -81,7 +81,7 @@ def _(op: Lookup, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 BY_RANGE = ("searchsorted", "isin")  # what a worker says of a value follows from the part of the table around it
 
 
-@traffic.register
+@traffic.register(Lookup)
 def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Elements to ranges of the table, for which it has to be divided first if it is not sorted; answers back."""
     p, (elements, table) = mesh.workers, ins
@@ -96,7 +96,7 @@ def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     return Traffic("values by range", few + moved, (*before, width, 1), expected=few + moved - moved // p)
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Lookup)
 def _(op: Lookup, call: CollectiveCall, worker: int, blocks: Parts, table: Parts) -> Exchanging:
     parts = {b: blocks[b] for b in sorted(blocks)}
     elements = np.concatenate([x.reshape(-1) for x in parts.values()])
@@ -141,6 +141,6 @@ def _positions(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: N
     return np.concatenate([piece for (piece,) in answers])
 
 
-@work.register
+@work.register(Lookup)
 def _(op: Lookup, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(compared=size * math.log2(max(math.prod(shapes[1]), 2)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +30,7 @@ from tilewise.ops.traits.collectives import (
 from tilewise.ops.traits.rule import Options, Rule, axis_cuts, specific
 from tilewise.ops.traits.work import Work, work
 from tilewise.ops.views import Arrange, Cut, arrange
+from tilewise.records import dataclass
 
 FEW = 8  # a part of so many elements, or less of them, is selected; more are sorted
 
@@ -83,7 +83,7 @@ def is_sorted(node: Node) -> bool:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Select)
 def _(op: Select, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if mesh.workers > 1:
         out = Shard(0, all_at(0, op.count, mesh.total_blocks))
@@ -102,7 +102,7 @@ def _sample_size(length: int, workers: int) -> int:
     return math.isqrt(length // workers) + 2
 
 
-@traffic.register
+@traffic.register(Select)
 def _(op: Select, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Samples to the first worker, two values to all, counts and what lies between to the first."""
     lengths, item = ins[0].lengths(mesh), out.dtype.itemsize
@@ -115,7 +115,7 @@ def _(op: Select, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     return Traffic("order statistics", moved, (1, 1, 2))
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Select)
 def _(op: Select, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     workers = range(call.mesh.workers)
     mine = np.sort(np.concatenate([blocks[b] for b in sorted(blocks)]), kind="stable")
@@ -157,6 +157,6 @@ def _bracket(samples: Sequence[ND], lengths: Sequence[int], size: int, ends: tup
     return pooled[[low, high]]
 
 
-@work.register
+@work.register(Select)
 def _(op: Select, shapes: Sequence[tuple[int, ...]], size: int) -> Work:
     return Work(compared=shapes[0][0] * math.log2(max(shapes[0][0], 2)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.ops.traits.collectives import (
 )
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
+from tilewise.records import dataclass
 
 SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
 
@@ -66,7 +66,7 @@ def argsort(node: Node, axis: int, kind: str | None) -> Node:
 # -- on a mesh -----------------------------------------------------------------------------------------------------
 
 
-@specific.register
+@specific.register(Sort)
 def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh, pieces=True):
         if isinstance(rule.out, Cutting) and rule.out.axis != op.axis:
@@ -75,7 +75,7 @@ def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
 
 
-@specific.register
+@specific.register(Argsort)
 def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     term = LETTERS[: node.ndim]
     for rule in by_letters([term], term, node, have, mesh, pieces=True):
@@ -86,7 +86,7 @@ def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
             yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
 
 
-@traffic.register
+@traffic.register(Sort)
 def _(op: Sort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Samples, counts, and the elements twice."""
     p, length, size = mesh.workers, out.shape[0], out.dtype.itemsize
@@ -100,7 +100,7 @@ def _once(moved: int, workers: int) -> int:
     return moved - moved // workers
 
 
-@traffic.register
+@traffic.register(Argsort)
 def _(op: Argsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Samples, counts, the elements with their positions, and the positions once more."""
     p, length, size = mesh.workers, out.shape[0], ins[0].dtype.itemsize
@@ -109,7 +109,7 @@ def _(op: Argsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     return Traffic("sample sort", few + moved + again, (1, 2, 1, 1), expected=few + _once(moved, p))
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Sort)
 def _(op: Sort, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     workers = call.mesh.workers
     values = merged(blocks)
@@ -120,7 +120,7 @@ def _(op: Sort, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     return (yield from recut(call, worker, run))
 
 
-@exchange_rounds.register
+@exchange_rounds.register(Argsort)
 def _(op: Argsort, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
     """The same with positions. Equal elements meet at one worker, in the order of their positions."""
     workers, layout = call.mesh.workers, call.ins[0].layout

@@ -7,11 +7,11 @@ Operators register theirs beside their class.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from tilewise.ir.node import Node, Op
 from tilewise.ops.rearrange import arranged, memory_of
 from tilewise.ops.views import Window, explain, view
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def batch(op: Op, first: Node, ins: list[Rolled], count: int, last: bool) -> Nod
     return None
 
 
-@batch.register
+@batch.register(Window)
 def _(op: Window, first: Node, ins: list[Rolled], count: int, last: bool) -> Node | None:
     found = explain(op)
     if found is None:

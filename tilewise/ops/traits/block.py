@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from tilewise.ir.node import Op
 from tilewise.ir.order import Order
 from tilewise.layout import Box, Held, Interval, Union, dims
+from tilewise.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import numpy as np
 from tilewise.ir.node import Op
 from tilewise.layout import Cuts, Cutting, Layout, Mesh, length
 from tilewise.ops.move import Move
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 Parts = dict[int, ND]  # block -> array; -1 for values held once per worker

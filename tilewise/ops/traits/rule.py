@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tilewise.ir.node import Node
@@ -40,6 +40,7 @@ from tilewise.layout import (
     shards,
 )
 from tilewise.ops.move import Pin
+from tilewise.records import dataclass
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WHOLE = Replicate()

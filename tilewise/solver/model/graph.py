@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tilewise.ir.node import Node, known_leaf, twin
 from tilewise.layout import (
@@ -23,6 +23,7 @@ from tilewise.layout import (
 from tilewise.ops.const import Const
 from tilewise.ops.order.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
+from tilewise.records import dataclass
 
 MAX_AXES = 64  # of a NumPy array
 

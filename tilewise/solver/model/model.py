@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from tilewise.ops.elementwise import Map, scaled
 from tilewise.ops.move import Pin
 from tilewise.ops.traits.rule import Rule, rules
 from tilewise.ops.views import Arrange
+from tilewise.records import dataclass
 from tilewise.solver.model.graph import Graph, Use, behind, hidden, seen
 from tilewise.solver.model.replicas import (
     MAX_HELD,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewise.ir.node import Node, intern, known_leaf, twin
 from tilewise.layout import Layout, Mesh, shards
@@ -16,6 +15,7 @@ from tilewise.ops.reshape import Reshape
 from tilewise.ops.traits.collectives import Collective
 from tilewise.ops.traits.rule import Rule, makes_contributions
 from tilewise.ops.views import Arrange, Cut, all_of, arrange
+from tilewise.records import dataclass
 from tilewise.solver.model import expand
 from tilewise.solver.model.graph import Graph, Item, Stub, Use, behind, seen
 from tilewise.solver.model.model import Model

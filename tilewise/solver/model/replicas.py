@@ -7,7 +7,6 @@ set of layouts; a user takes what it needs from the nearest of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
@@ -35,6 +34,7 @@ from tilewise.layout import (
     reduction,
     shards,
 )
+from tilewise.records import dataclass
 from tilewise.solver.problem import INF, Ints
 
 MAX_HELD = 3  # layouts at once

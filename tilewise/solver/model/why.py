@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tilewise.layout import Layout, describe
+from tilewise.records import dataclass
 from tilewise.solver.model.model import Model
 from tilewise.solver.problem import INF, Infeasible, Problem
 from tilewise.solver.search.solve import Solution, solve

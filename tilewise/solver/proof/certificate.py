@@ -8,8 +8,9 @@ of its tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from tilewise.records import dataclass
 
 
 class Dominated(NamedTuple):

@@ -7,13 +7,13 @@ part of anything better than the best known go; if many did, it starts again, el
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from time import perf_counter
 
 import numpy as np
 
+from tilewise.records import dataclass
 from tilewise.solver.problem import Limit
 from tilewise.solver.proof import certificate
 from tilewise.solver.proof.certificate import Branch, Order, Step

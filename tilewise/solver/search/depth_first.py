@@ -8,10 +8,10 @@ looked at in a few milliseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tilewise.records import dataclass
 from tilewise.solver.problem import Ints, Limit
 from tilewise.solver.search.dual import Dual
 from tilewise.solver.search.native import Native

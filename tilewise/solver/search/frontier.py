@@ -8,11 +8,11 @@ cost go, and if there are too many, those that look worst: then the least of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewise.records import dataclass
 from tilewise.solver.problem import Ints, Limit
 
 KEY = 1 << 62

@@ -7,10 +7,10 @@ worth, is a lower bound. Prices rise where the cheapest assignment uses too much
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tilewise.records import dataclass
 from tilewise.solver.problem import Ints, Limit
 from tilewise.solver.proof.certificate import Step
 from tilewise.solver.search.dual import Dual

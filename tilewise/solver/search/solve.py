@@ -7,12 +7,13 @@ it by message passing and branch (branch.py); the same under limits, if the chea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
 import numpy as np
 
+from tilewise.records import dataclass
 from tilewise.solver.problem import INF, Infeasible, Ints, Limit, Problem, cost_of, fits
 from tilewise.solver.proof.certificate import Certificate, Order, Step
 from tilewise.solver.search.branch import FEW, Search

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +9,7 @@ from tilewise.backend.llvm.call.parallel_for import Parts
 from tilewise.backend.llvm.compile.build import Native
 from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Kernel
+from tilewise.records import dataclass
 
 Tree = tuple[Any, ...]  # what determines the order of reductions: if two are equal, so are results, bit for bit
 

@@ -12,7 +12,6 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import is_not
 from typing import Any
 
@@ -28,6 +27,7 @@ from tilewise.backend.llvm.compile.build import Native
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET, PARAM_WORDS
 from tilewise.backend.llvm.loops.geometry import Pack
 from tilewise.kernel.loops import Kernel, Output
+from tilewise.records import dataclass
 from tilewise.tuning import tuned
 
 ND = np.ndarray[Any, Any]

@@ -11,10 +11,12 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
-from tilewise.backend.llvm.compile import disk, key, linker
-from tilewise.backend.llvm.compile.relocation import Unknown
+from tilewise.backend.llvm.compile import disk, helper, key, linker
+from tilewise.backend.llvm.compile.relocation import RULES, Unknown
+from tilewise.backend.llvm.compile.switch import Switch
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.config import current
 
@@ -65,15 +67,53 @@ def _made(what: Hashable, make: Maker, cpu: str) -> Native:
     except OSError:  # no sources to tell versions apart by
         name = ""
     code = disk.get(folder, name) if name else None
-    made = code is None
-    if code is None:
-        code = _compiler().object_code(make(ENTRY), cpu)
-    result = _loaded(code)
-    if made and name:
-        disk.put(folder, name, code)
+    if code is not None:
+        result = _loaded(code)
+    else:
+        module = make(ENTRY).module()
+        result = None if current().wait_for_native else _by_tiers(module, cpu, folder, name)
+        if result is None:
+            code = _compiler().object_code(module, cpu)
+            result = _loaded(code)
+            if name:
+                disk.put(folder, name, code)
     result.make, result.cpu = make, cpu
     _compiled += 1
     return result  # type: ignore[no-any-return]
+
+
+def _by_tiers(module: str, cpu: str, folder: Path, name: str) -> Any:
+    """A function that runs quick code until its good code is there; None where there is no process to make them."""
+    if RULES is None or not helper.usable():
+        return None
+    tiers = _Tiers()
+    try:
+        code = helper.compiled(module, cpu, folder, name, tiers.arrived)
+        switch = tiers.begin(code)
+    except (OSError, Unknown):
+        return None
+    function: Any = _SIGNATURE(switch.address)
+    function.owner = switch
+    return function
+
+
+class _Tiers:
+    """Good code may be there before quick code has been put into memory, or long after."""
+
+    def __init__(self) -> None:
+        self._switch: Switch | None = None
+        self._good: bytes | None = None
+
+    def begin(self, quick: bytes) -> Switch:
+        self._switch = Switch(*linker.linked(quick, ENTRY))
+        if self._good is not None:
+            self.arrived(self._good)
+        return self._switch
+
+    def arrived(self, good: bytes) -> None:
+        self._good = good
+        if self._switch is not None:
+            self._switch.lead(*linker.linked(good, ENTRY))
 
 
 def _compiler() -> Any:
@@ -95,6 +135,6 @@ def _loaded(code: bytes) -> Any:
 def listing(code: Native) -> tuple[str, str]:
     """The LLVM IR and the assembly of code."""
     made: Any = code
-    compiler, function = _compiler(), made.make(ENTRY)
+    compiler, module = _compiler(), made.make(ENTRY).module()
     with lock:
-        return compiler.text_of(function, made.cpu), compiler.assembly(function, made.cpu)
+        return compiler.text_of(module, made.cpu), compiler.assembly(module, made.cpu)

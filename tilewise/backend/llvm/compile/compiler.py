@@ -1,6 +1,10 @@
-"""The door to llvmlite: IR to object code or assembly, and LLVM's own linker. In: a `Function`. Out: bytes, text.
+"""The door to llvmlite: IR to object code or assembly, and LLVM's own linker. In: a module's text. Out: bytes, text.
 
-Loaded only when something is really compiled: code from disk needs no LLVM. IR is verified always.
+Loaded only when something is really compiled: code from disk needs no LLVM. IR is verified always. Imports nothing of
+ours, so that the compiler's own process (server.py) can use it without loading the package.
+
+Quick code comes in a seventh of the time of good code and takes up to twice as long to run. Both have the same bits:
+no flag of the IR allows LLVM to change what floats give, and what is multiplied and added at once is written so.
 """
 
 from __future__ import annotations
@@ -11,12 +15,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from tilewise.backend.llvm.emit.text import Function
-
 # Position-independent, constants near the code: what linker.py knows. In LLVM's model for a JIT every constant has an
 # address of 64 bits in a register; that takes a quarter more instructions to compile and runs as fast.
-_MODEL = {"reloc": "pic", "codemodel": "small", "opt": 2}
-_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+_MODEL = {"reloc": "pic", "codemodel": "small"}
+QUICK, GOOD = 0, 2  # levels of LLVM's code generator
 _numbers = itertools.count()
 
 
@@ -27,32 +29,29 @@ def host() -> tuple[str, frozenset[str]]:
 
 
 @cache
-def _target_machine(cpu: str, triple: str) -> Any:
+def _target_machine(cpu: str, triple: str, level: int = GOOD) -> Any:
     """LLVM's description of a CPU ("": this one). It is used again and again, which MCJIT would not allow."""
     if triple:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-        return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, **_MODEL)
+        return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=level, **_MODEL)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = "" if cpu else llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features, **_MODEL)
+    return target.create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features, opt=level, **_MODEL)
 
 
-def text_of(function: Function, cpu: str = "", triple: str = "") -> str:
-    """The whole module of a function."""
+def ready() -> None:
+    """Load what the first compilation needs."""
+    _target_machine("", "", QUICK)
+    _target_machine("", "", GOOD)
+
+
+def text_of(module: str, cpu: str = "", triple: str = "") -> str:
+    """A module for a CPU."""
     machine = _target_machine(cpu, triple)
-    return "\n".join(
-        [
-            f'target triple = "{machine.triple}"',
-            f'target datalayout = "{machine.target_data}"',
-            *sorted(function.declares),
-            function.text(),
-            _ATTRIBUTES,
-            "!0 = !{i32 1}",
-        ]
-    )
+    return f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n{module}'
 
 
 def _verified(text: str) -> Any:
@@ -61,16 +60,15 @@ def _verified(text: str) -> Any:
     return module
 
 
-def object_code(function: Function, cpu: str = "", triple: str = "") -> bytes:
-    """The object file of a function. Not for two threads at once."""
-    module = _verified(text_of(function, cpu, triple))
-    return bytes(_target_machine(cpu, triple).emit_object(module))
+def object_code(module: str, cpu: str = "", triple: str = "", level: int = GOOD) -> bytes:
+    """The object file of a module. Not for two threads at once."""
+    verified = _verified(text_of(module, cpu, triple))
+    return bytes(_target_machine(cpu, triple, level).emit_object(verified))
 
 
-def assembly(function: Function, cpu: str = "", triple: str = "") -> str:
-    """The assembly of a function."""
-    module = _verified(text_of(function, cpu, triple))
-    return str(_target_machine(cpu, triple).emit_assembly(module))
+def assembly(module: str, cpu: str = "", triple: str = "") -> str:
+    """The assembly of a module."""
+    return str(_target_machine(cpu, triple).emit_assembly(_verified(text_of(module, cpu, triple))))
 
 
 @cache

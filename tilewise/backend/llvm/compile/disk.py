@@ -8,7 +8,6 @@ that does not fit it counts as missing and is written again. What cannot be read
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 import stat
@@ -16,14 +15,12 @@ import time
 import warnings
 from pathlib import Path
 
+from tilewise.backend.llvm.compile import files
 from tilewise.errors import PerformanceWarning, message
 
-MAGIC = b"tilewise code 1\n"
-DIGEST = hashlib.blake2b(b"").digest_size
 LIMIT_BYTES = 256 << 20
 TRIM_EVERY = 64  # files written between two looks at the size of the folder (5 µs per file in it)
 OLD_S = 86400.0  # a file used again after this long counts as new
-PART = "part-"  # how the names of files begin that are being written
 
 _folders: dict[Path, int | None] = {}  # an open folder, or None: not to be used
 _quiet: set[Path] = set()  # folders that a warning was given for
@@ -76,10 +73,6 @@ def _handle(folder: Path) -> int | None:
     return _folders[folder]
 
 
-def _digest(name: str, code: bytes) -> bytes:
-    return hashlib.blake2b(name.encode() + code).digest()
-
-
 def get(folder: Path, name: str) -> bytes | None:
     """What was put under a name, if it is whole."""
     handle = _handle(folder)
@@ -101,11 +94,16 @@ def get(folder: Path, name: str) -> bytes | None:
         return None
     finally:
         os.close(file)
-    start = len(MAGIC) + DIGEST
-    code = data[start:]
-    if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : start] != _digest(name, code):
+    return files.content(name, data)
+
+
+def identity(folder: Path) -> tuple[int, int] | None:
+    """The device and number of a folder that is used, by which another process knows that it has the same."""
+    handle = _handle(folder)
+    if handle is None:
         return None
-    return code
+    facts = os.fstat(handle)
+    return facts.st_dev, facts.st_ino
 
 
 def put(folder: Path, name: str, code: bytes) -> None:
@@ -116,34 +114,18 @@ def put(folder: Path, name: str, code: bytes) -> None:
     count = next(_writes)
     try:
         try:
-            _write(handle, name, code, count)
+            files.write(handle, name, code, count)
         except FileNotFoundError:  # someone removed the folder
             os.close(handle)
             del _folders[folder]
             handle = _handle(folder)
             if handle is None:
                 return
-            _write(handle, name, code, count)
+            files.write(handle, name, code, count)
         if count % TRIM_EVERY == 0:
             _trim(handle, LIMIT_BYTES)
     except OSError as error:
         _warn(folder, error)
-
-
-def _write(handle: int, name: str, code: bytes, count: int) -> None:
-    part = f"{PART}{os.getpid()}-{count}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    file = os.open(part, flags, 0o600, dir_fd=handle)
-    try:
-        with open(file, "wb", buffering=0) as writer:
-            left = memoryview(MAGIC + _digest(name, code) + code)
-            while left:
-                left = left[writer.write(left) :]
-        os.rename(part, name, src_dir_fd=handle, dst_dir_fd=handle)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(part, dir_fd=handle)
-        raise
 
 
 def _trim(handle: int, limit: int) -> None:
@@ -153,7 +135,7 @@ def _trim(handle: int, limit: int) -> None:
         for entry in entries:
             with contextlib.suppress(FileNotFoundError):
                 facts = entry.stat(follow_symlinks=False)
-                left_over = entry.name.startswith(PART) and time.time() - facts.st_mtime > OLD_S
+                left_over = entry.name.startswith(files.PART) and time.time() - facts.st_mtime > OLD_S
                 found.append((0.0 if left_over else facts.st_mtime, facts.st_size, entry.name))
     total = sum(size for _, size, _ in found)
     for used, size, name in sorted(found):

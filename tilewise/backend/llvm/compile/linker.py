@@ -138,13 +138,18 @@ def _executable(image: _Image) -> tuple[int, object]:
     for at, value in image.absolute:
         struct.pack_into("<Q", image.bytes, at, start + value)
     memory[: len(image.bytes)] = bytes(image.bytes)
+    make_executable(start, len(image.bytes))
+    return start, held
+
+
+def make_executable(start: int, size: int) -> None:
+    """Make pages of memory that were written executable, and no longer writable."""
     protect = _process().mprotect
     protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    if protect(start, -(-len(image.bytes) // mmap.PAGESIZE) * mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
+    if protect(start, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC):
         raise Unknown("memory that may not become executable")
     if ARM:
-        _agree()(start, start + len(image.bytes))
-    return start, held
+        _agree()(start, start + size)
 
 
 @cache

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilewise.kernel.family import ARM, X86
+from tilewise.records import dataclass
 
 _INT, _LONG, _WORD = struct.Struct("<i"), struct.Struct("<q"), struct.Struct("<I")
 PAGE = 4096
@@ -28,6 +28,7 @@ class Rules:
     address: int  # the type of a relocation that is an absolute address
     slots: frozenset[int]  # types that want the place of an address
     fill: Callable[[bytearray, int, int, int], None]  # of (bytes, at, type, where the thing is)
+    jump_over: Callable[[int], bytes]  # 8 bytes of code that go on at the address that is so many bytes behind them
 
 
 def _fill_x86(code: bytearray, at: int, how: int, there: int) -> None:
@@ -60,6 +61,16 @@ def _fill_arm(code: bytearray, at: int, how: int, there: int) -> None:
     _WORD.pack_into(code, at, word)
 
 
-_X86 = Rules(62, bytes.fromhex("ff25020000009090"), 1, frozenset([9, 41, 42]), _fill_x86)
-_ARM = Rules(183, bytes.fromhex("5000005800021fd6"), 257, frozenset([311, 312]), _fill_arm)
+def _jump_x86(distance: int) -> bytes:
+    """jmp [rip + distance - 6], the length of the instruction."""
+    return bytes.fromhex("ff25") + _INT.pack(distance - 6) + bytes.fromhex("9090")
+
+
+def _jump_arm(distance: int) -> bytes:
+    """ldr x16, distance; br x16."""
+    return _WORD.pack(0x58000010 | distance // 4 << 5) + _WORD.pack(0xD61F0200)
+
+
+_X86 = Rules(62, _jump_x86(8), 1, frozenset([9, 41, 42]), _fill_x86, _jump_x86)
+_ARM = Rules(183, _jump_arm(8), 257, frozenset([311, 312]), _fill_arm, _jump_arm)
 RULES = _X86 if X86 else _ARM if ARM else None

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from tilewise.records import dataclass
 
 Number = float | int | complex
 
@@ -42,6 +43,9 @@ def literal(ty: str, value: float) -> str:
         return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
     bits, number = BITS[ty], int(value)
     return str(number - (1 << bits) if number >= 1 << (bits - 1) else number)
+
+
+_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 
 
 class Function:
@@ -109,6 +113,10 @@ class Function:
         """Start a block."""
         self.lines.append(f"{name}:")
         self.block = name
+
+    def module(self) -> str:
+        """The function with all that it needs, but for the names of the machine (compile/compiler.py adds them)."""
+        return "\n".join([*sorted(self.declares), self.text(), _ATTRIBUTES, "!0 = !{i32 1}"])
 
     def text(self) -> str:
         """The whole function, after those it calls."""

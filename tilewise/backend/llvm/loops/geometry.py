@@ -7,7 +7,7 @@ operand walks as one are merged. An F-ordered problem becomes the C-ordered one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from tilewise import rounding
@@ -15,6 +15,7 @@ from tilewise.backend.llvm.emit.bodies import has_positions, widest
 from tilewise.backend.llvm.emit.spec import STRIDED, UNIT, ZERO
 from tilewise.backend.llvm.loops.sums import BLOCKS, CHUNK_ROWS, MOST_BLOCKS, STEPS
 from tilewise.kernel.loops import Kernel
+from tilewise.records import dataclass
 from tilewise.tuning import tuned
 
 NARROW = 16  # bytes of the vectors of machines that have shorter sums for short rows

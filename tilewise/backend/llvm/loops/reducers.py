@@ -6,14 +6,13 @@ flat lists of `Val`, so that loops can carry them. Merging is the same whatever 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewise.backend.llvm.emit.frame import Frame
 from tilewise.backend.llvm.emit.text import Function, Val, fma
 from tilewise.backend.llvm.loops.sums import State
 from tilewise.backend.llvm.math.scalar import IR_TYPE, RULES, compare, is_float
 from tilewise.ir.reductions import by_name
 from tilewise.kernel.loops import ARGS
+from tilewise.records import dataclass
 
 
 def first_value(op: str, dtype: str, keep_sign: bool = False) -> complex | float | int:

@@ -12,12 +12,12 @@ lose bits. Infinities and both zeros come out right because both parts of the re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilewise.backend.llvm.emit.control import either
 from tilewise.backend.llvm.emit.text import Val, anywhere, fma, vtype
 from tilewise.backend.llvm.math.slow_path import bits_of_power, nearly_zero, outside, rarely
 from tilewise.kernel.family import ARM
+from tilewise.records import dataclass
 
 # Powers of two: divisors from 2**-s to 2**s, what they divide from 2**-x to 2**x.
 DIVISOR = {"double": 200, "float": 20}

@@ -6,11 +6,10 @@ terms of the lane. The terms of the row change no position; those of the lane ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilewise.backend.llvm.emit.bodies import is_constant
 from tilewise.backend.llvm.emit.spec import ZERO
 from tilewise.kernel.loops import Kernel, const_value
+from tilewise.records import dataclass
 
 LEAST, MOST = 2.0**-64, 2.0**64  # factors whose products neither overflow nor vanish before the sum does
 FACTORS = 4  # one after the other, at most

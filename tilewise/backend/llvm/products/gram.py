@@ -10,7 +10,6 @@ offsets of both operands, the rows and columns of X, bytes from row to row, rows
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
 import numpy as np
@@ -26,6 +25,7 @@ from tilewise.backend.llvm.emit.spec import VectorUnit
 from tilewise.backend.llvm.emit.text import Function, Val, fma
 from tilewise.backend.llvm.loops.prefetch import L2, LINE_BYTES, fetch
 from tilewise.backend.llvm.math.scalar import IR_TYPE
+from tilewise.records import dataclass
 
 UNROLLED = 4  # rows of X per iteration, where products take lanes: fewer loads
 FETCHED = 2  # rows of these that fetch one line

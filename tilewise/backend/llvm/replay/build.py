@@ -6,7 +6,6 @@ What lies where in memory says which buffer each kernel reads and writes and whi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -30,6 +29,7 @@ from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
 from tilewise.ops.views import Window
 from tilewise.ops.views import memory as strided_memory
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import single, space_of
 from tilewise.stage.steps import Call, Pass, Step, Tiled, View, Write, makes, reads
 from tilewise.tuning import tuned

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tilewise.backend.llvm.tiles.builder import TilePlan
 from tilewise.backend.llvm.tiles.group import choice_of, run_chosen
 from tilewise.config import current
 from tilewise.ops.views import strided
+from tilewise.records import dataclass
 from tilewise.stage.steps import Step, Tiled, passes
 
 ND = np.ndarray[Any, Any]

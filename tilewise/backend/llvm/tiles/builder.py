@@ -7,7 +7,7 @@ product of matrices that only one pass reads is made inside of that pass, where 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -26,6 +26,7 @@ from tilewise.backend.llvm.tiles.operands import Given, Number, Operands
 from tilewise.backend.llvm.tiles.pivots import Pivot
 from tilewise.ir.order import strides_of
 from tilewise.kernel.loops import Instr, Kernel, Output, nested
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import MEAN, centred, drops_axes, replaces, space_of, target
 from tilewise.stage.halo import Part, Range, parts_of
 from tilewise.stage.steps import Call, Centre, Pass, View, makes, reads

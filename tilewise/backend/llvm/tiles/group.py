@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from tilewise.backend.llvm.tiles.tuning_records import USUAL, class_of, record_o
 from tilewise.backend.threads import get_threads
 from tilewise.config import Settings, current
 from tilewise.ir.reductions import by_name
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import replaces
 from tilewise.stage.steps import Pass, Tiled, View, dead_after, makes
 from tilewise.stage.tiles import Formed

@@ -6,7 +6,7 @@ and those of the tiles' means about the mean of all, as many times as a tile has
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from tilewise.ir.reductions import by_name
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.moments import about_mean
+from tilewise.records import dataclass
 from tilewise.stage.steps import Pass
 from tilewise.tuning import Tuning, follow
 

@@ -6,7 +6,7 @@ An operand is an array that a run is given (all of it, or the slices of a tile),
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tilewise.backend.host.boxes import address_of, box, slices, taken
 from tilewise.backend.llvm.call.packing import packed
 from tilewise.backend.llvm.call.tile_walk import Ref
 from tilewise.ops.views import Arrange
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import axis_of, space_of, view_axes
 from tilewise.stage.halo import Part, Range, Ranges, renewed
 from tilewise.stage.steps import Pass, View

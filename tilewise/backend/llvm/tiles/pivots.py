@@ -7,13 +7,13 @@ and where it was not good enough (or sums are not finite) tiles take their squar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.backend.llvm.tiles.merging import Spread, rows_of
+from tilewise.records import dataclass
 
 ND = np.ndarray[Any, Any]
 

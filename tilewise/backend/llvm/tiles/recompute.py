@@ -8,7 +8,6 @@ halos. The windows of its inputs are no nodes of the graph: they get positions b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilewise.ir.order import Order
 from tilewise.ir.scalar import EXPENSIVE
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.ops.views import Cut, Window, axes_of
+from tilewise.records import dataclass
 from tilewise.stage.cut_axis import replaces, space_of
 from tilewise.stage.steps import Call, Pass, Tiled, View, makes, passes, reads
 from tilewise.stage.tiles import Formed

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import NamedTuple
 
 from tilewise.backend.llvm.tiles.tuning_records import FACTORS, USUAL, Record
+from tilewise.records import dataclass
 from tilewise.tuning import Tuning, tuned
 
 clock = time.perf_counter

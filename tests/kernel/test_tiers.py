@@ -1,0 +1,193 @@
+"""Quick code first, good code later: the same bytes whichever runs, and whenever one takes the place of the other."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise import compiler as plans
+from tilewise.backend.llvm.call import compiled
+from tilewise.backend.llvm.compile import build, compiler, helper, linker
+from tilewise.backend.llvm.compile.relocation import RULES
+from tilewise.backend.llvm.compile.switch import CELL, Switch
+
+pytestmark = pytest.mark.skipif(RULES is None, reason="our linker does not know this CPU")
+N = 3001
+
+
+def inputs() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(N, 7))
+    x[5, 2], x[6, 3], x[7, 1], x[8, 0] = np.nan, np.inf, -np.inf, -0.0
+    return x, np.abs(x.astype(np.float32)) + np.float32(0.1), rng.integers(-100, 100, (N, 7), dtype=np.int16)
+
+
+PROGRAMS: dict[str, Callable[..., Any]] = {
+    "map": lambda np, x, f, i: np.exp(-x * x) * 2 + np.sin(f) - i,
+    "sums": lambda np, x, f, i: (x * 3 + 1).sum(axis=1),
+    "one sum": lambda np, x, f, i: (f * f).sum(),
+    "columns": lambda np, x, f, i: f.std(axis=0),
+    "standardise": lambda np, x, f, i: (f - f.mean(axis=0)) / f.std(axis=0),
+    "softmax": lambda np, x, f, i: (
+        np.exp(f - f.max(axis=1, keepdims=True)) / np.exp(f - f.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)
+    ),
+    "products": lambda np, x, f, i: f.T @ np.tanh(f @ np.ones(7, np.float32)),
+    "integers": lambda np, x, f, i: np.where(i > 3, i // 7, i % 5) ** 2,
+    "extremes": lambda np, x, f, i: (x + 1).argmax(axis=1),
+    "scan": lambda np, x, f, i: np.cumsum(x[:, 4] * 0.5),
+    "complex": lambda np, x, f, i: (x[:, 4:] + 1j * f[:, 4:]) * (2 - 3j),
+    "shifted": lambda np, x, f, i: x[1:-1] * 2 - x[:-2] - x[2:],
+}
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, no_plans: None) -> Iterator[list[Callable[[], None]]]:
+    """Quick code in this process, and a call for each kernel that brings its good code."""
+    waiting: list[Callable[[], None]] = []
+
+    def quick(module: str, cpu: str, folder: Path, name: str, arrived: helper.Arrived) -> bytes:
+        waiting.append(lambda: arrived(compiler.object_code(module, cpu)))
+        return compiler.object_code(module, cpu, level=compiler.QUICK)
+
+    def forget() -> None:
+        build._cache.clear()
+        compiled.compile.cache_clear()
+        plans.forget_plans()
+
+    monkeypatch.setattr(helper, "compiled", quick)
+    forget()
+    with tw.config(wait_for_native=False, cache_dir=tmp_path, eager_bytes=0, tune=False):
+        yield waiting
+    forget()
+
+
+def result(program: str) -> bytes:
+    found: bytes = np.asarray(PROGRAMS[program](tw, *map(tw.asarray, inputs()))).tobytes()
+    return found
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_same_bytes_with_any_code(program: str, later: list[Callable[[], None]]) -> None:
+    chance = random.Random(program)
+    with np.errstate(all="ignore"):
+        first = result(program)
+        assert later, "nothing was compiled"
+        waiting = chance.sample(later, len(later))
+        seen = [result(program)]
+        while waiting:
+            for _ in range(chance.randint(1, 2)):
+                if waiting:
+                    waiting.pop()()
+            seen.append(result(program))
+        again = len(later)
+    assert set(seen) == {first}
+    assert len(later) == again, "compiled once"
+
+
+def test_quick_code_is_other_code(later: list[Callable[[], None]]) -> None:
+    levels = []
+    real = compiler.object_code
+    text = "define i64 @kernel(i64 %x) {\n %y = mul i64 %x, 24\n %z = add i64 %y, 0\n ret i64 %z\n}"
+    for level in (compiler.QUICK, compiler.GOOD):
+        levels.append(real(text, level=level))
+    assert levels[0] != levels[1]
+
+
+def test_switches_lead_to_the_latest_code() -> None:
+    def code(value: int) -> tuple[int, object]:
+        text = f"define i64 @kernel() {{\n ret i64 {value}\n}}"
+        return linker.linked(compiler.object_code(text), "kernel")
+
+    call = ctypes.CFUNCTYPE(ctypes.c_int64)
+    made = [code(value) for value in range(3)]
+    switches = [Switch(*made[k % 3]) for k in range(2 * 4096 // CELL + 1)]  # more than one page has
+    assert [call(s.address)() for s in switches] == [k % 3 for k in range(len(switches))]
+    switches[5].lead(*code(77))
+    assert [call(s.address)() for s in switches[4:7]] == [1, 77, 0]
+
+
+PROGRAM = """
+import sys, time, os, warnings
+warnings.simplefilter("error")
+import numpy
+import tilewise as np
+from tilewise.backend.llvm.compile import helper
+x = np.linspace(0.0, 1.0, 400_000)
+y = numpy.asarray(np.exp(x) * 2 + 1)
+assert numpy.allclose(y, numpy.exp(numpy.linspace(0.0, 1.0, 400_000)) * 2 + 1)
+print("llvmlite.binding" in sys.modules, helper._server is not None, hash(y.tobytes()) if len(sys.argv) < 2 else "")
+if len(sys.argv) > 1:
+    exec(sys.argv[1])
+"""
+
+
+def run(folder: Path, *more: str) -> list[str]:
+    environment = {**os.environ, "TILEWISE_CACHE_DIR": str(folder), "PYTHONHASHSEED": "0"}
+    environment.pop("TILEWISE_WAIT_FOR_NATIVE", None)
+    command = [sys.executable, "-c", PROGRAM, *more]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout.split()
+
+
+WAIT = """
+while helper._server._waiting:
+    time.sleep(0.01)
+again = numpy.asarray(np.exp(x) * 2 + 1)
+assert again.tobytes() == y.tobytes()
+assert os.listdir(os.environ["TILEWISE_CACHE_DIR"] + "/code")
+"""
+
+
+def test_another_process_compiles(tmp_path: Path) -> None:
+    assert run(tmp_path, WAIT)[:2] == ["False", "True"]
+    assert run(tmp_path)[:2] == ["False", "False"]  # all code is on disk
+
+
+LOST = """
+reads, writes = os.pipe()
+os.dup2(reads, helper._server._answers), os.close(writes)  # as if the process had ended
+z = numpy.asarray(np.log1p(x) - 3)
+assert numpy.allclose(z, numpy.log1p(numpy.linspace(0.0, 1.0, 400_000)) - 3)
+"""
+
+
+def test_a_process_that_ended_is_started_again(tmp_path: Path) -> None:
+    assert run(tmp_path, LOST)[:2] == ["False", "True"]
+
+
+FORKED = """
+child = os.fork()
+if not child:
+    assert helper._server is None
+    z = numpy.asarray(np.log1p(x) - 3)
+    os._exit(0 if numpy.allclose(z, numpy.log1p(numpy.linspace(0.0, 1.0, 400_000)) - 3) else 3)
+assert os.waitpid(child, 0)[1] == 0
+assert helper._server is not None
+"""
+
+
+def test_a_forked_child_has_a_process_of_its_own(tmp_path: Path) -> None:
+    assert run(tmp_path, FORKED)[:2] == ["False", "True"]
+
+
+def test_an_error_of_the_compiler_comes_back() -> None:
+    if not helper.usable():
+        pytest.skip("no processes here")
+    try:
+        with build.lock, pytest.raises(RuntimeError, match="expected"):
+            helper.compiled("this is no IR", "", Path("nowhere"), "", lambda code: None)
+        with build.lock:
+            assert helper.compiled("define void @kernel() {\n ret void\n}", "", Path("."), "", lambda code: None)
+    finally:
+        helper.stop()

@@ -1,0 +1,198 @@
+"""explain and profile, loaded when first asked for. In: Arrays. Out: plans, and what ran."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tilewise.array.cell import LOCK
+from tilewise.array.expected_lengths import expecting
+from tilewise.array.handle import Array, from_buffer, node_of
+from tilewise.array.program import Program, program_of
+from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
+from tilewise.array.workers import specs_of, within
+from tilewise.backend import host_backend
+from tilewise.config import Settings, current
+from tilewise.cost.model import Rates
+from tilewise.cost.stored import machine_for
+from tilewise.errors import ConfigError, message
+from tilewise.ir.node import walk
+from tilewise.layout import Mesh
+from tilewise.observe.explain import Plan
+from tilewise.observe.profile import Profile
+from tilewise.plan.exchanges import Exchanges
+from tilewise.stage.tiles import as_run
+from tilewise.store.base import Source
+
+profile = Profile
+
+
+def explain(
+    *arrays: Array,
+    workers: int | None = None,
+    mesh: Any = None,
+    network: Any = None,
+    memory: Any = None,
+    objective: str | None = None,
+    detail: str | None = None,
+) -> Plan:
+    """What evaluating arrays would do, and cost. Nothing is run.
+
+    Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
+    rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
+    `objective="bytes"` chooses layouts by the bytes that move alone ("time" is the default, and a setting).
+    `detail="passes"` shows what each pass of the compiler took, `detail="steps"` every step of the plan in a line.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0):
+    ...     a = tw.ones((100, 100))
+    ...     plan = tw.explain((2 * a + 1).sum(axis=0))
+    >>> len(plan.stages), plan.network_bytes
+    (1, 0)
+    """
+    arrays = tuple(from_buffer(np.asarray(x), fixed=True) if isinstance(x, np.generic) else x for x in arrays)
+    if not arrays or not all(type(x) is Array for x in arrays):
+        raise TypeError("explain takes one or more Arrays")
+    settings = current()
+    machine = asked_machine(settings, network, objective)
+    budget = byte_budget(memory)
+    asked = workers is not None or mesh is not None
+    shape = _mesh(workers, mesh, settings) if asked else None
+    if not asked:
+        cluster, _ = cluster_here(settings.blocks)
+        shape = None if cluster is None else cluster.mesh
+        session = current_session()
+        budget = session.memory if budget is None and session is not None else budget
+    program = program_of(arrays)
+    outline = program.outline()
+
+    def again(size: Any) -> Plan:
+        count, grid = (None, size) if isinstance(size, tuple) else (size, None)
+        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, None)
+
+    if detail not in (None, "passes", "steps"):
+        raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
+    beside = None if asked else program.beside_bytes()
+    shown = _shown(program, shape, machine, again, budget, beside)
+    shown.detail = detail
+    here = None if asked else current_session()
+    shown.moved_before = {} if here is None else dict(here.moved)
+    if budget is not None:
+        within(shown.memory_bytes, budget)
+    return shown
+
+
+def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:
+    """The mesh asked for; None for one worker, which runs what the local engine runs."""
+    found = mesh_of("virtual", workers, mesh, settings.blocks)
+    return None if found == Mesh(1) else found
+
+
+SHARES = (1.0, 0.5, 0.125)  # of what masks can keep, that plans are made for to say what moves at most
+
+
+def _shown(
+    program: Program,
+    mesh: Mesh | None,
+    machine: Rates,
+    again: Callable[[Any], Plan],
+    budget: int | None,
+    beside: int | None,
+) -> Plan:
+    """The plan of a program on a mesh (None: here) whose workers hold some bytes beside.
+
+    `beside` is None where these are not the workers of this session.
+
+    What masks keep is counted before the rest is planned. Where it can only be guessed, the plan that moves most is
+    shown, of some that may come of it.
+    """
+    program = program if mesh is None else program.on_mesh()
+    args = (mesh, machine, again, budget, beside)
+    shown = _planned(program, *args)
+    if mesh is None or not shown.guessed:
+        return shown
+    plans = [shown, *(_planned(program, *args, share) for share in SHARES)]
+    most = max(plans, key=lambda plan: plan.network_bytes)
+    most.expected_bytes = shown.network_bytes
+    most.memory_bytes = max(plan.memory_bytes for plan in plans)
+    return most
+
+
+def _planned(
+    program: Program,
+    mesh: Mesh | None,
+    machine: Rates,
+    again: Callable[[Any], Plan],
+    budget: int | None,
+    beside: int | None,
+    share: float | None = None,
+) -> Plan:
+    """The same for masks that keep what is expected, or a share of what they can."""
+    left = None if budget is None else budget - (beside or 0)
+    program.cuts.clear()
+    program.dropped.clear()
+    with LOCK, expecting(walk(program.roots), share) as masks:
+        texts = [str(m) for m in masks]
+        if mesh is None:
+            plan, nodes, wanted = program.plan(None)
+            specs = specs_of(nodes)
+            steps = as_run(plan.steps, specs, host_backend(current().native).tiling)
+            stored = [i for i, n in enumerate(nodes) if isinstance(n.value, Source) and n.value.opened_by_workers]
+            shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
+            shown.passes = (*program.passes, *plan.seconds)
+            return shown
+        held = program.beside_bytes() if beside is not None else 0
+        with program.counted([m.length for m in masks], mesh, machine, left) as counts:
+            plan, nodes, wanted = program.plan(mesh, machine, left)
+            unread = program.beside_bytes() - held if beside is not None else 0  # only masks were made of these
+            unread += sum(size for leaf, size in program.brought.items() if leaf not in set(nodes))
+    if not isinstance(plan, Exchanges):  # there is nothing to do
+        return Plan(plan.steps, specs_of(nodes), mesh, None, None, wanted, machine, None, again, budget)
+    before = [*((p, []) for p in program.cuts), *((p, [pos]) for p, pos in counts)]
+    first = [Plan(p.steps, p.specs, p.mesh, p.layouts, p, ends, machine, beside=beside or 0) for p, ends in before]
+    rest = (beside or 0) + unread - max(program.dropped, default=0)
+    at = WeakKeyDictionary((n, i) for i, n in enumerate(nodes))  # a plan keeps no data
+    at.update({old: at[n] for old, n in program.new.items() if n in at})
+
+    def locate(x: Any) -> int | None:
+        return at.get(node_of(x)) if type(x) is Array else None
+
+    args = (plan.steps, plan.specs, plan.mesh, plan.layouts, plan, wanted, machine, locate, again, budget, first, texts)
+    shown = Plan(*args, beside=rest, guessed=any(m.how != "counted" for m in masks))
+    shown.passes = (*program.passes, ("solve", plan.solved_s), *plan.stages.seconds)
+    return shown
+
+
+def asked_machine(settings: Settings, network: Any, objective: str | None) -> Rates:
+    """The machine that a plan is made for."""
+    if objective not in (None, "time", "bytes"):
+        raise ConfigError(message(f"no objective {objective!r}", cure='Use objective="time" or objective="bytes"'))
+    machine = machine_for(settings)
+    if network is not None:
+        machine = replace(machine, network_rate=parse_rate(network))
+    return machine if objective is None else replace(machine, objective=objective)
+
+
+RATE = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([kKmMgGtT]?)(i?)(bit|b|B|)(?:/s|ps)?\s*")
+
+
+def parse_rate(network: Any) -> float:
+    """Bytes per second from "10Gbit", "10Gb/s" or "1.25GB/s" (b is a bit, B a byte), or from a number of bytes.
+
+    >>> parse_rate("10Gbit"), parse_rate("10 Gbps"), parse_rate("1.25GB/s")
+    (1250000000.0, 1250000000.0, 1250000000.0)
+    """
+    found = RATE.fullmatch(str(network))
+    if found is not None:
+        number, prefix, binary, unit = found.groups()
+        rate: float = float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
+        rate /= 8 if unit in ("b", "bit") else 1
+        if 0 < rate < math.inf:
+            return rate
+    raise ConfigError(message("network is a rate", got=repr(network), cure='Write network="10Gbit"'))

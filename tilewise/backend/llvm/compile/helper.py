@@ -1,0 +1,166 @@
+"""Compiling in a process of its own. In: a module's text. Out: quick code now, good code later. Loads no LLVM here.
+
+llvmlite lets one thread compile at a time, takes 0.1 s and 60 MB to load, and good code takes seven times as long as
+quick code: so another process (server.py) has LLVM, answers with quick code, and makes good code behind it, which a
+thread of ours puts in the place of the quick one. The process starts with the first kernel that is not on disk, and
+ends some time after there is nothing more to do, or after the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tilewise.backend.llvm.compile import disk
+from tilewise.backend.llvm.compile.server import (
+    ANSWER,
+    GOOD_ANSWERS,
+    QUICK_ANSWERS,
+    REQUEST,
+    REQUESTS,
+)
+
+SCRIPT = Path(__file__).with_name("server.py")
+TRIES = 2  # a process may end for want of work just as it is asked again
+Arrived = Callable[[bytes], None]
+
+
+class Ended(Exception):
+    """The compiler's process ended without an answer: LLVM aborts where it cannot go on."""
+
+
+class _Server:
+    """A process that compiles, and the pipes to it."""
+
+    def __init__(self, packages: str) -> None:
+        ask, self._requests = os.pipe()
+        self._answers, answer = os.pipe()
+        good, say_good = os.pipe()
+        given = {REQUESTS: ask, QUICK_ANSWERS: answer, GOOD_ANSWERS: say_good}
+        actions: list[tuple[Any, ...]] = [
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            *((os.POSIX_SPAWN_DUP2, pipe, at) for at, pipe in given.items()),
+        ]
+        command = [sys.executable, "-I", "-S", str(SCRIPT), packages]
+        try:
+            if min(given.values()) <= GOOD_ANSWERS:
+                raise OSError("the program has closed its standard files")
+            self._first = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setpgroup=0)
+        finally:
+            for pipe in given.values():
+                os.close(pipe)
+        self._waiting: dict[int, Arrived] = {}
+        self._count = 0
+        threading.Thread(target=self._listen, args=(good,), name="tilewise compiled code", daemon=True).start()
+
+    def compiled(self, module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:
+        """Quick code. Good code arrives later."""
+        self._count += 1
+        found = disk.identity(folder) if name else None
+        parts = [text.encode() for text in (module, cpu, str(folder), name if found else "")]
+        head = REQUEST.pack(self._count, *(found or (0, 0)), *map(len, parts))
+        self._waiting[self._count] = arrived
+        try:
+            _send(self._requests, b"".join([head, *parts]))
+            number, wrong, length = ANSWER.unpack(_exactly(self._answers, ANSWER.size))
+            code = _exactly(self._answers, length)
+        except (OSError, EOFError) as error:
+            raise Ended("the compiler's process ended") from error
+        assert number == self._count
+        if self._first:
+            with contextlib.suppress(OSError):  # the program may wait for all its children itself
+                os.waitpid(self._first, 0)  # it has left another one behind and ended long ago
+            self._first = 0
+        if wrong:
+            raise RuntimeError(code.decode())
+        return code
+
+    def _listen(self, pipe: int) -> None:
+        """Hand out good code as it comes."""
+        try:
+            while True:
+                number, wrong, length = ANSWER.unpack(_exactly(pipe, ANSWER.size))
+                code = _exactly(pipe, length)
+                arrived = self._waiting.pop(number, None)
+                if not wrong and arrived is not None:
+                    arrived(code)
+        except (OSError, EOFError):
+            os.close(pipe)
+
+    def close(self) -> None:
+        """Ask for nothing more."""
+        os.close(self._requests)
+        os.close(self._answers)
+        self._waiting.clear()
+
+
+def _send(pipe: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(pipe, left) :]
+
+
+def _exactly(pipe: int, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        more = os.read(pipe, count - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+_server: _Server | None = None
+_packages: str | None = None  # where llvmlite is; "" where there can be no process
+
+
+def usable() -> bool:
+    """Whether there can be such a process here."""
+    global _packages
+    if _packages is None:
+        found = importlib.util.find_spec("llvmlite") if hasattr(os, "posix_spawn") and sys.executable else None
+        _packages = "" if found is None or found.origin is None else str(Path(found.origin).parents[1])
+    return bool(_packages)
+
+
+def start() -> None:
+    """Start the process, if there is none. Raises OSError."""
+    global _server
+    if _server is None:
+        assert _packages
+        _server = _Server(_packages)
+
+
+def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:
+    """Quick code of a module; good code goes to `arrived` and to the folder under a name (""). Hold build.lock.
+
+    Raises OSError where no process can be started, Ended where LLVM gives up, RuntimeError with the compiler's error.
+    """
+    for left in reversed(range(TRIES)):
+        start()
+        assert _server is not None
+        try:
+            return _server.compiled(module, cpu, folder, name, arrived)
+        except Ended:
+            stop()
+            if not left:
+                raise
+    raise AssertionError
+
+
+def stop() -> None:
+    """Let the process end when it has done what it was asked for."""
+    global _server
+    server, _server = _server, None
+    if server is not None:
+        server.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=stop)  # the parent's process is not the child's

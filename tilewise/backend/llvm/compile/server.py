@@ -1,0 +1,136 @@
+"""The compiler's own process. In: requests, on standard input. Out: quick code on standard output, good code and files.
+
+Started by helper.py as a script, without the package: it has LLVM, the program that it works for has not. One process
+answers each request at once with quick code; another, forked from it and of low priority, makes the good code behind
+it. When the program ends, the second one still puts on disk what was asked for, for the next program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import select
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+REQUEST = struct.Struct("<QQQIIII")  # number, device and number of the folder, lengths: module, CPU, folder, name
+ANSWER = struct.Struct("<QII")  # number, whether it is an error's text, length
+REQUESTS, QUICK_ANSWERS, GOOD_ANSWERS = 0, 1, 3  # descriptors
+IDLE_S = 10.0  # after so long without a request the process ends; the next request starts another
+NICER = 10  # by how much the making of good code gives way to others
+TAKE = 1 << 16  # bytes that are read at once
+
+
+class Request:
+    """What is to be compiled, and where good code goes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.number, self.device, self.inode, *lengths = REQUEST.unpack_from(data)
+        at, parts = REQUEST.size, []
+        for length in lengths:
+            parts.append(data[at : at + length].decode())
+            at += length
+        self.module, self.cpu, self.folder, self.name = parts
+        self.size = at
+
+
+def whole(data: bytearray) -> Request | None:
+    """The first request of what was read, if all of it is there; it is taken out."""
+    if len(data) < REQUEST.size or len(data) < REQUEST.size + sum(REQUEST.unpack_from(data)[3:]):
+        return None
+    found = Request(bytes(data))
+    del data[: found.size]
+    return found
+
+
+def _send(pipe: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(pipe, left) :]
+
+
+def _answered(request: Request, compiler: Any, level: int) -> tuple[bytes, bytes | None]:
+    """An answer, and the code in it."""
+    try:
+        code = compiler.object_code(request.module, request.cpu, level=level)
+    except Exception as error:  # the program has another way to run the kernel
+        text = f"{type(error).__name__}: {error}".encode()
+        return ANSWER.pack(request.number, 1, len(text)) + text, None
+    return ANSWER.pack(request.number, 0, len(code)) + code, code
+
+
+def _requests(pipe: int) -> Iterator[Request]:
+    data = bytearray()
+    while more := os.read(pipe, TAKE):
+        data += more
+        while (found := whole(data)) is not None:
+            yield found
+
+
+def good(pipe: int, compiler: Any, files: Any) -> None:
+    """Make good code of all that comes through a pipe."""
+    os.nice(NICER)
+    listening = True
+    folders: dict[str, int] = {}
+    for count, request in enumerate(_requests(pipe)):
+        answer, code = _answered(request, compiler, compiler.GOOD)
+        if code is not None and request.name:
+            try:
+                if request.folder not in folders:
+                    folders[request.folder] = os.open(request.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                facts = os.fstat(folders[request.folder])
+                if (facts.st_dev, facts.st_ino) == (request.device, request.inode):
+                    files.write(folders[request.folder], request.name, code, count)
+            except OSError:  # the program has warned of a folder that cannot be used
+                folders.pop(request.folder, None)
+        try:
+            if listening:
+                _send(GOOD_ANSWERS, answer)
+        except OSError:  # the program has ended
+            listening = False
+
+
+def quick(pipe: int, compiler: Any) -> None:
+    """Answer requests with quick code, and hand them on through a pipe that never makes them wait."""
+    os.set_blocking(pipe, False)
+    data, later, idle = bytearray(), bytearray(), False
+    while not idle:
+        can_read, can_write, _ = select.select([REQUESTS], [pipe] if later else [], [], IDLE_S)
+        if can_read:
+            more = os.read(REQUESTS, TAKE)
+            if not more:
+                break
+            data += more
+            before = bytes(data)
+            while (found := whole(data)) is not None:
+                _send(QUICK_ANSWERS, _answered(found, compiler, compiler.QUICK)[0])
+            later += before[: len(before) - len(data)]
+        if can_write:
+            del later[: os.write(pipe, later)]
+        idle = not can_read and not later
+    os.set_blocking(pipe, True)
+    _send(pipe, bytes(later))
+
+
+def main(packages: str) -> None:
+    """Serve until there are no more requests."""
+    if os.fork():
+        os._exit(0)  # the program has no child that it did not start itself
+    sys.path[:0] = [os.path.dirname(__file__), packages]
+    compiler, files = map(importlib.import_module, ("compiler", "files"))  # as modules of their own, beside this one
+    compiler.ready()
+    reads, writes = os.pipe()
+    if os.fork():
+        os.close(reads)
+        os.close(GOOD_ANSWERS)
+        quick(writes, compiler)
+    else:
+        for pipe in (REQUESTS, QUICK_ANSWERS, writes):
+            os.close(pipe)
+        good(reads, compiler, files)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,30 @@
+"""Modules that are loaded when something of them is first asked for. In: a name. Out: a stand-in for the module.
+
+    if TYPE_CHECKING:
+        from tilewise.array import workers
+    else:
+        workers = later("tilewise.array.workers")
+
+For what most programs never need: meshes, explanations. It stands at the top of a file like any import, and points
+downwards like any import (tests/test_layers.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class Later:
+    """A module by its name."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+later = Later
