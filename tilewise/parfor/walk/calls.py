@@ -491,6 +491,9 @@ class Calls(Exprs):
         name = getattr(function, "__name__", "")
         if name == "len" and len(args) == 1:
             found = length_of(args[0])
+            if not (args[0].view is not None or args[0].scalar or (args[0].is_known and isinstance(args[0].known, list))):
+                self.use(args[0])
+                found = None if args[0].items is None else found
             if found is not None and not (args[0].is_known and any(o.key in self.memory.not_constant for o in args[0].objs)):
                 return of_expr(found)
         if any(a.function is not None or (a.is_known and isinstance(a.known, types.FunctionType)) for a in (*args, *named.values())):

@@ -11,7 +11,7 @@ import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,24 +34,23 @@ from tilewise.kernel.dependence.expr import (
     var,
 )
 from tilewise.parfor.walk.knowns import Alike, Knowns, boxed, fixed_key
-from tilewise.parfor.walk.record import unknown
+from tilewise.parfor.walk.record import endless, unknown
 from tilewise.parfor.walk.subscripts import (
     Part,
     Slice,
     length_of,
-    range_index,
+    range_extent,
     subscript_view,
-    unbounded,
     wrapped,
 )
 from tilewise.parfor.walk.values import (
     ANYTHING,
+    INTEGER,
     NUMBER,
     TEXT,
     TRUTH,
     Function,
     Val,
-    integer,
     join,
     kind_of,
     may_be_anything,
@@ -366,6 +365,11 @@ class Exprs(Knowns):
         if isinstance(node, ast.Slice):
             ends = (node.lower, node.upper, node.step)
             return Slice(*(self.use(self.ev(e)) if e is not None else None for e in ends))
+        if isinstance(node, ast.List):
+            items = [self.use(self.ev(e)) for e in node.elts]
+            if items and all(i.expr is not None and i.expr.constant and i.kind == "i" for i in items):
+                return Val(known=tuple(i.expr.const for i in items if i.expr is not None), scalar=True)
+            return self.made(items, array=False)
         value = self.use(self.ev(node))
         if value.is_known and isinstance(value.known, slice):
             ends = (value.known.start, value.known.stop, value.known.step)
@@ -526,139 +530,116 @@ class Exprs(Knowns):
         return self._comprehension(node.generators, [node.key, node.value])
 
     def _comprehension(self, generators: Sequence[ast.comprehension], parts: Sequence[ast.expr]) -> Val:
-        kept = self.scope
+        kept, unsure = self.scope, self.unsure
         self.scope = Scope({}, kept)
         with contextlib.ExitStack() as stack:
             for one in generators:
-                index, element = self.iterate(one.iter)
+                walk = self.iterate(one.iter)
+                index = Index("element", walk.extent)
                 stack.enter_context(self.inside(index))
-                self.bind(one.target, element)
+                self.bind(one.target, walk.element(var(index)))
                 for condition in one.ifs:
                     self.add_guard(self.use(self.ev(condition)), True)
-            values = [self.ev(p) for p in parts]
-            for value in values:
-                self.use(value)
-            unsure = self.unsure
+            values = [self.use(self.ev(p)) for p in parts]
         self.unsure = unsure
         self.scope = kept
         return self.made(values, array=False, name="a list", kind=values[-1].kind)
 
-    def iterate(self, node: ast.expr) -> tuple[Index, Val]:
-        """A loop over an iterable, and its elements."""
+    def iterate(self, node: ast.expr) -> Iteration:
+        """A loop over an iterable. Its elements are read where `element` is called: inside of the loop."""
+        if isinstance(node, ast.List):
+            node = ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             function = self.look_up(node.func.id)
             plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
             if plain and function.is_known:
-                found = self._iterate_call(function.known, node.args)
+                found = self.iterate_call(function.known, node.args)
                 if found is not None:
                     return found
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in ("items", "keys", "values")
-        ):
+        views = ("items", "keys", "values")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in views:
             held = self.ev(node.func.value)
             if held.is_known and isinstance(held.known, dict):
-                return self._iterate_dict(held, node.func.attr)
+                return self._over_dict(held, node.func.attr)
         return self.over(self.ev(node))
 
-    def _iterate_dict(self, held: Val, which: str) -> tuple[Index, Val]:
+    def _over_dict(self, held: Val, which: str) -> Iteration:
         (obj,) = held.objs
-        self.touch_object(obj, write=False)
-        if not self.memory.constant(obj):
-            return unbounded("key")[0], Val(items=(ANYTHING, ANYTHING)) if which == "items" else ANYTHING
-        index = Index("key", constant(len(held.known)))
-        keys = self.element(list(held.known), var(index), obj.name)
-        if which == "keys":
-            return index, keys
-        values = self.element(list(held.known.values()), var(index), obj.name)
-        return index, values if which == "values" else Val(items=(keys, values))
+        constant_keys = self.memory.constant(obj)
 
-    def _iterate_call(self, function: Any, args: Sequence[ast.expr]) -> tuple[Index, Val] | None:
+        def element(at: Expr) -> Val:
+            self.touch_object(obj, write=False)
+            if not constant_keys:
+                return Val(items=(ANYTHING, ANYTHING)) if which == "items" else ANYTHING
+            keys = self.element(list(held.known), at, obj.name)
+            if which == "keys":
+                return keys
+            values = self.element(list(held.known.values()), at, obj.name)
+            return values if which == "values" else Val(items=(keys, values))
+
+        return Iteration(constant(len(held.known)) if constant_keys else endless(), element)
+
+    def iterate_call(self, function: Any, args: Sequence[ast.expr]) -> Iteration | None:
+        """A loop over a range, or over what Python makes of iterables; None for others."""
         if function is range:
-            values = [self.use(self.ev(a)) for a in args]
-            exprs = [v.expr for v in values]
-            if any(e is None or not e.integer for e in exprs) or not 1 <= len(exprs) <= 3:
-                return unbounded("range")
-            start, stop = (constant(0), exprs[0]) if len(exprs) == 1 else (exprs[0], exprs[1])
-            step = exprs[2] if len(exprs) == 3 else constant(1)
-            assert start is not None and stop is not None and step is not None
-            if not step.constant or step.const == 0:
-                return unbounded("range")
-            index, at = range_index("range", start, stop, step.const)
-            return index, of_expr(at)
+            return self._over_range([self.use(self.ev(a)).expr for a in args])
         if function is enumerate and 1 <= len(args) <= 2:
-            first = self.use(self.ev(args[1])) if len(args) == 2 else integer(0)
-            index, element = self.iterate(args[0])
-            number = of_expr(var(index) + first.expr) if first.expr is not None else NUMBER
-            return index, Val(items=(number, element))
+            first = self.use(self.ev(args[1])).expr if len(args) == 2 else constant(0)
+            walk = self.iterate(args[0])
+
+            def numbered(at: Expr) -> Val:
+                return Val(items=(INTEGER if first is None else of_expr(at + first), walk.element(at)))
+
+            return Iteration(walk.extent, numbered)
         if function is zip and args:
-            pairs = [self.iterate(a) for a in args]
-            extent = pairs[0][0].extent
-            for other, _ in pairs[1:]:
+            walks = [self.iterate(a) for a in args]
+            extent = walks[0].extent
+            for other in walks[1:]:
                 extent = least(extent, other.extent)
-            if len(pairs) == 1:
-                return pairs[0][0], Val(items=(pairs[0][1],))
-            index = Index("zip", extent)
-            return index, Val(items=tuple(self._again(a, index) for a in args))
+            return Iteration(extent, lambda at: Val(items=tuple(w.element(at) for w in walks)))
         if function is reversed and len(args) == 1:
-            index, element = self.iterate(args[0])
-            if element.expr is not None and element.expr.affine and index.extent.constant:
-                slope = element.expr.slope(index)
-                last = element.expr + scale(index.extent - 1, slope)
-                return index, of_expr(last - scale(var(index), 2 * slope))
-            return index, self.contents(element) if element.items is None and not element.scalar else join(element, Val(scalar=element.scalar))
+            walk = self.iterate(args[0])
+            if walk.extent.integer and walk.extent.hi < 1 << 62:
+                return Iteration(walk.extent, lambda at: walk.element(walk.extent - 1 - at))
         return None
 
-    def _again(self, node: ast.expr, index: Index) -> Val:
-        """The element of an iterable at a loop's index."""
-        inner, element = self.iterate(node)
-        return substitute(element, inner, index)
+    def _over_range(self, given: Sequence[Expr | None]) -> Iteration:
+        exprs = [e for e in given if e is not None and e.integer]
+        if len(exprs) != len(given) or not 1 <= len(exprs) <= 3:
+            return Iteration(endless(), lambda at: INTEGER)
+        start, stop = (constant(0), exprs[0]) if len(exprs) == 1 else (exprs[0], exprs[1])
+        step = exprs[2] if len(exprs) == 3 else constant(1)
+        if not step.constant or step.const == 0:
+            return Iteration(endless(), lambda at: INTEGER)
+        return Iteration(range_extent(start, stop, step.const), lambda at: of_expr(start + scale(at, step.const)))
 
-    def over(self, value: Val) -> tuple[Index, Val]:
+    def over(self, value: Val) -> Iteration:
         """A loop over a value."""
-        length = length_of(value)
         if value.is_known and isinstance(value.known, dict):
-            return self._iterate_dict(value, "keys")
+            return self._over_dict(value, "keys")
+        length = length_of(value)
         if length is None or (value.is_known and isinstance(value.known, set | frozenset)):
-            self.use(value)
-            index, _ = unbounded("element")
-            return index, replace(self.contents(value), kind=value.kind)
-        index = Index("element", length)
-        return index, self.load(value, [of_expr(var(index))])
+            return Iteration(endless(), lambda at: replace(self.contents(self.use(value)), kind=value.kind))
+        if value.items is not None:
+            return Iteration(length, lambda at: self._item(value.items or (), at))
+        return Iteration(length, lambda at: self.load(value, [of_expr(at)]))
+
+    def _item(self, items: Sequence[Val], at: Expr) -> Val:
+        if all(i.is_known for i in items):
+            return self.element([i.known for i in items], at, "an element")
+        if at.constant and 0 <= at.const < len(items):
+            return items[at.const]
+        total: Val | None = None
+        for item in items:
+            total = join(total, item)
+        return total or Val()
 
 
-def substitute(value: Val, old: Index, new: Index) -> Val:
-    """A value with another loop in the place of one."""
-    if value.items is not None:
-        return Val(items=tuple(substitute(i, old, new) for i in value.items))
-    if value.expr is not None:
-        return of_expr(_renamed(value.expr, old, new), value.kind or "i")
-    if value.view is not None:
-        view = value.view
-        axes = tuple(
-            replace(a, length=None if a.length is None else _renamed(a.length, old, new)) for a in view.axes
-        )
-        dims = tuple(_renamed(d, old, new) for d in view.dims)
-        return replace(value, view=replace(view, ident=_renamed(view.ident, old, new), dims=dims, axes=axes))
-    if value.ident is not None:
-        return replace(value, ident=_renamed(value.ident, old, new))
-    return value
+class Iteration(NamedTuple):
+    """A loop: how often it runs, and its element in an iteration."""
 
-
-def _renamed(expr: Expr, old: Index, new: Index) -> Expr:
-    if old not in expr.indices:
-        return expr
-    if expr.affine:
-        out = expr + scale(var(old), -expr.slope(old))
-        return out + scale(var(new), expr.slope(old))
-    bounds = expr.lo, expr.hi
-    inner = expr
-
-    def function(points: Any) -> Any:
-        return inner.at({**points, old: points[new]})
-
-    return Expr((), 0, *bounds, function, (expr.inner - {old}) | {new}, expr.integer)
+    extent: Expr
+    element: Callable[[Expr], Val]
 
 
 def integers(op: ast.operator, a: Expr, b: Expr) -> Expr | None:

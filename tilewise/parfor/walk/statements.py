@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewise.kernel.dependence.expr import Index
+from tilewise.kernel.dependence.expr import Index, var
 from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls import Calls
-from tilewise.parfor.walk.exprs import Scope
+from tilewise.parfor.walk.exprs import Iteration, Scope
 from tilewise.parfor.walk.knowns import fixed_key
 from tilewise.parfor.walk.memory import Memory
-from tilewise.parfor.walk.record import unknown
-from tilewise.parfor.walk.subscripts import positive_length, subscript_view, unbounded
+from tilewise.parfor.walk.record import endless
+from tilewise.parfor.walk.subscripts import positive_length, subscript_view
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.values import ANYTHING, NUMBER, Function, Val, join, may_be_anything, objects, same
 
@@ -73,7 +73,7 @@ class Statements(Calls):
         pass
 
     def _do_expr(self, node: ast.Expr) -> None:
-        self.use(self.ev(node.value)) if not isinstance(node.value, ast.Name) else self.ev(node.value)
+        self.ev(node.value)
 
     def _do_import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -292,7 +292,7 @@ class Statements(Calls):
                 self.use(held)
                 self._write(held, value)
         kind = held.kind if held.scalar else None
-        op = found.op if kind in NUMERIC and kind is not None and all(_number(o) for o in operands) else None
+        op = found.op if kind is not None and kind in NUMERIC and all(_number(o) for o in operands) else None
         key = self.key_of(parts, base)
         self.touch_cells(base, key, write=False, op=op)
         if base.items is None and not base.scalar:
@@ -429,36 +429,40 @@ class Statements(Calls):
     # -- loops ----------------------------------------------------------------------------------------------------
 
     def _do_for(self, node: ast.For) -> bool:
-        if is_parfor(node.iter):
+        parallel = is_parfor(node.iter)
+        if parallel:
             assert isinstance(node.iter, ast.Call)
-            index, element = self._parfor_range(node.iter)
+            walk = self._parfor_range(node.iter)
             private = _generator_name(node.iter)
         else:
-            index, element = self.iterate(node.iter)
+            walk = self.iterate(node.iter)
             private = None
+        index = Index("loop", walk.extent)
 
         def begin() -> None:
             if private is not None:
                 self.scope.names[private] = self.made([], array=False, name="a generator")
-            self.bind(node.target, element)
+            self.bind(node.target, walk.element(var(index)))
 
-        if is_parfor(node.iter):
+        if parallel:
             self.parallel.add(index)
             if not self.silent:
-                self.found.append(ParLoop(index, node, tuple(self.loops), element))
+                self.silent += 1
+                self.found.append(ParLoop(index, node, tuple(self.loops), walk.element(var(index))))
+                self.silent -= 1
         self._loop(index, begin, node.body, node.target)
         return self.block(node.orelse)
 
-    def _parfor_range(self, call: ast.Call) -> tuple[Index, Val]:
+    def _parfor_range(self, call: ast.Call) -> Iteration:
         """The loop of `parfor(...)`: over a range, given as one or as its numbers, or over what can be indexed."""
         if len(call.args) == 1:
             (given,) = call.args
             quiet = self._silently(given)
             if not (quiet.expr is not None and quiet.scalar):
                 return self.iterate(given)
-        as_range = ast.Call(ast.Name("range", ast.Load()), call.args, [])
-        found = self._iterate_call(range, as_range.args)
-        return found if found is not None else unbounded("range")
+        found = self.iterate_call(range, call.args)
+        assert found is not None
+        return found
 
     def _silently(self, node: ast.expr) -> Val:
         self.silent += 1
@@ -467,7 +471,7 @@ class Statements(Calls):
         return value
 
     def _do_while(self, node: ast.While) -> bool:
-        index, _ = unbounded("while")
+        index = Index("while", endless())
 
         def begin() -> None:
             self.unsure += 1
@@ -491,11 +495,12 @@ class Statements(Calls):
             end = self._once(index, begin, body, head)[0]
             newer = {n: _anew(_stale(join(head[n], replace(end.get(n, Val()), carried=frozenset())), index)) for n in changed}
             newer = {n: replace(v, carried=v.carried | {index}) for n, v in newer.items()}
-            if all(same(newer[n], head[n]) for n in changed):
-                break
+            moving = [n for n in changed if not same(_outer(newer[n], index), _outer(head[n], index))]
             if turn == ROUNDS - 1:
-                newer = {n: replace(ANYTHING, carried=v.carried) for n, v in newer.items()}
+                newer |= {n: replace(ANYTHING, carried=newer[n].carried) for n in moving}
             head |= newer
+            if not moving:
+                break
         self.silent -= 1
         end, breaks = self._once(index, begin, body, head)
         after = end
@@ -569,6 +574,11 @@ def _stale(value: Val, index: Index) -> Val:
     if not any(index in e.indices for e in used):
         return value
     return Val(objs=objects(value), kind=value.kind, carried=value.carried)
+
+
+def _outer(value: Val, index: Index) -> Val:
+    """A value without objects made in the iterations of a loop: each time through there are others."""
+    return replace(value, objs=frozenset(o for o in value.objs if index not in o.born))
 
 
 def joined(a: Names, b: Names) -> Names:

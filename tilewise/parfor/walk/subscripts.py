@@ -15,7 +15,6 @@ import numpy as np
 
 from tilewise.kernel.dependence.expr import (
     Expr,
-    Index,
     add,
     compare,
     constant,
@@ -24,10 +23,9 @@ from tilewise.kernel.dependence.expr import (
     least,
     scale,
     select,
-    var,
 )
-from tilewise.parfor.walk.record import Recorder, endless
-from tilewise.parfor.walk.values import INTEGER, Axis, Val, View
+from tilewise.parfor.walk.record import Recorder
+from tilewise.parfor.walk.values import Axis, Val, View
 
 LONGEST_TABLE = 1_000_000  # elements of an index array that are looked at
 
@@ -176,11 +174,8 @@ def subscript_view(view: View, parts: Sequence[Part], recorder: Recorder) -> tup
                 table = np.where(table < 0, table + length.const, table)
             axes.append(Axis(axis.dim, axis.slope, constant(table.size), table.ravel().astype(np.int64)))
             continue
-        if part.scalar and part.kind in ("i", "u"):  # some element
-            axes.append(axis)
-            rest = replace(view, dims=tuple(dims), axes=(*axes, *queue), within=True)
-            return rest, selects
-        return None
+        # Some elements, or all: a mask may stand for several axes.
+        return replace(view, dims=tuple(dims), axes=(*axes, axis, *queue), within=True), selects
     return replace(view, dims=tuple(dims), axes=(*axes, *queue)), selects
 
 
@@ -205,19 +200,13 @@ def length_of(value: Val) -> Expr | None:
     return None
 
 
-def range_index(name: str, start: Expr, stop: Expr, step: int) -> tuple[Index, Expr]:
-    """A loop over a range, and its variable as an expression."""
+def range_extent(start: Expr, stop: Expr, step: int) -> Expr:
+    """How many numbers a range has."""
     gap = stop - start if step > 0 else start - stop
     size = abs(step)
     if size > 1:
         gap = floor_divide(add(gap, constant(size - 1)), constant(size))
-    index = Index(name, gap if gap.hi >= 0 else constant(0))
-    return index, add(start, scale(var(index), step))
-
-
-def unbounded(name: str) -> tuple[Index, Val]:
-    """A loop of which nothing is known."""
-    return Index(name, endless()), INTEGER
+    return gap if gap.hi >= 0 else constant(0)
 
 
 def positive_length(extent: Expr) -> bool:
