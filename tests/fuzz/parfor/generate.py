@@ -1,0 +1,270 @@
+"""Random loops. In: a number. Out: a program, as text for the analysis and as text that brute force runs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+SETUP = """
+import numpy as np
+A = np.zeros(400); B = np.arange(400.0); M = np.zeros((24, 24)); C = np.zeros((20, 3, 4))
+P = np.random.default_rng(1).permutation(200); D = np.arange(200) // 2; K = np.arange(200) * 2
+L = [0.0] * 300; d = {}; E = {k: 0.0 for k in range(400)}
+G = [[0.0] * 30 for _ in range(40)]; H = [G[k // 2] for k in range(40)]; Z = [np.zeros(30) for _ in range(40)]
+V = A[1:]; R = A[::-1]; Q = A[::2]; T = M.T; F = M.ravel(); W = A.reshape(-1, 4); S0 = M[2:20:3, 1:]
+n = 12
+s = 0.0; t = 0.0; u = 0.0; big = -1.0
+def put(X, k, v):
+    X[k] = v
+def move(X, k, m):
+    X[k] = X[m] + 1.0
+def get(X, k):
+    return X[k]
+def row(X, k):
+    return X[k]
+"""
+RECORDED = """
+import numpy as np
+A = Recorded(np.zeros(400), log); B = Recorded(np.arange(400.0), log); M = Recorded(np.zeros((24, 24)), log); C = Recorded(np.zeros((20, 3, 4)), log)
+P = Recorded(np.random.default_rng(1).permutation(200), log); D = Recorded(np.arange(200) // 2, log); K = Recorded(np.arange(200) * 2, log)
+L = Cells("L", [0.0] * 300, log); d = Cells("d", {}, log); E = Cells("E", {k: 0.0 for k in range(400)}, log)
+G = [Cells(("G", k), [0.0] * 30, log) for k in range(40)]; H = [G[k // 2] for k in range(40)]
+Z = [Recorded(np.zeros(30), log) for _ in range(40)]
+V = A.like(lambda x: x[1:]); R = A.like(lambda x: x[::-1]); Q = A.like(lambda x: x[::2]); T = M.like(lambda x: x.T)
+F = M.like(lambda x: x.reshape(-1)); W = A.like(lambda x: x.reshape(-1, 4)); S0 = M.like(lambda x: x[2:20:3, 1:])
+n = 12
+S = Scalars(log, dict(s=0.0, t=0.0, u=0.0, big=-1.0))
+def put(X, k, v):
+    X[k] = v
+def move(X, k, m):
+    X[k] = X[m] + 1.0
+def get(X, k):
+    return X[k]
+def row(X, k):
+    return X[k]
+"""
+LONG = ["A", "B", "V", "R", "Q", "F"]  # at least 200 elements
+TABLES = ["P", "D", "K"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program: `{s}` and its like in the texts are names that carry values."""
+
+    source: str
+    recorded: str
+    live: frozenset[str]
+    affine: bool
+
+
+class Generator:
+    """One program."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.affine = self.random.random() < 0.6
+        self.depth = 0
+        self.loops = ["i"]
+        self.assigned: list[str] = []
+        self.counts = {"rows": 12}
+
+    def pick(self, *options: str) -> str:
+        return self.random.choice(options)
+
+    # -- subscripts -----------------------------------------------------------------------------------------------
+
+    def index(self, small: bool = False) -> str:
+        """A subscript between 0 and 150, or between -20 and 20 for small ones."""
+        r = self.random
+        i = r.choice(self.loops)
+        if small:
+            forms = [i, i, "i", f"{i} + 1", f"11 - {i}", f"{r.randrange(12)}"]
+            if not self.affine:
+                forms += [f"{i} // 2", f"{i} % 3", f"({i} * 5) % 12", f"min({i}, 6)", f"D[{i}]", f"P[{i}] % 12", f"{i} ^ 1", f"-{i}"]
+            return r.choice(forms)
+        a, b = r.choice([1, 1, 1, 2, 3, 4, 5]), r.choice([0, 0, 0, 1, 2, 3, 12, 20, 25])
+        forms = [f"{a} * {i} + {b}", f"{a} * i + {b}", f"{i}", f"{i} + {b}", f"n - 1 - {i} + {b}", f"{i} + n", "i"]
+        if len(self.loops) > 1:
+            forms += [f"12 * i + {self.loops[-1]}", f"i + {self.loops[-1]}", f"5 * i + {self.loops[-1]} + {b}", f"i + 12 * {self.loops[-1]}"] * 2
+        if not self.affine:
+            forms += [f"{i} // 2", f"{i} % 3", f"{i} * {i}", f"P[{i}]", f"D[{i}]", f"K[{i}] + {b}", f"P[{i} + 3]", f"abs({i} - 4)"]
+            forms += [f"({i} * 7) % 13", f"min({i}, 5)", f"max({i}, 3) + {b}", f"{i} ^ 1", f"{i} & 6", f"{i} * (i + 1) // 2", f"{i} + i % 2"]
+            forms += [f"({i} if {i} % 2 else {i} + 30)", f"-{i}", f"{i} - 3", f"int({i} / 2)", f"divmod({i}, 3)[0]", f"P[D[{i}]]"]
+        return r.choice(forms)
+
+    def place(self) -> tuple[str, str]:
+        """An element, and whether it is of an array."""
+        r = self.random
+        kind = r.randrange(12)
+        if kind < 6:
+            return r.choice(LONG), self.index()
+        if kind < 8:
+            return r.choice(["M", "T"]), f"{self.index(True)}, {self.index(True)}"
+        if kind == 8:
+            return "W", f"{self.index(True)}, {r.choice(['0', '1', '2', '3'])}"
+        if kind == 9:
+            return r.choice(["L", "E", "d"]), self.index()
+        if kind == 10:
+            return r.choice(["G", "H", "Z"]) + f"[{self.positive()}]", f"{self.positive()}"
+        return "C", f"{self.positive()}, {r.randrange(3)}, {r.choice(['0', 'i % 4' if not self.affine else '1'])}"
+
+    def positive(self) -> str:
+        i = self.random.choice(self.loops)
+        return self.pick(i, "i", f"{i} + 1", "11 - i", str(self.random.randrange(12)), *([] if self.affine else [f"{i} // 2", f"{i} % 4"]))
+
+    def region(self) -> tuple[str, str, str]:
+        """A slice: array, subscript, and the text of its length where that is constant."""
+        r = self.random
+        a, w, b = r.choice([1, 2, 3, 4]), r.choice([1, 2, 3, 4]), r.choice([0, 0, 1, 5, 40])
+        kind = r.randrange(6)
+        if kind < 2:
+            return r.choice(["A", "V", "R", "Q"]), f"{a} * i + {b} : {a} * i + {b + w}", str(w)
+        if kind == 2:
+            return "A", f"i * 4 : min((i + 1) * 4, 45)", ""
+        if kind == 3:
+            return "M", f"{self.index(True)}", "24"
+        if kind == 4:
+            return "M", f":, {self.index(True)}", "24"
+        return "A", f"i + {b} :: 12" if r.random() < 0.5 else f"i : i + {12 * w} : 12", ""
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def value(self) -> str:
+        r = self.random
+        kind = r.randrange(10)
+        if kind < 4:
+            array, at = self.place()
+            return f"{array}[{at}] + 1.0" if array[0] != "d" else "1.0"
+        if kind == 4 and self.assigned:
+            return "{" + r.choice(self.assigned) + "} * 0.5"
+        if kind == 5:
+            array, at, _ = self.region()
+            return f"{array}[{at}].sum()"
+        if kind == 6 and r.random() < 0.25:
+            return "{" + r.choice(["s", "t", "u"]) + "}"
+        if kind == 7:
+            return f"get(B, {self.index()})"
+        return r.choice(["1.0", "float(i)", f"B[{self.index()}]", f"B[{self.index()}]"])
+
+    # -- statements -----------------------------------------------------------------------------------------------
+
+    def statement(self) -> tuple[list[str], list[str]]:
+        r = self.random
+        kind = r.randrange(22)
+        if kind < 6:
+            array, at = self.place()
+            if array == "B":
+                array = "A"
+            text = f"{array}[{at}] = {self.value()}"
+            return [text], [text]
+        if kind < 8:
+            return self.accumulation()
+        if kind == 8:
+            name = r.choice(["t", "u"])
+            text = f"{{{name}}} = {self.value()}"
+            self.assigned.append(name)
+            return [text], [text]
+        if kind < 11:
+            array, at, _ = self.region()
+            text = f"{array}[{at}] = {r.choice(['1.0', self.value()])}"
+            return [text], [text]
+        if kind == 11:
+            array, at, size = self.region()
+            other, where, length = self.region()
+            if not size or size != length:
+                return self.statement()
+            text = f"{array}[{at}] = {other}[{where}] + 1.0"
+            return [text], [text]
+        if kind == 12:
+            array, at, _ = self.region()
+            if r.random() < 0.5:
+                text = f"{array}[{at}].{r.choice(['fill(2.0)', 'sort()'])}"
+                return [text], [text]
+            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].put({array}[{at}] + 1.0)"]
+        if kind == 13:
+            one, two = self.index(), self.index()
+            text = f"A[{one}], A[{two}] = A[{two}], A[{one}]"
+            return [text], [text]
+        if kind == 14:
+            text = r.choice([f"put(A, {self.index()}, 1.0)", f"move(A, {self.index()}, {self.index()})", f"put(L, {self.index()}, 2.0)"])
+            return [text], [text]
+        if kind == 15:
+            texts = [f"r = row(M, {self.index(True)})", f"r[{r.choice(['0', 'i', ':', '2:5'])}] = {self.value()}"]
+            return texts, texts
+        if kind == 16 and not self.affine:
+            text = f"{r.choice(TABLES)}[{self.positive()}] = {r.choice(['3', 'i', 'D[i]'])}"
+            return ([text], [text]) if r.random() < 0.2 else self.statement()
+        if kind == 17:
+            return self.largest()
+        if self.depth < 2 and kind >= 18:
+            return self.block(kind)
+        return self.statement()
+
+    def accumulation(self) -> tuple[list[str], list[str]]:
+        r = self.random
+        value = self.value()
+        if r.random() < 0.4:
+            return [f"{{s}} += {value}"], [f"S.accumulate('s', {value})"]
+        array, at = self.place()
+        if array in ("B", "d"):
+            array = "A"
+        form = r.choice([f"{array}[{at}] += {value}", f"{array}[{at}] = {array}[{at}] + ({value})"])
+        return [form], [f"{array}.accumulate(({at}), {value})"]
+
+    def largest(self) -> tuple[list[str], list[str]]:
+        text = self.pick("{big} = max({big}, B[i])", "{big} = max(B[i], {big})", "if B[i] > {big}: {big} = B[i]")
+        return [text], ["S.accumulate('big', B[i], True)"]
+
+    def block(self, kind: int) -> tuple[list[str], list[str]]:
+        r = self.random
+        self.depth += 1
+        kept, loops = list(self.assigned), list(self.loops)
+        if kind >= 20:
+            name = "j" if "j" not in self.loops else "k"
+            extent = r.choice(["range(3)", "range(5)", "range(12)", "range(i)", "range(i, 12)", "range(0, 12, 3)", "range(4, 0, -1)"])
+            head = f"for {name} in {extent}:"
+            self.loops = [*self.loops, name]
+        else:
+            tests = ["i % 2 == 0", "i < 6", "i > 0", "i != 3", "i == 2", "B[i] > 100.0", "i >= 1 and i < 9", "not i % 3"]
+            if len(self.loops) > 1:
+                tests += [f"i < {self.loops[-1]}", f"i == {self.loops[-1]}", f"{self.loops[-1]} > 1"]
+            head = f"if {r.choice(tests)}:"
+        body, recorded = self.body(r.choice([1, 1, 2]))
+        self.depth -= 1
+        self.assigned, self.loops = kept, loops
+        return [head, *(f"    {x}" for x in body)], [head, *(f"    {x}" for x in recorded)]
+
+    def body(self, count: int) -> tuple[list[str], list[str]]:
+        out: tuple[list[str], list[str]] = ([], [])
+        for _ in range(count):
+            one, two = self.statement()
+            out[0].extend(one)
+            out[1].extend(two)
+        return out
+
+    def case(self) -> Case:
+        r = self.random
+        if r.random() < 0.1:
+            source = ["if i % 2: continue"]
+        else:
+            source = []
+        body, recorded = self.body(r.choice([1, 1, 2, 2, 3]))
+        form = r.choice(["0, n", "0, n", "0, n", "12", "2, 12", "11, -1, -1", "0, 12, 2", "0, 12, 3", "10, 0, -3", "0, 1", "0, 0", "0, 2"])
+        live = frozenset(x for x in ("t", "u") if r.random() < 0.15)
+        after = "".join(f"\nprint({x})" for x in sorted(live))
+        plain = dict(s="s", t="t", u="u", big="big")
+        scalars = {x: f"S.{x}" for x in plain}
+        text = f"for i in parfor({form}):\n" + "\n".join(f"    {x}" for x in [*source, *body]) + after
+        run = f"for i in range({form}):\n    log.iteration = i\n" + "\n".join(f"    {x}" for x in [*source, *recorded])
+        return Case(_named(text, plain), _named(run, scalars), live, self.affine)
+
+
+def _named(text: str, names: dict[str, str]) -> str:
+    for name, other in names.items():
+        text = text.replace("{" + name + "}", other)
+    return text
+
+
+def generate(seed: int) -> Case:
+    """A program by number."""
+    return Generator(seed).case()

@@ -1,0 +1,194 @@
+"""From what the walk found to a verdict per loop. In: touches, names, hazards. Out: `Verdict`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.dependence.access import Outcome
+from tilewise.kernel.dependence.decide import decide
+from tilewise.kernel.dependence.expr import Undecided
+from tilewise.parfor.walk.record import NameUse, Recorder, Touch
+from tilewise.parfor.walk.statements import ParLoop
+from tilewise.parfor.walk.values import Obj
+
+# Which test is named for a loop that needed several: the last of these.
+RANK = "no shared writes,arrays,trip count,constant,equals,GCD,Banerjee,interval,mixed radix,inspector".split(",")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of one loop.
+
+    `pair`: two values of the loop's variable (or positions, for loops over other things than numbers) whose iterations clash, or may.
+    `accesses`: the two places, as lines and texts. `reductions`: what is accumulated, and by which operator.
+    """
+
+    independent: bool
+    variable: str | None
+    pair: tuple[Any, Any] | None
+    test: str
+    line: int
+    accesses: tuple[tuple[int, str], ...] = ()
+    why: str = ""
+    reductions: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """One line, or one per access.
+
+        >>> print(Verdict(False, "A", (0, 1), "Banerjee", 3, ((3, "A[i] = A[i + 1]"),)))
+        dependent: A, iterations 0 and 1 (Banerjee)
+          line 3: A[i] = A[i + 1]
+        """
+        if self.independent:
+            sums = "".join(f", {name} accumulated by {op}" for name, op in self.reductions.items())
+            return f"independent ({self.test}){sums}"
+        which = f", iterations {self.pair[0]} and {self.pair[1]}" if self.pair is not None else ""
+        head = f"dependent: {self.variable}{which} ({self.test}{': ' if self.why else ''}{self.why})"
+        return "\n".join([head, *(f"  line {line}: {text}" for line, text in self.accesses)])
+
+
+class _Found(Exception):
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+
+
+class Judge:
+    """Decides one loop."""
+
+    def __init__(self, walk: Recorder, loop: ParLoop, live: set[str]) -> None:
+        self.walk = walk
+        self.loop = loop
+        self.live = live
+        self.tests: set[str] = set()
+        self.reductions: dict[str, str] = {}
+
+    def verdict(self) -> Verdict:
+        """The verdict."""
+        line = self.loop.node.lineno
+        if self.loop.index.last < 1:
+            return Verdict(True, None, None, "trip count", line)
+        try:
+            self._hazards()
+            self._names()
+            self._touches()
+        except _Found as found:
+            return found.verdict
+        test = max(self.tests, key=lambda t: RANK.index(t) if t in RANK else 0, default="no shared writes")
+        if self.reductions and test == "no shared writes":
+            test = "reduction"
+        return Verdict(True, None, None, test, line, reductions=self.reductions)
+
+    def _fail(
+        self, variable: str, test: str, places: Sequence[tuple[int, str]], why: str = "", pair: tuple[int, int] | None = None
+    ) -> None:
+        values = tuple(self._value(k) for k in (pair or (0, 1)))
+        raise _Found(
+            Verdict(False, variable, (values[0], values[1]), test, self.loop.node.lineno, tuple(places), why)
+        )
+
+    def _value(self, number: int) -> Any:
+        """The loop's variable in an iteration."""
+        expr = self.loop.element.expr
+        if expr is None:
+            return number
+        points = {index: 0 for index in expr.indices} | {self.loop.index: np.int64(number)}
+        try:
+            value = expr.at(points)
+        except (Undecided, KeyError):
+            return number
+        value = value.item() if isinstance(value, np.generic | np.ndarray) else value
+        return value
+
+    # -- what is no memory ----------------------------------------------------------------------------------------
+
+    def _hazards(self) -> None:
+        for hazard in self.walk.hazards:
+            if self.loop.index in hazard.loops:
+                self._fail(hazard.variable, hazard.test, [(hazard.line, hazard.why)], hazard.why)
+
+    def _names(self) -> None:
+        uses: dict[str, list[NameUse]] = {}
+        for use in self.walk.names:
+            if self.loop.index in use.loops:
+                uses.setdefault(use.name, []).append(use)
+        own = {n.id for n in ast.walk(self.loop.node.target) if isinstance(n, ast.Name)}
+        for name, found in uses.items():
+            reads = [u for u in found if u.how == "read" and self.loop.index in u.carried]
+            writes = [u for u in found if u.how == "write"]
+            sums = [u for u in found if u.how not in ("read", "write") and self.loop.index in u.carried]
+            if reads:
+                places = [_place(u) for u in (*(writes or sums)[:1], reads[0])]
+                self._fail(name, "scalar", places, "it is read before it is assigned in its iteration")
+            if sums:
+                if writes or len({u.how for u in sums}) > 1:
+                    self._fail(name, "scalar", [_place(sums[0]), _place((writes or sums)[-1])], "it is assigned and accumulated")
+                self.reductions[name] = sums[0].how
+            elif writes and name in self.live and name not in own:
+                self._fail(name, "scalar", [_place(writes[0])], "it is used after the loop")
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    def _touches(self) -> None:
+        index = self.loop.index
+        mine = [
+            t for t in self.walk.touches if index in t.access.loops and not all(index in obj.born for obj in t.objs)
+        ]
+        writes = [t for t in mine if t.access.write]
+        for t in mine:
+            if t.access.array == "anything" and writes:
+                self._fail(writes[0].name, "alias", [_at(writes[0]), _at(t)], "an object that is not known is read")
+        summed: dict[Obj, str] = {}
+        for a, b in self._pairs(mine):
+            if a.op is not None and a.op == b.op:
+                if summed.keys() >= a.objs | b.objs:
+                    continue
+                if not self._decide(a, b).independent:
+                    summed |= dict.fromkeys(a.objs | b.objs, a.op)
+                continue
+            outcome = self._decide(a, b)
+            if not outcome.independent:
+                self._fail(a.name, outcome.test, [_at(a), _at(b)], pair=outcome.pair)
+        for obj, op in summed.items():
+            for t in mine:
+                if obj in t.objs and t.op != op:
+                    other = next(o for o in mine if obj in o.objs and o.op == op and o.access.write)
+                    self._fail(obj.name, "reduction", [_at(other), _at(t)], "it is accumulated, and used in other ways")
+            self.reductions[obj.name] = op
+
+    def _pairs(self, mine: Sequence[Touch]) -> Iterator[tuple[Touch, Touch]]:
+        """Each write with each access to the same arrays, once."""
+        seen = set()
+        unique: list[Touch] = []
+        for t in mine:
+            a = t.access
+            key = (a.array, tuple(e.key() for e in a.subscripts), tuple(map(id, a.loops)), a.write, t.op, len(a.guards))
+            if key not in seen or a.guards:
+                seen.add(key)
+                unique.append(t)
+        for n, a in enumerate(unique):
+            for m, b in enumerate(unique):
+                if a.access.write and (m >= n or not b.access.write) and self._may_meet(a, b):
+                    yield a, b
+
+    @staticmethod
+    def _may_meet(a: Touch, b: Touch) -> bool:
+        return a.access.array == b.access.array and bool(a.objs & b.objs or a.access.array == "flat")
+
+    def _decide(self, a: Touch, b: Touch) -> Outcome:
+        outcome = decide(a.access, b.access, self.loop.index, self.loop.around)
+        if outcome.independent:
+            self.tests.add(outcome.test)
+        return outcome
+
+
+def _place(use: NameUse) -> tuple[int, str]:
+    return use.line, use.text
+
+
+def _at(touch: Touch) -> tuple[int, str]:
+    return touch.access.where, touch.access.text

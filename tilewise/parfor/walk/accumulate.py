@@ -1,0 +1,127 @@
+"""Accumulations: statements that combine a place with something else. In: a statement. Out: the place, the operator, the rest.
+
+`s += x`, `s = s + x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x` and the same with `A[k]` for `s`. Whether the
+place is used elsewhere in the loop is for the verdict to see.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+AUGMENTED: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "+",
+    ast.Mult: "*",
+    ast.BitOr: "|",
+    ast.BitAnd: "&",
+    ast.BitXor: "^",
+}
+FUNCTIONS = {"max": "max", "min": "min", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min"}
+
+
+class Accumulation(NamedTuple):
+    """`target = target op operand`."""
+
+    target: ast.expr
+    op: str
+    operands: list[ast.expr]
+
+
+def _same(a: ast.expr, b: ast.expr) -> bool:
+    return ast.unparse(a) == ast.unparse(b)
+
+
+def _inside(target: ast.expr, where: ast.expr) -> bool:
+    return any(isinstance(n, ast.expr) and _same(n, target) for n in ast.walk(where))
+
+
+def accumulation(node: ast.stmt) -> Accumulation | None:
+    """What a statement accumulates, if it does.
+
+    >>> found = accumulation(ast.parse("s = x + s + y").body[0])
+    >>> found.op, [ast.unparse(o) for o in found.operands]
+    ('+', ['x', 'y'])
+    >>> accumulation(ast.parse("s = 2 * s + x").body[0]) is None
+    True
+    """
+    if isinstance(node, ast.AugAssign):
+        op = AUGMENTED.get(type(node.op))
+        if op is None or _inside(node.target, node.value):
+            return None
+        return Accumulation(node.target, op, [node.value])
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return _assigned(node.targets[0], node.value)
+    if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
+        return _conditional(node)
+    return None
+
+
+def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
+    if not isinstance(target, ast.Name | ast.Subscript):
+        return None
+    if isinstance(value, ast.BinOp):
+        return _chain(target, value)
+    if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords:
+        name = value.func.id if isinstance(value.func, ast.Name) else getattr(value.func, "attr", "")
+        rest = [a for a in value.args if not _same(a, target)]
+        if name in FUNCTIONS and len(rest) == 1 and not _inside(target, rest[0]):
+            return Accumulation(target, FUNCTIONS[name], rest)
+    if isinstance(value, ast.IfExp):
+        op = _order(value.test, value.body, target) if _same(value.orelse, target) else None
+        if op is not None:
+            return Accumulation(target, op, [value.body])
+        op = _order(value.test, value.orelse, target) if _same(value.body, target) else None
+        if op is not None:
+            return Accumulation(target, "min" if op == "max" else "max", [value.orelse])
+    return None
+
+
+def _chain(target: ast.expr, value: ast.BinOp) -> Accumulation | None:
+    """Sums and products in which the target stands once."""
+    sums = isinstance(value.op, ast.Add | ast.Sub)
+    if not sums and not isinstance(value.op, ast.Mult | ast.BitOr | ast.BitAnd | ast.BitXor):
+        return None
+    family: tuple[type[ast.operator], ...] = (ast.Add, ast.Sub) if sums else (type(value.op),)
+    operands: list[ast.expr] = []
+    found = 0
+
+    def take(node: ast.expr, negative: bool) -> None:
+        nonlocal found
+        if _same(node, target):
+            found += 1 if not negative else 100
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, family) and _inside(target, node):
+            take(node.left, negative)
+            take(node.right, negative != isinstance(node.op, ast.Sub))
+        else:
+            operands.append(node)
+
+    take(value, False)
+    if found != 1 or any(_inside(target, o) for o in operands):
+        return None
+    return Accumulation(target, AUGMENTED[type(value.op)], operands)
+
+
+def _order(test: ast.expr, value: ast.expr, target: ast.expr) -> str | None:
+    """Whether a test says that the value is greater ("max") or less ("min") than the target."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or _inside(target, value):
+        return None
+    left, right, sign = test.left, test.comparators[0], test.ops[0]
+    if _same(left, value) and _same(right, target):
+        greater = isinstance(sign, ast.Gt | ast.GtE)
+    elif _same(left, target) and _same(right, value):
+        greater = isinstance(sign, ast.Lt | ast.LtE)
+    else:
+        return None
+    return ("max" if greater else "min") if isinstance(sign, ast.Gt | ast.GtE | ast.Lt | ast.LtE) else None
+
+
+def _conditional(node: ast.If) -> Accumulation | None:
+    (only,) = node.body
+    if not isinstance(only, ast.Assign) or len(only.targets) != 1:
+        return None
+    target = only.targets[0]
+    if not isinstance(target, ast.Name | ast.Subscript):
+        return None
+    op = _order(node.test, only.value, target)
+    return Accumulation(target, op, [only.value]) if op is not None else None

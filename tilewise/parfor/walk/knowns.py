@@ -1,0 +1,178 @@
+"""Objects that are there at loop entry, as values of the walk. In: objects. Out: `Val`.
+
+Numbers, tables of indices and the structure of containers are used as constants; `Memory.constant` notes where, and the
+walk is done again without them if the loop writes to one.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.handle import Array
+from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
+from tilewise.parfor.walk.record import Recorder
+from tilewise.parfor.walk.subscripts import LONGEST_TABLE
+from tilewise.parfor.walk.values import ANYTHING, NUMBER, Axis, Obj, Val, View, join, of_expr
+
+IMMUTABLE = (
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(Ellipsis),
+    type,
+    range,
+    slice,
+    frozenset,
+    np.generic,
+    np.dtype,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    np.ufunc,
+)
+MOST_ITEMS = 4096  # of a container that are looked at one by one
+
+
+def boxed(key: Any) -> Any:
+    """A scalar array that holds an object."""
+    box = np.empty((), dtype=object)
+    box[()] = key
+    return box
+
+
+def fixed_key(key: Any) -> Expr:
+    """A key of a container as a subscript."""
+    if isinstance(key, int | np.integer):
+        return constant(int(key))
+    box = boxed(key)
+    return computed(lambda: box, (), integer=False, same=("key", repr(key)))
+
+
+def objects_table(values: Sequence[Any]) -> Any:
+    """A one-dimensional table of objects."""
+    table = np.empty(len(values), dtype=object)
+    for n, value in enumerate(values):
+        table[n] = value
+    return table
+
+
+class Knowns(Recorder):
+    """Makes values of objects."""
+
+    def value_of(self, thing: Any, name: str) -> Val:
+        """What is known of an object."""
+        if isinstance(thing, bool | np.bool_):
+            return replace(of_expr(constant(int(thing)), "b"), known=thing)
+        if isinstance(thing, int | np.integer):
+            return replace(of_expr(constant(int(thing))), known=thing)
+        if isinstance(thing, float | complex | np.number):
+            return Val(known=thing, scalar=True, kind=np.asarray(thing).dtype.kind)
+        if isinstance(thing, str):
+            return Val(known=thing, scalar=True, kind="U")
+        if isinstance(thing, IMMUTABLE):
+            return Val(known=thing, scalar=True)
+        if isinstance(thing, np.ndarray):
+            return Val(known=thing, view=self.memory.view(thing, name), kind=thing.dtype.kind)
+        if isinstance(thing, Array):
+            return self._lazy(thing, name)
+        if isinstance(thing, tuple):
+            items = tuple(self.value_of(item, name) for item in thing[:MOST_ITEMS])
+            whole = len(items) == len(thing)
+            return Val(known=thing, items=items if whole else None, scalar=all(i.scalar for i in items) and whole)
+        if isinstance(thing, list | dict | set | bytearray) or hasattr(thing, "__dict__") or hasattr(thing, "__slots__"):
+            return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
+        return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)), anything=False)
+
+    def _lazy(self, array: Any, name: str) -> Val:
+        """One of our arrays: views share a cell, which is all that is known of where they lie."""
+        cell = array._cell
+        obj = self.memory.container(cell, name)
+        kind = array.dtype.kind
+        if array.base is not None or (obj.shape is not None and obj.shape != tuple(array.shape)):
+            obj.array, obj.shape = True, None
+            return Val(objs=frozenset((obj,)), kind=kind)
+        obj.array, obj.shape = True, tuple(array.shape)
+        axes = tuple(Axis(d, 1, constant(n)) for d, n in enumerate(array.shape))
+        return Val(view=View(obj, constant(obj.code), (constant(0),) * array.ndim, axes, array.itemsize), kind=kind)
+
+    def element(self, values: Sequence[Any], at: Expr, name: str) -> Val:
+        """`values[at]` for things that do not change: one value that depends on the index."""
+        if at.constant and -len(values) <= at.const < len(values):
+            return self.value_of(values[at.const], name)
+        if not len(values) or len(values) > LONGEST_TABLE:
+            return ANYTHING
+        if all(isinstance(v, bool | int | np.integer | np.bool_) for v in values):
+            try:
+                table = np.array([int(v) for v in values], dtype=np.int64)
+            except OverflowError:
+                return NUMBER
+            return of_expr(gather(table, [at]), "b" if all(isinstance(v, bool | np.bool_) for v in values) else "i")
+        if all(isinstance(v, float | complex | int | np.number | str | bytes | type(None)) for v in values):
+            kinds = {np.asarray(v).dtype.kind for v in values}
+            expr = gather(objects_table(values), [at])
+            return Val(expr=expr, scalar=True, kind=kinds.pop() if len(kinds) == 1 else None)
+        if len(values) > MOST_ITEMS:
+            return ANYTHING
+        parts = [self.value_of(v, name) for v in values]
+        if all(isinstance(v, tuple) for v in values) and len({len(v) for v in values}) == 1:
+            columns = zip(*values, strict=True)
+            return Val(items=tuple(self.element(column, at, name) for column in columns))
+        if all(p.view is not None for p in parts):
+            view = self.memory.family([p.view for p in parts if p.view is not None], at)
+            if view is not None:
+                return Val(view=view, kind=parts[0].kind)
+        if all(len(p.objs) == 1 and p.view is None and not p.anything for p in parts):
+            codes = [next(iter(p.objs)).code for p in parts]
+            ident = gather(np.array(codes, dtype=np.int64), [at])
+            out = Val(objs=frozenset().union(*(p.objs for p in parts)), ident=ident)
+            return replace(out, known=_Alike(tuple(values)))
+        total = parts[0]
+        for part in parts[1:]:
+            total = join(total, part)
+        return total
+
+    def held_by(self, obj: Obj, known: Any, name: str) -> Val:
+        """What may be found in a container, whatever the key."""
+        out: Val | None = None
+        if isinstance(known, dict):
+            values: Sequence[Any] = list(known.values())[:MOST_ITEMS]
+        elif isinstance(known, list | tuple | set | frozenset):
+            values = list(known)[:MOST_ITEMS]
+        elif isinstance(known, _Alike):
+            held = [v for one in known.values for v in (one.values() if isinstance(one, dict) else _listed(one))]
+            values = held[:MOST_ITEMS]
+        else:
+            values = list(getattr(known, "__dict__", {}).values())
+        for value in values:
+            out = join(out, self.value_of(value, name))
+            if out.anything:
+                break
+        if len(values) == MOST_ITEMS:
+            out = ANYTHING
+        held_here = Val(objs=frozenset(obj.content), anything=obj.anything, scalar=not obj.content and not obj.anything)
+        if out is None:
+            return held_here
+        return join(out, held_here) if obj.content or obj.anything else replace(out, known=Val().known, expr=None)
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return list(getattr(value, "__dict__", {}).values())
+
+
+class _Alike:
+    """Several objects of which a value is one."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+
+Alike = _Alike

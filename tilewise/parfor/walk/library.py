@@ -1,0 +1,142 @@
+"""What functions of libraries do to their arguments. In: a function. Out: what it reads, writes, and what it returns.
+
+A family is a table. Functions that are in none are followed by their source (calls.py) or, without one, taken to order
+the iterations.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import types
+from typing import Any
+
+import numpy as np
+
+PURE_BUILTINS = frozenset(
+    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex "
+    "id int isinstance issubclass len list map max min oct ord pow range repr reversed round set slice sorted str sum "
+    "tuple type zip object callable".split()
+)
+HOLDING_BUILTINS = frozenset("dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split())
+PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
+# Their result may be a view of the first argument.
+VIEWS = frozenset(
+    "asarray asanyarray ascontiguousarray asfortranarray array atleast_1d atleast_2d atleast_3d broadcast_to broadcast_arrays "
+    "diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose ravel real imag require reshape rollaxis rot90 split "
+    "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view unstack "
+    "real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
+)
+# They write to their first argument.
+WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis shuffle".split())
+SHAPED = frozenset("zeros empty ones full".split())
+SHAPED_LIKE = frozenset("zeros_like empty_like ones_like full_like".split())
+# Methods of arrays that write to the array, and those that return a view of it.
+ARRAY_WRITES = frozenset(
+    "sort fill partition put itemset resize setfield byteswap setflags __setitem__ __iadd__ __imul__ __isub__".split()
+)
+ARRAY_VIEWS = frozenset(
+    "reshape ravel transpose swapaxes squeeze view diagonal astype flatten __getitem__ newbyteorder".split()
+)
+LIST_WRITES = frozenset("append extend insert pop remove sort reverse clear __setitem__ __delitem__ __iadd__".split())
+DICT_WRITES = frozenset("update setdefault pop popitem clear __setitem__ __delitem__ move_to_end".split())
+SET_WRITES = frozenset(
+    "add remove discard pop clear update intersection_update difference_update symmetric_difference_update".split()
+)
+CONTAINER_READS = frozenset(
+    "index count copy get keys values items union intersection difference symmetric_difference issubset issuperset "
+    "isdisjoint __getitem__ __len__ __contains__ most_common elements".split()
+)
+REDUCING_UFUNCS = {
+    "add": "+",
+    "subtract": "+",
+    "multiply": "*",
+    "maximum": "max",
+    "minimum": "min",
+    "fmax": "max",
+    "fmin": "min",
+    "bitwise_or": "|",
+    "bitwise_and": "&",
+    "bitwise_xor": "^",
+    "logical_or": "|",
+    "logical_and": "&",
+}
+INTEGER_RESULTS = frozenset("len int ord hash id argmax argmin count_nonzero searchsorted argsort digitize".split())
+FLOAT_RESULTS = frozenset("float sqrt exp log sin cos tan mean std var median norm hypot".split())
+
+
+def module_of(function: Any) -> str:
+    """The module a function says it is from."""
+    found = getattr(function, "__module__", None)
+    if found is None and isinstance(function, types.BuiltinFunctionType):
+        owner = getattr(function, "__self__", None)
+        found = owner.__name__ if isinstance(owner, types.ModuleType) else type(owner).__module__
+    return found if isinstance(found, str) else ""
+
+
+def is_random(function: Any) -> bool:
+    """Whether it draws from, or sets, a generator that all iterations share."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, np.random.RandomState | np.random.Generator | np.random.BitGenerator):
+        return True
+    if type(owner).__name__ == "Random" and type(owner).__module__ == "random":
+        return True
+    return module_of(function) in ("random", "numpy.random", "numpy.random.mtrand", "secrets", "uuid")
+
+
+def makes_generator(function: Any) -> bool:
+    """Whether it makes a generator of its own."""
+    return function in (np.random.default_rng, np.random.Generator, np.random.RandomState, np.random.SeedSequence) or (
+        isinstance(function, type) and issubclass(function, np.random.BitGenerator)
+    )
+
+
+def is_generator(value: Any) -> bool:
+    """Whether it is a generator of random numbers."""
+    return isinstance(value, np.random.RandomState | np.random.Generator | np.random.BitGenerator) or (
+        type(value).__module__ == "random" and type(value).__name__ in ("Random", "SystemRandom")
+    )
+
+
+def is_numpy(function: Any) -> bool:
+    """Whether it is a function of arrays: NumPy's, SciPy's, or ours with NumPy's meaning."""
+    if isinstance(function, np.ufunc):
+        return True
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return True
+    module = module_of(function)
+    if module.split(".")[0] == "scipy":
+        return not module.startswith(("scipy.io", "scipy.optimize", "scipy.integrate"))
+    if isinstance(function, type):
+        return issubclass(function, np.generic | np.dtype | np.finfo | np.iinfo) or function is np.errstate
+    return module == "numpy" or module.startswith(("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api"))
+
+
+def is_pure(function: Any) -> bool:
+    """Whether it only looks at its arguments."""
+    name = getattr(function, "__name__", "")
+    if getattr(builtins, name, None) is function:
+        return name in PURE_BUILTINS or (isinstance(function, type) and issubclass(function, BaseException))
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return True
+    module = module_of(function)
+    if module.lstrip("_") in PURE_MODULES or getattr(math, name, None) is function:
+        return not (isinstance(function, type) and name in ("count", "cycle", "tee")) and name not in (
+            "setitem",
+            "delitem",
+            "iadd",
+            "isub",
+            "imul",
+            "iconcat",
+            "ior",
+            "iand",
+            "ixor",
+            "reduce",
+            "methodcaller",
+        )
+    return False
+
+
+WRITING_NUMPY = frozenset("save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split())
+CALLING_NUMPY = frozenset("vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split())
+EFFECT_FREE_CONTEXTS = (np.errstate,)

@@ -1,0 +1,166 @@
+"""What is known of a value while source is walked. In: nothing. Out: `Val`, `View`, `Obj`.
+
+A value may be an object known at loop entry, an expression over loop indices, a region of an array, a tuple of values, or
+one of several objects. `Obj` stands for something that can be written to; those born inside an iteration are private to it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewise.kernel.dependence.expr import Expr, Index, constant
+
+NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "NOTHING"})()
+
+
+@dataclass(eq=False)
+class Obj:
+    """Something that can be written to: the memory of an array, a list, a dict, an instance."""
+
+    code: int
+    name: str
+    born: frozenset[Index]  # the loops in whose iterations it is made; none for what is there at entry
+    array: bool = False
+    shape: tuple[Any, ...] | None = None  # of an array: numbers, or expressions
+    strides: tuple[int, ...] = ()  # of an array known at entry, in bytes
+    itemsize: int = 8
+    address: int = 0
+    flat: bool = False  # it has views that are no slices of it: cells are told apart by address
+    content: set[Obj] = field(default_factory=set)  # what it may hold, beyond what it holds at entry
+    anything: bool = False  # it may hold any object
+    read_as_data: bool = False  # its values at entry were used as constants
+    written: bool = False
+    key: int = 0  # id() of what is known at entry
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One axis of a view: it moves along `dim` of its array by `slope`. `dim` None: an axis that does not move."""
+
+    dim: int | None
+    slope: int
+    length: Expr | None
+    table: Any = None  # positions along it, where they are selected one by one
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A region of an array: offsets per dimension of the array, and the axes that walk through it."""
+
+    obj: Obj
+    ident: Expr  # the number of the array; not constant for an element of a list of arrays
+    dims: tuple[Expr, ...]
+    axes: tuple[Axis, ...]
+    itemsize: int = 8
+    within: bool = False  # the value is some part of this region, in another shape
+    others: tuple[Obj, ...] = ()  # the other arrays that `ident` may stand for
+    flat: bool = False  # its one dimension is the address
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function whose source is known, and the names it sees."""
+
+    node: ast.FunctionDef | ast.Lambda
+    scope: Any
+    name: str
+    file: str
+
+
+@dataclass(frozen=True)
+class Val:
+    """A value. Nothing given: an object of which nothing is known but that no shared memory can be reached from it."""
+
+    known: Any = NOTHING
+    expr: Expr | None = None
+    view: View | None = None
+    objs: frozenset[Obj] = frozenset()
+    ident: Expr | None = None  # which one of `objs` it is
+    anything: bool = False
+    items: tuple[Val, ...] | None = None
+    kind: str | None = None  # NumPy's letter for the kind of a number, or of an array's elements
+    scalar: bool = False  # certainly immutable
+    function: Function | None = None
+    method: tuple[Val, str] | None = None
+    carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the object itself is known."""
+        return self.known is not NOTHING
+
+
+ANYTHING = Val(anything=True)
+NUMBER = Val(scalar=True)
+FLOAT = Val(scalar=True, kind="f")
+INTEGER = Val(scalar=True, kind="i")
+TRUTH = Val(scalar=True, kind="b")
+TEXT = Val(scalar=True, kind="U")
+
+
+def of_expr(expr: Expr, kind: str = "i") -> Val:
+    """A value that depends on indices only."""
+    return Val(expr=expr, scalar=True, kind=kind if expr.integer else None)
+
+
+def integer(value: int) -> Val:
+    """A number that is known."""
+    return of_expr(constant(value))
+
+
+def kind_of(values: Iterable[Val]) -> str | None:
+    """The kind of an arithmetic result: the highest of its operands', None if one is not known."""
+    kinds = [v.kind for v in values]
+    if any(k is None or k not in "buifc" for k in kinds):
+        return None
+    return max((k or "" for k in kinds), key="buifc".index, default=None)
+
+
+def objects(value: Val) -> frozenset[Obj]:
+    """All it may be, or be a part of."""
+    found = set(value.objs)
+    if value.view is not None:
+        found |= {value.view.obj, *value.view.others}
+    for item in value.items or ():
+        found |= objects(item)
+    return frozenset(found)
+
+
+def may_be_anything(value: Val) -> bool:
+    """Whether any object can be reached."""
+    return value.anything or any(map(may_be_anything, value.items or ()))
+
+
+def same(a: Val, b: Val) -> bool:
+    """Whether two values are known to be the same."""
+    if a is b:
+        return True
+    if a.carried != b.carried or (a.items is None) != (b.items is None):
+        return False
+    if a.is_known or b.is_known:
+        return a.known is b.known
+    if a.expr is not None or b.expr is not None:
+        return a.expr is not None and b.expr is not None and a.expr.key() == b.expr.key()
+    return replace(a, kind=None) == replace(b, kind=None)
+
+
+def join(a: Val | None, b: Val | None) -> Val:
+    """A value that may be either."""
+    if a is None or b is None:
+        return a or b or Val()
+    if same(a, b):
+        return a
+    carried = a.carried | b.carried
+    if same(replace(a, carried=carried), replace(b, carried=carried)):
+        return replace(a, carried=carried)
+    kind = a.kind if a.kind == b.kind else None
+    return Val(
+        objs=objects(a) | objects(b),
+        anything=may_be_anything(a) or may_be_anything(b) or bool(a.function or b.function),
+        kind=kind,
+        scalar=a.scalar and b.scalar,
+        carried=carried,
+    )
