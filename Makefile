@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-loops bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -55,6 +55,11 @@ bench: bench-kernels
 
 bench-kernels: $(BENCH)
 	$(BIN)/python -m benchmarks.kernels --memory
+
+# Loop programs beside plain Python, Numba and C, and compile time by the length of functions (half an hour).
+bench-loops: $(BENCH)
+	$(BIN)/python -m benchmarks.loops
+	$(BIN)/python -m benchmarks.loops.compile_time
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs
