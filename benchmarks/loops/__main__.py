@@ -4,9 +4,10 @@
 
 Every program has a process of its own, in which the systems take turns, with two threads each; times are the best of
 the turns. `numba` is the better of the source and of Numba's own idiom, `parallel` its form with `prange`, `fastmath`
-the best of the three with fastmath. What every system leaves (results, and arguments that are written) is compared with
-plain Python's: whole numbers exactly, floats by a tolerance. Ratios are the other's time over that of `tw.jit`. First
-calls are in seconds, with compiling (empty cache folder), from disk in another process, and Numba's.
+the best of the three with fastmath; `tw arrays` is the source under `tw.jit` after `import tilewise as np`. What every
+system leaves (results, and arguments that are written) is compared with plain Python's: whole numbers exactly, floats by
+a tolerance. Ratios are the other's time over that of `tw.jit`. First calls are in seconds, with compiling (empty cache
+folder), from disk in another process, and Numba's.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ os.environ[WITHOUT] = "1"  # this process only lists the programs
 
 from benchmarks.loops import row as row_process
 from benchmarks.loops.registry import LoopProgram, load
-from benchmarks.loops.rivals import MAKERS
+from benchmarks.loops.rivals import MAKERS, OURS
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "loops.json"
 
@@ -56,7 +57,7 @@ def measured(program: LoopProgram, options: Any) -> table.Row:
     with tempfile.TemporaryDirectory(prefix="loops-") as cache:
         text, why = said("benchmarks.loops.row", row_process.MARK, common + times, cache, options.limit)
         if not text:
-            others = ",".join(name for name in MAKERS if name != "tw.jit")
+            others = ",".join(name for name in MAKERS if name not in OURS)
             again = [*common, *times, "--systems", others]
             text, also = said("benchmarks.loops.row", row_process.MARK, again, cache, options.limit)
             empty = {"program": program.name, "seconds": {}, "first": {}, "problems": {"all": also}}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 import tilewise as tw
 from benchmarks.kernels.native import library
-from benchmarks.kernels.systems import evaluated
+from benchmarks.kernels.systems import evaluated, tilewise_inputs
 from benchmarks.loops.registry import Inputs, LoopProgram
 
 Run = Callable[..., Any]  # of the arguments; gives the results
@@ -38,6 +39,21 @@ def python(program: LoopProgram, inputs: Inputs) -> Made:
 def ours(program: LoopProgram, inputs: Inputs) -> Made:
     compiled = tw.jit(program.function)
     return lambda *args: evaluated_any(compiled(*args)), copied(inputs)
+
+
+def on_our_arrays(program: LoopProgram, inputs: Inputs) -> Made:
+    """The same source with `import tilewise as np`, on Tilewise's arrays."""
+    f = program.function
+    renamed = FunctionType(f.__code__, {**f.__globals__, "np": tw}, f.__name__, f.__defaults__, f.__closure__)
+    compiled = tw.jit(renamed)
+
+    def run(*args: Any) -> Any:
+        result = evaluated_any(compiled(*args))
+        if program.written:
+            tw.evaluate(*(args[i] for i in program.written))
+        return result
+
+    return run, tilewise_inputs(copied(inputs))
 
 
 def evaluated_any(result: Any) -> Any:
@@ -77,6 +93,7 @@ def native(program: LoopProgram, inputs: Inputs) -> Made | None:
 
 MAKERS: dict[str, Callable[[LoopProgram, Inputs], Made | None]] = {
     "tw.jit": ours,
+    "tw arrays": on_our_arrays,
     "numba": _numba("source"),
     "numba own": _numba("own"),
     "numba parallel": _numba("parallel", parallel=True),
@@ -85,6 +102,7 @@ MAKERS: dict[str, Callable[[LoopProgram, Inputs], Made | None]] = {
     "fastmath parallel": _numba("parallel", parallel=True, fastmath=True),
     "c": native,
 }
+OURS = ("tw.jit", "tw arrays")
 NUMBA = ("numba", "numba own", "numba parallel")
 FASTMATH = ("fastmath", "fastmath own", "fastmath parallel")
 LOOSE = 1e-6  # relative error under fastmath

@@ -24,7 +24,7 @@ def best(row: Row, systems: Iterable[str]) -> float | None:
 def judge(row: Row) -> None:
     """Add the ratios: another's seconds over ours, so that more is better."""
     ours = row["seconds"].get("tw.jit")
-    rivals = {"python": ("python",), "numba": NUMBA, "fastmath": FASTMATH, "c": ("c",)}
+    rivals = {"python": ("python",), "numba": NUMBA, "fastmath": FASTMATH, "c": ("c",), "tw arrays": ("tw arrays",)}
     found = {name: best(row, systems) for name, systems in rivals.items()}
     row["ratios"] = {name: s / ours for name, s in found.items() if s is not None and ours is not None}
 
@@ -35,7 +35,7 @@ def geometric(values: Sequence[float]) -> float:
 
 
 def heading() -> str:
-    names = ("python", "numba", "parallel", "fastmath", "c", "tw.jit")
+    names = ("python", "numba", "parallel", "fastmath", "c", "tw arrays", "tw.jit")
     times = "".join(f"{name:>10}" for name in names)
     ratios = "".join(f"{name:>9}" for name in ("/python", "/numba", "/fast", "/c"))
     return f"{'program, ms':<28}{times}{ratios}{'first':>8}{'disk':>7}{'numba':>8}  strict"
@@ -43,7 +43,7 @@ def heading() -> str:
 
 def line(row: Row) -> str:
     """One row; a ratio is the other's time over ours."""
-    shown = (best(row, s) for s in (("python",), NUMBA[:2], NUMBA[2:], FASTMATH, ("c",), ("tw.jit",)))
+    shown = (best(row, s) for s in (("python",), NUMBA[:2], NUMBA[2:], FASTMATH, ("c",), ("tw arrays",), ("tw.jit",)))
     times = "".join(f"{'-':>10}" if s is None else f"{s * 1e3:>10.3f}" for s in shown)
     ratios = "".join(
         f"{row['ratios'][name]:>9.2f}" if name in row["ratios"] else f"{'-':>9}"
@@ -71,6 +71,7 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "programs": len(rows),
         "right": sum("tw.jit" in r["seconds"] and "tw.jit" not in r["problems"] for r in rows),
+        "right_arrays": sum("tw arrays" in r["seconds"] and "tw arrays" not in r["problems"] for r in rows),
         "strict": sum(r.get("refused") == "" for r in rows),
         "means": {name: geometric(found) for name, found in ratios.items()},
         "compared": {name: len(found) for name, found in ratios.items()},
@@ -94,7 +95,7 @@ def summary(rows: Sequence[Row]) -> str:
     means = ", ".join(f"{name} {t['means'][name]:.2f} ({t['compared'][name]})" for name in t["means"])
     return "\n".join(
         (
-            f"\n{t['right']} of {t['programs']} right, {t['strict']} compiled under strict=True",
+            f"\n{t['right']} of {t['programs']} right, {t['right_arrays']} on our arrays; {t['strict']} compiled under strict=True",
             f"geometric mean of the others' times over ours: {means}; goal {GOAL} over Numba without fastmath",
             f"below {LEAST_RATIO} of Numba: {len(t['below'])} {' '.join(t['below'])}",
             f"of Parakeet's list below {C_GOAL} of C: {len(t['below_c'])} of {t['parakeet']} {' '.join(t['below_c'])}",

@@ -3,8 +3,8 @@
 import numpy as np
 
 from benchmarks.loops.parallel_range import prange
-from benchmarks.loops.registry import loops, rng
 from benchmarks.loops.programs.stencils import _grid
+from benchmarks.loops.registry import loops, rng
 
 
 def julia_parallel(n, real, imag, cutoff, most):
