@@ -5,9 +5,9 @@
 Every program has a process of its own, in which the systems take turns, with two threads each; times are the best of
 the turns. `numba` is the better of the source and of Numba's own idiom, `parallel` its form with `prange`, `fastmath`
 the best of the three with fastmath; `tw arrays` is the source under `tw.jit` after `import tilewise as np`. What every
-system leaves (results, and arguments that are written) is compared with plain Python's: whole numbers exactly, floats by
-a tolerance. Ratios are the other's time over that of `tw.jit`. First calls are in seconds, with compiling (empty cache
-folder), from disk in another process, and Numba's.
+system leaves (results, and arguments that are written) is compared with plain Python's: whole numbers exactly, floats
+by a tolerance. Ratios are the other's time over that of `tw.jit`. First calls are in seconds, with compiling (empty
+cache folder), from disk in another process, and Numba's.
 """
 
 from __future__ import annotations

@@ -95,7 +95,8 @@ def summary(rows: Sequence[Row]) -> str:
     means = ", ".join(f"{name} {t['means'][name]:.2f} ({t['compared'][name]})" for name in t["means"])
     return "\n".join(
         (
-            f"\n{t['right']} of {t['programs']} right, {t['right_arrays']} on our arrays; {t['strict']} compiled under strict=True",
+            f"\n{t['right']} of {t['programs']} right, {t['right_arrays']} of them on our arrays, too",
+            f"{t['strict']} compiled under strict=True",
             f"geometric mean of the others' times over ours: {means}; goal {GOAL} over Numba without fastmath",
             f"below {LEAST_RATIO} of Numba: {len(t['below'])} {' '.join(t['below'])}",
             f"of Parakeet's list below {C_GOAL} of C: {len(t['below_c'])} of {t['parakeet']} {' '.join(t['below_c'])}",

@@ -33,6 +33,11 @@ class Watch:
             self.found.append((line, [a.copy() if isinstance(a, np.ndarray) else a for a in self.args]))
         return value
 
+    def changed(self, value: Any, line: int) -> Any:
+        """What a name is after `name += ...`: an array was written to."""
+        self.written |= isinstance(value, np.ndarray)
+        return self.number(value, line)
+
     def write(self, value: Any) -> Any:
         """A value that is about to be stored in an array."""
         self.written = True
@@ -60,12 +65,12 @@ class _Watched(ast.NodeTransformer):
             return node
         # The result has a name: it is looked at afterwards.
         seen = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
-        return [node, ast.copy_location(ast.Expr(_told("number", seen)), node)]
+        return [node, ast.copy_location(ast.Expr(_told("changed", seen)), node)]
 
 
 def _told(method: str, node: ast.expr) -> ast.Call:
     watch = ast.Attribute(ast.Name("_watch", ast.Load()), method, ast.Load())
-    line = [ast.Constant(node.lineno)] if method == "number" else []
+    line = [ast.Constant(node.lineno)] if method != "write" else []
     return ast.copy_location(ast.Call(watch, [node, *line], []), node)
 
 

@@ -16,17 +16,19 @@ Block = list[ast.stmt]
 
 
 def shrink(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
-    """Apply the first simplification that still fails, until none does."""
+    """Apply simplifications that still fail, one after the other and from the first again, until none does."""
     end = time.monotonic() + seconds
-    going = True
+    going, at = True, 0
     while going and time.monotonic() < end:
         going = False
-        for smaller in simpler(case):
+        candidates = list(simpler(case))
+        for k in [*range(at, len(candidates)), *range(at)]:
             if time.monotonic() > end:
                 break
-            if usable(smaller) is not None and fails(smaller):
-                case, going = smaller, True
+            if usable(candidates[k]) is not None and fails(candidates[k]):
+                case, going, at = candidates[k], True, k
                 break
+        at = min(at, len(candidates) - 1)
     return case
 
 
