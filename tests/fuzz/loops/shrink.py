@@ -7,12 +7,14 @@ import copy
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from tests.fuzz.loops.case import AliasSpec, ArraySpec, Case, ScalarSpec, Spec
 from tests.fuzz.loops.generate import usable
 
 CONSTANTS = (0, 1, 1.0, True)
 Block = list[ast.stmt]
+Made = Callable[[], Case]
 
 
 def shrink(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
@@ -25,20 +27,22 @@ def shrink(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
         for k in [*range(at, len(candidates)), *range(at)]:
             if time.monotonic() > end:
                 break
-            if usable(candidates[k]) is not None and fails(candidates[k]):
-                case, going, at = candidates[k], True, k
+            smaller = candidates[k]()
+            if usable(smaller) is not None and fails(smaller):
+                case, going, at = smaller, True, k
                 break
         at = min(at, len(candidates) - 1)
     return case
 
 
-def simpler(case: Case) -> Iterator[Case]:
-    """Cases with less in them, large steps first."""
+def simpler(case: Case) -> Iterator[Made]:
+    """How to make cases with less in them, large steps first."""
     for edit in (_without_statements, _unwrapped, _without_parameters, _plainer_expressions):
         yield from edit(case)
     for k, spec in enumerate(case.specs):
         for plainer in _plainer(spec):
-            yield replace(case, specs=(*case.specs[:k], plainer, *case.specs[k + 1 :]))
+            specs = (*case.specs[:k], plainer, *case.specs[k + 1 :])
+            yield partial(replace, case, specs=specs)
 
 
 def _text(tree: ast.Module) -> str:
@@ -53,22 +57,26 @@ def _blocks(tree: ast.AST) -> Iterator[Block]:
                 yield block
 
 
-def _edited(case: Case, edit: Callable[[Block, int], Block | None]) -> Iterator[Case]:
+def _edited(case: Case, edit: Callable[[Block, int], Block | None]) -> Iterator[Made]:
     """The case with one statement replaced by what `edit` gives for it."""
     tree = ast.parse(case.source)
-    for b, block in enumerate(list(_blocks(tree))):
+
+    def made(b: int, k: int, new: Block) -> Case:
+        other = copy.deepcopy(tree)
+        target = list(_blocks(other))[b]
+        target[k : k + 1] = copy.deepcopy(new)
+        if not target:
+            target.append(ast.Pass())
+        return replace(case, source=_text(other))
+
+    for b, block in enumerate(_blocks(tree)):
         for k in range(len(block) - 1, -1, -1):
             new = edit(block, k)
             if new is not None:
-                other = copy.deepcopy(tree)
-                target = list(_blocks(other))[b]
-                target[k : k + 1] = copy.deepcopy(new)
-                if not target:
-                    target.append(ast.Pass())
-                yield replace(case, source=_text(other))
+                yield partial(made, b, k, new)
 
 
-def _without_statements(case: Case) -> Iterator[Case]:
+def _without_statements(case: Case) -> Iterator[Made]:
     def edit(block: Block, k: int) -> Block | None:
         named_f = isinstance(block[k], ast.FunctionDef) and block[k].name == "f"  # type: ignore[attr-defined]
         return None if (isinstance(block[k], ast.Pass) and len(block) == 1) or named_f else []
@@ -76,7 +84,7 @@ def _without_statements(case: Case) -> Iterator[Case]:
     yield from _edited(case, edit)
 
 
-def _unwrapped(case: Case) -> Iterator[Case]:
+def _unwrapped(case: Case) -> Iterator[Made]:
     """Bodies in the place of loops and conditions."""
 
     def edit(block: Block, k: int) -> Block | None:
@@ -110,9 +118,19 @@ def _expressions(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.
                     yield node, name, k, item
 
 
-def _plainer_expressions(case: Case) -> Iterator[Case]:
+def _plainer_expressions(case: Case) -> Iterator[Made]:
     tree = ast.parse(case.source)
-    for at, (_, name, _, found) in enumerate(list(_expressions(tree))):
+
+    def made(at: int, new: ast.expr) -> Case:
+        other = copy.deepcopy(tree)
+        above, field, k, _ = list(_expressions(other))[at]
+        if k is None:
+            setattr(above, field, copy.deepcopy(new))
+        else:
+            getattr(above, field)[k] = copy.deepcopy(new)
+        return replace(case, source=_text(other))
+
+    for at, (_, name, _, found) in enumerate(_expressions(tree)):
         if isinstance(found, ast.Constant) or name == "func":
             continue
         parts = [n for n in ast.iter_child_nodes(found) if isinstance(n, ast.expr)]
@@ -120,16 +138,10 @@ def _plainer_expressions(case: Case) -> Iterator[Case]:
             parts = [ast.Tuple(found.elts[:k] + found.elts[k + 1 :], ast.Load()) for k in range(len(found.elts))]
         for new in [*parts, *(ast.Constant(c) for c in CONSTANTS)]:
             if isinstance(getattr(new, "ctx", ast.Load()), ast.Load):
-                other = copy.deepcopy(tree)
-                above, field, k, _ = list(_expressions(other))[at]
-                if k is None:
-                    setattr(above, field, copy.deepcopy(new))
-                else:
-                    getattr(above, field)[k] = copy.deepcopy(new)
-                yield replace(case, source=_text(other))
+                yield partial(made, at, new)
 
 
-def _without_parameters(case: Case) -> Iterator[Case]:
+def _without_parameters(case: Case) -> Iterator[Made]:
     for k in range(len(case.specs) - 1, -1, -1):
         if any(isinstance(s, AliasSpec) and s.of >= k for s in case.specs):
             continue
@@ -138,7 +150,7 @@ def _without_parameters(case: Case) -> Iterator[Case]:
         used = {n.id for n in ast.walk(f) if isinstance(n, ast.Name)}
         if f.args.args[k].arg not in used:
             del f.args.args[k]
-            yield Case(_text(tree), case.specs[:k] + case.specs[k + 1 :])
+            yield partial(Case, _text(tree), case.specs[:k] + case.specs[k + 1 :])
 
 
 def _plainer(spec: Spec) -> Iterator[Spec]:
