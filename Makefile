@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-loops bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -31,6 +31,7 @@ fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz.jitted --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz.jitted --cases 1000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m tests.fuzz.bits --cases 200 --seed $$(date +%s)
+	$(BIN)/python -m tests.fuzz.loops --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
@@ -55,6 +56,11 @@ bench: bench-kernels
 
 bench-kernels: $(BENCH)
 	$(BIN)/python -m benchmarks.kernels --memory
+
+# Loop programs beside plain Python, Numba and C, and compile time by the length of functions (half an hour).
+bench-loops: $(BENCH)
+	$(BIN)/python -m benchmarks.loops
+	$(BIN)/python -m benchmarks.loops.compile_time
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs

@@ -12,7 +12,7 @@ import math
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +22,22 @@ from tilewise.kernel.family import X86
 
 SOURCES = Path(__file__).parent / "c"
 LINE = 64  # bytes
-FLAGS = "-O3 -march=native -ffast-math -fopenmp -shared -fPIC".split()
+COMPILER = "gcc"
+FLAGS: tuple[str, ...] = tuple("-O3 -march=native -ffast-math -fopenmp -shared -fPIC".split())
 LIBRARIES = ["-lm"]
 if X86:
-    FLAGS.append("-mprefer-vector-width=512")
+    FLAGS += ("-mprefer-vector-width=512",)
     LIBRARIES.insert(0, "-lmvec")
 
 
 class Library:
     """The compiled functions, all `void`: whole numbers are int64_t, others double, arrays pointers."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path, flags: Sequence[str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kernels-")
         target = Path(self._folder.name) / "limits.so"
-        sources = sorted(map(str, SOURCES.glob("*.c")))
-        subprocess.run(["gcc", *FLAGS, "-o", str(target), *sources, *LIBRARIES], check=True)
+        sources = sorted(map(str, folder.glob("*.c")))
+        subprocess.run([COMPILER, *flags, "-o", str(target), *sources, *LIBRARIES], check=True)
         self._lib = ctypes.CDLL(str(target))
 
     def empty(self, shape: Any) -> Any:
@@ -70,6 +71,6 @@ def _passed(value: Any) -> Any:
 
 
 @functools.cache
-def library() -> Library | None:
-    """The library, or None where there is no gcc."""
-    return Library() if shutil.which("gcc") else None
+def library(folder: Path = SOURCES, flags: tuple[str, ...] = FLAGS) -> Library | None:
+    """The library of a folder's C files, or None where there is no gcc."""
+    return Library(folder, flags) if shutil.which(COMPILER) else None

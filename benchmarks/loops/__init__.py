@@ -1,0 +1,1 @@
+"""Loop programs beside plain Python, Numba and C: `python -m benchmarks.loops`."""

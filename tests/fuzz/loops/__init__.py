@@ -1,0 +1,1 @@
+"""Random functions with loops, run by plain Python and by `tw.jit`."""
