@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-loops bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills clients bench bench-kernels bench-loops bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -49,6 +49,10 @@ soak: $(DEV)
 # Kills of workers and nodes of a Ray cluster at random moments (a quarter of an hour).
 kills: $(DEV)
 	$(BIN)/python -m tests.engine.kills --cases 40 --seed $$(date +%s)
+
+# Test suites of libraries that take arrays by protocol (SciPy, scikit-learn, xarray), with our arrays (half an hour).
+clients: $(DEV)
+	$(BIN)/python -m tests.clients
 
 # Every benchmark there is: first the table of array programs beside their peers and C.
 bench: bench-kernels

@@ -40,7 +40,7 @@ TABLES: dict[str, tuple[list[str], str, Callable[[Any], Times]]] = {
         lambda d: {r["name"]: r["us"]["tilewise"] / 1e6 for r in d["rows"] if r["us"].get("tilewise")},
     ),
     "programs": (
-        "--repeat 5 --limit-seconds 0.3".split(),
+        "--repeat 7 --limit-seconds 1.2".split(),
         "--output",
         lambda d: {r["name"]: r["best_s"] for r in d["programs"] if r.get("best_s")},
     ),

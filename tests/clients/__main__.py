@@ -83,7 +83,11 @@ def outcomes(suite: str, arrays: str, part: str) -> Outcomes:
             "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")]),
         }
         done = subprocess.run(
-            [*command, *files(suite, arrays, part, folder)], env=environment, capture_output=True, text=True, check=False
+            [*command, *files(suite, arrays, part, folder)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if not target.exists():
             raise SystemExit(f"{suite} with {arrays} did not run:\n{done.stdout[-3000:]}{done.stderr[-2000:]}")
