@@ -121,10 +121,10 @@ _packages: str | None = None  # where llvmlite is; "" where there can be no proc
 
 
 def usable() -> bool:
-    """Whether there can be such a process here."""
+    """Whether there can be such a process here, whose code our linker knows."""
     global _packages
     if _packages is None:
-        found = importlib.util.find_spec("llvmlite") if hasattr(os, "posix_spawn") and sys.executable else None
+        found = importlib.util.find_spec("llvmlite") if sys.platform == "linux" and sys.executable else None
         _packages = "" if found is None or found.origin is None else str(Path(found.origin).parents[1])
     return bool(_packages)
 
