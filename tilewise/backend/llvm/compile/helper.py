@@ -25,6 +25,7 @@ from tilewise.backend.llvm.compile.server import (
     REQUEST,
     REQUESTS,
 )
+from tilewise.config import current
 
 SCRIPT = Path(__file__).with_name("server.py")
 TRIES = 2  # a process may end for want of work just as it is asked again
@@ -135,6 +136,21 @@ def start() -> None:
     if _server is None:
         assert _packages
         _server = _Server(_packages)
+
+
+def start_early() -> None:
+    """Start it where no code is kept yet: there will be something to compile, and it takes 0.1 s to get ready."""
+    settings = current()
+    if settings.wait_for_native or not usable():
+        return
+    try:
+        with os.scandir(settings.cache_dir / "code") as entries:
+            empty = next(entries, None) is None
+    except OSError:
+        empty = True
+    if empty:
+        with contextlib.suppress(OSError):  # it is tried again when there is something to compile
+            start()
 
 
 def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:
