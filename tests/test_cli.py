@@ -1,10 +1,14 @@
 """The command line: what it prints, and what it refuses."""
 
 import runpy
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import tilewise
 from tilewise.cli import DEMO_PLACES, main
 
 
@@ -31,3 +35,19 @@ def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
     (path,) = (place for place in DEMO_PLACES if place.exists())
     runpy.run_path(str(path))["main"](300_000)  # Above eager_bytes: planned and compiled.
     assert "All 300,000 prices agree." in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tilewise {tilewise.__version__}\n"
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "tilewise", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tilewise {tilewise.__version__}\n"
+
+
+def test_the_version_is_said_once() -> None:
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"] and "version" not in project["project"]
+    assert (Path(__file__).parent.parent / project["tool"]["hatch"]["version"]["path"]).exists()

@@ -41,6 +41,7 @@ LEVELS = {
     "testing": 9,
     "tilewise": 9.5,  # The public package itself: only what stands on the public API may import it.
     "cli": 10,
+    "__main__": 11,
     "apps": 10,
 }
 # Doors that open when first used: SciPy's BLAS and llvmlite are large. (Backends and engines are opened by name, in

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +48,34 @@ def test_names_that_come_later(name: str) -> None:
 
 def test_the_test_sees() -> None:
     assert loaded("import html.parser", "html", "rich") == ["html"]
+
+
+ELSEWHERE = """
+import os, sys
+import numpy  # has its own ways on each system
+for name in ("fcntl", "pwd", "grp", "termios", "resource", "syslog", "readline", "tty", "pty"):
+    sys.modules[name] = None
+for name in (
+    "register_at_fork fork posix_spawn geteuid getuid sysconf sched_getaffinity sched_setaffinity nice "
+    "O_DIRECTORY O_NOFOLLOW"
+).split():
+    if hasattr(os, name):
+        delattr(os, name)
+sys.platform = "elsewhere"
+import tilewise as np
+with np.config(eager_bytes=0, cache_dir=sys.argv[1]):
+    x = np.arange(1000.0)
+    y = numpy.arange(1000.0)
+    assert numpy.array_equal(numpy.asarray(np.sqrt(x) * 2 + x), numpy.sqrt(y) * 2 + y)
+    from tilewise.backend.llvm.compile import build
+    assert build.compiled_count() > 0
+assert os.listdir(sys.argv[1] + "/code")
+"""
+
+
+def test_systems_without_posix(tmp_path: Path) -> None:
+    """As far as it can be seen here: code is compiled, linked and kept without what only POSIX has."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

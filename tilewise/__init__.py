@@ -4,6 +4,14 @@
 >>> x = np.linspace(0.0, 1.0, 5)
 >>> (x * x).sum()
 np.float64(1.875)
+
+Every name of NumPy is here and does what it does there, on Arrays that are computed when they are needed. Beyond NumPy:
+
+- `compute`, `evaluate`: results now; `explain`: the plan and its cost before anything runs; `profile`: what ran.
+- `session`: workers, on this machine or many; `config`: settings, for a block or for good; `calibrate`.
+- `jit`, `vectorize`, `map_tiles`, `fold`, `scan`, `filter`, `join_update`, `allpairs`, `outer_map`: your own functions.
+
+`help(np.config)` and the like say more about each. What follows is NumPy's own documentation of its names.
 """
 
 from __future__ import annotations
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 __array_api_version__ = "2025.12"
 
 ndarray = Array

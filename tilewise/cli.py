@@ -1,18 +1,25 @@
 """The command line. In: arguments. Out: text, and an exit status. Everything it does is done by the public API."""
 
-import argparse
-import importlib.metadata
-import platform
-import runpy
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tilewise
 from tilewise.config import config
 from tilewise.errors import TilewiseError, message
+from tilewise.later import later
 from tilewise.machine import machine
+
+if TYPE_CHECKING:
+    import argparse
+    import importlib.metadata as metadata
+    import platform
+    import runpy
+else:  # `--version` needs none of them
+    argparse, metadata = later("argparse"), later("importlib.metadata")
+    platform, runpy = later("platform"), later("runpy")
 
 PACKAGES = ("tilewise", "numpy", "llvmlite", "scipy", "ray", "zarr")
 HERE = Path(__file__).parent
@@ -21,8 +28,8 @@ DEMO_PLACES = (HERE / "examples" / "demo.py", HERE.parent / "examples" / "demo.p
 
 def version(package: str) -> str:
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return "not installed"
 
 
@@ -83,13 +90,17 @@ COMMANDS = {"info": info, "demo": demo, "calibrate": calibrate}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; its exit status."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given == ["--version"]:
+        print(f"tilewise {tilewise.__version__}")
+        return 0
     parser = argparse.ArgumentParser(prog="tilewise", description="NumPy programs on all the hardware you have.")
-    parser.add_argument("--version", action="version", version=f"tilewise {version('tilewise')}")
+    parser.add_argument("--version", action="version", version=f"tilewise {tilewise.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, command in COMMANDS.items():
         commands.add_parser(name, help=command.__doc__, description=command.__doc__)
     try:
-        COMMANDS[parser.parse_args(arguments).command]()
+        COMMANDS[parser.parse_args(given).command]()
     except TilewiseError as error:
         print(f"tilewise: {error}", file=sys.stderr)
         return 1

@@ -141,6 +141,10 @@ def run(folder: Path, *more: str) -> list[str]:
 
 
 WAIT = """
+z = numpy.asarray(np.log1p(x) - 3)
+time.sleep(0.1)
+z = numpy.asarray(np.sqrt(x) * np.sin(x))
+assert helper._server._count > 3, "one process for all"
 while helper._server._waiting:
     time.sleep(0.01)
 again = numpy.asarray(np.exp(x) * 2 + 1)

@@ -6,7 +6,7 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,17 @@ import numpy as np
 
 from tilewise.api.dispatch import call
 from tilewise.api.ufuncs import special_ufunc
+from tilewise.later import later
 
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 
+    from tilewise.api import random
+
     class Finder(MetaPathFinder, Loader):
         """What imports go through."""
 else:
+    random = later("tilewise.api.random")
     Finder = object  # the classes only say what it has, and take 2 ms to load
 
 
@@ -39,7 +43,7 @@ PLAIN = (
     "ctypeslib",
     "f2py",
 )  # NumPy's own; they take Arrays as data
-NAMES = (*(n for n in WRAPPED if "." not in n), *PLAIN, "polynomial", "special")
+NAMES = (*(n for n in WRAPPED if "." not in n), *PLAIN, "polynomial", "special", "random")
 IMPORTED = ("matlib", "lib.npyio", "lib.user_array")  # NumPy's own that are there only once they are imported
 
 
@@ -49,6 +53,8 @@ def load(name: str) -> Any:
         return importlib.import_module(f"numpy.{name}")
     if name == "special":
         return Special()
+    if name == "random":
+        return _given(name, np.random, random.NAMES)
     if name == "polynomial":
         module = _module(name, np.polynomial, _calling)
         module.polyutils = np.polynomial.polyutils  # type: ignore[attr-defined]  # a module made here
@@ -85,6 +91,15 @@ class Importer(Finder):
             sys.modules[full] = load(name)
         else:
             raise ModuleNotFoundError(f"No module named {full!r}", name=full)
+
+
+def _given(name: str, source: types.ModuleType, given: Mapping[str, Any]) -> types.ModuleType:
+    """A module with NumPy's names and more, all of them ours."""
+    module = types.ModuleType(f"tilewise.{name}", source.__doc__)
+    for n in (*source.__all__, *(n for n in given if n not in source.__all__)):
+        setattr(module, n, given[n])
+    sys.modules[module.__name__] = module
+    return module
 
 
 POLYNOMIALS = ("polynomial", "chebyshev", "legendre", "laguerre", "hermite", "hermite_e")

@@ -19,7 +19,6 @@ from tilewise.api import (
     methods,
     modules,
     padding,
-    random,
     reductions,
     standard,
     views,
@@ -34,7 +33,7 @@ from tilewise.api.searching import histogram, lookup, nonzero, quantiles, sets
 from tilewise.api.ufuncs import ufunc, wrapped
 from tilewise.array import indexing, setitem
 from tilewise.array import record as rec
-from tilewise.array.interop import convert, float_warnings
+from tilewise.array.interop import convert, float_warnings, notebook
 from tilewise.ir.scalar import ADDED
 
 OWN: dict[str, Any] = (
@@ -114,7 +113,6 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
     for name in ("linalg", "fft"):
         names[name] = submodule(name, getattr(np, name))
     names["lib"] = library()
-    names["random"] = submodule("random", np.random, random.NAMES)
     names["__array_namespace_info__"] = np.__array_namespace_info__
 
     def asked(name: str) -> Any:
@@ -146,14 +144,12 @@ def library() -> types.ModuleType:
     return module
 
 
-def submodule(name: str, source: types.ModuleType, given: dict[str, Any] | None = None) -> types.ModuleType:
+def submodule(name: str, source: types.ModuleType) -> types.ModuleType:
     """Our version of one of NumPy's modules."""
     full = f"tilewise.{name}"
     module = types.ModuleType(full, source.__doc__)
     for n in source.__all__:
-        setattr(module, n, ours(n, getattr(source, n)) if given is None else given[n])
-    for n in set(given or ()) - set(source.__all__):
-        setattr(module, n, given[n])  # type: ignore[index]
+        setattr(module, n, ours(n, getattr(source, n)))
     sys.modules[full] = module
     return module
 
@@ -170,6 +166,7 @@ __all__ = [
     "lookup",
     "methods",
     "nonzero",
+    "notebook",
     "padding",
     "quantiles",
     "reductions",

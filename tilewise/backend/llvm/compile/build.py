@@ -30,8 +30,8 @@ _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p)
 lock = threading.RLock()  # of code in memory and of the folders on disk
 _cache: dict[Hashable, Native] = {}  # the one asked for last is last
 _compiled = 0
-# A fork waits for the compiler, which could not go on in the child.
-os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+if hasattr(os, "register_at_fork"):  # a fork waits for the compiler, which could not go on in the child
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 class CompileError(Exception):

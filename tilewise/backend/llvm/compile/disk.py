@@ -22,7 +22,7 @@ LIMIT_BYTES = 256 << 20
 TRIM_EVERY = 64  # files written between two looks at the size of the folder (5 µs per file in it)
 OLD_S = 86400.0  # a file used again after this long counts as new
 
-_folders: dict[Path, int | None] = {}  # an open folder, or None: not to be used
+_folders: dict[Path, files.Folder | None] = {}  # an open folder, or None: not to be used
 _quiet: set[Path] = set()  # folders that a warning was given for
 _writes = itertools.count()
 
@@ -46,9 +46,11 @@ def _make(folder: Path) -> None:
         each.mkdir(mode=0o700, exist_ok=True)
 
 
-def _open(folder: Path) -> int:
-    """A descriptor of a folder that is the user's alone."""
+def _open(folder: Path) -> files.Folder:
+    """A folder that is the user's alone."""
     _make(folder)
+    if not hasattr(os, "O_DIRECTORY"):
+        return str(folder)  # the user's own by the rights of the folder that it is in
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         facts = os.fstat(handle)
@@ -62,8 +64,8 @@ def _open(folder: Path) -> int:
     return handle
 
 
-def _handle(folder: Path) -> int | None:
-    """The folder's descriptor, opened when first asked for."""
+def _handle(folder: Path) -> files.Folder | None:
+    """The folder, opened when first asked for."""
     if folder not in _folders:
         try:
             _folders[folder] = _open(folder)
@@ -79,17 +81,17 @@ def get(folder: Path, name: str) -> bytes | None:
     if handle is None:
         return None
     try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle)
+        file = files.opened(handle, name, os.O_RDONLY)
     except OSError:
         return None
     try:
         facts = os.fstat(file)
-        if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if isinstance(handle, int) and (facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
             return None
         with open(file, "rb", buffering=0, closefd=False) as reader:
             data = reader.read()
         if time.time() - facts.st_mtime > OLD_S:
-            os.utime(file)
+            os.utime(file if os.utime in os.supports_fd else folder / name)
     except OSError:
         return None
     finally:
@@ -102,7 +104,7 @@ def identity(folder: Path) -> tuple[int, int] | None:
     handle = _handle(folder)
     if handle is None:
         return None
-    facts = os.fstat(handle)
+    facts = os.stat(handle)
     return facts.st_dev, facts.st_ino
 
 
@@ -116,7 +118,8 @@ def put(folder: Path, name: str, code: bytes) -> None:
         try:
             files.write(handle, name, code, count)
         except FileNotFoundError:  # someone removed the folder
-            os.close(handle)
+            if isinstance(handle, int):
+                os.close(handle)
             del _folders[folder]
             handle = _handle(folder)
             if handle is None:
@@ -128,7 +131,7 @@ def put(folder: Path, name: str, code: bytes) -> None:
         _warn(folder, error)
 
 
-def _trim(handle: int, limit: int) -> None:
+def _trim(handle: files.Folder, limit: int) -> None:
     """Remove the files used longest ago while there is too much, and what crashed writers left."""
     found = []
     with os.scandir(handle) as entries:
@@ -141,6 +144,5 @@ def _trim(handle: int, limit: int) -> None:
     for used, size, name in sorted(found):
         if used and total <= limit:
             break
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=handle)
+        files.remove(handle, name)
         total -= size

@@ -25,6 +25,7 @@ from tilewise.backend.llvm.compile.server import (
     REQUEST,
     REQUESTS,
 )
+from tilewise.config import current
 
 SCRIPT = Path(__file__).with_name("server.py")
 TRIES = 2  # a process may end for want of work just as it is asked again
@@ -121,10 +122,10 @@ _packages: str | None = None  # where llvmlite is; "" where there can be no proc
 
 
 def usable() -> bool:
-    """Whether there can be such a process here."""
+    """Whether there can be such a process here, whose code our linker knows."""
     global _packages
     if _packages is None:
-        found = importlib.util.find_spec("llvmlite") if hasattr(os, "posix_spawn") and sys.executable else None
+        found = importlib.util.find_spec("llvmlite") if sys.platform == "linux" and sys.executable else None
         _packages = "" if found is None or found.origin is None else str(Path(found.origin).parents[1])
     return bool(_packages)
 
@@ -135,6 +136,21 @@ def start() -> None:
     if _server is None:
         assert _packages
         _server = _Server(_packages)
+
+
+def start_early() -> None:
+    """Start it where no code is kept yet: there will be something to compile, and it takes 0.1 s to get ready."""
+    settings = current()
+    if settings.wait_for_native or not usable():
+        return
+    try:
+        with os.scandir(settings.cache_dir / "code") as entries:
+            empty = next(entries, None) is None
+    except OSError:
+        empty = True
+    if empty:
+        with contextlib.suppress(OSError):  # it is tried again when there is something to compile
+            start()
 
 
 def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:

@@ -109,7 +109,7 @@ def quick(pipe: int, compiler: Any) -> None:
             later += before[: len(before) - len(data)]
         if can_write:
             del later[: os.write(pipe, later)]
-        idle = not can_read and not later
+        idle = not can_read and not can_write
     os.set_blocking(pipe, True)
     _send(pipe, bytes(later))
 
