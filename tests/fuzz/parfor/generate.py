@@ -180,7 +180,7 @@ class Generator:
             if r.random() < 0.5:
                 text = f"{array}[{at}].{r.choice(['fill(2.0)', 'sort()'])}"
                 return [text], [text]
-            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].put({array}[{at}] + 1.0)"]
+            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].accumulate(..., 1.0)"]
         if kind == 13:
             one, two = self.index(), self.index()
             text = f"A[{one}], A[{two}] = A[{two}], A[{one}]"

@@ -6,6 +6,8 @@ Functions with source are followed with their arguments; library.py has what oth
 from __future__ import annotations
 
 import ast
+import collections
+import functools
 import inspect
 import textwrap
 import types
@@ -37,6 +39,7 @@ from tilewise.parfor.walk.values import (
     of_expr,
 )
 
+CONTAINERS = (list, dict, set, tuple, frozenset, collections.OrderedDict, collections.defaultdict, collections.Counter)
 DEEPEST = 8  # calls inside of calls that are followed
 
 
@@ -82,7 +85,15 @@ class Calls(Exprs):
             return Val(scalar=True, kind=None if name in ("shape", "dtype") else "i")
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
-        return Val(method=(base, name), carried=frozenset())
+        held = frozenset().union(*(o.content for o in base.objs if o.key == 0))
+        classes = {o.cls for o in base.objs}
+        if len(classes) == 1 and None not in classes:
+            static = inspect.getattr_static(classes.pop(), name, None)  # type: ignore[arg-type]
+            if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
+                return self.follow(static.fget, [base], {}) or ANYTHING
+            if static is None:
+                return Val(objs=held, anything=any(o.anything for o in base.objs))
+        return Val(method=(base, name), objs=held, anything=base.anything or any(o.anything for o in base.objs))
 
     def _array_attribute(self, base: Val, name: str) -> Val:
         view = base.view
@@ -127,7 +138,7 @@ class Calls(Exprs):
         if obj is not None and static is None and not callable(getattr(type(known), "__getattr__", None)):
             self.touch_cells(base, fixed_key(name), write=False)
             return Val(objs=frozenset(obj.content), anything=obj.anything)
-        return Val(method=(base, name))
+        return Val(method=(base, name), anything=not isinstance(static, types.MethodDescriptorType))
 
     # -- calls ----------------------------------------------------------------------------------------------------
 
@@ -155,6 +166,12 @@ class Calls(Exprs):
         if not function.is_known:
             return self._opaque(args, named, text)
         known = function.known
+        if known is functools.reduce:
+            return self._with_function(args, named, text)
+        if isinstance(known, np.vectorize):
+            return self._with_function([self.value_of(known.pyfunc, text), *args], named, text)
+        if any(v.method is not None and v.method[1] != "slice" for v in (*args, *named.values())):
+            return self._opaque(args, named, text)  # a method that may be called
         if library.makes_generator(known):
             seeded = bool(args or named)
             for value in (*args, *named.values()):
@@ -223,7 +240,11 @@ class Calls(Exprs):
         start = inspect.getattr_static(cls, "__init__", None)
         if type(cls) is not type or inspect.getattr_static(cls, "__new__", None) is not inspect.getattr_static(object, "__new__"):
             return None
+        if any(c.__module__ == "builtins" and c is not object for c in cls.__mro__) or hasattr(cls, "__slots__"):
+            return None
         new = self.made([*args, *named.values()], array=False, name=cls.__name__)
+        for obj in new.objs:
+            obj.cls = cls
         if start is inspect.getattr_static(object, "__init__"):
             return new
         if not isinstance(start, types.FunctionType):
@@ -291,8 +312,10 @@ class Calls(Exprs):
         if base.is_known and isinstance(base.known, np.ufunc):
             return self._numpy(getattr(base.known, name), args, named, text)
         known = base.known if base.is_known and not isinstance(base.known, Alike) else None
-        if known is not None and not isinstance(known, list | dict | set | tuple | frozenset):
-            method = inspect.getattr_static(type(known), name, None)
+        made_here = {o.cls for o in base.objs if o.cls is not None}
+        if made_here or (known is not None and type(known) not in CONTAINERS):
+            cls = made_here.pop() if made_here else type(known)
+            method = inspect.getattr_static(cls, name, None) if not made_here else None
             if isinstance(method, types.FunctionType):
                 found = self.follow(method, [base, *args], named)
                 if found is not None:
@@ -305,6 +328,8 @@ class Calls(Exprs):
     def _container_method(self, base: Val, name: str, args: list[Val], named: dict[str, Val], text: str) -> Val:
         for value in (*args, *named.values()):
             self.use(value)
+        if named and any(v.function is not None or callable(v.known) for v in named.values()):
+            self._with_function([base, *args], named, text)
         writes = name in library.LIST_WRITES | library.DICT_WRITES | library.SET_WRITES
         private = base.objs and all(o.key == 0 for o in base.objs) and not base.anything
         if not writes and name not in library.CONTAINER_READS and not private:
@@ -539,7 +564,7 @@ class Calls(Exprs):
                 for h in (*held[1:], *args):
                     total_held = join(total_held, h)
                 return total_held
-            return self.made([*held, *args], array=False)
+            return self.made([*held, *args, *named.values()], array=False)
         if name in ("sum", "abs", "pow", "round") and args:
             kind = args[0].kind if name in ("sum", "abs") else None
             return replace(NUMBER, kind=kind) if all(a.scalar for a in args) else self.made([], kind=kind)

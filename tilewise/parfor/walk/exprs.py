@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import contextlib
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -81,6 +82,8 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitXor: operator.xor,
 }
 HIGHEST_POWER = 8
+PLAIN_DICTS = (dict, collections.OrderedDict)
+DICTS = (collections.defaultdict, collections.Counter)
 
 
 class Scope:
@@ -398,9 +401,23 @@ class Exprs(Knowns):
             return total or Val()
         if base.is_known and base.scalar and not isinstance(base.known, str | bytes | range):
             return ANYTHING if not base.scalar else Val(scalar=False, objs=base.objs)
+        if self.own_subscripts(base):
+            return ANYTHING
         key = self.key_of(parts, base)
         self.touch_cells(base, key, write=False)
+        if base.is_known and isinstance(base.known, dict) and type(base.known) not in PLAIN_DICTS:
+            self.touch_cells(base, key, write=True)  # a key that is missing is added
         return self._found(base, parts, key)
+
+    def own_subscripts(self, base: Val) -> bool:
+        """Whether an object has subscripts of its own making; recorded as a call of what is not known."""
+        plain = (list, tuple, str, bytes, bytearray, range, Alike, *PLAIN_DICTS, *DICTS)
+        own = base.is_known and type(base.known) not in plain and not base.scalar
+        if own or base.method is not None or any(o.cls is not None for o in base.objs):
+            name = next(iter(base.objs)).name if base.objs else "?"
+            self.hazard(name, "call", "what its subscripts do is not known")
+            return True
+        return False
 
     def _load_region(self, base: Val, parts: list[Part]) -> Val:
         assert base.view is not None
@@ -415,7 +432,7 @@ class Exprs(Knowns):
         if selects:
             self.touch_view(view, write=False)
             return self.made([base], kind=base.kind)
-        if view.axes or view.within:
+        if view.axes or view.within or base.kind == "V":  # an element with fields shares memory
             return Val(view=view, kind=base.kind)
         self.touch_view(view, write=False)
         if base.kind == "O":
@@ -471,6 +488,8 @@ class Exprs(Knowns):
             return TEXT
         if base.is_known and len(base.objs) == 1 and isinstance(base.known, list | dict):
             (obj,) = base.objs
+            if type(base.known) in DICTS:
+                return ANYTHING if not isinstance(base.known, collections.Counter) else INTEGER
             if self.memory.constant(obj):
                 if isinstance(base.known, dict):
                     return self._looked_up(base.known, key, obj.name)

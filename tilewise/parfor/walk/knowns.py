@@ -78,6 +78,8 @@ class Knowns(Recorder):
             return Val(known=thing, scalar=True, kind="U")
         if isinstance(thing, IMMUTABLE):
             return Val(known=thing, scalar=True)
+        if isinstance(thing, np.ndarray) and type(thing) not in (np.ndarray, np.memmap):  # its subscripts are its own
+            return Val(objs=frozenset((self.memory.owner(np.asarray(thing), name),)), kind=thing.dtype.kind)
         if isinstance(thing, np.ndarray):
             return Val(known=thing, view=self.memory.view(thing, name), kind=thing.dtype.kind)
         if isinstance(thing, Array):
@@ -86,9 +88,7 @@ class Knowns(Recorder):
             items = tuple(self.value_of(item, name) for item in thing[:MOST_ITEMS])
             whole = len(items) == len(thing)
             return Val(known=thing, items=items if whole else None, scalar=all(i.scalar for i in items) and whole)
-        if isinstance(thing, list | dict | set | bytearray) or hasattr(thing, "__dict__") or hasattr(thing, "__slots__"):
-            return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
-        return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)), anything=False)
+        return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
 
     def _lazy(self, array: Any, name: str) -> Val:
         """One of our arrays: views share a cell, which is all that is known of where they lie."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import sys
 import types
 from typing import Any
 
@@ -98,10 +99,16 @@ def is_generator(value: Any) -> bool:
     )
 
 
+# The types of functions that are what they say they are; others may hold functions of users.
+PLAIN = (types.FunctionType, types.BuiltinFunctionType, type, type(np.sum))
+
+
 def is_numpy(function: Any) -> bool:
     """Whether it is a function of arrays: NumPy's, SciPy's, or ours with NumPy's meaning."""
     if isinstance(function, np.ufunc):
-        return True
+        return getattr(np, function.__name__, None) is function or _of_scipy(function)
+    if not isinstance(function, PLAIN):
+        return False
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return True
     module = module_of(function)
@@ -110,6 +117,12 @@ def is_numpy(function: Any) -> bool:
     if isinstance(function, type):
         return issubclass(function, np.generic | np.dtype | np.finfo | np.iinfo) or function is np.errstate
     return module == "numpy" or module.startswith(("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api"))
+
+
+def _of_scipy(function: Any) -> bool:
+    """Whether it is one of SciPy's special functions (`np.frompyfunc` makes functions of users that look alike)."""
+    special = sys.modules.get("scipy.special")
+    return special is not None and getattr(special, function.__name__, None) is function
 
 
 def is_pure(function: Any) -> bool:

@@ -244,8 +244,8 @@ class Statements(Calls):
         if base.view is not None:
             self.touch_value(self.region(base, parts), write=True, op=op)
             return
-        if base.items is not None or base.scalar:
-            return  # an error at run time
+        if base.items is not None or base.scalar or self.own_subscripts(base):
+            return  # an error at run time, or recorded
         for obj in base.objs:
             if not obj.array:
                 obj.content |= objects(value)
@@ -285,6 +285,8 @@ class Statements(Calls):
         operands = [self.use(self.ev(o)) for o in found.operands]
         if base.view is not None:
             self.accumulate(self.region(base, parts), found.op, operands)
+            return True
+        if self.own_subscripts(base):
             return True
         held = self._found(base, parts, self.key_of(parts, base)) if base.objs else ANYTHING
         if not held.scalar and isinstance(self.at, ast.AugAssign):  # what is in the cell may be changed in place

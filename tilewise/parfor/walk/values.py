@@ -34,6 +34,7 @@ class Obj:
     read_as_data: bool = False  # its values at entry were used as constants
     written: bool = False
     key: int = 0  # id() of what is known at entry
+    cls: type | None = None  # of an instance made inside the loop
 
 
 @dataclass(frozen=True, eq=False)
