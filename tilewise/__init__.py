@@ -29,6 +29,9 @@ from tilewise.errors import (
     PerformanceWarning,
     TilewiseError,
 )
+from tilewise.parfor.analyse import ParforError
+from tilewise.parfor.loop import parfor
+from tilewise.parfor.parallel import parallel
 
 if TYPE_CHECKING:  # NumPy's names are added below, where a type checker cannot see them.
 
@@ -47,6 +50,7 @@ __all__ = [
     "FunctionError",
     "LayoutError",
     "MemoryBudgetError",
+    "ParforError",
     "PerformanceWarning",
     "TilewiseError",
     "allpairs",
@@ -62,6 +66,8 @@ __all__ = [
     "map_tiles",
     "ndarray",
     "outer_map",
+    "parallel",
+    "parfor",
     "profile",
     "scan",
     "session",

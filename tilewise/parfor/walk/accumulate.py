@@ -17,7 +17,7 @@ AUGMENTED: dict[type[ast.operator], str] = {
     ast.BitAnd: "&",
     ast.BitXor: "^",
 }
-FUNCTIONS = {"max": "max", "min": "min", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min"}
+FUNCTIONS = {"max": "max", "min": "min", "maximum": "max", "minimum": "min", "fmax": "fmax", "fmin": "fmin"}
 
 
 class Accumulation(NamedTuple):

@@ -54,13 +54,11 @@ REDUCING_UFUNCS = {
     "multiply": "*",
     "maximum": "max",
     "minimum": "min",
-    "fmax": "max",
-    "fmin": "min",
+    "fmax": "fmax",
+    "fmin": "fmin",
     "bitwise_or": "|",
     "bitwise_and": "&",
     "bitwise_xor": "^",
-    "logical_or": "|",
-    "logical_and": "&",
 }
 INTEGER_RESULTS = frozenset("len int ord hash id argmax argmin count_nonzero searchsorted argsort digitize".split())
 FLOAT_RESULTS = frozenset("float sqrt exp log sin cos tan mean std var median norm hypot".split())
