@@ -62,7 +62,9 @@ def no(*sources: str, setup: str = "") -> list[Row]:
 
 
 def body(*lines: str, over: str = "n", after: str = "") -> str:
-    return f"for i in parfor({over}):\n" + "\n".join("    " + x for line in lines for x in line.split("\n")) + "\n" + after
+    return (
+        f"for i in parfor({over}):\n" + "\n".join("    " + x for line in lines for x in line.split("\n")) + "\n" + after
+    )
 
 
 ELEMENTS = [
@@ -578,20 +580,36 @@ NESTS = [
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, 0] = X[j, i]\n", (True, False)),
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[0, j] = X[j, i]\n", (False, True)),
     Row("for i in parfor(n):\n    for j in parfor(i):\n        M[i, j] = M[j, i]\n", (True, True)),
-    Row("for i in parfor(n):\n    for j in parfor(i + 1, 12):\n        M[i, j] = 1\n        M[j, i] = 1\n", (True, True)),
-    Row("for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        s += X[i, j]\n    A[i] = s\n", (True, True)),
-    Row("for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        t = s\n        s = X[i, j]\n    A[i] = t\n", (True, False)),
+    Row(
+        "for i in parfor(n):\n    for j in parfor(i + 1, 12):\n        M[i, j] = 1\n        M[j, i] = 1\n", (True, True)
+    ),
+    Row(
+        "for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        s += X[i, j]\n    A[i] = s\n", (True, True)
+    ),
+    Row(
+        "for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        t = s\n        s = X[i, j]\n    A[i] = t\n",
+        (True, False),
+    ),
     Row("for i in range(1, n):\n    for j in parfor(m):\n        M[i, j] = M[i - 1, j] + M[i - 1, j + 1]\n", (True,)),
     Row("for i in range(1, n):\n    for j in parfor(m):\n        M[i, j] = M[i, j + 1]\n", (False,)),
-    Row("for t in range(3):\n    tmp = np.zeros(n)\n    for i in parfor(n):\n        tmp[i] = A[i]\n    for i in parfor(n):\n        A[i] = tmp[i - 1]\n", (True, True)),
+    Row(
+        "for t in range(3):\n    tmp = np.zeros(n)\n    for i in parfor(n):\n        tmp[i] = A[i]\n    for i in parfor(n):\n        A[i] = tmp[i - 1]\n",
+        (True, True),
+    ),
     Row("for t in range(3):\n    tmp = np.zeros(n)\n    for i in parfor(n):\n        tmp[0] = A[i]\n", (False,)),
     Row("for t in range(3):\n    for i in parfor(n):\n        x = t + i\n        A[i] = x\n    print(x)\n", (False,)),
     Row("for i in parfor(n):\n    A[i] = B[i]\nfor i in parfor(n):\n    A[i] = A[i + 1]\n", (True, False)),
     Row("for i in parfor(n):\n    perm[i] = 0\nfor i in parfor(n):\n    A[perm[i]] = 1\n", (True, False)),
     Row("perm[:] = 0\nfor i in parfor(n):\n    A[perm[i]] = 1\n", (False,)),
     Row("perm2 = perm[::-1]\nfor i in parfor(n):\n    A[perm2[i]] = 1\n", (True,)),
-    Row("for i in parfor(n):\n    for j in parfor(m):\n        for k in parfor(2):\n            Y[i, j, k] = 1\n", (True, True, True)),
-    Row("for i in parfor(4):\n    for j in range(5):\n        for k in parfor(6):\n            Y[i, j, k] = Y[i, j - 1, k]\n", (True, True)),
+    Row(
+        "for i in parfor(n):\n    for j in parfor(m):\n        for k in parfor(2):\n            Y[i, j, k] = 1\n",
+        (True, True, True),
+    ),
+    Row(
+        "for i in parfor(4):\n    for j in range(5):\n        for k in parfor(6):\n            Y[i, j, k] = Y[i, j - 1, k]\n",
+        (True, True),
+    ),
     Row("if n > 3:\n    for i in parfor(n):\n        A[i] = 1\n", (True,)),
     Row("for i in range(n):\n    perm[i] = perm[i] * 1\n    for j in parfor(n):\n        A[perm[j]] = 1\n", (False,)),
 ]

@@ -12,7 +12,7 @@ import itertools
 import linecache
 import textwrap
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewise.errors import TilewiseError, message
@@ -65,7 +65,9 @@ def analyse(source: str | Callable[..., Any], setup: str | Mapping[str, Any] | N
     tree = ast.parse(source)
     ahead = list(itertools.takewhile(lambda node: not has_parfor(node), tree.body))
     if len(ahead) == len(tree.body):
-        raise ParforError(message("analyse looks at loops over parfor(...)", got="none", cure="Write for i in parfor(range(n))"))
+        raise ParforError(
+            message("analyse looks at loops over parfor(...)", got="none", cure="Write for i in parfor(range(n))")
+        )
     exec(compile(ast.Module(ahead, []), named(source, "source"), "exec"), names)
     called = {
         name
@@ -117,9 +119,31 @@ def walked(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any) -> S
 
 def judge(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any, at_end: set[str]) -> list[Verdict]:
     """Verdicts for all loops in statements, whose names have values."""
-    walk = walked(body, names, functions)
     calls = any(isinstance(n, ast.Call) for statement in body for n in ast.walk(statement))
-    return [verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found]
+    try:
+        walk = walked(body, names, functions)
+        found = {loop.node: verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found}
+    except (RecursionError, AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError) as error:
+        found = {}
+        why = f"the walk failed: {type(error).__name__}: {error}"
+    else:
+        why = "it is never reached"
+    loops = [n for s in body for n in _in_order(s) if isinstance(n, ast.For) and is_parfor(n.iter)]
+    missing = not found and why != "it is never reached"
+    return [found.get(n) or _not_walked(n, missing, why) for n in loops]
+
+
+def _in_order(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes, those of a loop before those inside of it."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _in_order(child)
+
+
+def _not_walked(node: ast.For, failed: bool, why: str) -> Verdict:
+    if failed:
+        return Verdict(False, "?", (0, 1), "not followed", node.lineno, ((node.lineno, ast.unparse(node.iter)),), why)
+    return Verdict(True, None, None, "trip count", node.lineno)
 
 
 def verdict_of(walk: Statements, loop: ParLoop, body: Sequence[ast.stmt], at_end: set[str]) -> Verdict:

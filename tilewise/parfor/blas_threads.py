@@ -10,7 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_NAMES = ("openblas_{}_num_threads64_", "openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads")
+_NAMES = (
+    "openblas_{}_num_threads64_",
+    "openblas_{}_num_threads",
+    "scipy_openblas_{}_num_threads64_",
+    "scipy_openblas_{}_num_threads",
+)
 
 
 @cache

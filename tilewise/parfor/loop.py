@@ -47,7 +47,7 @@ class Loop:
             generator.bit_generator.state = kept
 
 
-def _elements(given: Any) -> Sequence[Any]:
+def _elements(given: Any) -> Any:
     """What a loop goes over, so that it can be indexed."""
     if isinstance(given, range | list | tuple | str):
         return given
@@ -56,7 +56,7 @@ def _elements(given: Any) -> Sequence[Any]:
     if isinstance(given, np.ndarray):
         if given.ndim == 0:
             raise ParforError(message("parfor goes over ranges and sequences", got="an array of no dimension"))
-        return given  # type: ignore[return-value]
+        return given
     if isinstance(given, types.GeneratorType) or not isinstance(given, _FINITE):
         raise ParforError(
             message(
@@ -65,10 +65,20 @@ def _elements(given: Any) -> Sequence[Any]:
                 cure="Use parfor(range(n)), or list(...) first",
             )
         )
-    return list(given)
+    return [*given]
 
 
-_FINITE = (enumerate, zip, reversed, dict, type({}.keys()), type({}.values()), type({}.items()), set, frozenset)
+_FINITE: tuple[type, ...] = (
+    enumerate,
+    zip,
+    reversed,
+    dict,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+    set,
+    frozenset,
+)
 
 
 class Parfor:
@@ -101,9 +111,7 @@ class Parfor:
             elements = _elements(given[0])
         return Loop(elements, checked(options))
 
-    def analyse(
-        self, source: str | Callable[..., Any], setup: str | Mapping[str, Any] | None = None
-    ) -> list[Verdict]:
+    def analyse(self, source: str | Callable[..., Any], setup: str | Mapping[str, Any] | None = None) -> list[Verdict]:
         """Whether each parfor of a program may run in parallel; nothing is run but `setup`.
 
         >>> import tilewise as tw

@@ -13,7 +13,11 @@ from tilewise.parfor.partition import PARTITIONERS
 
 MODES = ("threads", "processes", "cluster")
 MERGES = ("memory", "file", "cluster")
-LATER = {("mode", "cluster"): 'Use mode="processes"', ("merge", "file"): 'Use merge="memory"', ("merge", "cluster"): 'Use merge="memory"'}
+LATER = {
+    ("mode", "cluster"): 'Use mode="processes"',
+    ("merge", "file"): 'Use merge="memory"',
+    ("merge", "cluster"): 'Use merge="memory"',
+}
 SIZED = ("fixed", "factoring_cmin", "factoring_cmax")
 
 
@@ -72,7 +76,9 @@ def checked(given: dict[str, Any]) -> Options:
 def _sizes(options: Options) -> None:
     if options.tasks is not None and (options.task_size is not None or options.partition is not None):
         raise ParforError(
-            message("tasks, the number of equal tasks, stands without partition and task_size", cure="Leave the others out")
+            message(
+                "tasks, the number of equal tasks, stands without partition and task_size", cure="Leave the others out"
+            )
         )
     if options.task_size is not None and options.partition is not None and options.partition not in SIZED:
         raise ParforError(

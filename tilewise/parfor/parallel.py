@@ -84,7 +84,7 @@ class Parallel:
         if not len(loop):
             return Out()
         closure = inspect.getclosurevars(self._function)
-        names = {**self._function.__globals__, **closure.nonlocals, **local}  # type: ignore[attr-defined]
+        names = {**self._function.__globals__, **closure.nonlocals, **local}
         run = _Run(source, body, loop, names, self.report)
         return run.out()
 
@@ -116,8 +116,18 @@ class _Run:
         if mode == "here":
             tasks = [range(count)]
         job = Job(
-            self.body, given, self.loop.elements, tasks, workers, results, reductions, summed, streams,
-            self.source.generator, self.source.where, ast.unparse(self.source.node.target),
+            self.body,
+            given,
+            self.loop.elements,
+            tasks,
+            workers,
+            results,
+            reductions,
+            summed,
+            streams,
+            self.source.generator,
+            self.source.where,
+            ast.unparse(self.source.node.target),
         )
         sizes = tuple(map(len, tasks))
         self.report.append(
@@ -145,14 +155,24 @@ class _Run:
         first = verdicts[0]
         return walk, first if first.independent else replace(first, reductions={})
 
-    def _written(self, walk: Statements, verdict: Verdict, given: dict[str, Any]) -> tuple[Results, list[Any], list[Any]]:
+    def _written(
+        self, walk: Statements, verdict: Verdict, given: dict[str, Any]
+    ) -> tuple[Results, list[Any], list[Any]]:
         """What the loop writes to, what it accumulates in place, and arrays of ours that are to be written back."""
         index = walk.found[0].index
         if self.options.check:
-            written = {o for t in walk.touches if t.access.write and index in t.access.loops for o in t.objs if index not in o.born}
+            written = {
+                o
+                for t in walk.touches
+                if t.access.write and index in t.access.loops
+                for o in t.objs
+                if index not in o.born
+            }
         else:
             written = set(walk.memory.known.values())
-        sums = {o: verdict.reductions[o.name] for o in written if verdict.reductions.get(o.name) and self._is_sum(walk, o)}
+        sums = {
+            o: verdict.reductions[o.name] for o in written if verdict.reductions.get(o.name) and self._is_sum(walk, o)
+        }
         objects = {id(a): a for a in walk.memory.alive}
         results, summed, back = Results(), [], []
         cells: dict[int, list[str]] = {}
@@ -195,16 +215,23 @@ class _Run:
         roots = [_root(v) for v in (*given.values(), *self.names.values()) if isinstance(v, np.ndarray)]
         hidden = any(n != 1 or sum(r is array for r in roots) > 2 for n, (array, _) in zip(named, summed, strict=True))
         if self.options.mode == "threads":
-            for what, there in (("a dict as a result", bool(results.dicts)), ("an array that is accumulated under several names", hidden)):
+            for what, there in (
+                ("a dict as a result", bool(results.dicts)),
+                ("an array that is accumulated under several names", hidden),
+            ):
                 if there:
                     raise ParforError(
-                        message(f"threads cannot keep apart {what}", where=self.source.where, cure='Use mode="processes"')
+                        message(
+                            f"threads cannot keep apart {what}", where=self.source.where, cure='Use mode="processes"'
+                        )
                     )
             return "threads"
         if not workers_can_fork():
             if self.options.mode == "processes" or results.dicts or hidden:
                 raise ParforError(
-                    message("processes of a parfor need fork, which this system does not have", cure='Use mode="threads"')
+                    message(
+                        "processes of a parfor need fork, which this system does not have", cure='Use mode="threads"'
+                    )
                 )
             return "threads"
         return "processes"

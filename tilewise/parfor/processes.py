@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import Any
 
-
 from tilewise.errors import message
 from tilewise.parfor.analyse import ParforError
 from tilewise.parfor.blas_threads import blas_threads
@@ -68,7 +67,8 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
     """Run tasks on as many workers as there are; the reports of those that came to their end."""
     context = multiprocessing.get_context("fork")
     counter, stop_at = context.Value("q", 0), context.Value("d", math.inf)
-    lines, workers = [], []
+    lines: list[connection.Connection] = []
+    workers = []
     reports: list[Report] = []
     try:
         for _ in range(min(job.workers, len(waiting))):
@@ -208,5 +208,3 @@ def _merge(job: Job, reports: Sequence[Report]) -> dict[str, Any]:
 def workers_can_fork() -> bool:
     """Whether this system has processes that start with what their parent has."""
     return "fork" in multiprocessing.get_all_start_methods()
-
-

@@ -89,14 +89,20 @@ def _refuse(node: ast.For, where: str) -> None:
     own = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
     for name in sorted(own & assigned(node.body)):
         raise ParforError(
-            message(f"the body of a parfor assigns to the loop's variable {name}", where=where, cure="Use another name in the body")
+            message(
+                f"the body of a parfor assigns to the loop's variable {name}",
+                where=where,
+                cure="Use another name in the body",
+            )
         )
     nested = {id(n) for f in ast.walk(node) if isinstance(f, ast.FunctionDef | ast.Lambda) for n in ast.walk(f)}
     inner = {id(n) for f in ast.walk(node) if isinstance(f, ast.For | ast.While) and f is not node for n in ast.walk(f)}
     for n in ast.walk(node):
         if id(n) in nested:
             continue
-        if isinstance(n, ast.Return | ast.Yield | ast.YieldFrom | ast.Await) or (isinstance(n, ast.Break) and id(n) not in inner):
+        if isinstance(n, ast.Return | ast.Yield | ast.YieldFrom | ast.Await) or (
+            isinstance(n, ast.Break) and id(n) not in inner
+        ):
             what = type(n).__name__.lower()
             raise ParforError(
                 message(
@@ -109,7 +115,9 @@ def _refuse(node: ast.For, where: str) -> None:
             raise ParforError(message("a parfor assigns to no global names", got=", ".join(n.names), where=where))
 
 
-def rewritten(function: Callable[..., Any], run: Callable[..., Any], missing: Any) -> tuple[Callable[..., Any], list[LoopSource]]:
+def rewritten(
+    function: Callable[..., Any], run: Callable[..., Any], missing: Any
+) -> tuple[Callable[..., Any], list[LoopSource]]:
     """The function with its loops handed to `run`, and the loops."""
     if not isinstance(function, types.FunctionType):
         raise ParforError(message("tw.parallel is for functions", got=type(function).__name__))
@@ -142,9 +150,10 @@ def rewritten(function: Callable[..., Any], run: Callable[..., Any], missing: An
 
 def _compiled(node: ast.FunctionDef, function: types.FunctionType, file: str) -> types.FunctionType:
     """The function of a changed syntax tree, with the names that the original one sees."""
-    node.args.defaults, node.args.kw_defaults = [ast.Constant(None)] * len(node.args.defaults), [
-        None if d is None else ast.Constant(None) for d in node.args.kw_defaults
-    ]
+    node.args.defaults, node.args.kw_defaults = (
+        [ast.Constant(None)] * len(node.args.defaults),
+        [None if d is None else ast.Constant(None) for d in node.args.kw_defaults],
+    )
     for argument in ast.walk(node.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None

@@ -35,9 +35,7 @@ class _Run:
         self.parts: dict[int, dict[str, Any]] = {}
         self.lock = threading.Lock()
         # Arrays that are accumulated, by the one name under which the body has each.
-        self.summed = {
-            name: op for array, op in job.summed for name, value in job.names.items() if value is array
-        }
+        self.summed = {name: op for array, op in job.summed for name, value in job.names.items() if value is array}
 
     def work(self) -> None:
         """Run tasks until there are none."""

@@ -192,7 +192,7 @@ def remainder(a: Expr, b: Expr) -> Expr:
     """Python's `%`: the sign of the divisor."""
     if b.constant and b.const > 0:
         d = b.const
-        if 0 <= a.lo and a.hi < d:
+        if a.lo >= 0 and a.hi < d:
             return a
         if a.affine and all(slope % d == 0 for _, slope in a.terms):
             return constant(a.const % d)

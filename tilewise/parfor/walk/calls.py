@@ -30,6 +30,7 @@ from tilewise.parfor.walk.values import (
     TRUTH,
     Axis,
     Function,
+    Obj,
     Val,
     View,
     join,
@@ -72,23 +73,25 @@ class Calls(Exprs):
         if base.is_known and not isinstance(base.known, list | dict | set | tuple | str | Alike) and not base.scalar:
             return self._instance_attribute(base, name)
         if base.is_known and isinstance(base.known, Alike) and base.ident is not None:
-            held = [getattr(v, "__dict__", {}).get(name) for v in base.known.values]
+            found = [getattr(v, "__dict__", {}).get(name) for v in base.known.values]
             if all(name in getattr(v, "__dict__", {}) for v in base.known.values):
                 self.touch_cells(base, fixed_key(name), write=False)
                 total: Val | None = None
-                for value in held:
+                for value in found:
                     total = join(total, self.value_of(value, name))
                 return total or ANYTHING
         if base.is_known and base.scalar and isinstance(base.known, np.number | complex | float | int):
-            return replace(NUMBER, kind=base.kind) if name in ("real", "imag") else Val(method=(base, name), scalar=True)
+            return (
+                replace(NUMBER, kind=base.kind) if name in ("real", "imag") else Val(method=(base, name), scalar=True)
+            )
         if name in ("shape", "size", "ndim", "dtype", "itemsize", "nbytes") and (base.objs or base.anything):
             return Val(scalar=True, kind=None if name in ("shape", "dtype") else "i")
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
-        held = frozenset().union(*(o.content for o in base.objs if o.key == 0))
+        held: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs if o.key == 0))
         classes = {o.cls for o in base.objs}
         if len(classes) == 1 and None not in classes:
-            static = inspect.getattr_static(classes.pop(), name, None)  # type: ignore[arg-type]
+            static = inspect.getattr_static(classes.pop(), name, None)
             if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
                 return self.follow(static.fget, [base], {}) or ANYTHING
             if static is None:
@@ -122,9 +125,10 @@ class Calls(Exprs):
             self.touch_cells(base, fixed_key(name), write=False)
             if self.memory.constant(obj):
                 return self.value_of(own[name], f"{obj.name}.{name}")
-            return join(replace(self.value_of(own[name], f"{obj.name}.{name}"), known=Val().known, expr=None), Val(
-                objs=frozenset(obj.content), anything=obj.anything, scalar=not obj.content and not obj.anything
-            ))
+            return join(
+                replace(self.value_of(own[name], f"{obj.name}.{name}"), known=Val().known, expr=None),
+                Val(objs=frozenset(obj.content), anything=obj.anything, scalar=not obj.content and not obj.anything),
+            )
         static = inspect.getattr_static(type(known), name, None)
         if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
             return self.follow(static.fget, [base], {}) or ANYTHING
@@ -152,7 +156,9 @@ class Calls(Exprs):
         named = {k.arg or "**": self.ev(k.value) for k in node.keywords}
         spread = any(isinstance(a, ast.Starred) for a in node.args) or "**" in named
         for name, value in named.items():
-            if name.startswith("overwrite_") and not (value.expr is not None and value.expr.constant and not value.expr.const):
+            if name.startswith("overwrite_") and not (
+                value.expr is not None and value.expr.constant and not value.expr.const
+            ):
                 for arg in args:
                     self.touch_value(arg, write=True)
         return self.apply(function, args, named, ast.unparse(node.func), spread)
@@ -186,7 +192,9 @@ class Calls(Exprs):
             self.hazard(name, "random", "all iterations draw from one generator")
             return self.made([])
         if isinstance(known, types.MethodType):
-            return self._method(self.value_of(known.__self__, text.rsplit(".", 1)[0]), known.__name__, args, named, text)
+            return self._method(
+                self.value_of(known.__self__, text.rsplit(".", 1)[0]), known.__name__, args, named, text
+            )
         owner = getattr(known, "__self__", None)
         if isinstance(known, types.BuiltinMethodType) and isinstance(owner, np.ndarray | list | dict | set):
             return self._method(self.value_of(owner, text.rsplit(".", 1)[0]), known.__name__, args, named, text)
@@ -238,7 +246,9 @@ class Calls(Exprs):
     def _construct(self, cls: type, args: Sequence[Val], named: dict[str, Val]) -> Val | None:
         """An instance of a class with source: only plain ones."""
         start = inspect.getattr_static(cls, "__init__", None)
-        if type(cls) is not type or inspect.getattr_static(cls, "__new__", None) is not inspect.getattr_static(object, "__new__"):
+        if type(cls) is not type or inspect.getattr_static(cls, "__new__", None) is not inspect.getattr_static(
+            object, "__new__"
+        ):
             return None
         if any(c.__module__ == "builtins" and c is not object for c in cls.__mro__) or hasattr(cls, "__slots__"):
             return None
@@ -334,7 +344,11 @@ class Calls(Exprs):
         private = base.objs and all(o.key == 0 for o in base.objs) and not base.anything
         if not writes and name not in library.CONTAINER_READS and not private:
             return self._opaque([base, *args], named, text)
-        kind = {dict: library.DICT_WRITES, list: library.LIST_WRITES, set: library.SET_WRITES}
+        kind: dict[Any, frozenset[str]] = {
+            dict: library.DICT_WRITES,
+            list: library.LIST_WRITES,
+            set: library.SET_WRITES,
+        }
         if base.is_known and type(base.known) in kind:
             writes = name in kind[type(base.known)]
         elif not base.is_known:
@@ -391,7 +405,9 @@ class Calls(Exprs):
             return self.made([], kind="i")
         if name in ("mean", "std", "var"):
             return self.made([], kind="f" if base.kind in ("b", "i", "u", "f") else None)
-        return self.made([], kind=base.kind if name in ("sum", "min", "max", "prod", "cumsum", "take", "clip") else None)
+        return self.made(
+            [], kind=base.kind if name in ("sum", "min", "max", "prod", "cumsum", "take", "clip") else None
+        )
 
     def new_array(self, shape: Sequence[Expr | None], kind: str | None) -> Val:
         """An array made here, whose shape is known."""
@@ -431,7 +447,10 @@ class Calls(Exprs):
             self.touch_value(args[0], write=True)
             return Val(known=None, scalar=True)
         if name in library.SHAPED and (args or "shape" in named):
-            return self._shaped(args[0] if args else named["shape"], named.get("dtype", args[1] if len(args) > 1 and name != "full" else None))
+            return self._shaped(
+                args[0] if args else named["shape"],
+                named.get("dtype", args[1] if len(args) > 1 and name != "full" else None),
+            )
         if name in library.SHAPED_LIKE and args and args[0].view is not None and not args[0].view.within:
             return self.new_array([a.length for a in args[0].view.axes], args[0].kind if "dtype" not in named else None)
         if name in library.VIEWS and args:
@@ -449,7 +468,12 @@ class Calls(Exprs):
         if name in library.INTEGER_RESULTS:
             return self.made([], kind="i")
         if all(v.scalar for v in args) and isinstance(function, np.ufunc | type):
-            if isinstance(function, type) and issubclass(function, np.integer) and len(args) == 1 and args[0].expr is not None:
+            if (
+                isinstance(function, type)
+                and issubclass(function, np.integer)
+                and len(args) == 1
+                and args[0].expr is not None
+            ):
                 return args[0]
             return replace(NUMBER, kind=_result_kind(name, function, args))
         return self.made([], kind=_result_kind(name, function, args))
@@ -492,7 +516,9 @@ class Calls(Exprs):
         for value in (*rest, *named.values()):
             self.use(value)
         total = Val(objs=frozenset().union(*(objects(v) for v in rest)), anything=any(map(may_be_anything, rest)))
-        for value in (a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))):
+        for value in (
+            a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))
+        ):
             if value.is_known and (library.is_pure(value.known) or library.is_numpy(value.known)):
                 continue
             node = value.function.node if value.function is not None else source_of(value.known)
@@ -516,12 +542,19 @@ class Calls(Exprs):
         name = getattr(function, "__name__", "")
         if name == "len" and len(args) == 1:
             found = length_of(args[0])
-            if not (args[0].view is not None or args[0].scalar or (args[0].is_known and isinstance(args[0].known, list))):
+            if not (
+                args[0].view is not None or args[0].scalar or (args[0].is_known and isinstance(args[0].known, list))
+            ):
                 self.use(args[0])
                 found = None if args[0].items is None else found
-            if found is not None and not (args[0].is_known and any(o.key in self.memory.not_constant for o in args[0].objs)):
+            if found is not None and not (
+                args[0].is_known and any(o.key in self.memory.not_constant for o in args[0].objs)
+            ):
                 return of_expr(found)
-        if any(a.function is not None or (a.is_known and isinstance(a.known, types.FunctionType)) for a in (*args, *named.values())):
+        if any(
+            a.function is not None or (a.is_known and isinstance(a.known, types.FunctionType))
+            for a in (*args, *named.values())
+        ):
             return self._with_function(args, named, name)
         for value in (*args, *named.values()):
             self.use(value)
@@ -543,7 +576,9 @@ class Calls(Exprs):
                 return of_expr(ready[0])
             return of_expr(computed(np.abs, ready, (0, max(abs(low), abs(high)))))
         if whole and name == "divmod" and len(ready) == 2:
-            return Val(items=tuple(self.operate(op, args[0], args[1]) for op in (ast.FloorDiv(), ast.Mod())), scalar=True)
+            return Val(
+                items=tuple(self.operate(op, args[0], args[1]) for op in (ast.FloorDiv(), ast.Mod())), scalar=True
+            )
         if name == "slice" and function is slice:
             full = args if len(args) > 1 else [Val(known=None, scalar=True), *args]
             return Val(method=(Val(items=tuple((*full, Val(known=None, scalar=True))[:3])), "slice"), scalar=True)

@@ -187,7 +187,7 @@ class Exprs(Knowns):
 
     def _formattedvalue(self, node: ast.FormattedValue) -> Val:
         value = self.use(self.ev(node.value))
-        form = ast.literal_eval(ast.unparse(node.format_spec)[1:]) if _plain(node.format_spec) else None
+        form = _plain(node.format_spec)
         if node.format_spec is None:
             return self.text_of(str, [value])
         return self.text_of(lambda x: format(x, form), [value]) if form is not None else TEXT
@@ -277,7 +277,11 @@ class Exprs(Knowns):
 
     def _compare(self, node: ast.Compare) -> Val:
         values = [self.use(self.ev(e)) for e in (node.left, *node.comparators)]
-        if not all(v.scalar for v in values) and len(values) == 2 and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot):
+        if (
+            not all(v.scalar for v in values)
+            and len(values) == 2
+            and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
+        ):
             return self.made(values, kind="b")
         total: Expr | None = None
         for op, a, b in zip(node.ops, values, values[1:], strict=False):
@@ -333,7 +337,13 @@ class Exprs(Knowns):
             a = self.ev(node.body)
         with self.under(test, False):
             b = self.ev(node.orelse)
-        if test.expr is not None and a.expr is not None and b.expr is not None and a.kind == b.kind and test.expr.integer:
+        if (
+            test.expr is not None
+            and a.expr is not None
+            and b.expr is not None
+            and a.kind == b.kind
+            and test.expr.integer
+        ):
             return of_expr(select(truth(test.expr), a.expr, b.expr), a.kind or "i")
         return join(a, b)
 
@@ -459,7 +469,12 @@ class Exprs(Knowns):
             return unknown()
         if base.is_known and isinstance(base.known, list) and found.integer:
             return wrapped(found, constant(len(base.known))) or unknown()
-        if base.is_known and isinstance(base.known, Alike) and found.lo < 0 and all(isinstance(v, list) for v in base.known.values):
+        if (
+            base.is_known
+            and isinstance(base.known, Alike)
+            and found.lo < 0
+            and all(isinstance(v, list) for v in base.known.values)
+        ):
             return unknown()
         if not base.is_known and found.lo < 0 and found.integer:
             return unknown()
@@ -678,9 +693,9 @@ def integers(op: ast.operator, a: Expr, b: Expr) -> Expr | None:
         for _ in range(b.const):
             total = multiply(total, a)
         return total
-    if isinstance(op, ast.Pow) and a.constant and a.const >= 0 and 0 <= b.lo and b.hi < 62:
+    if isinstance(op, ast.Pow) and a.constant and a.const >= 0 and b.lo >= 0 and b.hi < 62:
         return computed(lambda x: np.int64(a.const) ** x, [b], (min(a.const**b.lo, 1), a.const**b.hi))
-    if isinstance(op, ast.LShift) and 0 <= b.lo and b.hi < 62:
+    if isinstance(op, ast.LShift) and b.lo >= 0 and b.hi < 62:
         return integers(ast.Mult(), a, computed(lambda x: np.int64(1) << x, [b], (1, 1 << int(b.hi))))
     if isinstance(op, ast.RShift) and b.constant and 0 <= b.const < 62:
         return floor_divide(a, constant(1 << b.const))
@@ -691,12 +706,11 @@ def integers(op: ast.operator, a: Expr, b: Expr) -> Expr | None:
 
 
 def _gathered(table: Any, at: Sequence[Expr]) -> Expr | None:
-    from_table = table if table.dtype.kind in "iub" else table
     if table.size > 1_000_000 or table.size == 0 or table.dtype == np.uint64:
         return None
 
     def look_up(*where: Any) -> Any:
-        return from_table[tuple(np.asarray(w) for w in where)].astype(np.int64 if table.dtype.kind in "iub" else float)
+        return table[tuple(np.asarray(w) for w in where)].astype(np.int64 if table.dtype.kind in "iub" else float)
 
     whole = table.dtype.kind in "iub"
     bounds = (int(table.min()), int(table.max())) if whole else (-np.inf, np.inf)
@@ -708,5 +722,8 @@ def _fixed_tuple(value: Any) -> Expr:
     return computed(lambda: box, (), integer=False)
 
 
-def _plain(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.JoinedStr) and all(isinstance(v, ast.Constant) for v in node.values)
+def _plain(node: ast.expr | None) -> str | None:
+    """The text of a format that has no values in it."""
+    if not isinstance(node, ast.JoinedStr) or not all(isinstance(v, ast.Constant) for v in node.values):
+        return None
+    return "".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))

@@ -19,7 +19,9 @@ PURE_BUILTINS = frozenset(
     "id int isinstance issubclass len list map max min oct ord pow range repr reversed round set slice sorted str sum "
     "tuple type zip object callable".split()
 )
-HOLDING_BUILTINS = frozenset("dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split())
+HOLDING_BUILTINS = frozenset(
+    "dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split()
+)
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
 # Their result may be a view of the first argument.
 VIEWS = frozenset(
@@ -114,7 +116,9 @@ def is_numpy(function: Any) -> bool:
         return not module.startswith(("scipy.io", "scipy.optimize", "scipy.integrate"))
     if isinstance(function, type):
         return issubclass(function, np.generic | np.dtype | np.finfo | np.iinfo) or function is np.errstate
-    return module == "numpy" or module.startswith(("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api"))
+    return module == "numpy" or module.startswith(
+        ("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api")
+    )
 
 
 def _of_scipy(function: Any) -> bool:
@@ -149,5 +153,7 @@ def is_pure(function: Any) -> bool:
 
 
 WRITING_NUMPY = frozenset("save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split())
-CALLING_NUMPY = frozenset("vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split())
+CALLING_NUMPY = frozenset(
+    "vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split()
+)
 EFFECT_FREE_CONTEXTS = (np.errstate,)

@@ -226,4 +226,6 @@ class Recorder:
     def within(self, value: Val) -> Val:
         """A value that is some part of another one, in a shape that is not known."""
         view = replace(value.view, within=True) if value.view is not None else None
-        return Val(view=view, objs=objects(value) if view is None else value.objs, anything=value.anything, kind=value.kind)
+        return Val(
+            view=view, objs=objects(value) if view is None else value.objs, anything=value.anything, kind=value.kind
+        )

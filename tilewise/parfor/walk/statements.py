@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.kernel.dependence.expr import Index, var
+from tilewise.parfor.walk import library
 from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls import Calls
 from tilewise.parfor.walk.exprs import Iteration, Scope
@@ -21,7 +22,6 @@ from tilewise.parfor.walk.knowns import fixed_key
 from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.record import endless
 from tilewise.parfor.walk.subscripts import positive_length, subscript_view
-from tilewise.parfor.walk import library
 from tilewise.parfor.walk.values import ANYTHING, NUMBER, Function, Val, join, may_be_anything, objects, same
 
 ROUNDS = 4  # through a loop, until names at its head do not change
@@ -305,17 +305,17 @@ class Statements(Calls):
         return True
 
     def _accumulate_name(self, name: str, found: Accumulation) -> bool:
-        if name in self.scope.shared or name not in self.scope.names and self.scope.called:
+        if name in self.scope.shared or (name not in self.scope.names and self.scope.called):
             return False
         scope = self.scope
         value = scope.names.get(name) or self._quiet(name)
-        if value.view is not None or (value.objs and all(o.array for o in value.objs)):
-            if isinstance(self.at, ast.AugAssign):  # in place
-                if value.carried & self.parallel:
-                    return False
-                operands = [self.use(self.ev(o)) for o in found.operands]
-                self.accumulate(value, found.op, operands)
-                return True
+        array = value.view is not None or (bool(value.objs) and all(o.array for o in value.objs))
+        if array and isinstance(self.at, ast.AugAssign):  # in place
+            if value.carried & self.parallel:
+                return False
+            operands = [self.use(self.ev(o)) for o in found.operands]
+            self.accumulate(value, found.op, operands)
+            return True
         if not (value.carried & self.parallel & set(self.loops)):
             return False
         numeric = (value.kind or "?") in NUMERIC and (value.scalar or value.view is not None)
@@ -495,7 +495,9 @@ class Statements(Calls):
         self.silent += 1
         for turn in range(ROUNDS):
             end = self._once(index, begin, body, head)[0]
-            newer = {n: _anew(_stale(join(head[n], replace(end.get(n, Val()), carried=frozenset())), index)) for n in changed}
+            newer = {
+                n: _anew(_stale(join(head[n], replace(end.get(n, Val()), carried=frozenset())), index)) for n in changed
+            }
             newer = {n: replace(v, carried=v.carried | {index}) for n, v in newer.items()}
             moving = [n for n in changed if not same(_outer(newer[n], index), _outer(head[n], index))]
             if turn == ROUNDS - 1:
@@ -541,7 +543,9 @@ class Statements(Calls):
     def _in_place(self, body: Sequence[ast.stmt]) -> set[str]:
         """Names that are only ever the target of operators in place on arrays and lists: these are not assigned."""
         found = set()
-        for name in {n.target.id for n in _inner(body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}:
+        for name in {
+            n.target.id for n in _inner(body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+        }:
             value = self.scope.names.get(name) or self._quiet_or_none(name)
             if value is not None and (value.view is not None or value.objs) and not value.scalar:
                 found.add(name)
@@ -562,8 +566,10 @@ def _number(value: Val) -> bool:
 
 def _anew(value: Val) -> Val:
     """A value that is not what it was at entry."""
-    return replace(value, known=Val().known, expr=None, items=None, function=None, method=None) if value.view is None else replace(
-        value, known=Val().known
+    return (
+        replace(value, known=Val().known, expr=None, items=None, function=None, method=None)
+        if value.view is None
+        else replace(value, known=Val().known)
     )
 
 
@@ -607,21 +613,21 @@ def assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str] = fro
     """Names that statements assign to."""
     found: set[str] = set()
     nodes = _inner(body)
-    skipped = {id(n.target) for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id in in_place}
+    skipped = {
+        id(n.target)
+        for n in nodes
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id in in_place
+    }
     inner = {
         id(t) for n in nodes if isinstance(n, ast.comprehension) for t in ast.walk(n.target) if isinstance(t, ast.Name)
     }
     for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and id(node) not in skipped | inner:
             found.add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            found.add(node.name)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            found |= {node.name} if node.name else set()
         elif isinstance(node, ast.Import | ast.ImportFrom):
             found |= {a.asname or a.name.split(".")[0] for a in node.names}
-        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
-            found.add(node.name)
     return found
 
 
