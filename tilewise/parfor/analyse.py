@@ -1,7 +1,7 @@
 """tw.parfor.analyse: whether loops may run in parallel, without running them. In: source and values. Out: verdicts.
 
-The values before the loop are used: sizes, strides, tables of indices, views that share memory. If a loop writes to something
-whose values were used, it is walked again without them.
+The values before the loop are used: sizes, strides, tables of indices, views that share memory. If a loop writes to
+something whose values were used, it is walked again without them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 from tilewise.errors import TilewiseError, message
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.verdict import Judge, Verdict
+from tilewise.parfor.walk.loops import ParLoop, Statements
 from tilewise.parfor.walk.memory import Memory
-from tilewise.parfor.walk.statements import ParLoop, Statements, is_parfor
+from tilewise.parfor.walk.names import is_parfor
 
 _numbers = itertools.count(1)
 
@@ -38,9 +39,9 @@ def named(text: str, what: str) -> str:
 def analyse(source: str | Callable[..., Any], setup: str | Mapping[str, Any] | None = None) -> list[Verdict]:
     """Whether each parfor of a program may run in parallel: one verdict per loop, outermost first, in order.
 
-    `source` has the loop, written `for i in parfor(...)`; names that are used after it are live. `setup` runs before, so that
-    its values are known; statements of `source` before the first loop run as well, the loops do not. Instead of texts, a function
-    and the values of its names may be given.
+    `source` has the loop, written `for i in parfor(...)`; names that are used after it are live. `setup` runs before,
+    so that its values are known; statements of `source` before the first loop run as well, the loops do not. Instead
+    of texts, a function and the values of its names may be given.
 
     >>> import tilewise as tw
     >>> loop = '''
@@ -123,7 +124,15 @@ def judge(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any, at_en
     try:
         walk = walked(body, names, functions)
         found = {loop.node: verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found}
-    except (RecursionError, AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError) as error:
+    except (
+        RecursionError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        AssertionError,
+    ) as error:
         found = {}
         why = f"the walk failed: {type(error).__name__}: {error}"
     else:

@@ -1,4 +1,7 @@
-"""How many threads BLAS may use while a loop runs. In: a number. Out: the libraries that NumPy and SciPy have loaded, limited."""
+"""How many threads BLAS may use while a loop runs. In: a number.
+
+Out: the libraries that NumPy and SciPy have loaded, limited.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One execution of a loop: what its tasks need and what they change. In: a function of steps, values, a verdict. Out: `Job`.
+"""One execution of a loop: what its tasks need and what they change.
+
+In: a function of steps, values, a verdict. Out: `Job`.
 
 `Job.run_task` runs one task in this process. Who runs which task, and how results come together, is in threads.py and
 processes.py.

@@ -5,7 +5,6 @@ Outside of a decorated function it is just iterated; with `rng=`, the generator 
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,7 +56,7 @@ def _elements(given: Any) -> Any:
         if given.ndim == 0:
             raise ParforError(message("parfor goes over ranges and sequences", got="an array of no dimension"))
         return given
-    if isinstance(given, types.GeneratorType) or not isinstance(given, _FINITE):
+    if type(given) not in _FINITE:
         raise ParforError(
             message(
                 "parfor goes over ranges and what has a length and can be indexed, also with enumerate and zip",
@@ -65,7 +64,7 @@ def _elements(given: Any) -> Any:
                 cure="Use parfor(range(n)), or list(...) first",
             )
         )
-    return [*given]
+    return list(given)
 
 
 _FINITE: tuple[type, ...] = (
@@ -84,10 +83,10 @@ _FINITE: tuple[type, ...] = (
 class Parfor:
     """A loop whose iterations are independent: `for i in tw.parfor(range(n)):` in a function under `@tw.parallel`.
 
-    It goes over a range (or its numbers: `tw.parfor(10)`, `tw.parfor(2, 10)`), a sequence, or `enumerate` and `zip` of sequences. In a function without
-    `@tw.parallel` it is the plain loop. Options: `check=False` (no analysis: your word that iterations are independent), `workers`, `mode`
-    ("threads" or "processes"), `partition` with `task_size`, or `tasks`, `merge`, and `rng`, a generator of which each iteration gets
-    a stream of its own.
+    It goes over a range (or its numbers: `tw.parfor(10)`, `tw.parfor(2, 10)`), a sequence, or `enumerate` and `zip` of
+    sequences. In a function without `@tw.parallel` it is the plain loop. Options: `check=False` (no analysis: your
+    word that iterations are independent), `workers`, `mode` ("threads" or "processes"), `partition` with `task_size`,
+    or `tasks`, `merge`, and `rng`, a generator of which each iteration gets a stream of its own.
 
     >>> import numpy as np
     >>> import tilewise as tw

@@ -1,8 +1,9 @@
 """Results of workers into one. In: arrays as workers left them. Out: which cells they changed, and the result.
 
-Cells are compared by their bits with what was there before: a cell that was set to zero counts, a NaN that stayed does not,
-and -0.0 differs from 0.0. Where the result was all zero before the loop nothing has to be compared: the cells that are not zero
-count. Iterations are independent, so no cell is changed by two workers (in the unchecked case the later task wins).
+Cells are compared by their bits with what was there before: a cell that was set to zero counts, a NaN that stayed does
+not, and -0.0 differs from 0.0. Where the result was all zero before the loop nothing has to be compared: the cells
+that are not zero count. Iterations are independent, so no cell is changed by two workers (in the unchecked case the
+later task wins).
 """
 
 from __future__ import annotations

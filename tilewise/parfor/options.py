@@ -1,4 +1,7 @@
-"""The options of a parfor, checked. In: keywords. Out: `Options`. What the user gives is kept, the rest is chosen later."""
+"""The options of a parfor, checked. In: keywords. Out: `Options`.
+
+What the user gives is kept, the rest is chosen later.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ def checked(given: dict[str, Any]) -> Options:
     >>> checked({"workers": 3}).workers
     3
     >>> checked({"worker": 3})
-    Traceback (most recent call last):
-    tilewise.parfor.analyse.ParforError: parfor has no option 'worker'. Use one of check, merge, mode, partition, rng, task_size, tasks, workers.
+    Traceback (most recent call last): tilewise.parfor.analyse.ParforError: parfor has no option 'worker'. Use one of
+    check, merge, mode, partition, rng, task_size, tasks, workers.
     """
     names = sorted(f.name for f in fields(Options))
     for name in given:

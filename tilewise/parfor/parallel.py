@@ -1,6 +1,7 @@
 """@tw.parallel: a function whose parfor loops run in parallel. In: a function. Out: one with the same results.
 
-Each loop is analysed with the values it has when it starts, cut into tasks, and run. `report` says what was decided the last time.
+Each loop is analysed with the values it has when it starts, cut into tasks, and run. `report` says what was decided
+the last time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.verdict import Verdict
-from tilewise.parfor.walk.statements import Statements
+from tilewise.parfor.walk.loops import Statements
 
 MISSING = object()  # the value of a name that has none
 
@@ -48,7 +49,8 @@ class LoopReport:
     def __str__(self) -> str:
         """One line."""
         checked = "not checked (check=False)" if self.verdict is None else str(self.verdict)
-        return f"parfor at {self.where}: {checked}; {self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
+        how = f"{self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
+        return f"parfor at {self.where}: {checked}; {how}"
 
 
 @dataclass
@@ -264,7 +266,8 @@ def _complaint(verdict: Verdict, source: LoopSource) -> str:
     why = f" ({verdict.why})" if verdict.why else ""
     assert verdict.pair is not None
     return message(
-        f"iterations {verdict.pair[0]} and {verdict.pair[1]} of a parfor are not independent: {verdict.variable}{why}, {places} [{verdict.test}]",
+        f"iterations {verdict.pair[0]} and {verdict.pair[1]} of a parfor are not independent: "
+        f"{verdict.variable}{why}, {places} [{verdict.test}]",
         where=source.where,
         cure="Use a plain for, or check=False if you know that they are",
     )
@@ -292,7 +295,8 @@ def cores() -> int:
 def parallel(function: Callable[..., Any]) -> Parallel:
     """A function whose loops over `tw.parfor` run in parallel, with the results of the plain loops.
 
-    A loop is analysed when it starts, with the values it has then; one whose iterations depend on each other is an error.
+    A loop is analysed when it starts, with the values it has then; one whose iterations depend on each other is an
+    error.
 
     >>> import numpy as np
     >>> import tilewise as tw

@@ -1,4 +1,6 @@
-"""Tasks: how the iterations of a loop are handed out. In: how many there are, and workers. Out: ranges of iteration numbers.
+"""Tasks: how the iterations of a loop are handed out. In: how many there are, and workers.
+
+Out: ranges of iteration numbers.
 
 A task is a range of normalised iterations. All partitioners cover each iteration once, in order, without empty tasks.
 """

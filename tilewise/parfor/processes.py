@@ -1,8 +1,8 @@
 """A loop on processes of this machine. In: a job. Out: accumulated values; results are merged here when all have ended.
 
-Workers are forked, so that they have the inputs without a copy, and the body and its functions without being sent. They pull tasks
-from one queue, and send what they changed (merge.py) when there is none left. If a worker is lost, its tasks are run again by a new one,
-from the state before the loop. Nothing is merged if an iteration fails.
+Workers are forked, so that they have the inputs without a copy, and the body and its functions without being sent.
+They pull tasks from one queue, and send what they changed (merge.py) when there is none left. If a worker is lost, its
+tasks are run again by a new one, from the state before the loop. Nothing is merged if an iteration fails.
 """
 
 from __future__ import annotations

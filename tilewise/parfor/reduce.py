@@ -1,8 +1,8 @@
 """Accumulators: where a task starts, and how its result is added. In: operators and values. Out: values.
 
-Sums, products and exclusive ors start from the neutral element, so that the value before the loop counts once; the others
-may start from that value, as it does not matter how often it counts. Results are joined in the order of tasks: the
-same loop gives the same bits on every run, whoever ran which task.
+Sums, products and exclusive ors start from the neutral element, so that the value before the loop counts once; the
+others may start from that value, as it does not matter how often it counts. Results are joined in the order of tasks:
+the same loop gives the same bits on every run, whoever ran which task.
 """
 
 from __future__ import annotations

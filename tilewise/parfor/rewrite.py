@@ -1,7 +1,7 @@
 """A function with parfor loops as one that hands them over. In: a function. Out: the same function, and its loops.
 
-Each outermost parfor becomes a function of steps and of the names that its body uses, and a call of the runner with it. Line numbers
-stay what they were.
+Each outermost parfor becomes a function of steps and of the names that its body uses, and a call of the runner with
+it. Line numbers stay what they were.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from tilewise.errors import message
 from tilewise.parfor.analyse import ParforError
-from tilewise.parfor.walk.statements import assigned, is_parfor
+from tilewise.parfor.walk.names import assigned, is_parfor
 
 RUN, MISSING = "_tw_run_parfor", "_tw_missing"
 

@@ -1,7 +1,7 @@
 """A loop on threads of this process. In: a job. Out: accumulated values; arrays and lists are written in place.
 
-Iterations are independent, so threads write to the results themselves; a copy of what was before is kept until all have ended,
-and put back if one fails.
+Iterations are independent, so threads write to the results themselves; a copy of what was before is kept until all
+have ended, and put back if one fails.
 """
 
 from __future__ import annotations

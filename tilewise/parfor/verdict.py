@@ -12,8 +12,8 @@ import numpy as np
 from tilewise.kernel.dependence.access import Outcome
 from tilewise.kernel.dependence.decide import decide
 from tilewise.kernel.dependence.expr import Undecided
+from tilewise.parfor.walk.loops import ParLoop
 from tilewise.parfor.walk.record import NameUse, Recorder, Touch
-from tilewise.parfor.walk.statements import ParLoop
 from tilewise.parfor.walk.values import Obj
 
 # Which test is named for a loop that needed several: the last of these.
@@ -24,8 +24,9 @@ RANK = "no shared writes,arrays,trip count,constant,equals,GCD,Banerjee,interval
 class Verdict:
     """What is known of one loop.
 
-    `pair`: two values of the loop's variable (or positions, for loops over other things than numbers) whose iterations clash, or may.
-    `accesses`: the two places, as lines and texts. `reductions`: what is accumulated, and by which operator.
+    `pair`: two values of the loop's variable (or positions, for loops over other things than numbers) whose iterations
+    clash, or may. `accesses`: the two places, as lines and texts. `reductions`: what is accumulated, and by which
+    operator.
     """
 
     independent: bool

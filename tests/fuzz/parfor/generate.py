@@ -25,8 +25,10 @@ def row(X, k):
 """
 RECORDED = """
 import numpy as np
-A = Recorded(np.zeros(400), log); B = Recorded(np.arange(400.0), log); M = Recorded(np.zeros((24, 24)), log); C = Recorded(np.zeros((20, 3, 4)), log)
-P = Recorded(np.random.default_rng(1).permutation(200), log); D = Recorded(np.arange(200) // 2, log); K = Recorded(np.arange(200) * 2, log)
+A = Recorded(np.zeros(400), log); B = Recorded(np.arange(400.0), log)
+M = Recorded(np.zeros((24, 24)), log); C = Recorded(np.zeros((20, 3, 4)), log)
+P = Recorded(np.random.default_rng(1).permutation(200), log); D = Recorded(np.arange(200) // 2, log)
+K = Recorded(np.arange(200) * 2, log)
 L = Cells("L", [0.0] * 300, log); d = Cells("d", {}, log); E = Cells("E", {k: 0.0 for k in range(400)}, log)
 G = [Cells(("G", k), [0.0] * 30, log) for k in range(40)]; H = [G[k // 2] for k in range(40)]
 Z = [Recorded(np.zeros(30), log) for _ in range(40)]

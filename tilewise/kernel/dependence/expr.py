@@ -1,8 +1,11 @@
-"""Integer expressions over loop indices. In: constants, indices, operators. Out: `Expr`: form, bounds, values at points.
+"""Integer expressions over loop indices. In: constants, indices, operators.
+
+Out: `Expr`: form, bounds, values at points.
 
 An expression is affine (a constant and integer multiples of indices), or computed: then it has bounds and can be
-evaluated, which is what the inspector does (inspect.py). Indices are normalised: they count 0, 1, 2, ... up to an extent
-that may itself be an expression over outer indices. No memory is accessed here, apart from tables given as such.
+evaluated, which is what the inspector does (inspect.py). Indices are normalised: they count 0, 1, 2, ... up to an
+extent that may itself be an expression over outer indices. No memory is accessed here, apart from tables given as
+such.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The exact answer, by evaluating subscripts. In: two accesses. Out: two iterations that meet, or none.
 
-Only subscripts, loop extents and guards are evaluated, for all iterations at once; the body does not run. Dimensions that
-are the same for every iteration are compared once. Contiguous slices that would be too many cells are compared as
+Only subscripts, loop extents and guards are evaluated, for all iterations at once; the body does not run. Dimensions
+that are the same for every iteration are compared once. Contiguous slices that would be too many cells are compared as
 intervals.
 """
 

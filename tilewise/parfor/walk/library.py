@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 PURE_BUILTINS = frozenset(
-    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex "
-    "id int isinstance issubclass len list map max min oct ord pow range repr reversed round set slice sorted str sum "
-    "tuple type zip object callable".split()
+    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr "
+    "hasattr hash hex id int isinstance issubclass len list map max min oct ord pow range repr reversed round set "
+    "slice sorted str sum tuple type zip object callable".split()
 )
 HOLDING_BUILTINS = frozenset(
     "dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split()
@@ -25,10 +25,11 @@ HOLDING_BUILTINS = frozenset(
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
 # Their result may be a view of the first argument.
 VIEWS = frozenset(
-    "asarray asanyarray ascontiguousarray asfortranarray array atleast_1d atleast_2d atleast_3d broadcast_to broadcast_arrays "
-    "diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose ravel real imag require reshape rollaxis rot90 split "
-    "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view unstack "
-    "real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
+    "asarray asanyarray ascontiguousarray asfortranarray array atleast_1d atleast_2d atleast_3d broadcast_to "
+    "broadcast_arrays diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose "
+    "ravel real imag require reshape rollaxis rot90 split "
+    "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view "
+    "unstack real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
 )
 # They write to their first argument.
 WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis shuffle".split())
