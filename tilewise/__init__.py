@@ -36,6 +36,9 @@ from tilewise.errors import (
     PerformanceWarning,
     TilewiseError,
 )
+from tilewise.parfor.analyse import ParforError
+from tilewise.parfor.loop import parfor
+from tilewise.parfor.parallel import parallel
 
 if TYPE_CHECKING:
     from tilewise.api.calibrate import calibrate
@@ -57,6 +60,7 @@ __all__ = [
     "FunctionError",
     "LayoutError",
     "MemoryBudgetError",
+    "ParforError",
     "PerformanceWarning",
     "TilewiseError",
     "allpairs",
@@ -72,6 +76,8 @@ __all__ = [
     "map_tiles",
     "ndarray",
     "outer_map",
+    "parallel",
+    "parfor",
     "profile",
     "scan",
     "session",

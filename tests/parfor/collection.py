@@ -1,4 +1,7 @@
-"""Loops with known answers. In: nothing. Out: rows (setup, source, answers), one answer per parfor: True is independent."""
+"""Loops with known answers. In: nothing.
+
+Out: rows (setup, source, answers), one answer per parfor: True is independent.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ M = np.zeros((20, 20)); X = np.arange(400.0).reshape(20, 20); Y = np.zeros((4, 5
 perm = np.array([3, 1, 4, 0, 5, 9, 2, 6, 8, 7, 11, 10]); dup = np.array([0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10])
 offsets = np.array([0, 3, 4, 8, 8, 10, 15, 20, 21, 22, 30, 31, 40])
 L = [0.0] * 40; d = {}; e = {k: k for k in range(40)}; grid = [[0] * 20 for _ in range(20)]; same = [[0] * 20] * 20
-arrays = [np.zeros(5) for _ in range(20)]; shared_arrays = [A[k : k + 2] for k in range(20)]; words = [f"w{k}" for k in range(20)]
+arrays = [np.zeros(5) for _ in range(20)]; shared_arrays = [A[k : k + 2] for k in range(20)]
+words = [f"w{k}" for k in range(20)]
 s = 0.0; t = 0.0; best = -1.0; count = 0; flag = False; text = ""
-V = A[1:]; R = A[::-1]; even = A[::2]; odd = A[1::2]; T = M.T; F = M.ravel(); W = A.reshape(20, 10); D = M.diagonal(); A2 = A
+V = A[1:]; R = A[::-1]; even = A[::2]; odd = A[1::2]; T = M.T; F = M.ravel(); W = A.reshape(20, 10)
+D = M.diagonal(); A2 = A
 rng = np.random.default_rng(0)
 class Box: pass
 box = Box(); box.total = 0.0; box.data = np.zeros(50); boxes = [Box() for _ in range(20)]
@@ -62,7 +67,9 @@ def no(*sources: str, setup: str = "") -> list[Row]:
 
 
 def body(*lines: str, over: str = "n", after: str = "") -> str:
-    return f"for i in parfor({over}):\n" + "\n".join("    " + x for line in lines for x in line.split("\n")) + "\n" + after
+    return (
+        f"for i in parfor({over}):\n" + "\n".join("    " + x for line in lines for x in line.split("\n")) + "\n" + after
+    )
 
 
 ELEMENTS = [
@@ -578,20 +585,38 @@ NESTS = [
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, 0] = X[j, i]\n", (True, False)),
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[0, j] = X[j, i]\n", (False, True)),
     Row("for i in parfor(n):\n    for j in parfor(i):\n        M[i, j] = M[j, i]\n", (True, True)),
-    Row("for i in parfor(n):\n    for j in parfor(i + 1, 12):\n        M[i, j] = 1\n        M[j, i] = 1\n", (True, True)),
-    Row("for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        s += X[i, j]\n    A[i] = s\n", (True, True)),
-    Row("for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        t = s\n        s = X[i, j]\n    A[i] = t\n", (True, False)),
+    Row(
+        "for i in parfor(n):\n    for j in parfor(i + 1, 12):\n        M[i, j] = 1\n        M[j, i] = 1\n", (True, True)
+    ),
+    Row(
+        "for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        s += X[i, j]\n    A[i] = s\n", (True, True)
+    ),
+    Row(
+        "for i in parfor(n):\n    s = 0.0\n    for j in parfor(m):\n        t = s\n        s = X[i, j]\n    A[i] = t\n",
+        (True, False),
+    ),
     Row("for i in range(1, n):\n    for j in parfor(m):\n        M[i, j] = M[i - 1, j] + M[i - 1, j + 1]\n", (True,)),
     Row("for i in range(1, n):\n    for j in parfor(m):\n        M[i, j] = M[i, j + 1]\n", (False,)),
-    Row("for t in range(3):\n    tmp = np.zeros(n)\n    for i in parfor(n):\n        tmp[i] = A[i]\n    for i in parfor(n):\n        A[i] = tmp[i - 1]\n", (True, True)),
+    Row(
+        "for t in range(3):\n    tmp = np.zeros(n)\n    for i in parfor(n):\n        tmp[i] = A[i]\n"
+        "    for i in parfor(n):\n        A[i] = tmp[i - 1]\n",
+        (True, True),
+    ),
     Row("for t in range(3):\n    tmp = np.zeros(n)\n    for i in parfor(n):\n        tmp[0] = A[i]\n", (False,)),
     Row("for t in range(3):\n    for i in parfor(n):\n        x = t + i\n        A[i] = x\n    print(x)\n", (False,)),
     Row("for i in parfor(n):\n    A[i] = B[i]\nfor i in parfor(n):\n    A[i] = A[i + 1]\n", (True, False)),
     Row("for i in parfor(n):\n    perm[i] = 0\nfor i in parfor(n):\n    A[perm[i]] = 1\n", (True, False)),
     Row("perm[:] = 0\nfor i in parfor(n):\n    A[perm[i]] = 1\n", (False,)),
     Row("perm2 = perm[::-1]\nfor i in parfor(n):\n    A[perm2[i]] = 1\n", (True,)),
-    Row("for i in parfor(n):\n    for j in parfor(m):\n        for k in parfor(2):\n            Y[i, j, k] = 1\n", (True, True, True)),
-    Row("for i in parfor(4):\n    for j in range(5):\n        for k in parfor(6):\n            Y[i, j, k] = Y[i, j - 1, k]\n", (True, True)),
+    Row(
+        "for i in parfor(n):\n    for j in parfor(m):\n        for k in parfor(2):\n            Y[i, j, k] = 1\n",
+        (True, True, True),
+    ),
+    Row(
+        "for i in parfor(4):\n    for j in range(5):\n        for k in parfor(6):\n"
+        "            Y[i, j, k] = Y[i, j - 1, k]\n",
+        (True, True),
+    ),
     Row("if n > 3:\n    for i in parfor(n):\n        A[i] = 1\n", (True,)),
     Row("for i in range(n):\n    perm[i] = perm[i] * 1\n    for j in parfor(n):\n        A[perm[j]] = 1\n", (False,)),
 ]

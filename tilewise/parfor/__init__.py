@@ -1,1 +1,4 @@
-"""Loops whose iterations run in parallel, proved to be independent. In: Python functions with loops. Out: the plain loop's results."""
+"""Loops whose iterations run in parallel, proved to be independent. In: Python functions with loops.
+
+Out: the plain loop's results.
+"""

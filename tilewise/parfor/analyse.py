@@ -1,7 +1,7 @@
 """tw.parfor.analyse: whether loops may run in parallel, without running them. In: source and values. Out: verdicts.
 
-The values before the loop are used: sizes, strides, tables of indices, views that share memory. If a loop writes to something
-whose values were used, it is walked again without them.
+The values before the loop are used: sizes, strides, tables of indices, views that share memory. If a loop writes to
+something whose values were used, it is walked again without them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import itertools
 import linecache
 import textwrap
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewise.errors import TilewiseError, message
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.verdict import Judge, Verdict
+from tilewise.parfor.walk.loops import ParLoop, Statements
 from tilewise.parfor.walk.memory import Memory
-from tilewise.parfor.walk.statements import ParLoop, Statements, is_parfor
+from tilewise.parfor.walk.names import is_parfor
 
 _numbers = itertools.count(1)
 
@@ -38,9 +39,9 @@ def named(text: str, what: str) -> str:
 def analyse(source: str | Callable[..., Any], setup: str | Mapping[str, Any] | None = None) -> list[Verdict]:
     """Whether each parfor of a program may run in parallel: one verdict per loop, outermost first, in order.
 
-    `source` has the loop, written `for i in parfor(...)`; names that are used after it are live. `setup` runs before, so that
-    its values are known; statements of `source` before the first loop run as well, the loops do not. Instead of texts, a function
-    and the values of its names may be given.
+    `source` has the loop, written `for i in parfor(...)`; names that are used after it are live. `setup` runs before,
+    so that its values are known; statements of `source` before the first loop run as well, the loops do not. Instead
+    of texts, a function and the values of its names may be given.
 
     >>> import tilewise as tw
     >>> loop = '''
@@ -65,7 +66,9 @@ def analyse(source: str | Callable[..., Any], setup: str | Mapping[str, Any] | N
     tree = ast.parse(source)
     ahead = list(itertools.takewhile(lambda node: not has_parfor(node), tree.body))
     if len(ahead) == len(tree.body):
-        raise ParforError(message("analyse looks at loops over parfor(...)", got="none", cure="Write for i in parfor(range(n))"))
+        raise ParforError(
+            message("analyse looks at loops over parfor(...)", got="none", cure="Write for i in parfor(range(n))")
+        )
     exec(compile(ast.Module(ahead, []), named(source, "source"), "exec"), names)
     called = {
         name
@@ -117,9 +120,39 @@ def walked(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any) -> S
 
 def judge(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any, at_end: set[str]) -> list[Verdict]:
     """Verdicts for all loops in statements, whose names have values."""
-    walk = walked(body, names, functions)
     calls = any(isinstance(n, ast.Call) for statement in body for n in ast.walk(statement))
-    return [verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found]
+    try:
+        walk = walked(body, names, functions)
+        found = {loop.node: verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found}
+    except (
+        RecursionError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        AssertionError,
+    ) as error:
+        found = {}
+        why = f"the walk failed: {type(error).__name__}: {error}"
+    else:
+        why = "it is never reached"
+    loops = [n for s in body for n in _in_order(s) if isinstance(n, ast.For) and is_parfor(n.iter)]
+    missing = not found and why != "it is never reached"
+    return [found.get(n) or _not_walked(n, missing, why) for n in loops]
+
+
+def _in_order(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes, those of a loop before those inside of it."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _in_order(child)
+
+
+def _not_walked(node: ast.For, failed: bool, why: str) -> Verdict:
+    if failed:
+        return Verdict(False, "?", (0, 1), "not followed", node.lineno, ((node.lineno, ast.unparse(node.iter)),), why)
+    return Verdict(True, None, None, "trip count", node.lineno)
 
 
 def verdict_of(walk: Statements, loop: ParLoop, body: Sequence[ast.stmt], at_end: set[str]) -> Verdict:

@@ -12,8 +12,8 @@ import numpy as np
 from tilewise.kernel.dependence.access import Outcome
 from tilewise.kernel.dependence.decide import decide
 from tilewise.kernel.dependence.expr import Undecided
+from tilewise.parfor.walk.loops import ParLoop
 from tilewise.parfor.walk.record import NameUse, Recorder, Touch
-from tilewise.parfor.walk.statements import ParLoop
 from tilewise.parfor.walk.values import Obj
 
 # Which test is named for a loop that needed several: the last of these.
@@ -24,8 +24,9 @@ RANK = "no shared writes,arrays,trip count,constant,equals,GCD,Banerjee,interval
 class Verdict:
     """What is known of one loop.
 
-    `pair`: two values of the loop's variable (or positions, for loops over other things than numbers) whose iterations clash, or may.
-    `accesses`: the two places, as lines and texts. `reductions`: what is accumulated, and by which operator.
+    `pair`: two values of the loop's variable (or positions, for loops over other things than numbers) whose iterations
+    clash, or may. `accesses`: the two places, as lines and texts. `reductions`: what is accumulated, and by which
+    operator.
     """
 
     independent: bool
@@ -84,12 +85,15 @@ class Judge:
         return Verdict(True, None, None, test, line, reductions=self.reductions)
 
     def _fail(
-        self, variable: str, test: str, places: Sequence[tuple[int, str]], why: str = "", pair: tuple[int, int] | None = None
+        self,
+        variable: str,
+        test: str,
+        places: Sequence[tuple[int, str]],
+        why: str = "",
+        pair: tuple[int, int] | None = None,
     ) -> None:
         values = tuple(self._value(k) for k in (pair or (0, 1)))
-        raise _Found(
-            Verdict(False, variable, (values[0], values[1]), test, self.loop.node.lineno, tuple(places), why)
-        )
+        raise _Found(Verdict(False, variable, (values[0], values[1]), test, self.loop.node.lineno, tuple(places), why))
 
     def _value(self, number: int) -> Any:
         """The loop's variable in an iteration."""
@@ -126,7 +130,12 @@ class Judge:
                 self._fail(name, "scalar", places, "it is read before it is assigned in its iteration")
             if sums:
                 if writes or len({u.how for u in sums}) > 1:
-                    self._fail(name, "scalar", [_place(sums[0]), _place((writes or sums)[-1])], "it is assigned and accumulated")
+                    self._fail(
+                        name,
+                        "scalar",
+                        [_place(sums[0]), _place((writes or sums)[-1])],
+                        "it is assigned and accumulated",
+                    )
                 self.reductions[name] = sums[0].how
             elif writes and name in self.live and name not in own:
                 self._fail(name, "scalar", [_place(writes[0])], "it is used after the loop")
@@ -165,9 +174,9 @@ class Judge:
         seen = set()
         unique: list[Touch] = []
         for t in mine:
-            a = t.access
-            key = (a.array, tuple(e.key() for e in a.subscripts), tuple(map(id, a.loops)), a.write, t.op, len(a.guards))
-            if key not in seen or a.guards:
+            at = t.access
+            key = (at.array, tuple(e.key() for e in at.subscripts), tuple(map(id, at.loops)), at.write, t.op)
+            if key not in seen or at.guards:
                 seen.add(key)
                 unique.append(t)
         for n, a in enumerate(unique):

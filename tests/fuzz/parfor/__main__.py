@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz.parfor --cases 20000`: no conflict may be missed; prints how many loops were refused for nothing."""
+"""`python -m tests.fuzz.parfor --cases 20000`: no conflict may be missed; counts false alarms."""
 
 from __future__ import annotations
 

@@ -25,8 +25,10 @@ def row(X, k):
 """
 RECORDED = """
 import numpy as np
-A = Recorded(np.zeros(400), log); B = Recorded(np.arange(400.0), log); M = Recorded(np.zeros((24, 24)), log); C = Recorded(np.zeros((20, 3, 4)), log)
-P = Recorded(np.random.default_rng(1).permutation(200), log); D = Recorded(np.arange(200) // 2, log); K = Recorded(np.arange(200) * 2, log)
+A = Recorded(np.zeros(400), log); B = Recorded(np.arange(400.0), log)
+M = Recorded(np.zeros((24, 24)), log); C = Recorded(np.zeros((20, 3, 4)), log)
+P = Recorded(np.random.default_rng(1).permutation(200), log); D = Recorded(np.arange(200) // 2, log)
+K = Recorded(np.arange(200) * 2, log)
 L = Cells("L", [0.0] * 300, log); d = Cells("d", {}, log); E = Cells("E", {k: 0.0 for k in range(400)}, log)
 G = [Cells(("G", k), [0.0] * 30, log) for k in range(40)]; H = [G[k // 2] for k in range(40)]
 Z = [Recorded(np.zeros(30), log) for _ in range(40)]
@@ -80,16 +82,54 @@ class Generator:
         if small:
             forms = [i, i, "i", f"{i} + 1", f"11 - {i}", f"{r.randrange(12)}"]
             if not self.affine:
-                forms += [f"{i} // 2", f"{i} % 3", f"({i} * 5) % 12", f"min({i}, 6)", f"D[{i}]", f"P[{i}] % 12", f"{i} ^ 1", f"-{i}"]
+                forms += [
+                    f"{i} // 2",
+                    f"{i} % 3",
+                    f"({i} * 5) % 12",
+                    f"min({i}, 6)",
+                    f"D[{i}]",
+                    f"P[{i}] % 12",
+                    f"{i} ^ 1",
+                    f"-{i}",
+                ]
             return r.choice(forms)
         a, b = r.choice([1, 1, 1, 2, 3, 4, 5]), r.choice([0, 0, 0, 1, 2, 3, 12, 20, 25])
         forms = [f"{a} * {i} + {b}", f"{a} * i + {b}", f"{i}", f"{i} + {b}", f"n - 1 - {i} + {b}", f"{i} + n", "i"]
         if len(self.loops) > 1:
-            forms += [f"12 * i + {self.loops[-1]}", f"i + {self.loops[-1]}", f"5 * i + {self.loops[-1]} + {b}", f"i + 12 * {self.loops[-1]}"] * 2
+            forms += [
+                f"12 * i + {self.loops[-1]}",
+                f"i + {self.loops[-1]}",
+                f"5 * i + {self.loops[-1]} + {b}",
+                f"i + 12 * {self.loops[-1]}",
+            ] * 2
         if not self.affine:
-            forms += [f"{i} // 2", f"{i} % 3", f"{i} * {i}", f"P[{i}]", f"D[{i}]", f"K[{i}] + {b}", f"P[{i} + 3]", f"abs({i} - 4)"]
-            forms += [f"({i} * 7) % 13", f"min({i}, 5)", f"max({i}, 3) + {b}", f"{i} ^ 1", f"{i} & 6", f"{i} * (i + 1) // 2", f"{i} + i % 2"]
-            forms += [f"({i} if {i} % 2 else {i} + 30)", f"-{i}", f"{i} - 3", f"int({i} / 2)", f"divmod({i}, 3)[0]", f"P[D[{i}]]"]
+            forms += [
+                f"{i} // 2",
+                f"{i} % 3",
+                f"{i} * {i}",
+                f"P[{i}]",
+                f"D[{i}]",
+                f"K[{i}] + {b}",
+                f"P[{i} + 3]",
+                f"abs({i} - 4)",
+            ]
+            forms += [
+                f"({i} * 7) % 13",
+                f"min({i}, 5)",
+                f"max({i}, 3) + {b}",
+                f"{i} ^ 1",
+                f"{i} & 6",
+                f"{i} * (i + 1) // 2",
+                f"{i} + i % 2",
+            ]
+            forms += [
+                f"({i} if {i} % 2 else {i} + 30)",
+                f"-{i}",
+                f"{i} - 3",
+                f"int({i} / 2)",
+                f"divmod({i}, 3)[0]",
+                f"P[D[{i}]]",
+            ]
         return r.choice(forms)
 
     def place(self) -> tuple[str, str]:
@@ -110,7 +150,14 @@ class Generator:
 
     def positive(self) -> str:
         i = self.random.choice(self.loops)
-        return self.pick(i, "i", f"{i} + 1", "11 - i", str(self.random.randrange(12)), *([] if self.affine else [f"{i} // 2", f"{i} % 4"]))
+        return self.pick(
+            i,
+            "i",
+            f"{i} + 1",
+            "11 - i",
+            str(self.random.randrange(12)),
+            *([] if self.affine else [f"{i} // 2", f"{i} % 4"]),
+        )
 
     def region(self) -> tuple[str, str, str]:
         """A slice: array, subscript, and the text of its length where that is constant."""
@@ -120,7 +167,7 @@ class Generator:
         if kind < 2:
             return r.choice(["A", "V", "R", "Q"]), f"{a} * i + {b} : {a} * i + {b + w}", str(w)
         if kind == 2:
-            return "A", f"i * 4 : min((i + 1) * 4, 45)", ""
+            return "A", "i * 4 : min((i + 1) * 4, 45)", ""
         if kind == 3:
             return "M", f"{self.index(True)}", "24"
         if kind == 4:
@@ -180,13 +227,19 @@ class Generator:
             if r.random() < 0.5:
                 text = f"{array}[{at}].{r.choice(['fill(2.0)', 'sort()'])}"
                 return [text], [text]
-            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].put({array}[{at}] + 1.0)"]
+            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].accumulate(..., 1.0)"]
         if kind == 13:
             one, two = self.index(), self.index()
             text = f"A[{one}], A[{two}] = A[{two}], A[{one}]"
             return [text], [text]
         if kind == 14:
-            text = r.choice([f"put(A, {self.index()}, 1.0)", f"move(A, {self.index()}, {self.index()})", f"put(L, {self.index()}, 2.0)"])
+            text = r.choice(
+                [
+                    f"put(A, {self.index()}, 1.0)",
+                    f"move(A, {self.index()}, {self.index()})",
+                    f"put(L, {self.index()}, 2.0)",
+                ]
+            )
             return [text], [text]
         if kind == 15:
             texts = [f"r = row(M, {self.index(True)})", f"r[{r.choice(['0', 'i', ':', '2:5'])}] = {self.value()}"]
@@ -221,11 +274,22 @@ class Generator:
         kept, loops = list(self.assigned), list(self.loops)
         if kind >= 20:
             name = "j" if "j" not in self.loops else "k"
-            extent = r.choice(["range(3)", "range(5)", "range(12)", "range(i)", "range(i, 12)", "range(0, 12, 3)", "range(4, 0, -1)"])
+            extent = r.choice(
+                ["range(3)", "range(5)", "range(12)", "range(i)", "range(i, 12)", "range(0, 12, 3)", "range(4, 0, -1)"]
+            )
             head = f"for {name} in {extent}:"
             self.loops = [*self.loops, name]
         else:
-            tests = ["i % 2 == 0", "i < 6", "i > 0", "i != 3", "i == 2", "B[i] > 100.0", "i >= 1 and i < 9", "not i % 3"]
+            tests = [
+                "i % 2 == 0",
+                "i < 6",
+                "i > 0",
+                "i != 3",
+                "i == 2",
+                "B[i] > 100.0",
+                "i >= 1 and i < 9",
+                "not i % 3",
+            ]
             if len(self.loops) > 1:
                 tests += [f"i < {self.loops[-1]}", f"i == {self.loops[-1]}", f"{self.loops[-1]} > 1"]
             head = f"if {r.choice(tests)}:"
@@ -249,7 +313,22 @@ class Generator:
         else:
             source = []
         body, recorded = self.body(r.choice([1, 1, 2, 2, 3]))
-        form = r.choice(["0, n", "0, n", "0, n", "12", "2, 12", "11, -1, -1", "0, 12, 2", "0, 12, 3", "10, 0, -3", "0, 1", "0, 0", "0, 2"])
+        form = r.choice(
+            [
+                "0, n",
+                "0, n",
+                "0, n",
+                "12",
+                "2, 12",
+                "11, -1, -1",
+                "0, 12, 2",
+                "0, 12, 3",
+                "10, 0, -3",
+                "0, 1",
+                "0, 0",
+                "0, 2",
+            ]
+        )
         live = frozenset(x for x in ("t", "u") if r.random() < 0.15)
         after = "".join(f"\nprint({x})" for x in sorted(live))
         plain = dict(s="s", t="t", u="u", big="big")

@@ -1,4 +1,7 @@
-"""Brute force: run a loop on things that note who touches them. In: a program. Out: what two iterations clash over, if any."""
+"""Brute force: run a loop on things that note who touches them. In: a program.
+
+Out: what two iterations clash over, if any.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What an iteration touches. In: subscripts over loop indices. Out: `Access`, and `Outcome` of a test of two of them."""
+"""What an iteration touches. In: subscripts over loop indices.
+
+Out: `Access`, and `Outcome` of a test of two of them.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Tests on the forms of subscripts. In: two accesses and the loop that is to run in parallel. Out: a proof, or distances.
+"""Tests on the forms of subscripts. In: two accesses and the loop that is to run in parallel.
+
+Out: a proof, or distances.
 
 For iterations p and q the accesses meet where all subscripts are equal. Where a subscript has the same slope s on both
-sides, s * (p - q) must lie in the interval that the other indices span (Banerjee), and leave the right remainder by their
-slopes (GCD). Each subscript so bounds the distance p - q; if no distance but 0 is left, the iterations are independent.
-Blocks `3*i + k`, rows of several indices `i*m + j` and shifted reads are all instances of this.
+sides, s * (p - q) must lie in the interval that the other indices span (Banerjee), and leave the right remainder by
+their slopes (GCD). Each subscript so bounds the distance p - q; if no distance but 0 is left, the iterations are
+independent. Blocks `3*i + k`, rows of several indices `i*m + j` and shifted reads are all instances of this.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ MOST_DISTANCES = 4096  # that are tried one by one
 
 @dataclass(frozen=True)
 class Relation:
-    """What one subscript says of p - q: `slope * (p - q)` is in [lo, hi], and is `rest` modulo `step` (0: equal to it)."""
+    """What one subscript says of p - q: `slope * (p - q)` is in [lo, hi], and `rest` modulo `step` (0: equal)."""
 
     slope: int
     lo: Bound

@@ -24,7 +24,7 @@ def decide(a: Access, b: Access, parallel: Index, shared: Sequence[Index] = (), 
     >>> decide(write, Access("A", (var(i) * 2 + 1,), (i,), False), i)
     Outcome(independent=True, test='GCD', pair=None)
     >>> decide(write, Access("A", (var(i) + 40,), (i,), False), i)
-    Outcome(independent=False, test='inspector', pair=(39, 38))
+    Outcome(independent=False, test='Banerjee', pair=(39, 38))
     """
     if parallel.last < 1 and not same:
         return Outcome(True, "trip count")
@@ -42,7 +42,7 @@ def decide(a: Access, b: Access, parallel: Index, shared: Sequence[Index] = (), 
     found = "inspector"
     if affine and not any(x.guards for x in (a, b)):
         used = any(e.slope(parallel) for e in a.subscripts)
-        found = "constant" if not used else "inspector"
+        found = "constant" if not used else "Banerjee" if name == "constant" else name
     try:
         pair = meeting(a, b, parallel, shared, same=same)
         return Outcome(pair is None, "inspector" if pair is None else found, pair)

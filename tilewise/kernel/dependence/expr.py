@@ -1,8 +1,11 @@
-"""Integer expressions over loop indices. In: constants, indices, operators. Out: `Expr`: form, bounds, values at points.
+"""Integer expressions over loop indices. In: constants, indices, operators.
+
+Out: `Expr`: form, bounds, values at points.
 
 An expression is affine (a constant and integer multiples of indices), or computed: then it has bounds and can be
-evaluated, which is what the inspector does (inspect.py). Indices are normalised: they count 0, 1, 2, ... up to an extent
-that may itself be an expression over outer indices. No memory is accessed here, apart from tables given as such.
+evaluated, which is what the inspector does (inspect.py). Indices are normalised: they count 0, 1, 2, ... up to an
+extent that may itself be an expression over outer indices. No memory is accessed here, apart from tables given as
+such.
 """
 
 from __future__ import annotations
@@ -192,7 +195,7 @@ def remainder(a: Expr, b: Expr) -> Expr:
     """Python's `%`: the sign of the divisor."""
     if b.constant and b.const > 0:
         d = b.const
-        if 0 <= a.lo and a.hi < d:
+        if a.lo >= 0 and a.hi < d:
             return a
         if a.affine and all(slope % d == 0 for _, slope in a.terms):
             return constant(a.const % d)

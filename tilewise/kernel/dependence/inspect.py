@@ -1,7 +1,7 @@
 """The exact answer, by evaluating subscripts. In: two accesses. Out: two iterations that meet, or none.
 
-Only subscripts, loop extents and guards are evaluated, for all iterations at once; the body does not run. Dimensions that
-are the same for every iteration are compared once. Contiguous slices that would be too many cells are compared as
+Only subscripts, loop extents and guards are evaluated, for all iterations at once; the body does not run. Dimensions
+that are the same for every iteration are compared once. Contiguous slices that would be too many cells are compared as
 intervals.
 """
 
@@ -19,6 +19,7 @@ from tilewise.kernel.dependence.expr import Expr, Index, Undecided
 
 MOST_POINTS = 2_000_000  # about a tenth of a second and 100 MB
 MOST_INTERVALS = 200_000
+MOST_TRIED = 100  # iterations, for a pair that is near
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -124,9 +125,7 @@ def _points(
     return points
 
 
-def _cells(
-    access: Access, parallel: Index, shared: Sequence[Index], first: int | None
-) -> tuple[Ints, list[Any]]:
+def _cells(access: Access, parallel: Index, shared: Sequence[Index], first: int | None) -> tuple[Ints, list[Any]]:
     """Iteration numbers, and the coordinates of the cells they touch (values of shared loops among them)."""
     points = _points(access, parallel, shared, first)
     which = points[parallel]
@@ -172,12 +171,25 @@ def _join(left: tuple[Ints, list[Any]], right: tuple[Ints, list[Any]], same: boo
     p_low, p_high, q_low, q_high = p_low[i], p_high[i], q_low[j], q_high[j]
     if same:
         return int(p_low[0]), int(q_low[0])
-    for mine, yours in ((p_low, q_high), (p_high, q_low)):
-        clash = np.flatnonzero(mine != yours)
-        if clash.size:
-            nearest = clash[np.argmin(np.abs(mine[clash] - yours[clash]))]
-            return int(mine[nearest]), int(yours[nearest])
-    return None
+    clash = np.flatnonzero((p_low != q_high) | (p_high != q_low))
+    if not clash.size:
+        return None
+    key = common[clash[0]]
+    return _nearest(p[keys[: p.size] == key], q[keys[p.size :] == key])
+
+
+def _nearest(p: Ints, q: Ints) -> tuple[int, int]:
+    """Two different iterations that are as near to each other as any."""
+    best: tuple[int, int] | None = None
+    q = np.unique(q)
+    for one in np.unique(p)[:MOST_TRIED].tolist():
+        at = int(np.searchsorted(q, one))
+        for other in q[max(at - 1, 0) : at + 2].tolist():
+            if other != one and (best is None or abs(one - other) < abs(best[0] - best[1])):
+                best = one, other
+    if best is None:
+        best = int(p.max()), int(q.min() if q.min() != p.max() else q.max())
+    return best
 
 
 def _extremes(keys: Ints, which: Ints) -> tuple[Ints, Ints, Ints]:

@@ -1,7 +1,9 @@
-"""Accumulations: statements that combine a place with something else. In: a statement. Out: the place, the operator, the rest.
+"""Accumulations: statements that combine a place with something else. In: a statement.
 
-`s += x`, `s = s + x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x` and the same with `A[k]` for `s`. Whether the
-place is used elsewhere in the loop is for the verdict to see.
+Out: the place, the operator, the rest.
+
+`s += x`, `s = s + x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x` and the same with `A[k]` for `s`.
+Whether the place is used elsewhere in the loop is for the verdict to see.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ AUGMENTED: dict[type[ast.operator], str] = {
     ast.BitAnd: "&",
     ast.BitXor: "^",
 }
-FUNCTIONS = {"max": "max", "min": "min", "maximum": "max", "minimum": "min", "fmax": "max", "fmin": "min"}
+FUNCTIONS = {"max": "max", "min": "min", "maximum": "max", "minimum": "min", "fmax": "fmax", "fmin": "fmin"}
 
 
 class Accumulation(NamedTuple):

@@ -78,6 +78,8 @@ class Knowns(Recorder):
             return Val(known=thing, scalar=True, kind="U")
         if isinstance(thing, IMMUTABLE):
             return Val(known=thing, scalar=True)
+        if isinstance(thing, np.ndarray) and type(thing) not in (np.ndarray, np.memmap):  # its subscripts are its own
+            return Val(objs=frozenset((self.memory.owner(np.asarray(thing), name),)), kind=thing.dtype.kind)
         if isinstance(thing, np.ndarray):
             return Val(known=thing, view=self.memory.view(thing, name), kind=thing.dtype.kind)
         if isinstance(thing, Array):
@@ -86,9 +88,7 @@ class Knowns(Recorder):
             items = tuple(self.value_of(item, name) for item in thing[:MOST_ITEMS])
             whole = len(items) == len(thing)
             return Val(known=thing, items=items if whole else None, scalar=all(i.scalar for i in items) and whole)
-        if isinstance(thing, list | dict | set | bytearray) or hasattr(thing, "__dict__") or hasattr(thing, "__slots__"):
-            return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
-        return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)), anything=False)
+        return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
 
     def _lazy(self, array: Any, name: str) -> Val:
         """One of our arrays: views share a cell, which is all that is known of where they lie."""
@@ -142,20 +142,22 @@ class Knowns(Recorder):
         """What may be found in a container, whatever the key."""
         out: Val | None = None
         if isinstance(known, dict):
-            values: Sequence[Any] = list(known.values())[:MOST_ITEMS]
+            values: Sequence[Any] = list(known.values())
         elif isinstance(known, list | tuple | set | frozenset):
-            values = list(known)[:MOST_ITEMS]
+            values = list(known)
         elif isinstance(known, _Alike):
-            held = [v for one in known.values for v in (one.values() if isinstance(one, dict) else _listed(one))]
-            values = held[:MOST_ITEMS]
+            values = [v for one in known.values for v in (one.values() if isinstance(one, dict) else _listed(one))]
         else:
             values = list(getattr(known, "__dict__", {}).values())
-        for value in values:
-            out = join(out, self.value_of(value, name))
-            if out.anything:
-                break
-        if len(values) == MOST_ITEMS:
+        types_held = {type(v) for v in values}
+        if values and all(issubclass(t, bool | int | float | complex | str | np.number) for t in types_held):
+            kinds = {np.dtype(t).kind for t in types_held}
+            out = Val(scalar=True, kind=kinds.pop() if len(kinds) == 1 else None)
+        elif len(values) >= MOST_ITEMS:
             out = ANYTHING
+        else:
+            for value in values:
+                out = join(out, self.value_of(value, name))
         held_here = Val(objs=frozenset(obj.content), anything=obj.anything, scalar=not obj.content and not obj.anything)
         if out is None:
             return held_here

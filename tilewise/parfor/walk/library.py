@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import builtins
 import math
+import sys
 import types
 from typing import Any
 
 import numpy as np
 
 PURE_BUILTINS = frozenset(
-    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr hasattr hash hex "
-    "id int isinstance issubclass len list map max min oct ord pow range repr reversed round set slice sorted str sum "
-    "tuple type zip object callable".split()
+    "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr "
+    "hasattr hash hex id int isinstance issubclass len list map max min oct ord pow range repr reversed round set "
+    "slice sorted str sum tuple type zip object callable".split()
 )
-HOLDING_BUILTINS = frozenset("dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split())
+HOLDING_BUILTINS = frozenset(
+    "dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split()
+)
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
 # Their result may be a view of the first argument.
 VIEWS = frozenset(
-    "asarray asanyarray ascontiguousarray asfortranarray array atleast_1d atleast_2d atleast_3d broadcast_to broadcast_arrays "
-    "diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose ravel real imag require reshape rollaxis rot90 split "
-    "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view unstack "
-    "real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
+    "asarray asanyarray ascontiguousarray asfortranarray array atleast_1d atleast_2d atleast_3d broadcast_to "
+    "broadcast_arrays diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose "
+    "ravel real imag require reshape rollaxis rot90 split "
+    "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view "
+    "unstack real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
 )
 # They write to their first argument.
 WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis shuffle".split())
@@ -53,13 +57,11 @@ REDUCING_UFUNCS = {
     "multiply": "*",
     "maximum": "max",
     "minimum": "min",
-    "fmax": "max",
-    "fmin": "min",
+    "fmax": "fmax",
+    "fmin": "fmin",
     "bitwise_or": "|",
     "bitwise_and": "&",
     "bitwise_xor": "^",
-    "logical_or": "|",
-    "logical_and": "&",
 }
 INTEGER_RESULTS = frozenset("len int ord hash id argmax argmin count_nonzero searchsorted argsort digitize".split())
 FLOAT_RESULTS = frozenset("float sqrt exp log sin cos tan mean std var median norm hypot".split())
@@ -98,10 +100,16 @@ def is_generator(value: Any) -> bool:
     )
 
 
+# The types of functions that are what they say they are; others may hold functions of users.
+PLAIN = (types.FunctionType, types.BuiltinFunctionType, type, type(np.sum))
+
+
 def is_numpy(function: Any) -> bool:
     """Whether it is a function of arrays: NumPy's, SciPy's, or ours with NumPy's meaning."""
     if isinstance(function, np.ufunc):
-        return True
+        return getattr(np, function.__name__, None) is function or _of_scipy(function)
+    if not isinstance(function, PLAIN):
+        return False
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return True
     module = module_of(function)
@@ -109,7 +117,15 @@ def is_numpy(function: Any) -> bool:
         return not module.startswith(("scipy.io", "scipy.optimize", "scipy.integrate"))
     if isinstance(function, type):
         return issubclass(function, np.generic | np.dtype | np.finfo | np.iinfo) or function is np.errstate
-    return module == "numpy" or module.startswith(("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api"))
+    return module == "numpy" or module.startswith(
+        ("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api")
+    )
+
+
+def _of_scipy(function: Any) -> bool:
+    """Whether it is one of SciPy's special functions (`np.frompyfunc` makes functions of users that look alike)."""
+    special = sys.modules.get("scipy.special")
+    return special is not None and getattr(special, function.__name__, None) is function
 
 
 def is_pure(function: Any) -> bool:
@@ -138,5 +154,7 @@ def is_pure(function: Any) -> bool:
 
 
 WRITING_NUMPY = frozenset("save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split())
-CALLING_NUMPY = frozenset("vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split())
+CALLING_NUMPY = frozenset(
+    "vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split()
+)
 EFFECT_FREE_CONTEXTS = (np.errstate,)

@@ -1,8 +1,8 @@
 """Where arrays and containers lie. In: objects known at loop entry. Out: `Obj` and `View`, equal where memory is.
 
 An array known at entry is described in the coordinates of the array that owns its memory: views made before the loop
-(slices, transposes, reshapes of rows) are regions of it. Where that cannot be done, or where memory is shared in other ways, all
-views of the owner are told apart by address.
+(slices, transposes, reshapes of rows) are regions of it. Where that cannot be done, or where memory is shared in other
+ways, all views of the owner are told apart by address.
 """
 
 from __future__ import annotations

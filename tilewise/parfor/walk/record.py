@@ -1,4 +1,7 @@
-"""What the walk found. In: reads, writes, names, hazards, each where it happens. Out: `Touch`, `NameUse`, `Hazard` lists."""
+"""What the walk found. In: reads, writes, names, hazards, each where it happens.
+
+Out: `Touch`, `NameUse`, `Hazard` lists.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ class Touch:
 
 @dataclass(frozen=True)
 class NameUse:
-    """A name that is read before it is assigned in its iteration ("read"), assigned ("write"), or accumulated (an operator)."""
+    """A name that is read before it is assigned in its iteration ("read"), assigned ("write"), or accumulated."""
 
     name: str
-    how: str
+    how: str  # the operator, if it is accumulated
     carried: frozenset[Index]
     loops: tuple[Index, ...]
     line: int
@@ -226,4 +229,6 @@ class Recorder:
     def within(self, value: Val) -> Val:
         """A value that is some part of another one, in a shape that is not known."""
         view = replace(value.view, within=True) if value.view is not None else None
-        return Val(view=view, objs=objects(value) if view is None else value.objs, anything=value.anything, kind=value.kind)
+        return Val(
+            view=view, objs=objects(value) if view is None else value.objs, anything=value.anything, kind=value.kind
+        )

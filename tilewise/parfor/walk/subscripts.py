@@ -1,7 +1,7 @@
 """`a[...]`: which region a subscript is. In: a value and a subscript. Out: the region, or the element, as a value.
 
-NumPy's rules: negative indices count from the end, slices are clamped, `None` and `...` add axes, arrays of integers and
-masks select. What cannot be followed is taken to be the whole region.
+NumPy's rules: negative indices count from the end, slices are clamped, `None` and `...` add axes, arrays of integers
+and masks select. What cannot be followed is taken to be the whole region.
 """
 
 from __future__ import annotations

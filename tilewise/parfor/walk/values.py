@@ -1,7 +1,8 @@
 """What is known of a value while source is walked. In: nothing. Out: `Val`, `View`, `Obj`.
 
-A value may be an object known at loop entry, an expression over loop indices, a region of an array, a tuple of values, or
-one of several objects. `Obj` stands for something that can be written to; those born inside an iteration are private to it.
+A value may be an object known at loop entry, an expression over loop indices, a region of an array, a tuple of values,
+or one of several objects. `Obj` stands for something that can be written to; those born inside an iteration are
+private to it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Obj:
     read_as_data: bool = False  # its values at entry were used as constants
     written: bool = False
     key: int = 0  # id() of what is known at entry
+    cls: type | None = None  # of an instance made inside the loop
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,128 @@
+"""One execution of a loop: what its tasks need and what they change.
+
+In: a function of steps, values, a verdict. Out: `Job`.
+
+`Job.run_task` runs one task in this process. Who runs which task, and how results come together, is in threads.py and
+processes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewise.parfor.reduce import start_of
+from tilewise.parfor.streams import Streams
+
+
+class Cancelled(BaseException):
+    """An iteration before this one has failed: the rest of the task does not matter."""
+
+
+@dataclass
+class Results:
+    """What the loop writes to, as it was before."""
+
+    arrays: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    lists: list[list[Any]] = field(default_factory=list)
+    dicts: list[dict[Any, Any]] = field(default_factory=list)
+    instances: list[Any] = field(default_factory=list)
+
+    def backup(self) -> Results:
+        """Copies, to go back to."""
+        return Results(
+            [a.copy(order="K") for a in self.arrays],
+            [list(x) for x in self.lists],
+            [dict(x) for x in self.dicts],
+            [dict(vars(x)) for x in self.instances],
+        )
+
+    def restore(self, backup: Results) -> None:
+        """Go back."""
+        for array, old in zip(self.arrays, backup.arrays, strict=True):
+            array[...] = old
+        for one, was in zip(self.lists, backup.lists, strict=True):
+            one[:] = was
+        for table, held in zip(self.dicts, backup.dicts, strict=True):
+            table.clear()
+            table.update(held)
+        for instance, attributes in zip(self.instances, backup.instances, strict=True):
+            vars(instance).clear()
+            vars(instance).update(attributes)
+
+
+@dataclass
+class Failure:
+    """The exception of an iteration."""
+
+    iteration: int
+    error: BaseException
+
+
+@dataclass
+class Job:
+    """A loop that is to run."""
+
+    body: Callable[..., dict[str, Any]]  # a function of steps and the names of the body
+    names: dict[str, Any]
+    elements: Sequence[Any]
+    tasks: list[range]
+    workers: int
+    results: Results
+    reductions: Mapping[str, str]  # names, and the operator that each is accumulated by
+    summed: list[tuple[np.ndarray[Any, Any], str]]  # arrays that are accumulated in place
+    streams: Streams | None
+    generator: str | None  # the name of the generator of each iteration
+    where: str  # file and line of the loop
+    target: str  # the text of the loop's variable
+
+    def steps(self, task: range, stop_at: Callable[[], float], made: Any, seen: list[int]) -> Iterator[Any]:
+        """The elements of a task; ends early where an earlier iteration has failed."""
+        for iteration in task:
+            if iteration > stop_at():
+                raise Cancelled
+            seen[0] = iteration
+            if self.streams is not None:
+                made.bit_generator.state = self.streams.state(iteration)
+            yield self.elements[iteration]
+
+    def run_task(self, task: range, more: Mapping[str, Any], stop_at: Callable[[], float]) -> dict[str, Any]:
+        """Run iterations in this process; what the names are afterwards. An exception has the iteration as a note."""
+        made = self.streams.generator() if self.streams is not None else None
+        given = {**self.names, **more}
+        if self.generator is not None:
+            given[self.generator] = made
+        seen = [task.start]
+        try:
+            return self.body(self.steps(task, stop_at, made, seen), **given)
+        except Cancelled:
+            raise
+        except BaseException as error:
+            error.__dict__["_parfor_iteration"] = seen[0]
+            if isinstance(error, Exception):
+                text = f"in iteration {self.target} = {self.elements[seen[0]]!r:.80} of the parfor at {self.where}"
+                line = _line_in(error, self.body.__code__.co_filename)
+                error.add_note(f"{text}, line {line}" if line else text)
+            raise
+
+    def starts(self) -> dict[str, Any]:
+        """What accumulated names start a task with."""
+        return {name: start_of(op, self.names[name]) for name, op in self.reductions.items()}
+
+
+def _line_in(error: BaseException, file: str) -> int | None:
+    """The line of a file at which an exception was raised: the innermost one."""
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == file:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
+
+
+def iteration_of(error: BaseException) -> int:
+    """The iteration that an exception came from."""
+    return int(error.__dict__.get("_parfor_iteration", 0))

@@ -1,0 +1,93 @@
+"""The options of a parfor, checked. In: keywords. Out: `Options`.
+
+What the user gives is kept, the rest is chosen later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import message
+from tilewise.parfor.analyse import ParforError
+from tilewise.parfor.partition import PARTITIONERS
+
+MODES = ("threads", "processes", "cluster")
+MERGES = ("memory", "file", "cluster")
+LATER = {
+    ("mode", "cluster"): 'Use mode="processes"',
+    ("merge", "file"): 'Use merge="memory"',
+    ("merge", "cluster"): 'Use merge="memory"',
+}
+SIZED = ("fixed", "factoring_cmin", "factoring_cmax")
+
+
+@dataclass(frozen=True)
+class Options:
+    """None: chosen when the loop runs."""
+
+    check: bool = True
+    workers: int | None = None
+    mode: str | None = None
+    tasks: int | None = None
+    task_size: int | None = None
+    partition: str | None = None
+    merge: str | None = None
+    rng: Any = None
+
+
+def checked(given: dict[str, Any]) -> Options:
+    """Options of a loop; raises for what does not exist, with what does.
+
+    >>> checked({"workers": 3}).workers
+    3
+    >>> checked({"worker": 3})
+    Traceback (most recent call last): tilewise.parfor.analyse.ParforError: parfor has no option 'worker'. Use one of
+    check, merge, mode, partition, rng, task_size, tasks, workers.
+    """
+    names = sorted(f.name for f in fields(Options))
+    for name in given:
+        if name not in names:
+            raise ParforError(message(f"parfor has no option {name!r}", cure=f"Use one of {', '.join(names)}"))
+    options = Options(**given)
+    if not isinstance(options.check, bool | np.bool_):
+        raise ParforError(message("check is True or False", got=repr(options.check)))
+    for name in ("workers", "tasks", "task_size"):
+        value = getattr(options, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
+            raise ParforError(message(f"{name} is a whole number of at least 1", got=repr(value)))
+    for name, allowed in (("mode", MODES), ("merge", MERGES), ("partition", tuple(PARTITIONERS))):
+        value = getattr(options, name)
+        if value is not None and value not in allowed:
+            raise ParforError(message(f"{name} is one of {', '.join(allowed)}", got=repr(value)))
+        if (name, value) in LATER:
+            raise ParforError(message(f"{name}={value!r} of parfor is not built yet", cure=LATER[name, value]))
+    _sizes(options)
+    if options.rng is not None and not isinstance(options.rng, np.random.Generator):
+        raise ParforError(
+            message(
+                "rng is a generator that streams can be spawned from",
+                got=type(options.rng).__name__,
+                cure="Use np.random.default_rng(seed)",
+            )
+        )
+    return options
+
+
+def _sizes(options: Options) -> None:
+    if options.tasks is not None and (options.task_size is not None or options.partition is not None):
+        raise ParforError(
+            message(
+                "tasks, the number of equal tasks, stands without partition and task_size", cure="Leave the others out"
+            )
+        )
+    if options.task_size is not None and options.partition is not None and options.partition not in SIZED:
+        raise ParforError(
+            message(
+                f"partition={options.partition!r} has no size of tasks",
+                got=f"task_size={options.task_size}",
+                cure=f"Use one of {', '.join(SIZED)}",
+            )
+        )

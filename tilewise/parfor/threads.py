@@ -1,0 +1,102 @@
+"""A loop on threads of this process. In: a job. Out: accumulated values; arrays and lists are written in place.
+
+Iterations are independent, so threads write to the results themselves; a copy of what was before is kept until all
+have ended, and put back if one fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import threading
+import time
+from typing import Any
+
+from tilewise.parfor.job import Cancelled, Failure, Job, iteration_of
+from tilewise.parfor.reduce import combine, start_of
+
+LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed
+LEAVE_SECONDS = 1.5  # that threads have to end after Ctrl-C
+
+
+class Interrupted(BaseException):
+    """Raised in threads when the program is interrupted."""
+
+
+class _Run:
+    """The threads of one loop, which pull tasks from one queue."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.next_task = itertools.count().__next__
+        self.stop_at: float = math.inf
+        self.failures: list[Failure] = []
+        self.parts: dict[int, dict[str, Any]] = {}
+        self.lock = threading.Lock()
+        # Arrays that are accumulated, by the one name under which the body has each.
+        self.summed = {name: op for array, op in job.summed for name, value in job.names.items() if value is array}
+
+    def work(self) -> None:
+        """Run tasks until there are none."""
+        try:
+            while (number := self.next_task()) < len(self.job.tasks):
+                task = self.job.tasks[number]
+                if task.start > self.stop_at:
+                    return
+                self.one(number, task)
+        except (Cancelled, Interrupted):
+            pass
+
+    def one(self, number: int, task: range) -> None:
+        """Run one task."""
+        starts = self.job.starts() | {n: start_of(op, self.job.names[n]) for n, op in self.summed.items()}
+        try:
+            out = self.job.run_task(task, starts, lambda: self.stop_at)
+        except (Cancelled, Interrupted):
+            raise
+        except BaseException as error:
+            with self.lock:
+                self.failures.append(Failure(iteration_of(error), error))
+                self.stop_at = min(self.stop_at, self.failures[-1].iteration)
+            return
+        self.parts[number] = {name: out[name] for name in starts}
+
+
+def run_threads(job: Job) -> dict[str, Any]:
+    """Run a loop on threads; accumulated names."""
+    backup = job.results.backup()
+    run = _Run(job)
+    threads = [threading.Thread(target=run.work, daemon=True) for _ in range(min(job.workers, len(job.tasks)))]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(LOOK_SECONDS)
+    except BaseException:
+        run.stop_at = -1
+        _interrupt(threads)
+        job.results.restore(backup)
+        raise
+    if run.failures:
+        job.results.restore(backup)
+        raise min(run.failures, key=lambda f: f.iteration).error
+    values = {name: job.names[name] for name in job.reductions}
+    for number in range(len(job.tasks)):
+        part = run.parts.pop(number)
+        for name, op in job.reductions.items():
+            values[name] = combine(op, values[name], part[name])
+        for name, op in run.summed.items():
+            job.names[name][...] = combine(op, job.names[name], part[name])
+    return values
+
+
+def _interrupt(threads: list[threading.Thread]) -> None:
+    """End threads at their next instruction; those in long calls outside of Python are left behind."""
+    for thread in threads:
+        if thread.is_alive() and thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Interrupted))
+    end = time.monotonic() + LEAVE_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))

@@ -1,0 +1,207 @@
+"""Assignments and accumulations. In: targets and values. Out: names; writes are recorded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewise.parfor.walk.accumulate import Accumulation, accumulation
+from tilewise.parfor.walk.calls import Calls
+from tilewise.parfor.walk.knowns import fixed_key
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    Val,
+    join,
+    may_be_anything,
+    objects,
+)
+
+NUMERIC = "buifc"
+
+
+class Assign(Calls):
+    """Follows assignments."""
+
+    def _do_assign(self, node: ast.Assign) -> None:
+        found = accumulation(node)
+        if found is not None and self._accumulates(found):
+            return
+        value = self.ev(node.value)
+        for target in node.targets:
+            self.bind(target, value)
+
+    def _do_annassign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.bind(node.target, self.ev(node.value))
+
+    def _do_augassign(self, node: ast.AugAssign) -> None:
+        found = accumulation(node)
+        if found is not None and self._accumulates(found):
+            return
+        if isinstance(node.target, ast.Name):
+            left = self.look_up(node.target.id)
+            right = self.use(self.ev(node.value))
+            if not left.scalar and (left.view is not None or left.objs):
+                self.use(left)
+                self._write(left, right)
+                return
+            self.bind(node.target, self.operate(node.op, self.use(left), right))
+            return
+        right = self.use(self.ev(node.value))
+        if isinstance(node.target, ast.Subscript):
+            base, parts = self.ev(node.target.value), self.parts_of(node.target.slice)
+            old = self.load(base, parts)
+            self.use(old)
+            if not old.scalar and old.view is None and (old.objs or old.anything):
+                self._write(old, right)
+            self._put(base, parts, right)
+        else:
+            self.use(self.ev(_loaded(node.target)))
+            self.bind(node.target, right)
+
+    def bind(self, target: ast.expr, value: Val) -> None:
+        """Assign to a target."""
+        if isinstance(target, ast.Name):
+            self._bind_name(target.id, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            self._unpack(target.elts, value)
+        elif isinstance(target, ast.Starred):
+            self.bind(target.value, self.made([value], array=False))
+        elif isinstance(target, ast.Subscript):
+            self.use(value)
+            self._put(self.ev(target.value), self.parts_of(target.slice), value)
+        elif isinstance(target, ast.Attribute):
+            self.use(value)
+            base = self.ev(target.value)
+            if base.view is not None or not (base.objs or base.anything):
+                self.hazard(ast.unparse(target), "attribute", "an attribute is assigned")
+                return
+            for obj in base.objs:
+                obj.content |= objects(value)
+                obj.anything |= may_be_anything(value)
+            self.touch_cells(base, fixed_key(target.attr), write=True)
+        else:
+            self.hazard(ast.unparse(target), "syntax", "this target is not followed")
+
+    def _bind_name(self, name: str, value: Val) -> None:
+        scope = self.scope
+        if name in scope.shared:
+            self.hazard(name, "scalar", "a function assigns to a name outside of it")
+            outer = scope.outer
+            while outer is not None:
+                outer.names[name] = join(outer.names.get(name), replace(value, expr=None, known=Val().known))
+                outer = outer.outer
+            return
+        scope.names[name] = replace(value, carried=frozenset())
+        if not scope.called and scope.outer is None:
+            self.name_use(name, "write", frozenset())
+
+    def _unpack(self, targets: Sequence[ast.expr], value: Val) -> None:
+        plain = not any(isinstance(t, ast.Starred) for t in targets)
+        if value.items is not None and plain and len(value.items) == len(targets):
+            for target, item in zip(targets, value.items, strict=True):
+                self.bind(target, item)
+            return
+        for n, target in enumerate(targets):
+            if value.view is not None and plain:
+                self.bind(target, self.load(value, [self.value_of(n, "an index")]))
+            elif value.scalar:
+                self.bind(target, Val(scalar=True, kind=value.kind))
+            else:
+                self.bind(target, self.contents(self.use(value)))
+
+    def _put(self, base: Val, parts: list[Any], value: Val, op: str | None = None) -> None:
+        """`base[parts] = value`."""
+        if base.view is not None:
+            self.touch_value(self.region(base, parts), write=True, op=op)
+            return
+        if base.items is not None or base.scalar or self.own_subscripts(base):
+            return  # an error at run time, or recorded
+        for obj in base.objs:
+            if not obj.array:
+                obj.content |= objects(value)
+                obj.anything |= may_be_anything(value)
+        self.touch_cells(base, self.key_of(parts, base), write=True, op=op)
+
+    def _write(self, target: Val, value: Val) -> None:
+        """Write to all that a value may be, in place."""
+        for obj in objects(target):
+            if not obj.array:
+                obj.content |= objects(value)
+                obj.anything |= may_be_anything(value)
+        self.touch_value(target, write=True)
+
+    def _accumulates(self, found: Accumulation) -> bool:
+        """Record an accumulation; False if the statement is to be followed as any other."""
+        target = found.target
+        if isinstance(target, ast.Name):
+            return self._accumulate_name(target.id, found)
+        if not isinstance(target, ast.Subscript):
+            return False
+        base = self.ev(target.value)
+        parts = self.parts_of(target.slice)
+        operands = [self.use(self.ev(o)) for o in found.operands]
+        if base.view is not None:
+            self.accumulate(self.region(base, parts), found.op, operands)
+            return True
+        if self.own_subscripts(base):
+            return True
+        held = self._found(base, parts, self.key_of(parts, base)) if base.objs else ANYTHING
+        if not held.scalar and isinstance(self.at, ast.AugAssign):  # what is in the cell may be changed in place
+            for value in operands:
+                self.use(held)
+                self._write(held, value)
+        kind = held.kind if held.scalar else None
+        op = found.op if kind is not None and kind in NUMERIC and all(_number(o) for o in operands) else None
+        key = self.key_of(parts, base)
+        self.touch_cells(base, key, write=False, op=op)
+        if base.items is None and not base.scalar:
+            self.touch_cells(base, key, write=True, op=op)
+            for obj in base.objs:
+                for value in operands:
+                    obj.content |= objects(value)
+        return True
+
+    def _accumulate_name(self, name: str, found: Accumulation) -> bool:
+        if name in self.scope.shared or (name not in self.scope.names and self.scope.called):
+            return False
+        scope = self.scope
+        value = scope.names.get(name) or self._quiet(name)
+        array = value.view is not None or (bool(value.objs) and all(o.array for o in value.objs))
+        if array and isinstance(self.at, ast.AugAssign):  # in place
+            if value.carried & self.parallel:
+                return False
+            operands = [self.use(self.ev(o)) for o in found.operands]
+            self.accumulate(value, found.op, operands)
+            return True
+        if not (value.carried & self.parallel & set(self.loops)):
+            return False
+        numeric = (value.kind or "?") in NUMERIC and (value.scalar or value.view is not None)
+        if not numeric:
+            return False
+        for operand in found.operands:
+            self.use(self.ev(operand))
+        self.name_use(name, found.op, value.carried)
+        scope.names[name] = Val(scalar=value.scalar, kind=value.kind, objs=objects(value), carried=value.carried)
+        return True
+
+    def accumulate(self, target: Val, op: str | None, operands: Sequence[Val]) -> None:
+        """Record that all of a region is combined with operands."""
+        kind = target.kind
+        if kind is None or kind not in NUMERIC:
+            op = None
+        elif kind in "bui" and any(o.kind is None or o.kind not in "bui" for o in operands):
+            op = None  # each step would be rounded to an integer
+        self.touch_value(target, write=False, op=op)
+        self.touch_value(target, write=True, op=op)
+
+
+def _number(value: Val) -> bool:
+    return value.scalar and value.kind is not None and value.kind in NUMERIC
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    out = ast.parse(ast.unparse(target), mode="eval").body
+    return ast.copy_location(out, target)

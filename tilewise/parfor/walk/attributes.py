@@ -1,0 +1,126 @@
+"""Attributes where they are read. In: values, names. Out: values."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.dependence.expr import (
+    Expr,
+    constant,
+)
+from tilewise.parfor.walk import library
+from tilewise.parfor.walk.exprs import Exprs
+from tilewise.parfor.walk.knowns import Alike, fixed_key
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    INTEGER,
+    NUMBER,
+    Obj,
+    Val,
+    join,
+    of_expr,
+)
+
+
+class Attributes(Exprs):
+    """Follows attributes."""
+
+    def follow(self, function: Any, args: Sequence[Val], named: dict[str, Val]) -> Val | None:
+        """Follow a function by its source."""
+        raise NotImplementedError
+
+    def _attribute(self, node: ast.Attribute) -> Val:
+        return self.attribute(self.ev(node.value), node.attr)
+
+    def attribute(self, base: Val, name: str) -> Val:
+        """`base.name` where it is read."""
+        if base.is_known and isinstance(base.known, types.ModuleType | type):
+            if not hasattr(base.known, name):
+                return ANYTHING
+            return self.value_of(getattr(base.known, name), name)
+        if base.view is not None:
+            return self._array_attribute(base, name)
+        if base.is_known and not isinstance(base.known, list | dict | set | tuple | str | Alike) and not base.scalar:
+            return self._instance_attribute(base, name)
+        if base.is_known and isinstance(base.known, Alike) and base.ident is not None:
+            found = [getattr(v, "__dict__", {}).get(name) for v in base.known.values]
+            if all(name in getattr(v, "__dict__", {}) for v in base.known.values):
+                self.touch_cells(base, fixed_key(name), write=False)
+                total: Val | None = None
+                for value in found:
+                    total = join(total, self.value_of(value, name))
+                return total or ANYTHING
+        if base.is_known and base.scalar and isinstance(base.known, np.number | complex | float | int):
+            return (
+                replace(NUMBER, kind=base.kind) if name in ("real", "imag") else Val(method=(base, name), scalar=True)
+            )
+        if name in ("shape", "size", "ndim", "dtype", "itemsize", "nbytes") and (base.objs or base.anything):
+            return Val(scalar=True, kind=None if name in ("shape", "dtype") else "i")
+        if name in ("T", "real", "imag", "flat"):
+            return self.within(base)
+        held: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs if o.key == 0))
+        classes = {o.cls for o in base.objs}
+        if len(classes) == 1 and None not in classes:
+            static = inspect.getattr_static(classes.pop(), name, None)
+            if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
+                return self.follow(static.fget, [base], {}) or ANYTHING
+            if static is None:
+                return Val(objs=held, anything=any(o.anything for o in base.objs))
+        return Val(method=(base, name), objs=held, anything=base.anything or any(o.anything for o in base.objs))
+
+    def _array_attribute(self, base: Val, name: str) -> Val:
+        view = base.view
+        assert view is not None
+        if name == "T" and not view.within:
+            return Val(view=replace(view, axes=view.axes[::-1]), kind=base.kind)
+        if name in ("shape", "size", "ndim", "itemsize", "nbytes", "dtype"):
+            if base.is_known and isinstance(base.known, np.ndarray):
+                return self.value_of(getattr(base.known, name), name)
+            if name == "ndim" and not view.within:
+                return of_expr(constant(len(view.axes)))
+            if name == "shape" and not view.within:
+                return Val(items=tuple(_length(a.length) for a in view.axes), scalar=True)
+            return Val(scalar=True, kind="i" if name != "dtype" else None)
+        if name in ("real", "imag", "flat", "T", "base", "data"):
+            return self.within(base)
+        return Val(method=(base, name))
+
+    def _instance_attribute(self, base: Val, name: str) -> Val:
+        known = base.known
+        if library.is_generator(known) or isinstance(known, types.GeneratorType):
+            return Val(method=(base, name))
+        own = getattr(known, "__dict__", {})
+        (obj,) = base.objs or (None,)
+        if obj is not None and isinstance(own, dict) and name in own:
+            self.touch_cells(base, fixed_key(name), write=False)
+            if self.memory.constant(obj):
+                return self.value_of(own[name], f"{obj.name}.{name}")
+            return join(
+                replace(self.value_of(own[name], f"{obj.name}.{name}"), known=Val().known, expr=None),
+                Val(objs=frozenset(obj.content), anything=obj.anything, scalar=not obj.content and not obj.anything),
+            )
+        static = inspect.getattr_static(type(known), name, None)
+        if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
+            return self.follow(static.fget, [base], {}) or ANYTHING
+        if isinstance(static, types.FunctionType | staticmethod | classmethod):
+            return Val(method=(base, name))
+        if static is not None and not hasattr(static, "__get__"):
+            return self.value_of(static, name)
+        if isinstance(static, types.MemberDescriptorType) and obj is not None:
+            self.touch_cells(base, fixed_key(name), write=False)
+            return self.value_of(getattr(known, name), name) if self.memory.constant(obj) else ANYTHING
+        if obj is not None and static is None and not callable(getattr(type(known), "__getattr__", None)):
+            self.touch_cells(base, fixed_key(name), write=False)
+            return Val(objs=frozenset(obj.content), anything=obj.anything)
+        return Val(method=(base, name), anything=not isinstance(static, types.MethodDescriptorType))
+
+
+def _length(expr: Expr | None) -> Val:
+    return of_expr(expr) if expr is not None else INTEGER

@@ -1,0 +1,256 @@
+"""Subscripts where they are read: regions of arrays, cells of lists and dicts. In: values, subscripts. Out: values."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.dependence.expr import (
+    Expr,
+    computed,
+    constant,
+    scale,
+)
+from tilewise.parfor.walk.knowns import Alike
+from tilewise.parfor.walk.record import unknown
+from tilewise.parfor.walk.scope import Walk
+from tilewise.parfor.walk.subscripts import (
+    Part,
+    Slice,
+    subscript_view,
+    wrapped,
+)
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    INTEGER,
+    TEXT,
+    Val,
+    join,
+    of_expr,
+)
+
+PLAIN_DICTS = (dict, collections.OrderedDict)
+DICTS = (collections.defaultdict, collections.Counter)
+
+
+class Cells(Walk):
+    """Follows subscripts."""
+
+    def parts_of(self, node: ast.expr) -> list[Part]:
+        """The parts of a subscript."""
+        if isinstance(node, ast.Tuple):
+            return [self._part(e) for e in node.elts]
+        part = self._part(node)
+        if isinstance(part, Val) and part.items is not None:
+            return list(part.items)
+        return [part]
+
+    def _part(self, node: ast.expr) -> Part:
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            return Slice(*(self.use(self.ev(e)) if e is not None else None for e in ends))
+        if isinstance(node, ast.List):
+            items = [self.use(self.ev(e)) for e in node.elts]
+            if items and all(i.expr is not None and i.expr.constant and i.kind == "i" for i in items):
+                return Val(known=tuple(i.expr.const for i in items if i.expr is not None), scalar=True)
+            return self.made(items, array=False)
+        value = self.use(self.ev(node))
+        if value.is_known and isinstance(value.known, slice):
+            ends = (value.known.start, value.known.stop, value.known.step)
+            return Slice(*(None if e is None else self.value_of(e, "a slice") for e in ends))
+        if value.function is None and value.method is not None and value.method[1] == "slice" and value.method[0].items:
+            one = value.method[0].items
+            return Slice(*((None if v.is_known and v.known is None else v) for v in one))
+        return value
+
+    def load(self, base: Val, parts: list[Part], node: ast.expr | None = None) -> Val:
+        """`base[parts]` where it is read."""
+        if base.view is not None:
+            return self._load_region(base, parts)
+        if base.items is not None and len(parts) == 1 and isinstance(parts[0], Val) and parts[0].expr is not None:
+            at = parts[0].expr
+            if at.constant and -len(base.items) <= at.const < len(base.items):
+                return base.items[at.const]
+        if base.items is not None:
+            total: Val | None = None
+            for item in base.items:
+                total = join(total, item)
+            return total or Val()
+        if base.is_known and base.scalar and not isinstance(base.known, str | bytes | range):
+            return ANYTHING if not base.scalar else Val(scalar=False, objs=base.objs)
+        if self.own_subscripts(base):
+            return ANYTHING
+        key = self.key_of(parts, base)
+        self.touch_cells(base, key, write=False)
+        if base.is_known and isinstance(base.known, dict) and type(base.known) not in PLAIN_DICTS:
+            self.touch_cells(base, key, write=True)  # a key that is missing is added
+        return self._found(base, parts, key)
+
+    def own_subscripts(self, base: Val) -> bool:
+        """Whether an object has subscripts of its own making; recorded as a call of what is not known."""
+        plain = (list, tuple, str, bytes, bytearray, range, Alike, *PLAIN_DICTS, *DICTS)
+        own = base.is_known and type(base.known) not in plain and not base.scalar
+        if own or base.method is not None or any(o.cls is not None for o in base.objs):
+            name = next(iter(base.objs)).name if base.objs else "?"
+            self.hazard(name, "call", "what its subscripts do is not known")
+            return True
+        return False
+
+    def _load_region(self, base: Val, parts: list[Part]) -> Val:
+        assert base.view is not None
+        if base.is_known and isinstance(base.known, np.ndarray) and base.known.dtype.names and len(parts) == 1:
+            part = parts[0]
+            if isinstance(part, Val) and isinstance(part.known, str | list):
+                return self.value_of(base.known[part.known], base.view.obj.name)
+        found = subscript_view(base.view, parts, self)
+        if found is None:
+            return self.within(base)
+        view, selects = found
+        if selects:
+            self.touch_view(view, write=False)
+            return self.made([base], kind=base.kind)
+        if view.axes or view.within or base.kind == "V":  # an element with fields shares memory
+            return Val(view=view, kind=base.kind)
+        self.touch_view(view, write=False)
+        if base.kind == "O":
+            return ANYTHING
+        out = Val(scalar=True, kind=base.kind)
+        if base.is_known and isinstance(base.known, np.ndarray) and base.known.dtype.kind in "iubf":
+            at = [p.expr for p in parts if isinstance(p, Val)]
+            whole = all(e is not None and e.integer for e in at) and len(at) == len(parts) == base.known.ndim
+            if whole and self.memory.constant(base.view.obj):
+                from_table = _gathered(base.known, [e for e in at if e is not None])
+                return replace(out, expr=from_table) if from_table is not None else out
+        return out
+
+    def key_of(self, parts: list[Part], base: Val) -> Expr:
+        """The key of a cell of a list or dict."""
+        if len(parts) != 1:
+            items = [p for p in parts if isinstance(p, Val)]
+            return (self.object_expr(Val(items=tuple(items))) if len(items) == len(parts) else None) or unknown()
+        (part,) = parts
+        if isinstance(part, Slice):
+            return unknown()
+        found = self.object_expr(part)
+        if found is None:
+            return unknown()
+        if base.is_known and isinstance(base.known, list) and found.integer:
+            return wrapped(found, constant(len(base.known))) or unknown()
+        if (
+            base.is_known
+            and isinstance(base.known, Alike)
+            and found.lo < 0
+            and all(isinstance(v, list) for v in base.known.values)
+        ):
+            return unknown()
+        if not base.is_known and found.lo < 0 and found.integer:
+            return unknown()
+        return found
+
+    def touch_cells(self, base: Val, key: Expr, write: bool, op: str | None = None) -> None:
+        """Record an access to a cell of a list, a dict or an instance."""
+        if base.ident is not None:
+            self.touch("cells", (base.ident, key), base.objs, write, op=op)
+            return
+        for obj in base.objs:
+            if obj.array:
+                self.touch_object(obj, write, op)
+            else:
+                self.touch("cells", (constant(obj.code), key), frozenset((obj,)), write, op=op)
+        if base.anything:
+            self.touch_value(ANYTHING, write, op)
+
+    def _found(self, base: Val, parts: list[Part], key: Expr) -> Val:
+        """What is in a cell."""
+        if base.is_known and base.scalar:  # texts, ranges
+            if isinstance(base.known, range) and key.integer:
+                at = wrapped(key, constant(len(base.known)))
+                if at is not None:
+                    return of_expr(scale(at, base.known.step) + base.known.start)
+            return TEXT
+        if base.is_known and len(base.objs) == 1 and isinstance(base.known, list | dict):
+            (obj,) = base.objs
+            if type(base.known) in DICTS:
+                return ANYTHING if not isinstance(base.known, collections.Counter) else INTEGER
+            if self.memory.constant(obj):
+                if isinstance(base.known, dict):
+                    return self._looked_up(base.known, key, obj.name)
+                if key.integer:
+                    return self.element(base.known, key, obj.name)
+            return self.held_by(obj, base.known, obj.name)
+        total: Val | None = None
+        for obj in base.objs:
+            if obj.array:
+                total = join(total, self.within(Val(objs=frozenset((obj,)), kind=base.kind)))
+            else:
+                known = base.known if base.is_known else None
+                total = join(total, self.held_by(obj, known, obj.name))
+        if base.anything:
+            return ANYTHING
+        return total or Val()
+
+    def _looked_up(self, known: dict[Any, Any], key: Expr, name: str) -> Val:
+        if not key.indices:
+            with contextlib.suppress(Exception):
+                at = key.at({})
+                at = at[()] if isinstance(at, np.ndarray) else at
+                if at in known:
+                    return self.value_of(known[at], name)
+        keys = list(known)
+        if keys == list(range(len(keys))) and key.integer:
+            return self.element(list(known.values()), key, name)
+        order = {k: n for n, k in enumerate(keys)}
+        if len(keys) and len(keys) < 100_000:
+            find = np.frompyfunc(lambda k: order[k], 1, 1)
+            at = computed(lambda ks: find(ks).astype(np.int64), [key], (0, len(keys) - 1))
+            return self.element(list(known.values()), at, name)
+        return ANYTHING
+
+    def contents(self, value: Val) -> Val:
+        """Anything that may be found in a value."""
+        if value.items is not None:
+            total: Val | None = None
+            for item in value.items:
+                total = join(total, item)
+            return total or Val()
+        if value.view is not None:
+            return self.within(value)
+        if value.anything:
+            return ANYTHING
+        return self._found(replace(value, known=value.known), [], unknown()) if value.objs else Val(scalar=value.scalar)
+
+    def region(self, base: Val, parts: list[Any]) -> Val:
+        """The region of an array that a subscript is."""
+        assert base.view is not None
+        if base.is_known and len(parts) == 1 and isinstance(parts[0], Val) and isinstance(parts[0].known, str):
+            with contextlib.suppress(Exception):
+                return self.value_of(base.known[parts[0].known], base.view.obj.name)
+        found = subscript_view(base.view, parts, self)
+        if found is None:
+            return self.within(base)
+        return Val(view=found[0], kind=base.kind)
+
+    def load_target(self, base: Val, at: Val) -> Val:
+        """The region `base[at]` where it is written."""
+        if base.view is None:
+            return base
+        parts = list(at.items) if at.items is not None else [at]
+        return self.region(base, parts)
+
+
+def _gathered(table: Any, at: Sequence[Expr]) -> Expr | None:
+    if table.size > 1_000_000 or table.size == 0 or table.dtype == np.uint64:
+        return None
+
+    def look_up(*where: Any) -> Any:
+        return table[tuple(np.asarray(w) for w in where)].astype(np.int64 if table.dtype.kind in "iub" else float)
+
+    whole = table.dtype.kind in "iub"
+    bounds = (int(table.min()), int(table.max())) if whole else (-np.inf, np.inf)
+    return computed(look_up, at, bounds, ("table", id(table)), whole)

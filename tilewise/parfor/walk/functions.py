@@ -1,0 +1,147 @@
+"""Functions that have source, followed with their arguments. In: functions, values. Out: what they return."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from tilewise.parfor.walk.attributes import Attributes
+from tilewise.parfor.walk.scope import Scope
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    Function,
+    Val,
+)
+
+DEEPEST = 8  # calls inside of calls that are followed
+
+
+class Functions(Attributes):
+    """Follows functions by their source."""
+
+    depth = 0
+
+    def block(self, body: Sequence[ast.stmt]) -> bool:
+        """Follow statements; whether the end is never reached."""
+        raise NotImplementedError
+
+    def space(self) -> Any:
+        """The names of the program that is walked, where functions were defined."""
+        return None
+
+    def follow(self, function: Any, args: Sequence[Val], named: dict[str, Val]) -> Val | None:
+        """Follow a function by its source; None if there is none."""
+        if isinstance(function, type):
+            return self._construct(function, args, named)
+        node = source_of(function)
+        if node is None:
+            return None
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        names = {}
+        for name, cell in cells.items():
+            try:
+                names[name] = self.value_of(cell.cell_contents, name)
+            except ValueError:
+                return None
+        space = function.__globals__
+        top = self.program() if space is self.space() else Scope({}, None, space)
+        scope = Scope(names, top)
+        return self.enter(Function(node, scope, function.__name__, function.__code__.co_filename), args, named)
+
+    def program(self) -> Scope:
+        """The outermost scope."""
+        scope = self.scope
+        while scope.outer is not None:
+            scope = scope.outer
+        return scope
+
+    def _construct(self, cls: type, args: Sequence[Val], named: dict[str, Val]) -> Val | None:
+        """An instance of a class with source: only plain ones."""
+        start = inspect.getattr_static(cls, "__init__", None)
+        if type(cls) is not type or inspect.getattr_static(cls, "__new__", None) is not inspect.getattr_static(
+            object, "__new__"
+        ):
+            return None
+        if any(c.__module__ == "builtins" and c is not object for c in cls.__mro__) or hasattr(cls, "__slots__"):
+            return None
+        new = self.made([*args, *named.values()], array=False, name=cls.__name__)
+        for obj in new.objs:
+            obj.cls = cls
+        if start is inspect.getattr_static(object, "__init__"):
+            return new
+        if not isinstance(start, types.FunctionType):
+            return None
+        return new if self.follow(start, [new, *args], named) is not None else None
+
+    def enter(self, function: Function, args: Sequence[Val], named: dict[str, Val]) -> Val:
+        """Follow the body of a function with its arguments."""
+        node = function.node
+        given = node.args
+        if self.depth >= DEEPEST:
+            return self._opaque(args, named, function.name)
+        names: dict[str, Val] = {}
+        positional = [*given.posonlyargs, *given.args]
+        for parameter, value in zip(positional, args, strict=False):
+            names[parameter.arg] = value
+        for name, value in named.items():
+            names[name] = value
+        if given.vararg:
+            names[given.vararg.arg] = Val(items=tuple(args[len(positional) :]))
+        elif len(args) > len(positional):
+            return self._opaque(args, named, function.name)
+        if given.kwarg:
+            names[given.kwarg.arg] = self.made(list(named.values()), array=False)
+        kept, self.scope = self.scope, function.scope
+        first = len(positional) - len(given.defaults)
+        defaults = [*zip(positional[first:], given.defaults, strict=True)]
+        defaults += [(p, d) for p, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
+        for parameter, default in defaults:
+            if parameter.arg not in names:
+                value = self.ev(default)
+                names[parameter.arg] = value if value.scalar else ANYTHING  # made once, shared by all calls
+        scope = Scope(names, function.scope)
+        scope.called = True
+        self.scope = scope
+        self.depth += 1
+        guards, unsure, line, at, file = len(self.guards), self.unsure, self.line, self.at, self.file
+        if isinstance(node, ast.Lambda):
+            result = self.ev(node.body)
+        else:
+            self.block(node.body)
+            result = scope.returned if scope.returned is not None else Val(known=None, scalar=True)
+        del self.guards[guards:]
+        self.unsure, self.line, self.at, self.file = unsure, line, at, file
+        self.depth -= 1
+        self.scope = kept
+        return result
+
+    def _opaque(self, args: Sequence[Val], named: dict[str, Val], text: str) -> Val:
+        for value in (*args, *named.values()):
+            self.use(value)
+        self.hazard(text, "call", "what the function does is not known")
+        return ANYTHING
+
+
+def source_of(function: Any) -> ast.FunctionDef | ast.Lambda | None:
+    """The syntax tree of a function; None for those that have no source, or one that is not followed."""
+    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
+        return None
+    flags = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    if function.__code__.co_flags & flags:
+        return None
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, IndentationError):
+        return None
+    if function.__name__ == "<lambda>":
+        found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda)]
+        return found[0] if len(found) == 1 else None
+    first = tree.body[0]
+    if isinstance(first, ast.FunctionDef) and not first.decorator_list:
+        ast.increment_lineno(first, function.__code__.co_firstlineno - first.lineno)
+        return first
+    return None

@@ -1,0 +1,128 @@
+"""What loops go over. In: iterables. Out: how often a loop runs, and its element in an iteration."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from tilewise.kernel.dependence.expr import (
+    Expr,
+    constant,
+    least,
+    scale,
+)
+from tilewise.parfor.walk.cells import Cells
+from tilewise.parfor.walk.record import endless
+from tilewise.parfor.walk.subscripts import (
+    length_of,
+    range_extent,
+)
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    INTEGER,
+    Val,
+    join,
+    of_expr,
+)
+
+
+class Iteration(NamedTuple):
+    """A loop: how often it runs, and its element in an iteration."""
+
+    extent: Expr
+    element: Callable[[Expr], Val]
+
+
+class Iterations(Cells):
+    """Follows what loops go over."""
+
+    def iterate(self, node: ast.expr) -> Iteration:
+        """A loop over an iterable. Its elements are read where `element` is called: inside of the loop."""
+        if isinstance(node, ast.List):
+            node = ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            function = self.look_up(node.func.id)
+            plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
+            if plain and function.is_known:
+                found = self.iterate_call(function.known, node.args)
+                if found is not None:
+                    return found
+        views = ("items", "keys", "values")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in views:
+            held = self.ev(node.func.value)
+            if held.is_known and isinstance(held.known, dict):
+                return self._over_dict(held, node.func.attr)
+        return self.over(self.ev(node))
+
+    def _over_dict(self, held: Val, which: str) -> Iteration:
+        (obj,) = held.objs
+        constant_keys = self.memory.constant(obj)
+
+        def element(at: Expr) -> Val:
+            self.touch_object(obj, write=False)
+            if not constant_keys:
+                return Val(items=(ANYTHING, ANYTHING)) if which == "items" else ANYTHING
+            keys = self.element(list(held.known), at, obj.name)
+            if which == "keys":
+                return keys
+            values = self.element(list(held.known.values()), at, obj.name)
+            return values if which == "values" else Val(items=(keys, values))
+
+        return Iteration(constant(len(held.known)) if constant_keys else endless(), element)
+
+    def iterate_call(self, function: Any, args: Sequence[ast.expr]) -> Iteration | None:
+        """A loop over a range, or over what Python makes of iterables; None for others."""
+        if function is range:
+            return self._over_range([self.use(self.ev(a)).expr for a in args])
+        if function is enumerate and 1 <= len(args) <= 2:
+            first = self.use(self.ev(args[1])).expr if len(args) == 2 else constant(0)
+            walk = self.iterate(args[0])
+
+            def numbered(at: Expr) -> Val:
+                return Val(items=(INTEGER if first is None else of_expr(at + first), walk.element(at)))
+
+            return Iteration(walk.extent, numbered)
+        if function is zip and args:
+            walks = [self.iterate(a) for a in args]
+            extent = walks[0].extent
+            for other in walks[1:]:
+                extent = least(extent, other.extent)
+            return Iteration(extent, lambda at: Val(items=tuple(w.element(at) for w in walks)))
+        if function is reversed and len(args) == 1:
+            walk = self.iterate(args[0])
+            if walk.extent.integer and walk.extent.hi < 1 << 62:
+                return Iteration(walk.extent, lambda at: walk.element(walk.extent - 1 - at))
+        return None
+
+    def _over_range(self, given: Sequence[Expr | None]) -> Iteration:
+        exprs = [e for e in given if e is not None and e.integer]
+        if len(exprs) != len(given) or not 1 <= len(exprs) <= 3:
+            return Iteration(endless(), lambda at: INTEGER)
+        start, stop = (constant(0), exprs[0]) if len(exprs) == 1 else (exprs[0], exprs[1])
+        step = exprs[2] if len(exprs) == 3 else constant(1)
+        if not step.constant or step.const == 0:
+            return Iteration(endless(), lambda at: INTEGER)
+        return Iteration(range_extent(start, stop, step.const), lambda at: of_expr(start + scale(at, step.const)))
+
+    def over(self, value: Val) -> Iteration:
+        """A loop over a value."""
+        if value.is_known and isinstance(value.known, dict):
+            return self._over_dict(value, "keys")
+        length = length_of(value)
+        if length is None or (value.is_known and isinstance(value.known, set | frozenset)):
+            return Iteration(endless(), lambda at: replace(self.contents(self.use(value)), kind=value.kind))
+        if value.items is not None:
+            return Iteration(length, lambda at: self._item(value.items or (), at))
+        return Iteration(length, lambda at: self.load(value, [of_expr(at)]))
+
+    def _item(self, items: Sequence[Val], at: Expr) -> Val:
+        if all(i.is_known for i in items):
+            return self.element([i.known for i in items], at, "an element")
+        if at.constant and 0 <= at.const < len(items):
+            return items[at.const]
+        total: Val | None = None
+        for item in items:
+            total = join(total, item)
+        return total or Val()

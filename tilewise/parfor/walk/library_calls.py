@@ -1,0 +1,264 @@
+"""Calls of NumPy's functions and Python's. In: functions, values. Out: values; writes are recorded."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.dependence.expr import (
+    Expr,
+    computed,
+    constant,
+    greatest,
+    least,
+)
+from tilewise.parfor.walk import library
+from tilewise.parfor.walk.functions import Functions, source_of
+from tilewise.parfor.walk.subscripts import (
+    length_of,
+)
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    TRUTH,
+    Axis,
+    Val,
+    View,
+    join,
+    kind_of,
+    may_be_anything,
+    objects,
+    of_expr,
+)
+
+
+class LibraryCalls(Functions):
+    """Follows calls of library functions."""
+
+    def apply(self, function: Val, args: list[Val], named: dict[str, Val], text: str, spread: bool = False) -> Val:
+        """The result of a call."""
+        raise NotImplementedError
+
+    def accumulate(self, target: Val, op: str | None, operands: Sequence[Val]) -> None:
+        """Record that all of a region is combined with operands."""
+        raise NotImplementedError
+
+    def new_array(self, shape: Sequence[Expr | None], kind: str | None) -> Val:
+        """An array made here, whose shape is known."""
+        if any(n is None for n in shape):
+            return self.made([], kind=kind)
+        sizes = [n for n in shape if n is not None]
+        obj = self.memory.fresh("a new array", self.born, True, sizes)
+        axes = tuple(Axis(d, 1, n) for d, n in enumerate(sizes))
+        return Val(view=View(obj, constant(obj.code), (constant(0),) * len(sizes), axes), kind=kind)
+
+    def _numpy(self, function: Any, args: list[Val], named: dict[str, Val], text: str) -> Val:
+        name = getattr(function, "__name__", "")
+        owner = getattr(function, "__self__", None)
+        out = named.get("out")
+        if name in library.WRITING_NUMPY:
+            return self._opaque(args, named, text)
+        if name in library.CALLING_NUMPY and isinstance(function, types.FunctionType):
+            return self._with_function(args, named, text)
+        if isinstance(owner, np.ufunc) and name == "at" and args:
+            op = library.REDUCING_UFUNCS.get(owner.__name__)
+            for value in args[1:]:
+                self.use(value)
+            region = self.load_target(args[0], args[1]) if len(args) > 1 else args[0]
+            self.accumulate(region, op, args[2:])
+            return Val(known=None, scalar=True)
+        if isinstance(function, np.ufunc) and len(args) > function.nin:
+            out = args[function.nin]
+            args = args[: function.nin]
+        if out is not None and not (out.is_known and out.known is None):
+            return self._into(function, out, args, named)
+        for value in (*args, *named.values()):
+            if not (name in library.VIEWS and value is (args[0] if args else None)):
+                self.use(value)
+        if name in library.WRITES_FIRST and args:
+            self.touch_value(args[0], write=True)
+            return Val(known=None, scalar=True)
+        if name in library.SHAPED and (args or "shape" in named):
+            return self._shaped(
+                args[0] if args else named["shape"],
+                named.get("dtype", args[1] if len(args) > 1 and name != "full" else None),
+            )
+        if name in library.SHAPED_LIKE and args and args[0].view is not None and not args[0].view.within:
+            return self.new_array([a.length for a in args[0].view.axes], args[0].kind if "dtype" not in named else None)
+        if name in library.VIEWS and args:
+            total = args[0]
+            for value in args[1:] if name in ("einsum", "broadcast_arrays", "meshgrid", "atleast_1d") else ():
+                total = join(total, value)
+            if name in ("asarray", "asanyarray") and len(args) == 1 and not named and total.view is not None:
+                return total
+            if name == "transpose" and len(args) == 1 and total.view is not None and not total.view.within:
+                return Val(view=replace(total.view, axes=total.view.axes[::-1]), kind=total.kind)
+            if name == "array" and "copy" not in named:
+                self.use(total)
+                return self.made([], kind=total.kind)
+            return self.within(total)
+        if name in library.INTEGER_RESULTS:
+            return self.made([], kind="i")
+        if all(v.scalar for v in args) and isinstance(function, np.ufunc | type):
+            if (
+                isinstance(function, type)
+                and issubclass(function, np.integer)
+                and len(args) == 1
+                and args[0].expr is not None
+            ):
+                return args[0]
+            return replace(NUMBER, kind=_result_kind(name, function, args))
+        return self.made([], kind=_result_kind(name, function, args))
+
+    def _into(self, function: Any, out: Val, args: list[Val], named: dict[str, Val]) -> Val:
+        """`out=`: a write; an accumulation if it is one of the operands."""
+        for key, value in named.items():
+            if key != "out":
+                self.use(value)
+        targets = out.items if out.items is not None else (out,)
+        op = library.REDUCING_UFUNCS.get(getattr(function, "__name__", "")) if isinstance(function, np.ufunc) else None
+        name = getattr(function, "__name__", "")
+        alike = [n for n, a in enumerate(args) if _same_region(a, out)]
+        if op is not None and len(alike) == 1 and (alike[0] == 0 or name != "subtract") and "where" not in named:
+            rest = [a for n, a in enumerate(args) if n != alike[0]]
+            for value in rest:
+                self.use(value)
+            self.accumulate(out, op, rest)
+            return out
+        for value in args:
+            self.use(value)
+        for target in targets:
+            self.touch_value(target, write=True)
+        return out
+
+    def _with_function(self, args: list[Val], named: dict[str, Val], text: str) -> Val:
+        """A function that calls another one, with parts of the other arguments."""
+        rest = [a for a in args if not callable(a.known) and a.function is None]
+        for value in (*rest, *named.values()):
+            self.use(value)
+        total = Val(objs=frozenset().union(*(objects(v) for v in rest)), anything=any(map(may_be_anything, rest)))
+        for value in (
+            a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))
+        ):
+            if value.is_known and (library.is_pure(value.known) or library.is_numpy(value.known)):
+                continue
+            node = value.function.node if value.function is not None else source_of(value.known)
+            if node is None:
+                return self._opaque(args, named, text)
+            self.apply(value, [total] * len([*node.args.posonlyargs, *node.args.args]), {}, text)
+        return self.made([total], array=False)
+
+    def _shaped(self, shape: Val, dtype: Val | None) -> Val:
+        if dtype is None:
+            kind: str | None = "f"
+        else:
+            try:
+                kind = np.dtype(dtype.known).kind if dtype.is_known else None
+            except TypeError:
+                kind = None
+        sizes = shape.items if shape.items is not None else (shape,)
+        return self.new_array([s.expr if s.expr is not None and s.expr.integer else None for s in sizes], kind)
+
+    def _pure(self, function: Any, args: list[Val], named: dict[str, Val]) -> Val:
+        name = getattr(function, "__name__", "")
+        if name == "len" and len(args) == 1:
+            found = length_of(args[0])
+            if not (
+                args[0].view is not None or args[0].scalar or (args[0].is_known and isinstance(args[0].known, list))
+            ):
+                self.use(args[0])
+                found = None if args[0].items is None else found
+            if found is not None and not (
+                args[0].is_known and any(o.key in self.memory.not_constant for o in args[0].objs)
+            ):
+                return of_expr(found)
+        if any(
+            a.function is not None or (a.is_known and isinstance(a.known, types.FunctionType))
+            for a in (*args, *named.values())
+        ):
+            return self._with_function(args, named, name)
+        for value in (*args, *named.values()):
+            self.use(value)
+        exprs = [a.expr for a in args]
+        whole = bool(args) and all(e is not None and e.integer for e in exprs) and not named
+        ready = [e for e in exprs if e is not None]
+        if whole and name in ("min", "max") and len(ready) > 1:
+            total = ready[0]
+            for e in ready[1:]:
+                total = (least if name == "min" else greatest)(total, e)
+            return of_expr(total)
+        if whole and name == "int" and len(ready) == 1:
+            return of_expr(ready[0])
+        if name == "int" and len(args) == 1 and ready and not named:
+            return of_expr(computed(lambda x: np.trunc(np.asarray(x, dtype=float)).astype(np.int64), ready))
+        if whole and name == "abs" and len(ready) == 1:
+            low, high = ready[0].lo, ready[0].hi
+            if low >= 0:
+                return of_expr(ready[0])
+            return of_expr(computed(np.abs, ready, (0, max(abs(low), abs(high)))))
+        if whole and name == "divmod" and len(ready) == 2:
+            return Val(
+                items=tuple(self.operate(op, args[0], args[1]) for op in (ast.FloorDiv(), ast.Mod())), scalar=True
+            )
+        if name == "slice" and function is slice:
+            full = args if len(args) > 1 else [Val(known=None, scalar=True), *args]
+            return Val(method=(Val(items=tuple((*full, Val(known=None, scalar=True))[:3])), "slice"), scalar=True)
+        if name in ("str", "repr", "chr") and len(args) == 1:
+            return self.text_of(function, args)
+        if name == "tuple" and len(args) == 1 and args[0].items is not None:
+            return args[0]
+        if name in library.INTEGER_RESULTS:
+            return INTEGER
+        if name in ("bool", "isinstance", "any", "all", "callable", "hasattr", "isnan", "isfinite", "isinf"):
+            return TRUTH
+        if name in library.HOLDING_BUILTINS or (isinstance(function, type) and function.__module__ == "collections"):
+            if name in ("max", "min") and all(a.scalar for a in args) and len(args) > 1:
+                return replace(NUMBER, kind=kind_of(args))
+            held = [self.contents(a) for a in args] if name not in ("getattr",) else [ANYTHING]
+            if name in ("max", "min"):
+                total_held = held[0]
+                for h in (*held[1:], *args):
+                    total_held = join(total_held, h)
+                return total_held
+            return self.made([*held, *args, *named.values()], array=False)
+        if name in ("sum", "abs", "pow", "round") and args:
+            kind = args[0].kind if name in ("sum", "abs") else None
+            return replace(NUMBER, kind=kind) if all(a.scalar for a in args) else self.made([], kind=kind)
+        return FLOAT if name in library.FLOAT_RESULTS else NUMBER
+
+
+def _result_kind(name: str, function: Any, args: Sequence[Val]) -> str | None:
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return np.dtype(function).kind
+    if name in library.FLOAT_RESULTS and all(a.kind in ("b", "i", "u", "f") for a in args):
+        return "f"
+    if name in ("sum", "dot", "maximum", "minimum", "add", "multiply", "subtract", "abs", "absolute", "max", "min"):
+        return kind_of(args)
+    if name in ("bincount", "arange", "flatnonzero", "nonzero", "where") and name != "where":
+        return "i" if name != "arange" and len(args) == 1 else kind_of(args)
+    return None
+
+
+def _same_region(a: Val, b: Val) -> bool:
+    """Whether two values are known to be the same region."""
+    if a.view is None or b.view is None:
+        return a.is_known and a.known is b.known
+    x, y = a.view, b.view
+    if x.obj is not y.obj or x.within or y.within or len(x.axes) != len(y.axes):
+        return False
+    same_axes = all(
+        p.dim == q.dim and p.slope == q.slope and _key(p.length) == _key(q.length)
+        for p, q in zip(x.axes, y.axes, strict=True)
+    )
+    return same_axes and [d.key() for d in x.dims] == [d.key() for d in y.dims] and x.ident.key() == y.ident.key()
+
+
+def _key(expr: Expr | None) -> Any:
+    return None if expr is None else expr.key()

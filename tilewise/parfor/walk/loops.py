@@ -1,0 +1,199 @@
+"""Loops. In: syntax trees. Out: events of whole bodies (record.py), and the parfor loops among them.
+
+A loop is followed until the values of names at its head do not change any more.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewise.kernel.dependence.expr import (
+    Index,
+    var,
+)
+from tilewise.parfor.walk.iterate import Iteration
+from tilewise.parfor.walk.memory import Memory
+from tilewise.parfor.walk.names import (
+    Names,
+    anew,
+    assigned,
+    generator_name,
+    inner_nodes,
+    is_parfor,
+    joined,
+    stale,
+    without_inner,
+)
+from tilewise.parfor.walk.record import endless
+from tilewise.parfor.walk.scope import Scope
+from tilewise.parfor.walk.statements import Branches
+from tilewise.parfor.walk.subscripts import (
+    positive_length,
+)
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    NUMBER,
+    Val,
+    join,
+    same,
+)
+
+ROUNDS = 4  # through a loop, until names at its head do not change
+
+
+@dataclass(frozen=True)
+class ParLoop:
+    """A parfor that was found: its index, the loops around it, and its element."""
+
+    index: Index
+    node: ast.For
+    around: tuple[Index, ...]
+    element: Val
+
+
+class Statements(Branches):
+    """Follows all statements."""
+
+    def __init__(self, memory: Memory, file: str, names: dict[str, Any], functions: Any = None) -> None:
+        super().__init__(memory, file)
+        self.scope = Scope({}, None, names)
+        self._functions = functions
+        self.found: list[ParLoop] = []
+        self.exits: list[tuple[list[Names], list[Names], Index]] = []  # names at `continue`, at `break`, per loop
+
+    def space(self) -> Any:
+        """Names among which functions of the program were defined."""
+        return self._functions
+
+    def _do_for(self, node: ast.For) -> bool:
+        parallel = is_parfor(node.iter)
+        if parallel:
+            assert isinstance(node.iter, ast.Call)
+            walk = self._parfor_range(node.iter)
+            private = generator_name(node.iter)
+        else:
+            walk = self.iterate(node.iter)
+            private = None
+        index = Index("loop", walk.extent)
+
+        def begin() -> None:
+            if private is not None:
+                self.scope.names[private] = self.made([], array=False, name="a generator")
+            self.bind(node.target, walk.element(var(index)))
+
+        if parallel:
+            self.parallel.add(index)
+            if not self.silent:
+                self.silent += 1
+                self.found.append(ParLoop(index, node, tuple(self.loops), walk.element(var(index))))
+                self.silent -= 1
+        self._loop(index, begin, node.body, node.target)
+        return self.block(node.orelse)
+
+    def _parfor_range(self, call: ast.Call) -> Iteration:
+        """The loop of `parfor(...)`: over a range, given as one or as its numbers, or over what can be indexed."""
+        if len(call.args) == 1:
+            (given,) = call.args
+            quiet = self._silently(given)
+            if not (quiet.expr is not None and quiet.scalar):
+                return self.iterate(given)
+        found = self.iterate_call(range, call.args)
+        assert found is not None
+        return found
+
+    def _silently(self, node: ast.expr) -> Val:
+        self.silent += 1
+        value = self.ev(node)
+        self.silent -= 1
+        return value
+
+    def _do_while(self, node: ast.While) -> bool:
+        index = Index("while", endless())
+
+        def begin() -> None:
+            self.unsure += 1
+            self.use(self.ev(node.test))
+
+        self._loop(index, begin, node.body, None)
+        return self.block(node.orelse)
+
+    def _loop(self, index: Index, begin: Callable[[], None], body: Sequence[ast.stmt], target: ast.expr | None) -> None:
+        """Follow a loop: first without recording, until names at its head are what they are in any iteration."""
+        before = dict(self.scope.names)
+        changed = assigned(body, self._in_place(body))
+        if target is not None:
+            changed |= {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+        head = dict(before)
+        for name in changed:
+            old = before.get(name) or self._entry(name)
+            head[name] = anew(replace(old, carried=old.carried | {index}))
+        self.silent += 1
+        for turn in range(ROUNDS):
+            end = self._once(index, begin, body, head)[0]
+            newer = {
+                n: anew(stale(join(head[n], replace(end.get(n, Val()), carried=frozenset())), index)) for n in changed
+            }
+            newer = {n: replace(v, carried=v.carried | {index}) for n, v in newer.items()}
+            moving = [n for n in changed if not same(without_inner(newer[n], index), without_inner(head[n], index))]
+            if turn == ROUNDS - 1:
+                newer |= {n: replace(ANYTHING, carried=newer[n].carried) for n in moving}
+            head |= newer
+            if not moving:
+                break
+        self.silent -= 1
+        end, breaks = self._once(index, begin, body, head)
+        after = end
+        if not positive_length(index.extent):
+            after = joined(before, end)
+        for other in breaks:
+            after = joined(after, other)
+        self.scope.names = after
+
+    def _once(
+        self, index: Index, begin: Callable[[], None], body: Sequence[ast.stmt], head: Names
+    ) -> tuple[Names, list[Names]]:
+        self.scope.names = dict(head)
+        self.exits.append(([], [], index))
+        unsure = self.unsure
+        with self.inside(index):
+            begin()
+            ended = self.block(body)
+        self.unsure = unsure
+        continues, breaks, _ = self.exits.pop()
+        ends = continues if ended else [self.scope.names, *continues]
+        end = ends[0] if ends else dict(self.scope.names)
+        for other in ends[1:]:
+            end = joined(end, other)
+        return end, breaks
+
+    def _entry(self, name: str) -> Val:
+        """What a name is before the loop, if anything."""
+        scope: Scope | None = self.scope
+        while scope is not None:
+            if name in scope.names or (scope.space is not None and name in scope.space):
+                return replace(self._quiet(name), carried=frozenset())
+            scope = scope.outer
+        return Val(scalar=True)
+
+    def _in_place(self, body: Sequence[ast.stmt]) -> set[str]:
+        """Names that are only ever the target of operators in place on arrays and lists: these are not assigned."""
+        found = set()
+        for name in {
+            n.target.id for n in inner_nodes(body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+        }:
+            value = self.scope.names.get(name) or self._quiet_or_none(name)
+            if value is not None and (value.view is not None or value.objs) and not value.scalar:
+                found.add(name)
+        return found - assigned(body, found)
+
+    def _quiet_or_none(self, name: str) -> Val | None:
+        scope: Scope | None = self.scope
+        while scope is not None:
+            if name in scope.names or (scope.space is not None and name in scope.space):
+                return self._quiet(name)
+            scope = scope.outer
+        return None if not hasattr(builtins, name) else NUMBER

@@ -1,0 +1,103 @@
+"""Names that statements assign to, and values of names where ways through a program meet.
+
+In: syntax trees. Out: names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilewise.kernel.dependence.expr import (
+    Index,
+)
+from tilewise.parfor.walk.values import (
+    Val,
+    join,
+    objects,
+)
+
+Names = dict[str, Val]
+
+
+def joined(a: Names, b: Names) -> Names:
+    """Names after two ways through a program; those that only one has may be left from before."""
+    out = {n: join(a[n], b[n]) for n in a.keys() & b.keys()}
+    for name in a.keys() ^ b.keys():
+        out[name] = a.get(name) or b[name]
+    return out
+
+
+def inner_nodes(body: Sequence[ast.stmt]) -> list[ast.AST]:
+    """All nodes of statements that run in the same scope."""
+    found: list[ast.AST] = []
+    queue: list[ast.AST] = list(body)
+    while queue:
+        node = queue.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            queue.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str] = frozenset()) -> set[str]:
+    """Names that statements assign to."""
+    found: set[str] = set()
+    nodes = inner_nodes(body)
+    skipped = {
+        id(n.target)
+        for n in nodes
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id in in_place
+    }
+    inner = {
+        id(t) for n in nodes if isinstance(n, ast.comprehension) for t in ast.walk(n.target) if isinstance(t, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del) and id(node) not in skipped | inner:
+            found.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            found |= {node.name} if node.name else set()
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {a.asname or a.name.split(".")[0] for a in node.names}
+    return found
+
+
+def is_parfor(node: ast.expr) -> bool:
+    """Whether an iterable is `parfor(...)`, by whatever module."""
+    if not isinstance(node, ast.Call):
+        return False
+    return getattr(node.func, "id", getattr(node.func, "attr", None)) == "parfor"
+
+
+def generator_name(call: ast.Call) -> str | None:
+    """The name of the generator that each iteration gets a stream of."""
+    for keyword in call.keywords:
+        if keyword.arg == "rng" and isinstance(keyword.value, ast.Name):
+            return keyword.value.id
+    return None
+
+
+def anew(value: Val) -> Val:
+    """A value that is not what it was at entry."""
+    return (
+        replace(value, known=Val().known, expr=None, items=None, function=None, method=None)
+        if value.view is None
+        else replace(value, known=Val().known)
+    )
+
+
+def stale(value: Val, index: Index) -> Val:
+    """A value left from an earlier iteration of a loop: regions that depend on its index may be any."""
+    if value.view is None:
+        return value
+    view = value.view
+    used = [view.ident, *view.dims, *(a.length for a in view.axes if a.length is not None)]
+    if not any(index in e.indices for e in used):
+        return value
+    return Val(objs=objects(value), kind=value.kind, carried=value.carried)
+
+
+def without_inner(value: Val, index: Index) -> Val:
+    """A value without objects made in the iterations of a loop: each time through there are others."""
+    return replace(value, objs=frozenset(o for o in value.objs if index not in o.born))

@@ -1,0 +1,133 @@
+"""Names and guards: what every part of the walk needs. In: values. Out: `Scope`, `Walk`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.dependence.expr import (
+    Expr,
+    computed,
+    negate,
+    truth,
+)
+from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key
+from tilewise.parfor.walk.values import (
+    ANYTHING,
+    TEXT,
+    Val,
+    may_be_anything,
+    objects,
+)
+
+
+class Scope:
+    """The names of a function, or of the program; `outer` are those it can see besides."""
+
+    def __init__(self, names: dict[str, Val], outer: Scope | None = None, space: dict[str, Any] | None = None) -> None:
+        self.names = names
+        self.outer = outer
+        self.space = space  # a module's names, where the values of the walk are none
+        self.shared: set[str] = set()  # declared global or nonlocal
+        self.returned: Val | None = None
+        self.called = False  # a function that is being followed
+
+
+class Walk(Knowns):
+    """Names, and what every part of the walk does with values."""
+
+    def ev(self, node: ast.expr) -> Val:
+        """The value of an expression."""
+        raise NotImplementedError
+
+    def bind(self, target: ast.expr, value: Val) -> None:
+        """Assign to a target."""
+        raise NotImplementedError
+
+    scope: Scope
+
+    def look_up(self, name: str) -> Val:
+        """The value of a name; reading one that may be left from an earlier iteration is recorded."""
+        scope: Scope | None = self.scope
+        while scope is not None:
+            if name in scope.names:
+                value = scope.names[name]
+                if value.carried:
+                    self.name_use(name, "read", value.carried)
+                return value
+            if scope.space is not None and name in scope.space:
+                return self.value_of(scope.space[name], name)
+            scope = scope.outer
+        if hasattr(builtins, name):
+            return Val(known=getattr(builtins, name), scalar=True)
+        return ANYTHING
+
+    def use(self, value: Val) -> Val:
+        """Read all of a value."""
+        self.touch_value(value, write=False)
+        return value
+
+    def made(self, parts: Sequence[Val], array: bool = True, kind: str | None = None, name: str = "a result") -> Val:
+        """Something new, which may hold the parts."""
+        obj = self.memory.fresh(name, self.born, array)
+        if not array:
+            for part in parts:
+                obj.content |= objects(part)
+                obj.anything |= may_be_anything(part)
+        return Val(objs=frozenset((obj,)), kind=kind)
+
+    def text_of(self, function: Callable[..., Any], parts: Sequence[Val]) -> Val:
+        """A text (or another immutable object) of values that depend on indices only."""
+        exprs = [self.object_expr(p) for p in parts]
+        if any(e is None for e in exprs):
+            return TEXT
+        ufunc = np.frompyfunc(function, max(len(parts), 1), 1) if parts else None
+        if ufunc is None:
+            return TEXT
+        made = computed(lambda *xs: ufunc(*xs), [e for e in exprs if e is not None], integer=False)
+        return Val(expr=made, scalar=True, kind="U")
+
+    def object_expr(self, value: Val) -> Expr | None:
+        """A value that depends on indices only, as a subscript."""
+        if value.expr is not None:
+            return value.expr
+        if value.is_known and value.scalar:
+            return fixed_key(value.known) if value.items is None else _fixed_tuple(value.known)
+        if value.items is not None:
+            parts = [self.object_expr(i) for i in value.items]
+            if all(p is not None for p in parts):
+                pack = np.frompyfunc(lambda *xs: tuple(xs), len(parts), 1)
+                return computed(lambda *xs: pack(*xs), [p for p in parts if p is not None], integer=False)
+        return None
+
+    @contextlib.contextmanager
+    def under(self, test: Val, holds: bool) -> Iterator[None]:
+        """Record as of a place that is reached only where a condition holds (or does not)."""
+        kept, unsure = len(self.guards), self.unsure
+        self.add_guard(test, holds)
+        yield
+        del self.guards[kept:]
+        self.unsure = unsure
+
+    def add_guard(self, test: Val, holds: bool) -> None:
+        """From here on a condition holds (or does not)."""
+        if test.expr is not None and test.expr.integer:
+            self.guards.append(truth(test.expr) if holds else negate(test.expr))
+        else:
+            self.unsure += 1
+
+    def _quiet(self, name: str) -> Val:
+        self.silent += 1
+        value = self.look_up(name)
+        self.silent -= 1
+        return value
+
+
+def _fixed_tuple(value: Any) -> Expr:
+    box = boxed(value)
+    return computed(lambda: box, (), integer=False)
