@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import functools
 import inspect
 import re
 import time
@@ -15,15 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.fuzz.loops import generate as generation
 from tests.fuzz.loops.case import AliasSpec, ArraySpec, Case, ScalarSpec
 from tests.fuzz.loops.check import check, expected
-from tests.fuzz.loops.generate import generate
 from tests.fuzz.loops.isolate import Send, isolated
 from tests.fuzz.loops.outcome import Outcome, difference, run
 from tests.fuzz.loops.overflow import accepted
 from tests.fuzz.loops.shrink import shrink
 
 CASES = range(400)
+generate = functools.cache(generation.generate)
 PLAIN = {"plain": nullcontext}
 
 # A text that a share of programs has at least.
@@ -60,7 +62,7 @@ CONSTRUCTS = {
 
 
 def test_a_seed_is_a_case() -> None:
-    assert all(generate(n) == generate(n) for n in range(20))
+    assert all(generation.generate(n) == generate(n) for n in range(20))
     assert len({generate(n).source for n in range(50)}) == 50
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +100,9 @@ class Case:
         name = f"<loops {next(_numbers)}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(keepends=True), name)
         names: dict[str, Any] = {"np": np, "__name__": "loops"}
-        exec(compile(self.source, name, "exec"), names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of what shrinking leaves
+            exec(compile(self.source, name, "exec"), names)
         made: Callable[..., Any] = names["f"]
         return made
 

@@ -8,41 +8,41 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from tests.fuzz.loops.case import AliasSpec, ArraySpec, Case, ScalarSpec, Spec
 from tests.fuzz.loops.generate import usable
 
-CONSTANTS = (0, 1, 1.0, True)
+CONSTANTS = (0, 1, 1.0)
 Block = list[ast.stmt]
 Made = Callable[[], Case]
 
 
 def shrink(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
-    """Apply simplifications that still fail, one after the other and from the first again, until none does."""
+    """Apply simplifications of one sort after the other, as long as any leaves a case that fails."""
     end = time.monotonic() + seconds
-    going, at = True, 0
-    while going and time.monotonic() < end:
-        going = False
-        candidates = list(simpler(case))
-        for k in [*range(at, len(candidates)), *range(at)]:
-            if time.monotonic() > end:
-                break
-            smaller = candidates[k]()
-            if usable(smaller) is not None and fails(smaller):
-                case, going, at = smaller, True, k
-                break
-        at = min(at, len(candidates) - 1)
+    before = None
+    while case != before and time.monotonic() < end:
+        before = case
+        for edit in (_without_statements, _unwrapped, _without_parameters, _plainer_expressions, _plainer_arguments):
+            case = _through(case, edit, fails, end)
     return case
 
 
-def simpler(case: Case) -> Iterator[Made]:
-    """How to make cases with less in them, large steps first."""
-    for edit in (_without_statements, _unwrapped, _without_parameters, _plainer_expressions):
-        yield from edit(case)
-    for k, spec in enumerate(case.specs):
-        for plainer in _plainer(spec):
-            specs = (*case.specs[:k], plainer, *case.specs[k + 1 :])
-            yield partial(replace, case, specs=specs)
+def _through(case: Case, edit: Callable[[Case], Iterator[Made]], fails: Callable[[Case], bool], end: float) -> Case:
+    """Try each place once; after a success, go on at the same place of what is left."""
+    at = 0
+    while True:
+        for smaller in islice(edit(case), at, None):
+            if time.monotonic() > end:
+                return case
+            made = smaller()
+            if usable(made) is not None and fails(made):
+                case = made
+                break
+            at += 1
+        else:
+            return case
 
 
 def _text(tree: ast.Module) -> str:
@@ -151,6 +151,13 @@ def _without_parameters(case: Case) -> Iterator[Made]:
         if f.args.args[k].arg not in used:
             del f.args.args[k]
             yield partial(Case, _text(tree), case.specs[:k] + case.specs[k + 1 :])
+
+
+def _plainer_arguments(case: Case) -> Iterator[Made]:
+    for k, spec in enumerate(case.specs):
+        for plainer in _plainer(spec):
+            specs = (*case.specs[:k], plainer, *case.specs[k + 1 :])
+            yield partial(replace, case, specs=specs)
 
 
 def _plainer(spec: Spec) -> Iterator[Spec]:
