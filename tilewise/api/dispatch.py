@@ -23,6 +23,7 @@ from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
+from tilewise.array.schedule.sites import composing, spot
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
 
@@ -235,6 +236,7 @@ def attempt(
     recorder: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
 ) -> Any:
     """What a recorder gives. Where it cannot, NumPy does it; where it finds a mistake, NumPy says what is wrong."""
+    token = composing.set(spot(1))
     try:
         result = recorder(*args, **kwargs)
         if result is not NotImplemented:
@@ -244,6 +246,8 @@ def attempt(
         raise
     except Exception:
         wrong = True
+    finally:
+        composing.reset(token)
     if wrong:
         result = rec.at_once(func, args, kwargs)  # NumPy's own exception; else it was no mistake
         announce(name or func.__name__, args, kwargs)

@@ -24,15 +24,15 @@ from tilewise.ops.const import Const
 from tilewise.ops.order.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
 
-MAX_AXES = 64  # of a NumPy array
-
-
 @dataclass(frozen=True)
 class Use:
     """An operand: an item, seen through a renaming of its axes (None: as it is)."""
 
     item: int
     alias: Arrange | None = None
+
+
+Aliases = frozenset[Arrange | None]  # how several uses see one item
 
 
 @dataclass(eq=False)
@@ -192,15 +192,17 @@ def behind(layout: Layout, alias: Arrange | None) -> Layout:
     return _each(layout, one)
 
 
-def hidden(uses: Iterable[Use]) -> dict[int, frozenset[int]]:
-    """Per item: the axes that some of these uses do not have."""
-    out: dict[int, frozenset[int]] = {}
+def results(uses: Iterable[Use]) -> dict[int, Aliases]:
+    """Per item: how these uses see it."""
+    out: dict[int, Aliases] = {}
     for use in uses:
-        own = out.setdefault(use.item, frozenset())
-        if use.alias is not None:
-            kept = {a for a in use.alias.axes if a is not None}
-            out[use.item] = own | {a for a in range(MAX_AXES) if a not in kept}
+        out[use.item] = out.get(use.item, frozenset()) | {use.alias}
     return out
+
+
+def shown(layout: Layout, aliases: Aliases, mesh: Mesh) -> bool:
+    """Whether all of these have a layout where what they are aliases of has this one."""
+    return all(seen(layout, alias, mesh) is not None for alias in aliases)
 
 
 def _each(layout: Layout, change: Callable[[Placement], Placement]) -> Layout:
