@@ -1,16 +1,47 @@
-"""Runs of unequal length become evenly cut blocks. In: each worker's run of rows, in order. Out: its blocks.
+"""Runs of unequal length become evenly cut blocks. In: each worker's run of rows, in order. Out: blocks, what moves.
 
 Two exchanges: how long each run is, to all; then rows to the workers whose blocks they belong to.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tilewise.layout import Shard
-from tilewise.ops.traits.collectives import ND, CollectiveCall, Exchanging, worker_cuts
+from tilewise.layout import Cuts, Mesh, Shard
+from tilewise.ops.traits.collectives import (
+    COUNT_BYTES,
+    ND,
+    CollectiveCall,
+    Exchanging,
+    Operand,
+    Traffic,
+    worker_cuts,
+)
+
+
+def recut_traffic(mask: Operand, rows: Operand, mesh: Mesh) -> Traffic:
+    """How many rows each worker has, to all; then rows that are not where they belong, one way or the other.
+
+    A cut of the rows moves by as many as are selected before it more, or less, than stand before it in the even cuts.
+    A worker selects no more rows than it has. Wherever the cuts are, some worker keeps all that belongs to it: the
+    first whose rows reach beyond its own part at both ends.
+    """
+    p, total = mesh.workers, rows.shape[0]
+    have, edges = list(accumulate(mask.counts(mesh), initial=0)), _edges(rows, mesh)
+    most = sum(
+        max(min(had, total) - at, at - max(total - (have[-1] - had), 0))
+        for had, at in zip(have[1:-1], edges[1:-1], strict=True)
+    )
+    most = min(most, total - min(b - a for a, b in pairwise(edges)))
+    few = p * (p - 1) * COUNT_BYTES
+    return Traffic("selected rows", few + most * rows.row_bytes, (1, 1), expected=few + most // 2 * rows.row_bytes)
+
+
+def _edges(rows: Operand, mesh: Mesh) -> Cuts:
+    assert isinstance(rows.layout, Shard)
+    return worker_cuts(rows.layout.cuts, mesh)
 
 
 def recut(call: CollectiveCall, worker: int, run: ND) -> Exchanging:

@@ -15,9 +15,8 @@ import numpy as np
 from tilewise.ir.node import Length, Node, Op, intern
 from tilewise.layout import Mesh, Shard, even_shard
 from tilewise.ops.index.key import picked
-from tilewise.ops.recut import recut
+from tilewise.ops.recut import recut, recut_traffic
 from tilewise.ops.traits.collectives import (
-    COUNT_BYTES,
     CollectiveCall,
     Exchanging,
     Operand,
@@ -89,8 +88,7 @@ def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 @traffic.register
 def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """How many rows each worker has selected, to all; then the rows to where they belong."""
-    p = mesh.workers
-    return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + out.shape[0] * out.row_bytes, (1, 1))
+    return recut_traffic(ins[1], out, mesh)
 
 
 @exchange_rounds.register

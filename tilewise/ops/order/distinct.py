@@ -50,6 +50,7 @@ class Distinct(Op):
     inverse: bool
     equal_nan: bool
     name = "distinct"
+    stays = True
 
     @property
     def rows(self) -> int:
@@ -96,6 +97,10 @@ class Row(Op):
     row: int
     dtype: np.dtype[Any]
     name = "row"
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        return self.row == KEPT
 
     def numpy(self, *arrays: Any) -> Any:
         x = arrays[0][self.row]

@@ -87,13 +87,12 @@ def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     p, (elements, table) = mesh.workers, ins
     item, count = elements.dtype.itemsize, math.prod(elements.shape)
     asked = count * (item + out.dtype.itemsize)
-    before: tuple[int, ...]
     if op.fn == "searchsorted":
-        few, moved, before = p * (p - 1) * item, asked, (1,)
-    else:
-        few, moved, before = divided_bytes(item, mesh), asked + table.shape[0] * item, DIVIDED
-    width = 1 if op.fn == "searchsorted" else 2
-    return Traffic("values by range", few + moved, (*before, width, 1), expected=few + moved - moved // p)
+        few = p * (p - 1) * item
+        return Traffic("values by range", few + asked, (1, 1, 1), expected=few + asked - asked // p)
+    few, known = divided_bytes(item, mesh), table.shape[0] * item
+    expected = few + asked - asked // p + (known - known // p) // 2  # of a table, too, half are equal (distinct.py)
+    return Traffic("values by range", few + asked + known, (*DIVIDED, 2, 1), expected=expected)
 
 
 @exchange_rounds.register

@@ -24,6 +24,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.order.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
 
+
 @dataclass(frozen=True)
 class Use:
     """An operand: an item, seen through a renaming of its axes (None: as it is)."""

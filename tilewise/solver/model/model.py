@@ -29,11 +29,9 @@ from tilewise.layout import (
     bare,
     even_divisions,
     reduction,
-
 )
 from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map, scaled
-from tilewise.ops.move import Pin
 from tilewise.ops.traits.rule import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.solver.model.graph import Aliases, Graph, Use, behind, results, seen, shown
@@ -441,8 +439,8 @@ def needs(user: Choices, slots: Slots) -> tuple[Held, ...]:
 
 
 def small_bytes(n: Node, machine: Rates) -> int:
-    """Up to which size a result is expected to be read by the driver; what the user has placed stays there."""
-    return 0 if isinstance(n.op, Pin) else machine.small_bytes
+    """Up to which size a result is expected to be read by the driver."""
+    return 0 if n.op.stays else machine.small_bytes
 
 
 def settle(layout: Layout, kind: Kind, small_bytes: int, aliases: Aliases) -> tuple[int, Layout]:
