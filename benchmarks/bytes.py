@@ -138,9 +138,14 @@ def _cut_evenly(m: Mesh, mask: Any = None) -> float:
 
 
 def _above_two(m: Mesh) -> float:
-    """The same for A > 2."""
-    rng = np.random.default_rng(0)
-    return _cut_evenly(m, rng.normal(size=2 * N + ROWS * COLS)[2 * N :] > 2)
+    """The same for A > 2; where both directions are cut, positions whose place in an even cut is another worker's."""
+    mask = np.random.default_rng(0).normal(size=2 * N + ROWS * COLS)[2 * N :] > 2
+    if m.columns == 1:
+        return _cut_evenly(m, mask)
+    row, column = np.nonzero(mask.reshape(ROWS, COLS))
+    there = row // (ROWS // m.rows) * m.columns + column // (COLS // m.columns)
+    belongs = np.searchsorted(len(row) * np.arange(1, m.workers) // m.workers, np.arange(len(row)), "right")
+    return float(np.count_nonzero(there != belongs)) * FLOAT
 
 
 def conjugate_gradients(d: dict[str, Any], steps: int = 4) -> Any:

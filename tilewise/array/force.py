@@ -25,7 +25,7 @@ from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.array.unshared import mark_unshared
-from tilewise.array.workers import run_counted, specs_of, whole, within
+from tilewise.array.workers import note_held, run_counted, specs_of, whole, within
 from tilewise.backend import chosen, threads
 from tilewise.config import Settings, current
 from tilewise.engine.cluster import Cluster
@@ -129,11 +129,8 @@ def _make_known(cells: Iterable[Cell]) -> None:
 def _also_held(cell: Cell, old: Node) -> None:
     """Work that refers to the node that a cell had before finds the value that workers hold of it."""
     node = cell.node
-    if node is None or node is old or old.value is not None or type(old.op) is Const:
-        return
-    if isinstance(node.value, Remote):
-        become_leaf(old, node.value)
-        old.shape = node.shape
+    if node is not None and isinstance(node.value, Remote):
+        note_held(old, node.value)
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tilewise.config import current, parse_bytes
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.virtual import Virtual
 from tilewise.errors import ConfigError, message
+from tilewise.ir.node import Node
 from tilewise.layout import Mesh
 
 
@@ -62,6 +64,7 @@ class Session:
         self.moved: dict[
             tuple[str, int], int
         ] = {}  # by the line that needed values: bytes, since results were asked for
+        self.noted: WeakSet[Node] = WeakSet()  # nodes of pending work that have the value which workers hold
         self._token: Token[Session | None] | None = None
         if threads is not None:
             if not isinstance(threads, int) or threads < 1:
@@ -91,6 +94,8 @@ class Session:
             while before is not None and before.closed:
                 before = before._before
             _current.set(before)
+        for node in list(self.noted):
+            node.value = None
         if self.cluster is not None and not self.cluster.closed:
             self.cluster.close()
 

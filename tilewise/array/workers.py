@@ -24,7 +24,7 @@ from tilewise.config import Settings, config
 from tilewise.engine.cluster import Cluster
 from tilewise.engine.remote import Remote
 from tilewise.errors import MemoryBudgetError, message
-from tilewise.ir.node import Length, Node, become_leaf, known_leaf, walk
+from tilewise.ir.node import Length, Node, known_leaf, walk
 from tilewise.layout import Layout, OnDriver, Outside, Replicate, moves
 from tilewise.ops.const import Const
 from tilewise.ops.move import pin
@@ -51,18 +51,22 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
     for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
         if stays and c.owner is session_here():
-            c.place(_held(c.node, remote))
+            if c.node is not None:
+                note_held(c.node, remote)
+            c.place(known_leaf(remote, remote.order))
         else:
             c.become(whole(remote))
 
 
-def _held(node: Node | None, remote: Remote) -> Node:
-    """A leaf for a value that workers hold: the node that it is the value of, so that pending work finds it there."""
-    if node is None or type(node.op) is Const or node.value is not None:
-        return known_leaf(remote, remote.order)
-    become_leaf(node, remote)
-    node.shape = remote.shape  # a length that a mask decided would keep the mask
-    return node
+def note_held(node: Node, remote: Remote) -> None:
+    """Note a value that workers hold on its node: work that is pending finds it there.
+
+    After the session it is computed again, if somebody else recorded the same.
+    """
+    session = session_here()
+    if session is not None and node.value is None and type(node.op) is not Const:
+        node.value, node.trail = remote, 0
+        session.noted.add(node)
 
 
 @contextmanager

@@ -5,11 +5,12 @@ Two exchanges: how long each run is, to all; then rows to the workers whose bloc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tilewise.layout import Cuts, Mesh, Shard
+from tilewise.layout import Cuts, Mesh, Shard, even_cuts
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
@@ -28,20 +29,29 @@ def recut_traffic(mask: Operand, rows: Operand, mesh: Mesh) -> Traffic:
     A worker selects no more rows than it has. Wherever the cuts are, some worker keeps all that belongs to it: the
     first whose rows reach beyond its own part at both ends.
     """
-    p, total = mesh.workers, rows.shape[0]
-    have, edges = list(accumulate(mask.counts(mesh), initial=0)), _edges(rows, mesh)
+    p, row = mesh.workers, rows.row_bytes
+    assert isinstance(rows.layout, Shard)
+    have = list(accumulate(mask.counts(mesh), initial=0))
+    most, few = _moved(have, worker_cuts(rows.layout.cuts, mesh)), p * (p - 1) * COUNT_BYTES
+    # As a function of the length, that grows by at most one row for each more: a part of it that grows faster is
+    # greater than the length. (Even cuts are rounded, by less than a row each.)
+    lengths = range(0, have[-1] + 1, step := max(have[-1] // LENGTHS, 1))
+    ever = max(_moved(have, worker_cuts(even_cuts(n, mesh.total_blocks), mesh)) for n in lengths) + step + p
+    ever = few + min(ever, have[-1]) * row
+    return Traffic("selected rows", few + most * row, (1, 1), expected=few + most // 2 * row, any_length=ever)
+
+
+LENGTHS = 32  # that are looked at to say how many rows move at most
+
+
+def _moved(have: Sequence[int], edges: Cuts) -> int:
+    """At most so many rows are not where they belong."""
+    total = edges[-1]
     most = sum(
         max(min(had, total) - at, at - max(total - (have[-1] - had), 0))
         for had, at in zip(have[1:-1], edges[1:-1], strict=True)
     )
-    most = min(most, total - min(b - a for a, b in pairwise(edges)))
-    few = p * (p - 1) * COUNT_BYTES
-    return Traffic("selected rows", few + most * rows.row_bytes, (1, 1), expected=few + most // 2 * rows.row_bytes)
-
-
-def _edges(rows: Operand, mesh: Mesh) -> Cuts:
-    assert isinstance(rows.layout, Shard)
-    return worker_cuts(rows.layout.cuts, mesh)
+    return min(most, total - min(b - a for a, b in pairwise(edges)))
 
 
 def recut(call: CollectiveCall, worker: int, run: ND) -> Exchanging:

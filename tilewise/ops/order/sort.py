@@ -26,6 +26,7 @@ from tilewise.ops.traits.collectives import (
 from tilewise.ops.traits.rule import LETTERS, Options, Rule, by_letters, specific
 from tilewise.ops.traits.work import Work, work
 
+STABLE = ("stable", "mergesort")
 SORT_SAMPLES = 16  # per worker and worker: the ranges of a sample sort then differ by some per cent
 
 
@@ -68,10 +69,12 @@ def argsort(node: Node, axis: int, kind: str | None) -> Node:
 
 @specific.register
 def _(op: Sort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
+    # Of equal elements that differ (zeros with signs, say), a stable sort keeps the order.
+    any_order = op.kind not in STABLE or node.dtype.kind in "biu"
     for rule in by_letters([LETTERS[: node.ndim]], LETTERS[: node.ndim], node, have, mesh, pieces=True):
         if isinstance(rule.out, Cutting) and rule.out.axis != op.axis:
             yield rule
-        elif isinstance(rule.out, Shard) and node.ndim == 1 and mesh.workers > 1:
+        elif (isinstance(rule.out, Shard) or any_order) and node.ndim == 1 and mesh.workers > 1:
             yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
 
 
@@ -81,7 +84,7 @@ def _(op: Argsort, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     for rule in by_letters([term], term, node, have, mesh, pieces=True):
         if isinstance(rule.out, Cutting) and rule.out.axis != op.axis:
             yield rule
-        elif isinstance(rule.out, Shard) and node.ndim == 1 and mesh.workers > 1 and op.kind in ("stable", "mergesort"):
+        elif isinstance(rule.out, Shard) and node.ndim == 1 and mesh.workers > 1 and op.kind in STABLE:
             # Of equal elements, other kinds give the positions in an order that only NumPy's own loops know.
             yield Rule(rule.ins, even_shard(0, node.shape, mesh), collective=True)
 
