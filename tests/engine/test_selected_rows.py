@@ -20,9 +20,9 @@ from tilewise.ops.traits.collectives import COUNT_BYTES, Operand
 @contextmanager
 def counting(mesh: tuple[int, ...], blocks: int = 1, **config: Any) -> Iterator[Any]:
     grid: dict[str, Any] = {"mesh": mesh} if len(mesh) > 1 else {"workers": mesh[0]}
-    with tw.config(eager_bytes=0, blocks=blocks, objective="bytes", **config):
-        with tw.session(engine="virtual", **grid) as session:
-            yield session.cluster
+    config = {"eager_bytes": 0, "objective": "bytes", **config}
+    with tw.config(blocks=blocks, **config), tw.session(engine="virtual", **grid) as session:
+        yield session.cluster
 
 
 def moved(cluster: Any, run: Callable[[], Any]) -> tuple[Any, int, int]:

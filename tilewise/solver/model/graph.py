@@ -72,7 +72,7 @@ class Stub:
 
 
 class _Items:
-    """Items as they are found. (Not closures that call each other: such a cycle would keep values until it is found.)"""
+    """Items as they are found. (Not closures that call each other: such a cycle would keep values for a while.)"""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
