@@ -329,6 +329,12 @@ PROGRAMS: tuple[Row, ...] = (
     Row("add.at(A, (i, j), v)", _add_at, lambda m: m.away(2 * ASKED)),
     Row("put(x, at, v)", _put, lambda m: m.away(2 * ASKED)),
     Row("fill_diagonal(S)", _filled, nothing),
+    Row("add.reduceat(x, every 20th)", lambda d: tw.add.reduceat(d["x"], np.arange(0, N, 20)),
+        lambda m: m.total(N // 20)),
+    Row("unique(pairs, axis=0)", lambda d: tw.unique(tw.stack([d["keys"], d["keys"] % 7], 1), axis=0),
+        lambda m: m.total(2 * 50) + m.away(2 * 50)),  # all of them together, then evenly cut
+    Row("interp(x, line, y)", lambda d: tw.interp(d["x"], d["line"], d["y"]), lambda m: m.away(2 * N)),
+    Row("A[0]", lambda d: d["A"][0], nothing),
     Row("bincount(keys)", lambda d: tw.bincount(d["keys"], minlength=50), lambda m: m.total(50)),
     Row("x[x > 0].sum()", lambda d: d["x"][d["x"] > 0].sum(), lambda m: m.total(1)),
     Row("searchsorted(edges, x)", lambda d: tw.searchsorted(np.linspace(-3.0, 3.0, 20), d["x"]), lambda m: m.total(20)),

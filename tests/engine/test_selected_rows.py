@@ -45,9 +45,8 @@ SELECTIONS = {
 }
 
 
-@pytest.mark.parametrize("blocks", [1, 3])
-@pytest.mark.parametrize("mesh", [(2, 2), (3, 2), (2, 3)])
-@pytest.mark.parametrize("shape", [(30, 22), (7, 5), (2, 2), (1, 6), (5, 1)])
+@pytest.mark.parametrize(("mesh", "blocks"), [((2, 2), 1), ((3, 2), 3), ((2, 3), 1)])
+@pytest.mark.parametrize("shape", [(30, 22), (7, 5), (1, 6), (5, 1)])
 def test_grids(mesh: tuple[int, int], shape: tuple[int, int], blocks: int) -> None:
     data = np.random.default_rng(1).normal(size=shape)
     for name, f in SELECTIONS.items():

@@ -40,6 +40,7 @@ from tilewise.ops.traits.work import Work, work
 
 KEPT, VALUE = 0, 1  # rows that are always there
 INDEX = np.dtype(np.int64)
+FEW = 1024  # elements of a worker that may all go to the first one, whatever that has to do with them
 
 
 @dataclass(frozen=True)
@@ -176,11 +177,11 @@ DIVIDED = (1, 1)  # arrays of a message, in each of these exchanges
 def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, ND]:
     """Elements that cut those of all workers, each a sorted array, into ranges, one per worker (`sort.ranges`).
 
-    Who has no more than a sample would be sends none: it hardly matters where its elements go. If nobody has more,
-    nothing is cut, and all are in the first worker's range.
+    Who has few sends no sample: to send all to the first worker is no more than a sample, and most to others. If nobody
+    has more, nothing is cut, and all are in the first worker's range.
     """
-    workers, nothing = range(mesh.workers), values[:0]
-    mine = nothing if values.size <= SORT_SAMPLES * mesh.workers else samples(values, mesh)
+    workers, nothing, size = range(mesh.workers), values[:0], SORT_SAMPLES * mesh.workers
+    mine = nothing if values.size <= max(size, min(size * mesh.workers, FEW)) else samples(values, mesh)
     inbox = yield [[mine if w == 0 else nothing] for w in workers]
     split = splitters([piece for (piece,) in inbox], mesh.workers) if worker == 0 else nothing
     inbox = yield [[split] for _ in workers]
