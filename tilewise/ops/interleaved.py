@@ -84,7 +84,7 @@ def _order(mask: Operand, mesh: Mesh) -> Order:
 def _kinds(order: Order, total: int) -> tuple[np.dtype[np.unsignedinteger], np.dtype[np.unsignedinteger]]:
     """The smallest types for numbers of all rows, and for those of one interval."""
     most = int(order.length.max(initial=0))
-    return np.min_scalar_type(total), np.min_scalar_type(most)  # type: ignore[return-value]
+    return np.min_scalar_type(total), np.min_scalar_type(most)
 
 
 def interleaved_traffic(mask: Operand, rows: Operand, mesh: Mesh) -> Traffic:

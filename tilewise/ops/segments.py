@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def _(op: Segments, call: CollectiveCall, worker: int, blocks: Parts, starts: Pa
     low, high = _slices(starts[-1], length, op)
     cuts, ends = worker_cuts(given.layout.cuts, mesh), worker_cuts(made.cuts, mesh)
     x = np.moveaxis(np.concatenate([blocks[b] for b in sorted(blocks)], axis=op.axis), op.axis, 0)
-    has = [np.maximum(low, a) < np.minimum(high, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    has = [np.maximum(low, a) < np.minimum(high, b) for a, b in pairwise(cuts)]
     mine = np.flatnonzero(has[worker])
     begin = cuts[worker]
     own = _reduced(ufunc, x, np.maximum(low[mine], begin) - begin, np.minimum(high[mine] - begin, len(x)), op.dtype)

@@ -8,7 +8,7 @@ per worker) go to where the table has their range of values, and answers come ba
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,7 +156,7 @@ def _between(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: ND,
     return np.concatenate([piece for (piece,) in answers])
 
 
-ANSWERS = {"searchsorted": _positions, "isin": _members, "interp": _between}
+ANSWERS: dict[str, Callable[..., Answers]] = {"searchsorted": _positions, "isin": _members, "interp": _between}
 
 
 @work.register
