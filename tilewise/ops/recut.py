@@ -64,5 +64,7 @@ def recut(call: CollectiveCall, worker: int, run: ND) -> Exchanging:
     start, edges = ends[worker], worker_cuts(layout.cuts, mesh)
     inbox = yield [[run[max(edges[w] - start, 0) : max(edges[w + 1] - start, 0)]] for w in range(mesh.workers)]
     mine = np.concatenate([piece for (piece,) in inbox])
+    if mesh.blocks == 1:
+        return {worker: mine}
     low = edges[worker]
     return {b: mine[layout.cuts[b] - low : layout.cuts[b + 1] - low].copy() for b in mesh.blocks_of(worker)}
