@@ -61,10 +61,13 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
 def note_held(node: Node, remote: Remote) -> None:
     """Note a value that workers hold on its node: work that is pending finds it there.
 
-    After the session it is computed again, if somebody else recorded the same.
+    After the session it is computed again, if somebody else recorded the same. Where memory is limited, too, so that
+    no more is held than handles ask for.
     """
     session = session_here()
-    if session is not None and node.value is None and type(node.op) is not Const:
+    if session is None or session.memory is not None:
+        return
+    if node.value is None and type(node.op) is not Const:
         node.value, node.trail = remote, 0
         session.noted.add(node)
 
