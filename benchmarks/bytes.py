@@ -138,9 +138,14 @@ def _cut_evenly(m: Mesh, mask: Any = None) -> float:
 
 
 def _above_two(m: Mesh) -> float:
-    """The same for A > 2."""
-    rng = np.random.default_rng(0)
-    return _cut_evenly(m, rng.normal(size=2 * N + ROWS * COLS)[2 * N :] > 2)
+    """The same for A > 2; where both directions are cut, positions whose place in an even cut is another worker's."""
+    mask = np.random.default_rng(0).normal(size=2 * N + ROWS * COLS)[2 * N :] > 2
+    if m.columns == 1:
+        return _cut_evenly(m, mask)
+    row, column = np.nonzero(mask.reshape(ROWS, COLS))
+    there = row // (ROWS // m.rows) * m.columns + column // (COLS // m.columns)
+    belongs = np.searchsorted(len(row) * np.arange(1, m.workers) // m.workers, np.arange(len(row)), "right")
+    return float(np.count_nonzero(there != belongs)) * FLOAT
 
 
 def conjugate_gradients(d: dict[str, Any], steps: int = 4) -> Any:
@@ -324,6 +329,12 @@ PROGRAMS: tuple[Row, ...] = (
     Row("add.at(A, (i, j), v)", _add_at, lambda m: m.away(2 * ASKED)),
     Row("put(x, at, v)", _put, lambda m: m.away(2 * ASKED)),
     Row("fill_diagonal(S)", _filled, nothing),
+    Row("add.reduceat(x, every 20th)", lambda d: tw.add.reduceat(d["x"], np.arange(0, N, 20)),
+        lambda m: m.total(N // 20)),
+    Row("unique(pairs, axis=0)", lambda d: tw.unique(tw.stack([d["keys"], d["keys"] % 7], 1), axis=0),
+        lambda m: m.total(2 * 50) + m.away(2 * 50)),  # all of them together, then evenly cut
+    Row("interp(x, line, y)", lambda d: tw.interp(d["x"], d["line"], d["y"]), lambda m: m.away(2 * N)),
+    Row("A[0]", lambda d: d["A"][0], nothing),
     Row("bincount(keys)", lambda d: tw.bincount(d["keys"], minlength=50), lambda m: m.total(50)),
     Row("x[x > 0].sum()", lambda d: d["x"][d["x"] > 0].sum(), lambda m: m.total(1)),
     Row("searchsorted(edges, x)", lambda d: tw.searchsorted(np.linspace(-3.0, 3.0, 20), d["x"]), lambda m: m.total(20)),

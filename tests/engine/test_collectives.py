@@ -314,7 +314,8 @@ def test_a_selection_by_a_mask_stays_on_the_workers() -> None:
         y = x[x > 0.5]
         plan = tw.explain(y)
         (row,) = [e for e in plan.exchanges if e.kind not in {str(k) for k in Kind}]
-        assert (row.kind, row.bytes, row.bound) == ("selected rows", 12 * 8 + data.nbytes, True)  # at most all of it
+        assert (row.kind, row.bound) == ("selected rows", True)
+        assert data.nbytes / 2 < row.bytes < data.nbytes * 0.6  # whatever the mask keeps, and wherever that is
         with tw.profile() as ran:
             tw.evaluate(y)
         assert ran.network_bytes < data.nbytes / 50  # counts, and rows near the cuts

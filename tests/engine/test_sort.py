@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.layout import Mesh, Shard
+from tilewise.ops.order.sort import Sort, equal_ranges, samples, strayed
+from tilewise.ops.traits.collectives import Collective, CollectiveCall, Operand, traffic
 
 DATA = {
     "uniform": lambda rng, n: rng.random(n),
@@ -56,3 +59,55 @@ def test_trimming_ghosts_is_not_a_halo() -> None:
             x = tw.array(a)
             x[1:-1] = 0.5 * (x[:-2] + x[2:]) - x.mean(0)
             np.testing.assert_allclose(x.compute(), want, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_ranges_have_equally_many_elements(seed: int) -> None:
+    """Whatever the elements are, and however unevenly workers have them: cuts are off by no more than announced."""
+    dice = np.random.default_rng(seed)
+    p = int(dice.integers(2, 8))
+    sizes = dice.integers(0, (5, 200, 3000)[seed % 3], p)
+    if seed % 2:
+        sizes[dice.integers(0, p)] = 0
+        sizes[dice.integers(0, p)] *= 10
+    made = {
+        0: lambda n, w: dice.normal(size=n),
+        1: lambda n, w: dice.integers(0, 3, n) * 1.0,
+        2: lambda n, w: np.zeros(n),
+        3: lambda n, w: dice.normal(size=n) + 100 * w,
+        4: lambda n, w: np.where(dice.random(n) < 0.5, np.nan, dice.normal(size=n)),
+    }[seed % 5]
+    values = [np.sort(made(n, w)) for w, n in enumerate(sizes.tolist())]
+    mesh, total = Mesh(p), int(sizes.sum())
+    layout = Shard(0, tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist()))
+    operand = Operand((total,), np.dtype(float), layout)
+    call = CollectiveCall(Collective(Sort(0, None), layout, layout), (operand,), operand, mesh, None)
+    every = [samples(x, mesh) for x in values]
+    edges = np.array([equal_ranges(x, w, every, call) for w, x in enumerate(values)])
+    ends = edges.sum(axis=0)
+    assert (np.diff(edges, axis=1) >= 0).all() and ends[-1] == total
+    assert np.abs(ends - total * np.arange(p + 1) / p).max() <= strayed(sizes.tolist(), mesh)
+    arriving = traffic(Sort(0, None), [operand], operand, mesh).arriving
+    assert arriving is not None and np.diff(ends).max() * 8 <= arriving + 8
+    found = np.concatenate(
+        [np.sort(np.concatenate([x[e[w] : e[w + 1]] for x, e in zip(values, edges, strict=True)])) for w in range(p)]
+    )
+    np.testing.assert_array_equal(found, np.sort(np.concatenate(values)))
+
+
+def test_equal_elements_are_shared_out() -> None:
+    """All elements equal: no worker gets more than its share."""
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4) as session:
+        x = tw.asarray(np.zeros(40_000)).relayout(0)
+        tw.evaluate(x)
+        before = session.cluster.counters.network_bytes
+        tw.evaluate(tw.sort(x))
+        assert session.cluster.counters.network_bytes - before < 40_000
+
+
+def test_pieces_under_way_are_announced() -> None:
+    with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):
+        x = tw.asarray(np.random.default_rng(0).normal(size=40_000)).relayout(0)
+        tw.evaluate(x)
+        share = 10_000 * 8
+        assert tw.explain(tw.sort(x)).memory_bytes >= 5 * share  # given, sorted, as it came, joined, the result

@@ -16,7 +16,7 @@ from tilewise.ops.create import is_new
 from tilewise.ops.move import Move
 from tilewise.ops.views import Cut
 from tilewise.solver.choose import placed
-from tilewise.solver.model.graph import Stub, Use, hidden
+from tilewise.solver.model.graph import Stub, Use, results
 from tilewise.solver.model.model import Model, settle, small_bytes
 from tilewise.solver.model.place import Placer
 
@@ -82,7 +82,7 @@ class Replay:
     def __init__(self, model: Model, ends: Sequence[Use]) -> None:
         self.model = model
         self.ends = {i: [use for use in ends if use.item == i] for i in {use.item for use in ends}}
-        self.hidden = hidden(ends)
+        self.results = results(ends)
         self.items = [i for i, item in enumerate(model.graph.items) if not item.constant]
         self.known: dict[tuple[int, ...], int] = {}
         self.variables: dict[int, list[int]] = {}  # that decide what is done with a value
@@ -120,7 +120,7 @@ class Replay:
                     placer.see(use, layout, isinstance(user.node.op, Cut))
         if i in self.ends:
             small = small_bytes(n, machine)
-            settled = [settle(x, model.kind(i), small, self.hidden[i]) for x in placer.copies[i]]
+            settled = [settle(x, model.kind(i), small, self.results[i]) for x in placer.copies[i]]
             final = min(settled, key=lambda pair: pair[0])[1]
             last = [placer.leave(use, final) for use in self.ends[i]][-1]
             left = placer.nodes[last]

@@ -23,6 +23,7 @@ from tilewise.array.fallback import announce, fallback
 from tilewise.array.handle import Array, from_buffer, from_number, meta
 from tilewise.array.number import scalar
 from tilewise.array.schedule import policy
+from tilewise.array.schedule.sites import composing, spot
 from tilewise.config import LEAST, current
 from tilewise.errors import TilewiseError
 
@@ -236,7 +237,7 @@ def attempt(
 ) -> Any:
     """What a recorder gives. Where it cannot, NumPy does it; where it finds a mistake, NumPy says what is wrong."""
     try:
-        result = recorder(*args, **kwargs)
+        result = _composed(recorder, args, kwargs)
         if result is not NotImplemented:
             return result
         wrong = False
@@ -249,6 +250,15 @@ def attempt(
         announce(name or func.__name__, args, kwargs)
         return result
     return fallback(func, args, kwargs, name)
+
+
+def _composed(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a recorder gives: all that it records is one call of the program."""
+    token = composing.set(spot(2))
+    try:
+        return recorder(*args, **kwargs)
+    finally:
+        composing.reset(token)
 
 
 @functools.cache
@@ -295,7 +305,7 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
         and (func not in JOINS or kwargs.get("dtype") is None)
     ):
         try:
-            result = recorder(*args, **kwargs)
+            result = _composed(recorder, args, kwargs)
         except (TilewiseError, AssertionError):
             raise
         except Exception:  # NumPy says what is wrong
@@ -330,7 +340,7 @@ def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any])
     if type(target) is not Array or target._fixed:  # what becomes of a number is NumPy's to say
         return rec.wrap(func(*rec.unwrap(args), **rec.unwrap(kwargs)))
     recorder = RECORDERS.get(func)
-    if recorder is not None and recorder(*args, **kwargs) is not NotImplemented:
+    if recorder is not None and _composed(recorder, args, kwargs) is not NotImplemented:
         return None
     announce(func.__name__, args, kwargs)
     with LOCK:

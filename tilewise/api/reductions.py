@@ -11,14 +11,17 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from tilewise.api.dispatch import attempt, implements, into
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
+from tilewise.array.fallback import announce_whole
 from tilewise.array.handle import Array, node_of
 from tilewise.array.schedule import policy
+from tilewise.array.session import on_workers
 from tilewise.ir.node import Length, Node
-from tilewise.ir.reductions import every
+from tilewise.ir.reductions import every, splits
 from tilewise.ops import reduce as ops
 from tilewise.ops.const import const
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import apply, broadcast, cast
+from tilewise.ops.segments import segments
 
 NO = np._NoValue
 BOOL = np.dtype(bool)
@@ -187,7 +190,9 @@ def segment_ufunc(f: np.ufunc, array: Any, indices: Any, axis: Any, dtype: Any, 
         known = isinstance(starts.value, np.ndarray)  # what lies elsewhere is looked at when it is used
         if known and (np.min(starts.value) < 0 or np.max(starts.value) >= node.shape[a]):
             return NotImplemented
-        return rec.record(ops.segments(node, starts, f.__name__, a, acc))
+        if node.ndim == 1 and not splits(f.__name__) and on_workers():
+            announce_whole(f"{f.__name__}.reduceat", node.nbytes)
+        return rec.record(segments(node, starts, f.__name__, a, acc))
 
     return attempt(recorder, f.reduceat, (array, indices), kwargs, f"{f.__name__}.reduceat")
 

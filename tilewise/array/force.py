@@ -125,6 +125,15 @@ def _make_known(cells: Iterable[Cell]) -> None:
             cell.exports.holder = weakref.ref(cell)
             cell.leaf = weakref.ref(old)  # first: whoever writes to the cell must see that it is read
             become_leaf(old, cell.buf, cell.exports)
+        else:
+            _also_held(cell, old)
+
+
+def _also_held(cell: Cell, old: Node) -> None:
+    """Work that refers to the node that a cell had before finds the value that workers hold of it."""
+    node = cell.node
+    if node is not None and isinstance(node.value, Remote):
+        workers.note_held(old, node.value)
 
 
 def _add_living(outputs: list[Cell], at: dict[Node, int]) -> None:
@@ -269,7 +278,9 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
     lent: list[Node] = []
     roots = [c.node for c in outputs if c.node is not None]
     new = compiler.selected(roots, settings)
+    other = []
     if new is not roots:
+        other = list(zip(outputs, roots, strict=True))
         for c, node in zip(outputs, new, strict=True):
             c.node = node
         nodes = walk(new)
@@ -279,6 +290,8 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             nodes = walk([c.node for c in outputs if c.node is not None])
         if outputs:
             workers.run_counted(nodes, outputs, settings, cluster, stays)
+        for c, node in other:
+            _also_held(c, node)
     finally:
         for n in lent:
             n.value = None

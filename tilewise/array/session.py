@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tilewise import engine as engines
 from tilewise.backend import threads as thread_pool
 from tilewise.config import current, parse_bytes
 from tilewise.errors import ConfigError, message
+from tilewise.ir.node import Node
 from tilewise.layout import Mesh
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class Session:
         self.moved: dict[
             tuple[str, int], int
         ] = {}  # by the line that needed values: bytes, since results were asked for
+        self.noted: WeakSet[Node] = WeakSet()  # nodes of pending work that have the value which workers hold
         self._token: Token[Session | None] | None = None
         if threads is not None:
             if not isinstance(threads, int) or threads < 1:
@@ -92,6 +95,8 @@ class Session:
             while before is not None and before.closed:
                 before = before._before
             _current.set(before)
+        for node in list(self.noted):
+            node.value = None
         if self.cluster is not None and not self.cluster.closed:
             self.cluster.close()
 

@@ -54,9 +54,25 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
     for c, remote in zip(outputs, results, strict=False):
         PENDING.pop(id(c), None)
         if stays and c.owner is session_here():
+            if c.node is not None:
+                note_held(c.node, remote)
             c.place(known_leaf(remote, remote.order))
         else:
             c.become(whole(remote))
+
+
+def note_held(node: Node, remote: Remote) -> None:
+    """Note a value that workers hold on its node: work that is pending finds it there.
+
+    After the session it is computed again, if somebody else recorded the same. Where memory is limited, too, so that
+    no more is held than handles ask for.
+    """
+    session = session_here()
+    if session is None or session.memory is not None:
+        return
+    if node.value is None and type(node.op) is not Const:
+        node.value, node.trail = remote, 0
+        session.noted.add(node)
 
 
 @contextmanager

@@ -62,6 +62,7 @@ class Op:
     __slots__ = ()
     name: str = "op"
     weight: int = 0  # how long an elementwise operator makes a kernel, in simple instructions; 0 for all others
+    stays: bool = False  # whether its result is for other operators, or was placed by the user: the driver reads none
 
     @property
     def signature(self) -> Any:

@@ -293,11 +293,12 @@ class Plan:
         seconds = collective_cost(traffic, self.mesh, self._machine.timed) / TICKS
         ends = describe(src), describe(self._layouts[pos])
         where = where_text([self._sites[pos]])
+        most = traffic.any_length if self.guessed else None
         return ExchangeRow(
             traffic.name,
             self._value(pos),
             *ends,
-            traffic.bytes,
+            traffic.bytes if most is None else most,
             seconds,
             where,
             bound=self.guessed or not traffic.exact,

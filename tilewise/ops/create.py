@@ -12,7 +12,7 @@ from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import Order
 from tilewise.kernel.loops import Kernel, Output
 from tilewise.kernel.native_support import DTYPES
-from tilewise.layout import Ghosts, Layout, Mesh, Shard, even_cuts
+from tilewise.layout import Ghosts, Interval, Layout, Mesh, Shard, Union, even_cuts
 from tilewise.ops.const import const
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.ghosts import NO_GHOSTS, ghosts_made, ghosts_needed
@@ -52,10 +52,12 @@ class Arange(Op):
     length: int
     dtype: np.dtype[Any]
     begin: int = 0
+    parts: tuple[Interval, ...] = ()  # of a block in pieces: the indices that it has
     name = "arange"
 
     def numpy(self, *arrays: Any) -> Any:
-        count = np.arange(self.begin, self.begin + self.length)
+        parts = self.parts or ((self.begin, self.begin + self.length),)
+        count = np.concatenate([np.arange(low, high) for low, high in parts])
         if self.dtype.kind in "iu":
             return (self.first + count * (self.second - self.first)).astype(self.dtype)
         first, delta = self.dtype.type(self.first), self.dtype.type(self.second) - self.dtype.type(self.first)
@@ -69,7 +71,10 @@ def _(op: Full, out: Part, ins: Sequence[Part]) -> Op:
 
 @on_block.register(Arange)
 def _(op: Arange, out: Part, ins: Sequence[Part]) -> Op:
-    return replace(op, length=out.dims[0], begin=out.box[0][0])
+    (held,) = out.held
+    if isinstance(held, Union):
+        return replace(op, length=out.dims[0], parts=held.runs)
+    return replace(op, length=out.dims[0], begin=held[0])
 
 
 def full(shape: tuple[int, ...], value: Node, order: Order = None) -> Node:

@@ -37,6 +37,7 @@ class Pin(Op):
     axes: tuple[int | None, ...]
     parts: tuple[int | None, ...]
     name = "relayout"
+    stays = True
 
     def numpy(self, *arrays: Any) -> Any:
         return arrays[0][...]

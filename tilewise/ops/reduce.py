@@ -1,4 +1,4 @@
-"""Reductions, scans, segments, positions of extremes. In: a node and axes. Out: a node with fewer (or equal) axes.
+"""Reductions, scans, positions of extremes. In: a node and axes. Out: a node with fewer (or equal) axes.
 
 Where a mesh cuts the reduced axis and contributions are not values (positions), an operator is three steps: what each
 block contributes (`contribution`), an exchange that combines that, and what it comes to (`Lower`).
@@ -100,22 +100,6 @@ class Scan(Op):
 
     def label(self) -> str:
         return f"{self.fn}.accumulate[{self.axis}]"
-
-
-@dataclass(frozen=True)
-class Segments(Op):
-    """`ufunc.reduceat` along an axis: the second input holds where segments start."""
-
-    fn: str
-    axis: int
-    dtype: np.dtype[Any]
-    name = "segments"
-
-    def numpy(self, *arrays: Any) -> Any:
-        return UFUNCS[self.fn].reduceat(arrays[0], arrays[1], axis=self.axis, dtype=self.dtype)
-
-    def label(self) -> str:
-        return f"{self.fn}.reduceat[{self.axis}]"
 
 
 @dataclass(frozen=True)
@@ -295,12 +279,6 @@ def reduce(node: Node, fn: str, axes: tuple[int, ...], keepdims: bool, dtype: np
 def scan(node: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:
     """Running reduction along an axis."""
     return intern(Scan(fn, axis, dtype), (cast(node, dtype),), node.shape, dtype, walked(node))
-
-
-def segments(node: Node, starts: Node, fn: str, axis: int, dtype: np.dtype[Any]) -> Node:
-    """Reductions of the slices that `starts` names."""
-    shape = (*node.shape[:axis], starts.shape[0], *node.shape[axis + 1 :])
-    return intern(Segments(fn, axis, dtype), (cast(node, dtype), starts), shape, dtype)
 
 
 def arg(node: Node, fn: str, axis: int | None, keepdims: bool) -> Node:

@@ -476,15 +476,15 @@ def _centred(cuts: tuple[int, ...], start: int, length: int, n: int) -> tuple[tu
     """
     target = slice_cuts(cuts, (n - length) // 2, 1, length)
     low = high = 0
-    smallest = n
+    smallest = least = n
     for j in range(len(cuts) - 1):
-        own = cuts[j + 1] - cuts[j]
-        if target[j] == target[j + 1]:
+        shown = target[j + 1] - target[j]
+        if not shown:
             continue
         low = max(low, cuts[j] - (target[j] + start))
         high = max(high, target[j + 1] + start - cuts[j + 1])
-        smallest = min(smallest, own)
-    if max(low, high) * 4 > smallest:
+        smallest, least = min(smallest, cuts[j + 1] - cuts[j]), min(least, shown)
+    if max(low, high) * 4 > smallest or max(low, high) > least:  # to cut anew what is shown would move less
         return None
     return target, (low, high)
 

@@ -10,6 +10,7 @@ from math import prod
 
 from tilewise.layout import Exchange as Move
 from tilewise.layout import Layout, Mesh, OnDriver, Replicate, lengths_of, most_held, reduction, shards
+from tilewise.ops.traits.collectives import Collective, Operand, traffic
 from tilewise.plan.blocks import Spec
 from tilewise.stage.steps import Exchange, Step, Tiled, View, makes
 
@@ -48,6 +49,7 @@ def peak_bytes(
                 users[memory[m]] += 1
         between = _between(routes[k], specs[makes(step)[0]], mesh) if k < len(routes) else 0
         inside = 0 if layouts is None else sum(size[m] for m in _untiled(step, layouts))
+        inside += _under_way(step, specs, layouts, mesh)
         most = max(most, now + between + inside + _overtaking(steps, k, specs, mesh, routes))
         for x in step.frees:
             if x in alive and x not in results and not specs[x].leaf:
@@ -56,6 +58,19 @@ def peak_bytes(
                     users[memory[x]] -= 1
                     now -= 0 if users[memory[x]] else size[memory[x]]
     return most
+
+
+def _under_way(step: Step, specs: Sequence[Spec], layouts: Sequence[Layout] | None, mesh: Mesh) -> int:
+    """Bytes of a collective's pieces on the worker that gets most: as they came, and joined."""
+    if layouts is None or not isinstance(step, Exchange) or not isinstance(op := specs[step.pos].op, Collective):
+        return 0
+    ins, out = (
+        [Operand(specs[x].shape, specs[x].dtype, layouts[x]) for x in positions]
+        for positions in ((step.input, *step.more), (step.pos,))
+    )
+    moved = traffic(op.op, ins, out[0], mesh)
+    most = moved.bytes if moved.expected is None else moved.expected
+    return 2 * (-(-most // mesh.workers) if moved.arriving is None else moved.arriving)
 
 
 def _untiled(step: Step, layouts: Sequence[Layout]) -> set[int]:

@@ -16,7 +16,7 @@ from tilewise.layout import Layout, Mesh, OnDriver, Outside, Replicate, bare, re
 from tilewise.ops.traits.rule import rules
 from tilewise.solver.gc_off import gc_off
 from tilewise.solver.model.budget import within
-from tilewise.solver.model.graph import Graph, Use, graph_of, hidden, seen
+from tilewise.solver.model.graph import Graph, Use, graph_of, results, seen
 from tilewise.solver.model.model import Model, kind_of, model_of, settle, small_bytes
 from tilewise.solver.model.place import Choice, Placed, Placer
 from tilewise.solver.model.replicas import Held
@@ -85,10 +85,10 @@ def _finish(placer: Placer, ends: Sequence[Use], machine: Rates) -> Placed:
     """Results where they may stay, and the copies of inputs that may."""
     copies = placer.copies
     finals: dict[int, Layout] = {}
-    for item, axes in hidden(ends).items():
+    for item, aliases in results(ends).items():
         small = small_bytes(placer.graph.items[item].node, machine)
         kind, there = placer.kind(item), placer.graph.items[item].given
-        settled = [settle(x, kind, small, axes) for x in copies[item]]
+        settled = [settle(x, kind, small, aliases) for x in copies[item]]
         # What is there already is read from the nearest of its copies (array/workers.py::whole).
         read = [kind.cost(x, OnDriver()) if there else 0 for _, x in settled]
         finals[item] = min(zip(settled, read, strict=True), key=lambda pair: (pair[0][0], pair[1]))[0][1]

@@ -7,18 +7,21 @@ over it (compose.py). Without workers they are NumPy's own: there is nothing to 
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
 from tilewise.ops.index import compress
-from tilewise.ops.order.distinct import KEPT, VALUE, distinct, row
+from tilewise.ops.order.distinct import KEPT, Distinct, distinct, row, values
 
 INDEX = np.dtype(np.intp)
+MOST_COLUMNS = 1024  # of rows that are compared as one element each
 
 
 @implements(np.unique)
@@ -30,26 +33,36 @@ def unique(
     flags = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
     if not on_workers():
         return rec.at_once(np.unique, (ar,), {**flags, "axis": axis, "equal_nan": equal_nan, "sorted": sorted})
-    if type(ar) is not Array or not ar.size or not (axis is None or (axis in (0, -1) and ar.ndim == 1)):
+    if type(ar) is not Array or not ar.size:
         return NotImplemented
+    x: Any = ar
+    rows = axis is not None and ar.ndim > 1
+    at = normalize_axis_index(operator.index(axis), ar.ndim) if rows else 0
+    if rows and ar.size // ar.shape[at] > MOST_COLUMNS:
+        return NotImplemented
+    moved: Any = public(np.moveaxis)(x, at, 0) if rows else x
     made = distinct(
-        rec.as_node(ar.reshape(-1)),  # type: ignore[attr-defined]
+        rec.as_node(moved.reshape(len(moved), -1) if rows else x.reshape(-1)),
         index=bool(return_index),
         counts=bool(return_counts),
         inverse=bool(return_inverse),
         equal_nan=bool(equal_nan) or ar.dtype.kind not in "fc",
     )
     kept = row(made, KEPT, np.dtype(bool))
-    found = [compress(row(made, VALUE, ar.dtype), kept)]
-    last = VALUE
+    found = [compress(values(made, ar.dtype), kept)]
+    assert isinstance(made.op, Distinct)
+    after = made.op.after_values
     for wanted in (return_index, return_counts):
         if wanted:
-            last += 1
-            found.append(compress(row(made, last, INDEX), kept))
+            found.append(compress(row(made, after, INDEX), kept))
+            after += 1
     results: list[Any] = [rec.record(x) for x in found]
+    if rows:
+        whole = results[0] if ar.ndim == 2 else results[0].reshape(-1, *moved.shape[1:])
+        results[0] = public(np.moveaxis)(whole, 0, at)
     if return_inverse:
-        number: Any = rec.record(row(made, last + 1, INDEX))
-        results.insert(1 + bool(return_index), number.reshape(ar.shape))
+        number: Any = rec.record(row(made, after, INDEX))
+        results.insert(1 + bool(return_index), number if rows else number.reshape(ar.shape))
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -25,7 +25,7 @@ from tilewise.ops.join import Copy
 from tilewise.ops.views import Window
 from tilewise.plan.roll import repeats
 
-Place = tuple[int, int]  # a code object's id (hashing code is slow) and the instruction in it
+Place = tuple[int, ...]  # a code object's id (hashing code is slow) and the instruction in it; of its callers as well
 
 OTHER = 1  # in a trail: some ancestor is not elementwise
 SEEN = 2  # in a trail: looked at, although nobody recorded it by itself (casts, views, parts of a function)

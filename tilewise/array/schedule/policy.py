@@ -19,7 +19,7 @@ from tilewise.array.pending import pending_cells, waiting
 from tilewise.array.schedule import loop_flush
 from tilewise.array.schedule.loop_flush import PROMOTED, Place, bits
 from tilewise.array.schedule.promote import stays
-from tilewise.array.schedule.sites import Spot, spot
+from tilewise.array.schedule.sites import Spot, one_call, spot
 from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.ir.node import Node
@@ -36,7 +36,9 @@ def repeats(nodes: Sequence[Node]) -> bool:
 def _due(trail: int, place: Place, nodes: Sequence[Node]) -> bool:
     """Whether a loop repeats at a place that a trail has been at, and is to be flushed there."""
     bit = bits.get(place)
-    return bit is not None and bool(trail & bit) and current().flush and loop_flush.due(place, trail, nodes)
+    if bit is None or not trail & bit or not current().flush or one_call(place):
+        return False
+    return loop_flush.due(place, trail, nodes)
 
 
 def flush(later: Collection[Cell] = ()) -> None:

@@ -27,7 +27,7 @@ LEAST_BYTES = 256 << 10  # below, NumPy has done an operation before it is recor
 LONG = 512  # operators at once before a place is tried: they took longer than planning and compiling will
 TRIES = 8  # places that may be tried in vain
 
-Place = tuple[int, int]
+Place = tuple[int, ...]
 
 
 class Promotion:

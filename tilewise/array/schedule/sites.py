@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -22,15 +23,23 @@ MAX_SPOTS = 4096
 
 
 class Spot:
-    """A place in the user's code: its key, file and line; `inner` if it is NumPy's code running over our functions."""
+    """A place in the user's code: its key, file and line; `inner` if it is NumPy's code running over our functions.
 
-    __slots__ = ("code", "inner", "line", "place")  # read twice as fast as a named tuple's
+    `own` is the key without the place that called NumPy's code.
+    """
 
-    def __init__(self, place: Place, line: tuple[str, int], inner: bool, code: CodeType) -> None:
+    __slots__ = ("code", "inner", "line", "own", "place")  # read twice as fast as a named tuple's
+
+    def __init__(self, place: Place, line: tuple[str, int], inner: bool, code: CodeType, own: Place) -> None:
         self.place = place
         self.line = line
         self.inner = inner
         self.code = code  # keeps its id its own
+        self.own = own
+
+
+# Where the function was called that is being recorded. Its operators, which are all recorded there, make no loop.
+composing: ContextVar[Spot | None] = ContextVar("tilewise composing", default=None)
 
 
 def spot(depth: int) -> Spot:
@@ -41,7 +50,7 @@ def spot(depth: int) -> Spot:
         place = (id(code), frame.f_lasti)
         found = _spots.get(place)
         if found is not None:
-            return found
+            return _called(found) if found.inner else found
         if frame.f_back is None or not code.co_filename.startswith(PACKAGE):
             break
         frame = frame.f_back
@@ -49,8 +58,26 @@ def spot(depth: int) -> Spot:
         _spots.clear()
         loop_flush.forget_places()
     inner = code.co_filename.startswith(NUMPY)
-    found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code)
+    found = _spots[place] = Spot(place, (code.co_filename, frame.f_lineno), inner, code, place)
+    return _called(found) if inner else found
+
+
+def _called(inner: Spot) -> Spot:
+    """A place in NumPy's code, as called from where it is: two calls of a function on one line are no loop."""
+    caller = composing.get()
+    if caller is None or caller.own == inner.place:
+        return caller or inner
+    place = (*inner.place, *caller.place)
+    found = _spots.get(place)
+    if found is None:
+        found = _spots[place] = Spot(place, inner.line, True, inner.code, inner.place)
     return found
+
+
+def one_call(place: Place) -> bool:
+    """Whether what is recorded at a place is a part of a function that was called there."""
+    caller = composing.get()
+    return caller is not None and caller.place == place
 
 
 def outside(frame: FrameType) -> tuple[str, int]:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, intern
-from tilewise.layout import Mesh, Shard, even_shard
+from tilewise.layout import Layout, Mesh, Piecewise, Shard, even_shard
 from tilewise.ops.index.key import picked
-from tilewise.ops.recut import recut
+from tilewise.ops.interleaved import interleave, interleaved_traffic, order_of
+from tilewise.ops.recut import recut, recut_traffic
 from tilewise.ops.traits.collectives import (
-    COUNT_BYTES,
     CollectiveCall,
     Exchanging,
     Operand,
@@ -25,7 +26,17 @@ from tilewise.ops.traits.collectives import (
     exchange_rounds,
     traffic,
 )
-from tilewise.ops.traits.rule import LETTERS, Options, Rule, axis_cuts, by_letters, specific
+from tilewise.ops.traits.rule import (
+    LETTERS,
+    MAX_PIECES,
+    Options,
+    Rule,
+    axis_cuts,
+    by_letters,
+    cutting_both,
+    on_grid,
+    specific,
+)
 from tilewise.records import dataclass
 
 
@@ -84,16 +95,36 @@ def _(op: Compress, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
         even = even_shard(0, node.shape, mesh)
         for cuts in axis_cuts([*have[0], *have[1]], 0, n, mesh):
             yield Rule((Shard(0, cuts), Shard(0, cuts)), even, collective=True)
+        if mask.ndim == 1:
+            pieces = dict.fromkeys(p for p in (*have[1], *have[0]) if isinstance(p, Piecewise) and p.axis == 0)
+            yield from _interleaved(list(pieces)[:MAX_PIECES], node, mesh)
+
+
+@on_grid.register(Compress)
+def _(op: Compress, node: Node, have: Sequence[Sequence[Layout]], mesh: Mesh) -> Iterator[Rule]:
+    mask = node.inputs[1]
+    for axes in combinations(range(mask.ndim), 2):
+        yield from _interleaved(cutting_both((*have[1], *have[0]), mask.shape, axes, mesh), node, mesh)
+
+
+def _interleaved(layouts: Sequence[Layout], node: Node, mesh: Mesh) -> Iterator[Rule]:
+    """Blocks that lie between each other."""
+    even = even_shard(0, node.shape, mesh)
+    for x in layouts:
+        if order_of(x, node.inputs[1].shape, mesh) is not None:
+            yield Rule((x, x), even, collective=True)
 
 
 @traffic.register(Compress)
 def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """How many rows each worker has selected, to all; then the rows to where they belong."""
-    p = mesh.workers
-    return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + out.shape[0] * out.row_bytes, (1, 1))
+    way = recut_traffic if isinstance(ins[1].layout, Shard) else interleaved_traffic
+    return way(ins[1], out, mesh)
 
 
 @exchange_rounds.register(Compress)
 def _(op: Compress, call: CollectiveCall, worker: int, blocks: Parts, mask: Parts) -> Exchanging:
-    run = np.concatenate([op.numpy(blocks[b], mask[b]) for b in sorted(blocks)])
-    return (yield from recut(call, worker, run))
+    selected = {b: op.numpy(blocks[b], mask[b]) for b in sorted(blocks)}
+    if isinstance(call.ins[1].layout, Shard):
+        return (yield from recut(call, worker, np.concatenate(list(selected.values()))))
+    return (yield from interleave(call, worker, selected, mask))

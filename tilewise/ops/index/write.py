@@ -32,6 +32,7 @@ from tilewise.layout import (
 from tilewise.ops.create import is_new
 from tilewise.ops.index.key import Key, Together, rebuild, together
 from tilewise.ops.index.owners import Rows, base_layouts, cut_along, letters_of, named_shape, row_bytes, runs_of
+from tilewise.ops.recut import recut_traffic
 from tilewise.ops.traits.block import Part, on_block
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
@@ -334,8 +335,7 @@ def _(op: Put | At, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
     count = 1 + _values(op)
     given, index = ins[1:count], ins[count:]
     if index[0].dtype == np.bool_:
-        p, (value,) = mesh.workers, given
-        return Traffic("selected rows", p * (p - 1) * COUNT_BYTES + value.shape[0] * value.row_bytes, (1, 1))
+        return recut_traffic(index[0], given[0], mesh)
     key = together(op.key, len(ins[0].shape))
     assert key is not None
     rows = prod(named_shape([x.shape for x in index]))

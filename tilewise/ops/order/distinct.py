@@ -1,8 +1,9 @@
-"""The different elements of a vector. In: a vector. Out: a matrix of as many columns, from which they are selected.
+"""The different elements of a vector, or rows. In: a vector or matrix. Out: a matrix, from which they are selected.
 
 How many there are depends on the data, so what workers make has a column for every element: each different one stands
 in one of them, in order, and the first row says which these are (`kept`). Further rows have where each comes first, how
-often it comes, and for every element of the vector the number of its value.
+often it comes, and for every element of the vector the number of its value. Rows of a matrix are compared as NumPy does
+it, as elements of a structured dtype; on the way, and only there, they are such.
 
 On a mesh no worker sends more than its own different elements: to the worker that has their range of values, or, if
 they are few, to the first.
@@ -39,30 +40,48 @@ from tilewise.records import dataclass
 
 KEPT, VALUE = 0, 1  # rows that are always there
 INDEX = np.dtype(np.int64)
+FEW = 1024  # elements of a worker that may all go to the first one, whatever that has to do with them
 
 
 @dataclass(frozen=True)
 class Distinct(Op):
-    """Rows of np.unique of a vector: kept, values, then index, counts and inverse as asked for."""
+    """Rows of np.unique of a vector: kept, values, then index, counts and inverse as asked for.
+
+    `width`: of the rows of a matrix with so many columns, each of which is a row of values here; 0 for a vector.
+    """
 
     index: bool
     counts: bool
     inverse: bool
     equal_nan: bool
+    width: int = 0
     name = "distinct"
+    stays = True
+
+    @property
+    def after_values(self) -> int:
+        """The row that comes after those of values."""
+        return VALUE + max(self.width, 1)
 
     @property
     def rows(self) -> int:
-        return 2 + self.index + self.counts + self.inverse
+        return self.after_values + self.index + self.counts + self.inverse
 
     def numpy(self, *arrays: Any) -> Any:
         (x,) = arrays
-        return self.filled(_unique(self, x), x.size, row_dtype(self, x.dtype))
+        return self.filled(_unique(self, self.elements(x)), len(x), row_dtype(self, x.dtype))
+
+    def elements(self, x: ND) -> ND:
+        """What is compared: the elements of a vector, or the rows of a matrix."""
+        if not self.width:
+            return x
+        fields = np.dtype([(f"f{k}", x.dtype) for k in range(self.width)])
+        return np.ascontiguousarray(x).view(fields).reshape(-1)
 
     def filled(self, found: Sequence[ND], length: int, dtype: np.dtype[Any]) -> ND:
         """Rows from what np.unique gives, in this order: values, index, inverse, counts."""
         values, *more = found
-        given = [values]
+        given = [values[name] for name in values.dtype.names] if values.dtype.names else [values]
         if self.index:
             given.append(more.pop(0))
         number = more.pop(0) if self.inverse else None
@@ -78,33 +97,46 @@ class Distinct(Op):
 
 def row_dtype(op: Distinct, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A dtype that keeps elements, and numbers of elements where there are any, as they are."""
-    if op.rows == 2:
+    if op.rows == op.after_values:
         return dtype
     return INDEX if dtype.kind in "biu" else np.result_type(dtype, np.float64)
 
 
 def distinct(node: Node, *, index: bool, counts: bool, inverse: bool, equal_nan: bool) -> Node:
-    """The rows of a vector's different elements."""
-    op = Distinct(index, counts, inverse, equal_nan)
+    """The rows of a vector's different elements, or of a matrix's different rows."""
+    op = Distinct(index, counts, inverse, equal_nan, node.dims[1] if node.ndim > 1 else 0)
     return intern(op, (node,), (op.rows, node.dims[0]), row_dtype(op, node.dtype))
 
 
 @dataclass(frozen=True)
 class Row(Op):
-    """A row of such a matrix, in the dtype of what it has."""
+    """A row of such a matrix, in the dtype of what it has; or several, as columns."""
 
     row: int
     dtype: np.dtype[Any]
+    count: int = 0
     name = "row"
 
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        return self.row == KEPT
+
     def numpy(self, *arrays: Any) -> Any:
-        x = arrays[0][self.row]
+        x = arrays[0][self.row : self.row + self.count].T if self.count else arrays[0][self.row]
         return (x.real if self.dtype.kind != "c" else x).astype(self.dtype)
 
 
 def row(matrix: Node, k: int, dtype: np.dtype[Any]) -> Node:
     """What a row of the matrix has."""
     return intern(Row(k, dtype), (matrix,), matrix.dims[1:], dtype)
+
+
+def values(matrix: Node, dtype: np.dtype[Any]) -> Node:
+    """The elements that were compared, each where it may be kept."""
+    assert isinstance(matrix.op, Distinct)
+    if not (width := matrix.op.width):
+        return row(matrix, VALUE, dtype)
+    return intern(Row(VALUE, dtype, width), (matrix,), (matrix.dims[1], width), dtype)
 
 
 def _unique(op: Distinct, x: ND) -> tuple[ND, ...]:
@@ -130,7 +162,7 @@ def _(op: Distinct, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
 
 @specific.register(Row)
 def _(op: Row, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
-    yield from by_letters(["ab"], "b", node, have, mesh)
+    yield from by_letters(["ab"], "bc" if op.count else "b", node, have, mesh)
 
 
 def divided_bytes(item: int, mesh: Mesh) -> int:
@@ -145,11 +177,11 @@ DIVIDED = (1, 1)  # arrays of a message, in each of these exchanges
 def divided(values: ND, worker: int, mesh: Mesh) -> Generator[Outbox, Outbox, ND]:
     """Elements that cut those of all workers, each a sorted array, into ranges, one per worker (`sort.ranges`).
 
-    Who has no more than a sample would be sends none: it hardly matters where its elements go. If nobody has more,
-    nothing is cut, and all are in the first worker's range.
+    Who has few sends no sample: to send all to the first worker is no more than a sample, and most to others. If nobody
+    has more, nothing is cut, and all are in the first worker's range.
     """
-    workers, nothing = range(mesh.workers), values[:0]
-    mine = nothing if values.size <= SORT_SAMPLES * mesh.workers else samples(values, mesh)
+    workers, nothing, size = range(mesh.workers), values[:0], SORT_SAMPLES * mesh.workers
+    mine = nothing if values.size <= max(size, min(size * mesh.workers, FEW)) else samples(values, mesh)
     inbox = yield [[mine if w == 0 else nothing] for w in workers]
     split = splitters([piece for (piece,) in inbox], mesh.workers) if worker == 0 else nothing
     inbox = yield [[split] for _ in workers]
@@ -171,7 +203,7 @@ def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic
 
     Who asks for different elements has many that are equal: half of them, where nothing is known.
     """
-    p, (n,), item = mesh.workers, ins[0].shape, ins[0].dtype.itemsize
+    p, n, item = mesh.workers, ins[0].shape[0], ins[0].dtype.itemsize * max(op.width, 1)
     each = item + COUNT_BYTES * (op.index + op.counts)
     few = divided_bytes(item, mesh) + p * (p - 1) * COUNT_BYTES
     back = COUNT_BYTES * op.inverse * n
@@ -186,7 +218,7 @@ def _(op: Distinct, call: CollectiveCall, worker: int, blocks: Parts) -> Exchang
     mesh, layout = call.mesh, call.out.layout
     assert isinstance(layout, Shard)
     workers, cuts = range(mesh.workers), worker_cuts(layout.cuts, mesh)
-    x = np.concatenate([blocks[b] for b in sorted(blocks)])
+    x = op.elements(np.concatenate([blocks[b] for b in sorted(blocks)]))
     values, *more = _unique(op, x)
     sent = [values]
     if op.index:

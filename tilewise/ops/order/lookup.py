@@ -8,7 +8,7 @@ per worker) go to where the table has their range of values, and answers come ba
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,35 +75,35 @@ def _(op: Lookup, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if op.fn in BY_RANGE and mesh.workers > 1 and both and node.inputs[0].dtype == table.dtype:
         for mine in axis_cuts(have[0], 0, node.shape[0], mesh):
             for cuts in axis_cuts(have[1], 0, table.shape[0], mesh):
-                yield Rule((Shard(0, mine), Shard(0, cuts)), Shard(0, mine), collective=True)
+                tables = (Shard(0, cuts),) * (len(node.inputs) - 1)
+                yield Rule((Shard(0, mine), *tables), Shard(0, mine), collective=True)
 
 
-BY_RANGE = ("searchsorted", "isin")  # what a worker says of a value follows from the part of the table around it
+# What a worker says of a value follows from the part of the table around it.
+BY_RANGE = ("searchsorted", "isin", "interp")
 
 
 @traffic.register(Lookup)
 def _(op: Lookup, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Elements to ranges of the table, for which it has to be divided first if it is not sorted; answers back."""
-    p, (elements, table) = mesh.workers, ins
+    p, (elements, table, *more) = mesh.workers, ins
     item, count = elements.dtype.itemsize, math.prod(elements.shape)
     asked = count * (item + out.dtype.itemsize)
-    before: tuple[int, ...]
-    if op.fn == "searchsorted":
-        few, moved, before = p * (p - 1) * item, asked, (1,)
-    else:
-        few, moved, before = divided_bytes(item, mesh), asked + table.shape[0] * item, DIVIDED
-    width = 1 if op.fn == "searchsorted" else 2
-    return Traffic("values by range", few + moved, (*before, width, 1), expected=few + moved - moved // p)
+    if op.fn != "isin":  # the table is sorted
+        few = p * (p - 1) * sum(x.dtype.itemsize for x in ins[1:])
+        return Traffic("values by range", few + asked, (1 + len(more), 1, 1), expected=few + asked - asked // p)
+    few, known = divided_bytes(item, mesh), table.shape[0] * item
+    expected = few + asked - asked // p + (known - known // p) // 2  # of a table, too, half are equal (distinct.py)
+    return Traffic("values by range", few + asked + known, (*DIVIDED, 2, 1), expected=expected)
 
 
 @exchange_rounds.register(Lookup)
-def _(op: Lookup, call: CollectiveCall, worker: int, blocks: Parts, table: Parts) -> Exchanging:
+def _(op: Lookup, call: CollectiveCall, worker: int, blocks: Parts, *tables: Parts) -> Exchanging:
     parts = {b: blocks[b] for b in sorted(blocks)}
     elements = np.concatenate([x.reshape(-1) for x in parts.values()])
     values, which = np.unique(elements, return_inverse=True)
-    own = np.concatenate([table[b] for b in sorted(table)])
-    way = _positions if op.fn == "searchsorted" else _members
-    found = (yield from way(op, call, worker, values, own))[which.reshape(-1)]
+    own = [np.concatenate([table[b] for b in sorted(table)]) for table in tables]
+    found = (yield from ANSWERS[op.fn](op, call, worker, values, *own))[which.reshape(-1)]
     out: Parts = {}
     start = 0
     for b, x in parts.items():
@@ -130,15 +130,33 @@ def _positions(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: N
     """Positions in the sorted table, of which this worker has a part."""
     layout = call.ins[1].layout
     assert isinstance(layout, Shard)
-    p, cuts, side = call.mesh.workers, worker_cuts(layout.cuts, call.mesh), dict(op.options)["side"]
-    inbox = yield [[own[:1]] for _ in range(p)]
-    firsts = np.concatenate([piece for (piece,) in inbox])
-    there = np.array([w for w, (piece,) in enumerate(inbox) if piece.size])
-    owner = there[np.maximum(np.searchsorted(firsts, values, side) - 1, 0)]
-    edges = np.searchsorted(owner, np.arange(p + 1))
-    inbox = yield [[values[edges[w] : edges[w + 1]]] for w in range(p)]
-    answers = yield [[op.numpy(piece, own) + cuts[worker]] for (piece,) in inbox]
+    cuts, side = worker_cuts(layout.cuts, call.mesh), dict(op.options)["side"]
+    inbox = yield [[own[:1]] for _ in range(call.mesh.workers)]
+    asked = yield _to_owners(values, inbox, side)
+    answers = yield [[op.numpy(piece, own) + cuts[worker]] for (piece,) in asked]
     return np.concatenate([piece for (piece,) in answers])
+
+
+def _to_owners(values: ND, firsts: Outbox, side: Any) -> Outbox:
+    """Sorted values for the workers in whose parts of a sorted table they are; the first of each part is known."""
+    there = np.array([w for w, piece in enumerate(firsts) if piece[0].size])
+    owner = there[np.maximum(np.searchsorted(np.concatenate([piece[0] for piece in firsts]), values, side) - 1, 0)]
+    edges = np.searchsorted(owner, np.arange(len(firsts) + 1))
+    return [[values[edges[w] : edges[w + 1]]] for w in range(len(firsts))]
+
+
+def _between(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: ND, heights: ND) -> Answers:
+    """Values along straight lines: a part of the table ends where the next begins."""
+    inbox = yield [[own[:1], heights[:1]] for _ in range(call.mesh.workers)]
+    asked = yield _to_owners(values, inbox, "right")
+    after = next((piece for piece in inbox[worker + 1 :] if piece[0].size), None)
+    if after is not None:  # what is beyond the end is another's
+        own, heights = np.append(own, after[0]), np.append(heights, after[1])
+    answers = yield [[op.numpy(piece, own, heights) if piece.size else piece] for (piece,) in asked]
+    return np.concatenate([piece for (piece,) in answers])
+
+
+ANSWERS: dict[str, Callable[..., Answers]] = {"searchsorted": _positions, "isin": _members, "interp": _between}
 
 
 @work.register(Lookup)

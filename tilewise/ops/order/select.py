@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.layout import Mesh, Shard, all_at
+from tilewise.layout import Cutting, Mesh, Piecewise, Shard, all_at
 from tilewise.ops.order.sort import Sort
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
@@ -87,8 +87,10 @@ def is_sorted(node: Node) -> bool:
 def _(op: Select, node: Node, have: Options, mesh: Mesh) -> Iterator[Rule]:
     if mesh.workers > 1:
         out = Shard(0, all_at(0, op.count, mesh.total_blocks))
-        for cuts in axis_cuts(have[0], 0, node.inputs[0].shape[0], mesh):
-            yield Rule((Shard(0, cuts),), out, collective=True)
+        even = axis_cuts(have[0], 0, node.inputs[0].shape[0], mesh)
+        given: list[Cutting] = [Shard(0, cuts) for cuts in even]
+        given += [p for p in have[0] if isinstance(p, Piecewise)]
+        yield from (Rule((x,), out, collective=True) for x in given)
 
 
 def _sampled(length: int, size: int) -> ND:

@@ -79,6 +79,8 @@ class Traffic:
     widths: tuple[int, ...]  # per exchange: how many arrays go from one worker to another
     exact: bool = False  # else at most so many bytes: how many depends on the data
     expected: int | None = None  # of data that come as they may, if that is less: what plans are compared by
+    arriving: int | None = None  # at one worker, at most, its own pieces included; else taken to be its share
+    any_length: int | None = None  # if the result had another length, which a mask decides: at most so many bytes
 
 
 def worker_cuts(cuts: Cuts, mesh: Mesh) -> Cuts:

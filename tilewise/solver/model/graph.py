@@ -25,8 +25,6 @@ from tilewise.ops.order.select import few_sorted, is_sorted
 from tilewise.ops.views import Arrange, Cut, Window, apart, unfold
 from tilewise.records import dataclass
 
-MAX_AXES = 64  # of a NumPy array
-
 
 @dataclass(frozen=True)
 class Use:
@@ -34,6 +32,9 @@ class Use:
 
     item: int
     alias: Arrange | None = None
+
+
+Aliases = frozenset[Arrange | None]  # how several uses see one item
 
 
 @dataclass(eq=False)
@@ -71,56 +72,64 @@ class Stub:
     dtype: object
 
 
-def graph_of(nodes: Sequence[Node], leaves: Collection[Node], wanted: Sequence[int] = ()) -> Graph:
-    """Items for nodes; equal views of one base are one item."""
-    items: list[Item] = []
-    at: dict[Node, Use] = {}
-    copies: dict[Node, Node] = {}
+class _Items:
+    """Items as they are found. (Not closures that call each other: such a cycle would keep values for a while.)"""
 
-    def copied(n: Node) -> Node:
-        copy = twin(n, [copies[x] for x in n.inputs])
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.at: dict[Node, Use] = {}
+        self.copies: dict[Node, Node] = {}
+
+    def copied(self, n: Node) -> Node:
+        copy = twin(n, [self.copies[x] for x in n.inputs])
         copy.shape = n.dims
         return copy
 
-    def add(n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
-        copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else copied(n)
-        items.append(Item(copies[n], uses, given))
+    def add(self, n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
+        """A new item."""
+        self.copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else self.copied(n)
+        self.items.append(Item(self.copies[n], uses, given))
         for x in dict.fromkeys(u.item for u in uses):
-            items[x].users.append(len(items) - 1)
-        return Use(len(items) - 1)
+            self.items[x].users.append(len(self.items) - 1)
+        return Use(len(self.items) - 1)
 
-    def view(n: Node) -> Use:
+    def view(self, n: Node) -> Use:
         """A cut or a renaming of something that is there."""
-        found = at.get(n)
+        found = self.at.get(n)
         if found is None:
-            base = at[n.inputs[0]] if n.inputs[0] in at else view(n.inputs[0])
+            base = self.at[n.inputs[0]] if n.inputs[0] in self.at else self.view(n.inputs[0])
             if isinstance(n.op, Arrange):
                 found = Use(base.item, _composed(base.alias, n))
             elif isinstance(n.op, Cut) and n.shape == n.inputs[0].shape and min(n.op.steps, default=1) > 0:
                 found = base
             else:
-                found = add(n, (base,))
-            if n not in copies:
-                copies[n] = copied(n)
-            at[n] = found
+                found = self.add(n, (base,))
+            if n not in self.copies:
+                self.copies[n] = self.copied(n)
+            self.at[n] = found
         return found
 
+
+def graph_of(nodes: Sequence[Node], leaves: Collection[Node], wanted: Sequence[int] = ()) -> Graph:
+    """Items for nodes; equal views of one base are one item."""
+    found = _Items()
+    at, copies = found.at, found.copies
     selected = _selected(nodes, {nodes[w] for w in wanted})
     for n in nodes:
         if n in selected:  # a vector that is sorted for some elements only; or these
             made = selected[n]
-            at[n] = at[n.inputs[0]] if made is None else view(made)
+            at[n] = at[n.inputs[0]] if made is None else found.view(made)
             copies[n] = copies[n.inputs[0]] if made is None else copies[made]
         elif n in leaves or type(n.op) is Const:
-            at[n] = add(n, (), n in leaves)
+            at[n] = found.add(n, (), n in leaves)
         elif type(n.op) is Window and (u := unfold(w) if type((w := apart(n)).op) is Window else w) is not n:
-            at[n] = view(u)
+            at[n] = found.view(u)
             copies[n] = copies[u]
         elif type(n.op) in (Cut, Arrange):
-            at[n] = view(n)
+            at[n] = found.view(n)
         else:
-            at[n] = add(n, tuple(at[x] for x in n.inputs))
-    return Graph(tuple(items), tuple(at[n] for n in nodes))
+            at[n] = found.add(n, tuple(at[x] for x in n.inputs))
+    return Graph(tuple(found.items), tuple(at[n] for n in nodes))
 
 
 def _selected(nodes: Sequence[Node], wanted: Collection[Node]) -> dict[Node, Node | None]:
@@ -193,15 +202,17 @@ def behind(layout: Layout, alias: Arrange | None) -> Layout:
     return _each(layout, one)
 
 
-def hidden(uses: Iterable[Use]) -> dict[int, frozenset[int]]:
-    """Per item: the axes that some of these uses do not have."""
-    out: dict[int, frozenset[int]] = {}
+def results(uses: Iterable[Use]) -> dict[int, Aliases]:
+    """Per item: how these uses see it."""
+    out: dict[int, Aliases] = {}
     for use in uses:
-        own = out.setdefault(use.item, frozenset())
-        if use.alias is not None:
-            kept = {a for a in use.alias.axes if a is not None}
-            out[use.item] = own | {a for a in range(MAX_AXES) if a not in kept}
+        out[use.item] = out.get(use.item, frozenset()) | {use.alias}
     return out
+
+
+def shown(layout: Layout, aliases: Aliases, mesh: Mesh) -> bool:
+    """Whether all of these have a layout where what they are aliases of has this one."""
+    return all(seen(layout, alias, mesh) is not None for alias in aliases)
 
 
 def _each(layout: Layout, change: Callable[[Placement], Placement]) -> Layout:

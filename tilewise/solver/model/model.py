@@ -29,15 +29,13 @@ from tilewise.layout import (
     bare,
     even_divisions,
     reduction,
-    shards,
 )
 from tilewise.ops.create import is_new
 from tilewise.ops.elementwise import Map, scaled
-from tilewise.ops.move import Pin
 from tilewise.ops.traits.rule import Rule, rules
 from tilewise.ops.views import Arrange
 from tilewise.records import dataclass
-from tilewise.solver.model.graph import Graph, Use, behind, hidden, seen
+from tilewise.solver.model.graph import Aliases, Graph, Use, behind, results, seen, shown
 from tilewise.solver.model.replicas import (
     MAX_HELD,
     Held,
@@ -153,7 +151,7 @@ class _Builder:
         self.mesh = mesh
         self.machine = machine
         self.world = _worlds.setdefault((mesh, machine), len(_worlds))
-        self.wanted = hidden(wanted)
+        self.wanted = results(wanted)
         self.sources = dict(zip((i for i, x in enumerate(graph.items) if x.given), sources, strict=True))
         self.kinds = [kind_of(x.node, mesh, machine) for x in graph.items]
         self.choices: dict[int, Choices] = {}
@@ -252,8 +250,8 @@ class _Builder:
 
     def _ends(self, i: int, layouts: Held) -> Ints:
         """What the final layout of a result costs, per layout that it is made in."""
-        kind, axes, small = self.kinds[i], self.wanted[i], small_bytes(self.graph.items[i].node, self.machine)
-        return np.array([settle(x, kind, small, axes)[0] for x in layouts], dtype=np.int64)
+        kind, aliases, small = self.kinds[i], self.wanted[i], small_bytes(self.graph.items[i].node, self.machine)
+        return np.array([settle(x, kind, small, aliases)[0] for x in layouts], dtype=np.int64)
 
     def _direct(self, i: int, user: int, slots: Slots) -> None:
         """One user: it asks for its layouts, and the value is made in one."""
@@ -367,15 +365,15 @@ def _holding(
     made: bool,
     asked: Held,
     kind: Kind,
-    hidden: frozenset[int] | None,
+    aliases: Aliases | None,
     small: int,
     uses: int,
     limited: bool,
 ) -> Holding:
-    """The sets worth weighing for a value. `hidden` is None for what is no result."""
+    """The sets worth weighing for a value. `aliases` is None for what is no result."""
     settled: dict[Layout, tuple[int, Layout]] = {}
-    if hidden is not None:
-        settled = {x: settle(x, kind, small, hidden) for x in outs}
+    if aliases is not None:
+        settled = {x: settle(x, kind, small, aliases) for x in outs}
     wide = widened(asked)
     asked_for = tuple(dict.fromkeys(wide.values()))
     ends = [end for _, end in settled.values()]
@@ -389,8 +387,8 @@ def _holding(
     reach = reach_costs(between, sets)
     left = None
     takes = [reach[:, : len(asked_for)]]
-    if hidden is not None:
-        leaving = [(settled.get(x) or settle(x, kind, small, hidden))[0] for x in layouts]
+    if aliases is not None:
+        leaving = [(settled.get(x) or settle(x, kind, small, aliases))[0] for x in layouts]
         left = reach_costs(np.array(leaving, dtype=np.int64)[:, None], sets)[:, 0]
         takes.append(left[:, None])
     taken = np.concatenate(takes, axis=1)
@@ -442,30 +440,28 @@ def needs(user: Choices, slots: Slots) -> tuple[Held, ...]:
 
 
 def small_bytes(n: Node, machine: Rates) -> int:
-    """Up to which size a result is expected to be read by the driver; what the user has placed stays there."""
-    return 0 if isinstance(n.op, Pin) else machine.small_bytes
+    """Up to which size a result is expected to be read by the driver."""
+    return 0 if n.op.stays else machine.small_bytes
 
 
-def settle(layout: Layout, kind: Kind, small_bytes: int, hidden: frozenset[int]) -> tuple[int, Layout]:
-    """The cheapest layout for a result that is in this one, and its cost: not partial, no ghosts, no hidden axis cut.
+def settle(layout: Layout, kind: Kind, small_bytes: int, aliases: Aliases) -> tuple[int, Layout]:
+    """The cheapest layout for a result that is in this one, and its cost: not partial, no ghosts.
 
-    Small results are expected to be read, so that bringing them to the driver counts.
+    The result may be seen through aliases, which must have a layout, too. Small results are expected to be read, so
+    that bringing them to the driver counts.
     """
     small = kind.itemsize * math.prod(kind.shape) <= small_bytes
     plain = bare(layout)
     ends: list[Layout] = [Replicate()]
-    if (
-        reduction(layout) is None
-        and not isinstance(layout, Outside)
-        and not any(c.axis in hidden for c in shards(plain))
-    ):
+    if reduction(layout) is None and not isinstance(layout, Outside) and shown(plain, aliases, kind.mesh):
         ends = [plain, Replicate()] if small else [plain]
     else:
-        axes = [(a, n) for a, n in enumerate(kind.shape) if n > 1 and a not in hidden]
-        ends += [x for a, n in axes for x in even_divisions(a, n, kind.mesh)]
-        if kind.tariff.all_bytes and small and kind.shape and kind.shape[0] and 0 not in hidden:
+        found = [x for a, n in enumerate(kind.shape) if n > 1 for x in even_divisions(a, n, kind.mesh)]
+        ends += [x for x in found if shown(x, aliases, kind.mesh)]
+        if kind.tariff.all_bytes and small and kind.shape and kind.shape[0]:
             first = at_first(kind.shape, kind.mesh)
-            if kind.cost(layout, first) <= min(kind.cost(layout, x) for x in ends):
+            here = shown(first, aliases, kind.mesh)
+            if here and kind.cost(layout, first) <= min(kind.cost(layout, x) for x in ends):
                 ends.append(first)  # and it is where it will be read
     costs = [kind.cost(layout, x) + (kind.cost(x, OnDriver()) if small else 0) for x in ends]
     best = min(range(len(ends)), key=costs.__getitem__)

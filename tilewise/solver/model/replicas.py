@@ -19,7 +19,6 @@ from tilewise.layout import (
     Mesh,
     Outside,
     Partial,
-    Piecewise,
     Placement,
     Prices,
     Replicate,
@@ -131,10 +130,8 @@ class NewKind(Kind):
         return self._may(src, dst) and self._making(dst) <= super()._cost(src, dst)
 
     def _may(self, src: Layout, dst: Layout) -> bool:
-        """Only blocks with one interval: copies of the whole array are sent."""
-        cut = shards(dst)
-        plain = bool(cut) and not any(isinstance(p, Piecewise) for p in cut)
-        return plain and reduction(dst) is None and not isinstance(src, Replicate)
+        """Only blocks: copies of the whole array are sent."""
+        return bool(shards(dst)) and reduction(dst) is None and not isinstance(src, Replicate)
 
     def _making(self, layout: Layout) -> int:
         return round(self.bytes_of(layout) * self.rate)

@@ -1,0 +1,172 @@
+"""Selections by masks: rows of blocks that lie between each other, bounds, and what is left where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.layout import Mesh, Shard, even_cuts
+from tilewise.ops.interleaved import intervals
+from tilewise.ops.recut import recut_traffic
+from tilewise.ops.traits.collectives import COUNT_BYTES, Operand
+
+
+@contextmanager
+def counting(mesh: tuple[int, ...], blocks: int = 1, **config: Any) -> Iterator[Any]:
+    grid: dict[str, Any] = {"mesh": mesh} if len(mesh) > 1 else {"workers": mesh[0]}
+    config = {"eager_bytes": 0, "objective": "bytes", **config}
+    with tw.config(blocks=blocks, **config), tw.session(engine="virtual", **grid) as session:
+        yield session.cluster
+
+
+def moved(cluster: Any, run: Callable[[], Any]) -> tuple[Any, int, int]:
+    """A result, the bytes that its evaluation moved, and those that were announced."""
+    counters = cluster.counters
+    before = counters.network_bytes, counters.predicted_bytes + counters.bounded_bytes
+    found = run()
+    tw.evaluate(found)
+    announced = counters.predicted_bytes + counters.bounded_bytes - before[1]
+    return found, counters.network_bytes - before[0], announced
+
+
+SELECTIONS = {
+    "mask": lambda np, a: a[a > 0.5],
+    "all": lambda np, a: a[a > -9.0],
+    "none": lambda np, a: a[a > 9.0],
+    "positions": lambda np, a: np.flatnonzero(a > 0.5),
+    "argwhere": lambda np, a: np.argwhere(a > 0.5),
+    "corner": lambda np, a: a[(a > 0.5) & (np.arange(a.shape[1]) > a.shape[1] // 2)],
+}
+
+
+@pytest.mark.parametrize(("mesh", "blocks"), [((2, 2), 1), ((3, 2), 3), ((2, 3), 1)])
+@pytest.mark.parametrize("shape", [(30, 22), (7, 5), (1, 6), (5, 1)])
+def test_grids(mesh: tuple[int, int], shape: tuple[int, int], blocks: int) -> None:
+    data = np.random.default_rng(1).normal(size=shape)
+    for name, f in SELECTIONS.items():
+        with counting(mesh, blocks) as cluster:
+            a = tw.asarray(data).relayout(0, 1)
+            tw.evaluate(a)
+            found, bytes_moved, announced = moved(cluster, lambda: f(tw, a))  # noqa: B023 (called at once)
+            want = f(np, data)
+            assert bytes_moved <= announced, name
+            np.testing.assert_array_equal(np.asarray(found), want, err_msg=name)
+            assert found.dtype == want.dtype and found.shape == want.shape
+
+
+def test_a_mask_of_a_grid_moves_what_it_selects() -> None:
+    data = np.random.default_rng(0).normal(size=(200, 240))
+    with counting((2, 2)) as cluster:
+        a = tw.asarray(data).relayout(0, 1)
+        tw.evaluate(a)
+        found, bytes_moved, _ = moved(cluster, lambda: a[a > 2])
+        assert bytes_moved < 8 * found.size < data.nbytes / 40
+
+
+def test_three_axes() -> None:
+    data = np.random.default_rng(0).normal(size=(6, 5, 4))
+    with counting((2, 2)) as cluster:
+        a = tw.asarray(data).relayout(0, 2)
+        rows = tw.asarray(data[..., 0] > 0).relayout(0, 1)
+        tw.evaluate(a, rows)
+        for run, want in ((lambda: a[a > 0], data[data > 0]), (lambda: a[rows], data[data[..., 0] > 0])):
+            found, bytes_moved, announced = moved(cluster, run)
+            assert bytes_moved <= announced
+            np.testing.assert_array_equal(np.asarray(found), want)
+
+
+def test_intervals_of_a_block() -> None:
+    assert intervals(((0, 2), (1, 3)), (4, 5)) == [(1, 3), (6, 8)]
+    assert intervals(((1, 3), (0, 5)), (4, 5)) == [(5, 15)]
+    assert intervals(((0, 4), (2, 2)), (4, 5)) == []
+    assert intervals(((0, 5000), (0, 1)), (5000, 2)) is None
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_rows_cut_anew_never_move_more_than_announced(seed: int) -> None:
+    """Against counting: for any numbers of selected rows, and any cuts of what they are selected from."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(2, 6))
+    have = rng.integers(0, 12 if seed % 2 else 300, p)
+    chosen = rng.integers(0, have + 1)
+    chosen[rng.random(p) < 0.3] = 0
+    total, size = int(chosen.sum()), int(have.sum())
+    mesh = Mesh(p)
+    mask = Operand((size,), np.dtype(bool), Shard(0, tuple(accumulate(have.tolist(), initial=0))))
+    rows = Operand((total,), np.dtype(float), Shard(0, even_cuts(total, p)))
+    owner = np.repeat(np.arange(p), chosen)
+    belongs = np.repeat(np.arange(p), np.diff(even_cuts(total, p)))
+    counts = p * (p - 1) * COUNT_BYTES
+    traffic = recut_traffic(mask, rows, mesh)
+    assert np.count_nonzero(owner != belongs) * 8 + counts <= traffic.bytes
+    assert traffic.expected is not None and counts <= traffic.expected <= traffic.bytes
+    guessed = Operand((size,), np.dtype(float), Shard(0, even_cuts(size, p)))
+    ever = recut_traffic(mask, guessed, mesh).any_length
+    assert ever is not None and traffic.bytes <= ever <= counts + size * 8
+
+
+def test_a_dense_selection_is_announced_tightly() -> None:
+    mask = Operand((1000,), np.dtype(bool), Shard(0, even_cuts(1000, 4)))
+    rows = Operand((990,), np.dtype(float), Shard(0, even_cuts(990, 4)))
+    assert recut_traffic(mask, rows, Mesh(4)).bytes <= 12 * COUNT_BYTES + 3 * 10 * 8
+
+
+def test_pending_work_finds_what_workers_hold() -> None:
+    data = np.random.default_rng(0).normal(size=4200)
+    with counting((4,)) as cluster:
+        x = tw.asarray(data).relayout(0)
+        tw.evaluate(x)
+        y = tw.sort(x)
+        z, s = y * 2.0, tw.unique(x)[::2] * 1.0
+        _, first, _ = moved(cluster, lambda: y)
+        assert first > 8 * 4200 / 2
+        np.testing.assert_array_equal(np.asarray(s), np.unique(data)[::2])
+        before = cluster.counters.network_bytes
+        tw.evaluate(z)
+        assert cluster.counters.network_bytes == before  # not sorted again
+        np.testing.assert_array_equal(np.asarray(z), np.sort(data) * 2.0)
+        y[0] = 5.0  # the value that z was made of is not written to
+        again = z + y
+        np.testing.assert_array_equal(np.asarray(again)[0], np.sort(data)[0] * 2.0 + 5.0)
+
+
+def test_evaluated_masks_are_not_kept() -> None:
+    data = np.random.default_rng(0).normal(size=4200)
+    with counting((3,)) as cluster:
+        x = tw.asarray(data).relayout(0)
+        tw.evaluate(x)
+        y = tw.unique(x[x > 0.5])
+        tw.evaluate(y)
+        assert {v.shape for v in cluster.living()} == {x.shape, y.shape}
+
+
+ROWS: dict[str, Callable[[Any], Any]] = {
+    "first row": lambda a: a[0],
+    "row": lambda a: a[17],
+    "last row": lambda a: a[-1],
+    "column": lambda a: a[:, 3],
+    "row with a new axis": lambda a: a[17][:, None],
+    "row of a matrix of matrices": lambda a: a.reshape(6, 5, 22)[4, 1],
+    "few elements": lambda a: a.reshape(-1)[300:310],
+}
+
+
+@pytest.mark.parametrize("objective", ["bytes", "time"])
+@pytest.mark.parametrize("mesh", [(2,), (4,), (7,), (2, 2)])
+def test_small_slices_stay_with_their_owners(mesh: tuple[int, ...], objective: str) -> None:
+    data = np.random.default_rng(0).normal(size=(30, 22))
+    for name, f in ROWS.items():
+        if name == "few elements" and len(mesh) > 1:
+            continue  # of a matrix in pieces
+        with counting(mesh) as cluster, tw.config(objective=objective):
+            a = tw.asarray(data).relayout(*range(len(mesh)))
+            tw.evaluate(a)
+            found, bytes_moved, announced = moved(cluster, lambda: f(a))  # noqa: B023 (called at once)
+            assert bytes_moved == announced == 0, name
+            np.testing.assert_array_equal(np.asarray(found), f(data), err_msg=name)
