@@ -2,7 +2,8 @@
 
 A fresh 160 MB array costs three times the copy into an old one, because the system must hand over zeroed pages. A
 block of pooled memory comes back when the last ndarray that refers to it dies: every view keeps its owner alive. Block
-sizes are rungs of a coarse ladder so that they fit again. Small arrays are plain `np.empty`.
+sizes are rungs of a coarse ladder so that they fit again. Small arrays are plain `np.empty`. When a block of another
+size is needed, those that nobody used for some time go back to the system.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ HUGE_PAGE = 2 * MIB
 # Blocks begin at different places of a page: what is read and written side by side is in different sets of the caches.
 SHIFT_BYTES, SHIFTS = 512, 8
 
+NEAR = 1.25  # times the size that is needed: an idle block up to this is used
+PATIENCE = 8  # blocks that are taken before one that lies idle goes back, when there is none of the size needed
+
 ND = np.ndarray[Any, Any]
 Strides = tuple[int, ...] | None
 
@@ -40,6 +44,7 @@ class _Block:
 
     def __init__(self, size: int, used: int, *, lent: bool = False) -> None:
         self.size, self.lent = size, lent
+        self.since = 0  # how many blocks had been taken when it came back
         unit = HUGE_PAGE if size >= HUGE_PAGE else mmap.PAGESIZE
         shift = next(self._made) % SHIFTS * SHIFT_BYTES
         slack = unit + shift
@@ -91,6 +96,9 @@ class Pool:
         self._oldest: dict[int, _Block] = {}  # all of these by id, those that were used longest ago first
         self._lock = threading.RLock()
         self._idle = self._in_use = self._peak = 0
+        self._taken = 0  # blocks, ever
+        self._patience = PATIENCE
+        self._missed: set[int] = set()  # sizes of blocks that went back for want of use
         self.most: int | None = None  # bytes, in use or idle: beyond it nothing is kept
         self.high_water = 0  # the most in use since someone last asked to start over
 
@@ -130,16 +138,21 @@ class Pool:
             return _Block(size, used, lent=True)
         with self._lock:
             self._drain()
-            self._in_use += size
+            self._taken += 1
+            waiting = self._free.get(size) or self._free.get(self._near(size))
+            taken = waiting[-1].size if waiting else size
+            self._in_use += taken
             self._peak = max(self._peak, self._in_use)
             self.high_water = max(self.high_water, self._in_use)
-            waiting = self._free.get(size)
             if waiting:
-                self._idle -= size
+                self._idle -= taken
                 block = waiting.pop()
                 del self._oldest[id(block)]
                 return block
-            dropped = self._drop(self._may_idle(self._idle))
+            if size in self._missed:  # a round of the program is longer than that
+                self._patience *= 2
+                self._missed.clear()
+            dropped = [*self._drop(self._may_idle(self._idle)), *self._drop_unused()]
         del dropped  # before there is more
         return _Block(size, used)
 
@@ -171,6 +184,7 @@ class Pool:
             block = self._returned.popleft()
             self._free.setdefault(block.size, []).append(block)
             self._oldest[id(block)] = block
+            block.since = self._taken
             self._idle += block.size
             self._in_use -= block.size
 
@@ -184,6 +198,21 @@ class Pool:
             dropped.append(block)
         return dropped
 
+    def _near(self, size: int) -> int:
+        """The least size of an idle block that is not much larger; 0 if there is none."""
+        return min((s for s, free in self._free.items() if free and size < s <= size * NEAR), default=0)
+
+    def _drop_unused(self) -> list[_Block]:
+        """Where more memory is needed: take out the blocks that nobody has wanted for some time."""
+        dropped: list[_Block] = []
+        while self._oldest:
+            block = next(iter(self._oldest.values()))
+            if self._taken - block.since < self._patience:
+                break
+            self._missed.add(block.size)
+            dropped += self._drop(self._idle - block.size)
+        return dropped
+
 
 def _rung(nbytes: int) -> int:
     """The size of the block for an array: at most an eighth larger."""
@@ -194,10 +223,11 @@ def _rung(nbytes: int) -> int:
 def keep_heap() -> None:
     """Let the C library keep what NumPy frees: at-once results then land on pages that have been used before.
 
-    glibc hands arrays beyond a threshold back to the system one by one, and raises the threshold (to 32 MiB at most)
-    when it sees such an array freed. One that nobody touches costs nothing.
+    glibc hands arrays beyond a threshold back to the system one by one, and raises the threshold when it sees such an
+    array freed. One that nobody touches costs nothing. Twice what is done at once (`eager_bytes`): larger arrays of
+    NumPy's go back to the system, where the pool finds their memory.
     """
-    np.empty(31 * MIB, np.uint8)
+    np.empty(4 * MIB, np.uint8)
 
 
 keep_heap()

@@ -14,6 +14,7 @@ import numpy as np
 from tilewise.backend import host_backend, threads
 from tilewise.backend.host.arrays import fresh, walked
 from tilewise.backend.host.boxes import around
+from tilewise.backend.host.parts import BY_PARTS, by_parts
 from tilewise.config import current
 from tilewise.ir.node import Leaf, Length, Node
 from tilewise.ir.order import strides_of
@@ -67,6 +68,10 @@ def call(node: Node, inputs: list[Any]) -> Any:
         out = fresh(node)
         threads.parallel_copy(out, inputs[0])
         return out
+    if type(op) in BY_PARTS and node.known and node.nbytes >= _map_parallel_bytes:
+        parts = by_parts(node, inputs)
+        if parts is not None:
+            return parts
     with np.errstate(all="ignore"):  # recorded work raises no warnings
         result = _selected(*inputs) if type(op) is Compress else op.numpy(*inputs)
     if type(op) is Compress:
