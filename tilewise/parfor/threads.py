@@ -100,5 +100,5 @@ def _interrupt(threads: list[threading.Thread]) -> None:
         if thread.is_alive() and thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Interrupted))
     end = time.monotonic() + LEAVE_SECONDS
-    for thread in threads:
+    for thread in (t for t in threads if t.ident is not None):
         thread.join(max(0.0, end - time.monotonic()))

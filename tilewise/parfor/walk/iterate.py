@@ -44,7 +44,8 @@ class Iterations(Cells):
             node = ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             function = self.look_up(node.func.id)
-            plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
+            strict = [k for k in node.keywords if k.arg != "strict" or function.known is not zip]
+            plain = not strict and not any(isinstance(a, ast.Starred) for a in node.args)
             if plain and function.is_known:
                 found = self.iterate_call(function.known, node.args)
                 if found is not None:
