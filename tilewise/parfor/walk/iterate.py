@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tilewise.kernel.dependence.expr import (
     Expr,
+    choose,
     constant,
     least,
     scale,
@@ -26,6 +27,8 @@ from tilewise.parfor.walk.values import (
     join,
     of_expr,
 )
+
+MOST_CHOICES = 16  # of a list that is written out
 
 
 class Iteration(NamedTuple):
@@ -123,6 +126,9 @@ class Iterations(Cells):
             return self.element([i.known for i in items], at, "an element")
         if at.constant and 0 <= at.const < len(items):
             return items[at.const]
+        exprs = [i.expr for i in items if i.expr is not None and i.expr.integer and i.kind == "i"]
+        if len(exprs) == len(items) <= MOST_CHOICES:
+            return of_expr(choose(at, exprs))
         total: Val | None = None
         for item in items:
             total = join(total, item)

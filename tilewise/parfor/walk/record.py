@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.kernel.dependence.access import Access
-from tilewise.kernel.dependence.expr import Expr, Index, Undecided, computed, constant, gather, scale, var
+from tilewise.kernel.dependence.expr import Expr, Index, Undecided, choose, computed, constant, gather, scale, var
 from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.values import Obj, Val, View, objects
 
@@ -79,6 +79,13 @@ def _left_over(used: Sequence[Expr], loops: Sequence[Index]) -> list[Index]:
     for expr in (*used, *(index.extent for index in loops)):
         visit(expr)
     return found
+
+
+def _selected(table: Any, along: Expr) -> Expr:
+    """A position that is selected by a table, or by a list of expressions."""
+    if isinstance(table, tuple):
+        return choose(along, table)
+    return gather(table, [along]) if table.size else constant(0)
 
 
 class Recorder:
@@ -177,7 +184,7 @@ class Recorder:
             more.append(index)
             along = var(index)
             if axis.table is not None:
-                along = gather(axis.table, [along]) if axis.table.size else constant(0)
+                along = _selected(axis.table, along)
             dims[axis.dim] = dims[axis.dim] + scale(along, axis.slope)
         try:
             key, cells, width = self.memory.cell(view, dims)

@@ -87,6 +87,7 @@ class Val:
     scalar: bool = False  # certainly immutable
     function: Function | None = None
     method: tuple[Val, str] | None = None
+    positions: tuple[Expr, ...] | None = None  # of a list that is written out as a subscript
     carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
 
     @property
