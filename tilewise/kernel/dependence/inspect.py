@@ -143,7 +143,10 @@ def _cells(access: Access, parallel: Index, shared: Sequence[Index], first: int 
     which = points[parallel]
     coordinates = [points[t] for t in shared]
     for expr in access.subscripts:
-        got = np.asarray(expr.at(points)) if which.size else np.zeros(0, np.int64)
+        got = expr.at(points) if which.size else np.zeros(0, np.int64)
+        if not expr.integer and not isinstance(got, np.ndarray | np.number):
+            raise Undecided  # one object for all points would be taken for a list of them
+        got = np.asarray(got)
         coordinates.append(np.broadcast_to(got, which.shape))
     return which, coordinates
 

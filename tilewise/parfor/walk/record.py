@@ -173,7 +173,7 @@ class Recorder:
         """Record an access to all of a region."""
         objs = frozenset((view.obj, *view.others))
         if view.obj.shape is None:
-            self.touch(("object", view.obj.code), (), objs, write, op=op)
+            self.touch(("object", view.obj.code), (), objs, write, op=op, name=view.name)
             return
         dims, more = list(view.dims), []
         for axis in view.axes:
@@ -196,7 +196,7 @@ class Recorder:
             index = Index(":", constant(width))
             more.append(index)
             cells = (*cells[:-1], cells[-1] + var(index))
-        self.touch(key, cells, objs, write, more, op)
+        self.touch(key, cells, objs, write, more, op, view.name)
 
     def touch_object(self, obj: Obj, write: bool, op: str | None = None) -> None:
         """Record an access to all of an object."""

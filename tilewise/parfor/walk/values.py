@@ -60,6 +60,7 @@ class View:
     within: bool = False  # the value is some part of this region, in another shape
     others: tuple[Obj, ...] = ()  # the other arrays that `ident` may stand for
     flat: bool = False  # its one dimension is the address
+    name: str = ""  # by which the program got there
 
 
 @dataclass(frozen=True)
