@@ -33,10 +33,10 @@ from tilewise.errors import (
     FunctionError,
     LayoutError,
     MemoryBudgetError,
+    ParforError,
     PerformanceWarning,
     TilewiseError,
 )
-from tilewise.parfor.analyse import ParforError
 from tilewise.parfor.loop import parfor
 from tilewise.parfor.parallel import parallel
 

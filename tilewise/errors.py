@@ -46,6 +46,10 @@ class FunctionError(TilewiseError, ValueError):
     """A user's function gave something that its operator cannot use."""
 
 
+class ParforError(TilewiseError, ValueError):
+    """A loop that cannot run in parallel, or a parfor that is not written as one."""
+
+
 class FallbackError(TilewiseError, NotImplementedError):
     """A function that Tilewise would hand to NumPy, under `config(fallback="error")`."""
 

@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tilewise.errors import TilewiseError, message
+from tilewise.errors import ParforError, message
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import ParLoop, Statements
@@ -23,10 +23,8 @@ from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.names import is_parfor
 
 _numbers = itertools.count(1)
-
-
-class ParforError(TilewiseError, ValueError):
-    """A loop that cannot run in parallel, or a parfor that is not written as one."""
+# What the walk of a body that is not understood may raise: such a loop is taken to be dependent.
+FAILURES = (RecursionError, AttributeError, TypeError, ValueError, LookupError, ArithmeticError, AssertionError)
 
 
 def named(text: str, what: str) -> str:
@@ -124,15 +122,7 @@ def judge(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any, at_en
     try:
         walk = walked(body, names, functions)
         found = {loop.node: verdict_of(walk, loop, body, at_end if calls else set()) for loop in walk.found}
-    except (
-        RecursionError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        LookupError,
-        ArithmeticError,
-        AssertionError,
-    ) as error:
+    except FAILURES as error:
         found = {}
         why = f"the walk failed: {type(error).__name__}: {error}"
     else:

@@ -8,6 +8,7 @@ processes.py.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,13 @@ import numpy as np
 
 from tilewise.parfor.reduce import start_of
 from tilewise.parfor.streams import Streams
+
+
+class _Inside(threading.local):
+    worker = False
+
+
+inside = _Inside()  # `inside.worker`: this thread is one that runs tasks, so loops in them are plain ones
 
 
 class Cancelled(BaseException):
@@ -74,6 +82,7 @@ class Job:
     results: Results
     reductions: Mapping[str, str]  # names, and the operator that each is accumulated by
     summed: list[tuple[np.ndarray[Any, Any], str]]  # arrays that are accumulated in place
+    kept: frozenset[str]  # names that keep their value of the last task
     streams: Streams | None
     generator: str | None  # the name of the generator of each iteration
     where: str  # file and line of the loop

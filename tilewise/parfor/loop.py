@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.handle import Array
-from tilewise.errors import message
-from tilewise.parfor.analyse import ParforError, analyse
+from tilewise.errors import ParforError, message
+from tilewise.parfor.analyse import analyse
 from tilewise.parfor.options import Options, checked
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.verdict import Verdict

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.errors import message
-from tilewise.parfor.analyse import ParforError
+from tilewise.errors import ParforError, message
 from tilewise.parfor.partition import PARTITIONERS
 
 MODES = ("threads", "processes", "cluster")
@@ -44,8 +43,8 @@ def checked(given: dict[str, Any]) -> Options:
     >>> checked({"workers": 3}).workers
     3
     >>> checked({"worker": 3})
-    Traceback (most recent call last): tilewise.parfor.analyse.ParforError: parfor has no option 'worker'. Use one of
-    check, merge, mode, partition, rng, task_size, tasks, workers.
+    Traceback (most recent call last):
+    tilewise.errors.ParforError: parfor has no option 'worker'. Use one of check, merge, ...
     """
     names = sorted(f.name for f in fields(Options))
     for name in given:

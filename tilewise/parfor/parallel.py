@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.array.cell import Cell
 from tilewise.array.handle import Array
-from tilewise.errors import message
-from tilewise.parfor.analyse import ParforError, verdict_of, walked
+from tilewise.errors import ParforError, message
+from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Job, Results
+from tilewise.parfor.job import Job, Results, inside
+from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
 from tilewise.parfor.partition import partition
@@ -29,7 +31,7 @@ from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
-from tilewise.parfor.verdict import Verdict
+from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import Statements
 
 MISSING = object()  # the value of a name that has none
@@ -109,10 +111,11 @@ class _Run:
         walk, verdict = self._analysed()
         given = {name: self.names.get(name, MISSING) for name in self.parameters}
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
+        kept = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
         mode = self._mode(results, summed, given)
         workers = min(self.options.workers or cores(), count)
-        if workers == 1 or count == 1:
+        if workers == 1 or count == 1 or inside.worker:
             mode = "here"
         tasks, name = self._tasks(count, workers)
         if mode == "here":
@@ -126,6 +129,7 @@ class _Run:
             results,
             reductions,
             summed,
+            frozenset(kept),
             streams,
             self.source.generator,
             self.source.where,
@@ -147,31 +151,33 @@ class _Run:
         return Out([self.loop.elements[count - 1]], values)
 
     def _analysed(self) -> tuple[Statements, Verdict]:
-        node = self.source.node
-        walk = walked([node], self.names, None)
-        body = self.source.function.body
-        verdicts = [verdict_of(walk, loop, body, set()) for loop in walk.found]
+        node, body = self.source.node, self.source.function.body
+        try:
+            walk = walked([node], self.names, None)
+            judges = [Judge(walk, loop, live_after(body, loop.node)) for loop in walk.found]
+            verdicts = [judge.verdict() for judge in judges]
+        except FAILURES as error:
+            text = message(
+                f"the body of a parfor could not be followed ({type(error).__name__}: {error})",
+                where=self.source.where,
+                cure="Use a plain for",
+            )
+            raise ParforError(text) from error
         bad = next((v for v in verdicts if not v.independent), None)
         if bad is not None and self.options.check:
             raise ParforError(_complaint(bad, self.source))
         first = verdicts[0]
-        return walk, first if first.independent else replace(first, reductions={})
+        return walk, first if first.independent else replace(first, reductions=judges[0].accumulated())
 
     def _written(
         self, walk: Statements, verdict: Verdict, given: dict[str, Any]
     ) -> tuple[Results, list[Any], list[Any]]:
         """What the loop writes to, what it accumulates in place, and arrays of ours that are to be written back."""
         index = walk.found[0].index
-        if self.options.check:
-            written = {
-                o
-                for t in walk.touches
-                if t.access.write and index in t.access.loops
-                for o in t.objs
-                if index not in o.born
-            }
-        else:
-            written = set(walk.memory.known.values())
+        touched = [t for t in walk.touches if t.access.write and index in t.access.loops]
+        written = {o for t in touched for o in t.objs if index not in o.born}
+        if not self.options.check:
+            written |= set(walk.memory.known.values())
         sums = {
             o: verdict.reductions[o.name] for o in written if verdict.reductions.get(o.name) and self._is_sum(walk, o)
         }
@@ -200,8 +206,12 @@ class _Run:
                 results.lists.append(thing)
             elif isinstance(thing, dict):
                 results.dicts.append(thing)
-            elif thing is not None and hasattr(thing, "__dict__") and self.options.check:
+            elif obj.written and isinstance(getattr(thing, "__dict__", None), dict) and not isinstance(thing, Cell):
                 results.instances.append(thing)
+            elif obj.written:
+                text = f"a parfor cannot have {obj.name} ({type(thing).__name__}) as a result"
+                cure = "Use arrays, lists or dicts that the function has names for"
+                raise ParforError(message(text, where=self.source.where, cure=cure))
         for name, value in given.items():
             if isinstance(value, Array):
                 given[name] = np.asarray(value)

@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import Any
 
-from tilewise.errors import message
-from tilewise.parfor.analyse import ParforError
+from tilewise.errors import ParforError, message
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Cancelled, Failure, Job, iteration_of
+from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
 from tilewise.parfor.reduce import combine, start_of
 
@@ -107,6 +106,7 @@ def _received(data: bytes) -> Report:
 
 def _work(job: Job, waiting: Sequence[int], counter: Any, stop_at: Any, sender: Any, others: Sequence[Any]) -> None:
     """A worker: tasks until there are none, then one report."""
+    inside.worker = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     for line in others:
         line.close()
@@ -153,7 +153,7 @@ def _task(job: Job, number: int, report: Report, sums: Sequence[Any], stop_at: A
             stop_at.value = min(stop_at.value, failure.iteration)
         report.failure = failure
         return False
-    report.parts[number] = {name: out[name] for name in starts}
+    report.parts[number] = {name: out[name] for name in (*starts, *job.kept) if name in out}
     report.sums[number] = [array.copy(order="K") for array, _, _ in sums]
     report.entries[number] = [
         {k: v for k, v in new.items() if k not in old or v is not old[k]}
@@ -202,6 +202,7 @@ def _merge(job: Job, reports: Sequence[Report]) -> dict[str, Any]:
             array[...] = combine(op, array, part)
         for table, new in zip(job.results.dicts, report.entries[number], strict=True):
             table.update(new)
+        values |= {name: x for name, x in report.parts[number].items() if name in job.kept}
     return values
 
 

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.errors import message
-from tilewise.parfor.analyse import ParforError
+from tilewise.errors import ParforError, message
 from tilewise.parfor.walk.names import assigned, is_parfor
 
 RUN, MISSING = "_tw_run_parfor", "_tw_missing"

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.errors import message
-from tilewise.parfor.analyse import ParforError
+from tilewise.errors import ParforError, message
 
 
 class Streams:

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-from tilewise.parfor.job import Cancelled, Failure, Job, iteration_of
+from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
 from tilewise.parfor.reduce import combine, start_of
 
 LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed
@@ -39,6 +39,7 @@ class _Run:
 
     def work(self) -> None:
         """Run tasks until there are none."""
+        inside.worker = True
         try:
             while (number := self.next_task()) < len(self.job.tasks):
                 task = self.job.tasks[number]
@@ -60,7 +61,7 @@ class _Run:
                 self.failures.append(Failure(iteration_of(error), error))
                 self.stop_at = min(self.stop_at, self.failures[-1].iteration)
             return
-        self.parts[number] = {name: out[name] for name in starts}
+        self.parts[number] = {name: out[name] for name in (*starts, *self.job.kept) if name in out}
 
 
 def run_threads(job: Job) -> dict[str, Any]:
@@ -89,6 +90,7 @@ def run_threads(job: Job) -> dict[str, Any]:
             values[name] = combine(op, values[name], part[name])
         for name, op in run.summed.items():
             job.names[name][...] = combine(op, job.names[name], part[name])
+        values |= {name: part[name] for name in job.kept if name in part}
     return values
 
 
@@ -98,5 +100,5 @@ def _interrupt(threads: list[threading.Thread]) -> None:
         if thread.is_alive() and thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Interrupted))
     end = time.monotonic() + LEAVE_SECONDS
-    for thread in threads:
+    for thread in (t for t in threads if t.ident is not None):
         thread.join(max(0.0, end - time.monotonic()))

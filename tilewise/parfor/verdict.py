@@ -108,6 +108,15 @@ class Judge:
         value = value.item() if isinstance(value, np.generic | np.ndarray) else value
         return value
 
+    def accumulated(self) -> dict[str, str]:
+        """Names that are only ever accumulated, whatever else keeps the iterations from being independent."""
+        uses: dict[str, set[str]] = {}
+        for use in self.walk.names:
+            if self.loop.index in use.loops and (use.how == "write" or self.loop.index in use.carried):
+                uses.setdefault(use.name, set()).add(use.how)
+        found = {name: next(iter(how)) for name, how in uses.items() if len(how) == 1}
+        return {name: op for name, op in found.items() if op not in ("read", "write")}
+
     # -- what is no memory ----------------------------------------------------------------------------------------
 
     def _hazards(self) -> None:

@@ -197,7 +197,9 @@ class Generator:
 
     def statement(self) -> tuple[list[str], list[str]]:
         r = self.random
-        kind = r.randrange(22)
+        kind = r.randrange(26)
+        if kind >= 22:
+            return self.detour()
         if kind < 6:
             array, at = self.place()
             if array == "B":
@@ -252,6 +254,54 @@ class Generator:
         if self.depth < 2 and kind >= 18:
             return self.block(kind)
         return self.statement()
+
+    def detour(self) -> tuple[list[str], list[str]]:
+        """The same things by way of other values: views, containers, functions, conditions."""
+        r = self.random
+        at, value = self.index(), self.value()
+        texts = r.choice(
+            [
+                [f"v = A[{r.choice(['1:', '::2', '::-1', '3:90', 'i:', ':150'])}]", f"v[{self.positive()}] = {value}"],
+                [
+                    f"v = {r.choice(['A', 'V', 'R'])}[{r.choice(['2:', '::3', '5:200:2'])}]",
+                    f"A[{at}] = v[{self.positive()}] + 1.0",
+                ],
+                [f"x = A if {r.choice(['i % 2', 'i < 6', 'B[i] > 3.0'])} else V", f"x[{at}] = {value}"],
+                [f"pair = (A, {at})", f"pair[0][pair[1]] = {value}"],
+                ["box = [A, B]", f"box[0][{at}] = {value}"],
+                ["box = []", "box.append(A)", f"box[0][{at}] = {value}"],
+                [f"f = lambda k: k + {r.randrange(3)}", f"A[f({self.positive()})] = {value}"],
+                ["def g(k):", f"    A[k] = {value}", f"g({at})"],
+                [f"k = {at}", f"k = k + {r.randrange(3)}", f"A[k] = {value}"],
+                [f"a, b = {at}, {self.index()}", "A[a] = A[b] + 1.0"],
+                [
+                    f"for q in [{r.randrange(5)}, {r.randrange(5)}, i]:",
+                    f"    A[{self.pick('q', 'q + 3', '5 * i + q')}] = 1.0",
+                ],
+                ["for p, q in enumerate([3, 1, i]):", f"    A[{self.pick('p', '3 * i + p', 'q', '6 * i + q')}] = 1.0"],
+                [
+                    f"for p, q in zip(range(3), range({self.pick('0', 'i', '5')}, 12)):",
+                    f"    A[{self.pick('p', '3 * i + p', 'q')}] = 1.0",
+                ],
+                [
+                    "k = 0",
+                    "while k < 3:",
+                    f"    A[{self.pick('i', 'i + k', '3 * i + k', '3 * i')}] = 1.0",
+                    "    k = k + 1",
+                ],
+                [f"A[{self.pick('P[3 * i : 3 * i + 3]', 'P[i : i + 2]', '[i, i + 1]', '[2 * i, 2 * i + 1]')}] = 1.0"],
+                [f"M[{self.positive()}, {self.pick('D[:5]', '[1, 3]', '::2', '::-1', 'i:', ':i')}] = 1.0"],
+                [f"T[{self.positive()}][{self.positive()}] = M[{self.positive()}][{self.positive()}] + 1.0"],
+                [f"d[{self.pick('str(i)', 'str(i // 2)', '(i, 1)', '(i % 3, 1)', repr('k'))}] = 1.0"],
+                [f"A[10 - i : 10 - i + {r.randrange(1, 3)}] = 1.0"],
+                [f"A[{self.pick('-i - 1', '-2 * i - 1', '-1')}] = {value}"],
+                [f"A[{self.pick('100 - i : 90 - i : -1', '100 - 2 * i : 98 - 2 * i : -1', '-i - 2 : -i - 1')}] = 1.0"],
+                [f"if {at} < 20 and A[{self.index()}] < 0.5:", f"    A[{at}] = 1.0"],
+                [f"A[{at}] = 1.0 if A[{self.index()}] > 0.5 else 2.0"],
+                [f"A[{at}] = sum([B[q] for q in range(3)]) + sum([{self.pick('A', 'B')}[q + i] for q in range(2)])"],
+            ]
+        )
+        return texts, texts
 
     def accumulation(self) -> tuple[list[str], list[str]]:
         r = self.random

@@ -320,6 +320,19 @@ def compare(sign: str, a: Expr, b: Expr) -> Expr:
     return computed(_FUNCTIONS[sign], (a, b), (0, 1), sign)
 
 
+def choose(at: Expr, options: Sequence[Expr]) -> Expr:
+    """`options[at]` for a position that is never outside.
+
+    >>> i = Index("i", constant(2))
+    >>> choose(var(i), [constant(7), var(i) * 5]).at({i: np.arange(2)})
+    array([7, 5])
+    """
+    out = options[-1]
+    for position in reversed(range(len(options) - 1)):
+        out = select(compare("==", at, constant(position)), options[position], out)
+    return out
+
+
 def both(a: Expr, b: Expr) -> Expr:
     """`a and b` of conditions; the second is looked at only where the first holds."""
     return select(a, truth(b), constant(0))

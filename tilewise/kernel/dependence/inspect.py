@@ -8,6 +8,7 @@ intervals.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,7 @@ def meeting(
     trimmed = _trim(a, b, parallel, shared)
     if trimmed is None:
         return None
-    a, b = trimmed
+    a, b = (_without_idle_loops(x, (parallel, *shared)) for x in trimmed)
     try:
         left, right = (_cells(x, parallel, shared, first) for x in (a, b))
     except TooMany:
@@ -47,6 +48,17 @@ def meeting(
             raise
         return _overlap(runs[0], runs[1])  # type: ignore[arg-type]
     return _join(left, right, same)
+
+
+def _without_idle_loops(access: Access, kept: Sequence[Index]) -> Access:
+    """Leave out loops on which nothing depends: those that surely run, or of which nothing is known."""
+    used = set(kept).union(*(e.indices for e in (*access.subscripts, *access.guards)))
+    loops: list[Index] = []
+    for index in reversed(access.loops):
+        if index in used or (index.extent.lo < 1 and not math.isinf(index.extent.hi)):
+            used |= index.extent.indices
+            loops.append(index)
+    return replace(access, loops=tuple(reversed(loops)))
 
 
 def _fixed(access: Access, dim: int, varying: set[Index]) -> bool:
@@ -131,7 +143,10 @@ def _cells(access: Access, parallel: Index, shared: Sequence[Index], first: int 
     which = points[parallel]
     coordinates = [points[t] for t in shared]
     for expr in access.subscripts:
-        got = np.asarray(expr.at(points)) if which.size else np.zeros(0, np.int64)
+        got = expr.at(points) if which.size else np.zeros(0, np.int64)
+        if not expr.integer and not isinstance(got, np.ndarray | np.number):
+            raise Undecided  # one object for all points would be taken for a list of them
+        got = np.asarray(got)
         coordinates.append(np.broadcast_to(got, which.shape))
     return which, coordinates
 

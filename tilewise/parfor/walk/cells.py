@@ -35,6 +35,7 @@ from tilewise.parfor.walk.values import (
     of_expr,
 )
 
+MOST_CHOICES = 16  # positions of a list that is written out
 PLAIN_DICTS = (dict, collections.OrderedDict)
 DICTS = (collections.defaultdict, collections.Counter)
 
@@ -59,6 +60,9 @@ class Cells(Walk):
             items = [self.use(self.ev(e)) for e in node.elts]
             if items and all(i.expr is not None and i.expr.constant and i.kind == "i" for i in items):
                 return Val(known=tuple(i.expr.const for i in items if i.expr is not None), scalar=True)
+            exprs = tuple(i.expr for i in items if i.expr is not None and i.kind == "i")
+            if items and len(exprs) == len(items) <= MOST_CHOICES:
+                return Val(positions=exprs)
             return self.made(items, array=False)
         value = self.use(self.ev(node))
         if value.is_known and isinstance(value.known, slice):

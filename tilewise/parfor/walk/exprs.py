@@ -298,14 +298,16 @@ def integers(op: ast.operator, a: Expr, b: Expr) -> Expr | None:
             total = multiply(total, a)
         return total
     if isinstance(op, ast.Pow) and a.constant and a.const >= 0 and b.lo >= 0 and b.hi < 62:
-        return computed(lambda x: np.int64(a.const) ** x, [b], (min(a.const**b.lo, 1), a.const**b.hi))
+        return computed(
+            lambda x: np.int64(a.const) ** x, [b], (min(a.const**b.lo, 1), a.const**b.hi), ("power", a.const)
+        )
     if isinstance(op, ast.LShift) and b.lo >= 0 and b.hi < 62:
-        return integers(ast.Mult(), a, computed(lambda x: np.int64(1) << x, [b], (1, 1 << int(b.hi))))
+        return integers(ast.Mult(), a, computed(lambda x: np.int64(1) << x, [b], (1, 1 << int(b.hi)), "<<"))
     if isinstance(op, ast.RShift) and b.constant and 0 <= b.const < 62:
         return floor_divide(a, constant(1 << b.const))
     if isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor) and a.lo >= 0 and b.lo >= 0 and max(a.hi, b.hi) < 1 << 62:
         top = min(a.hi, b.hi) if isinstance(op, ast.BitAnd) else (1 << int(max(a.hi, b.hi)).bit_length()) - 1
-        return computed(OPERATORS[type(op)], [a, b], (0, top))
+        return computed(OPERATORS[type(op)], [a, b], (0, top), type(op).__name__)
     return None
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tilewise.kernel.dependence.expr import (
     Expr,
+    choose,
     constant,
     least,
     scale,
@@ -27,6 +28,8 @@ from tilewise.parfor.walk.values import (
     of_expr,
 )
 
+MOST_CHOICES = 16  # of a list that is written out
+
 
 class Iteration(NamedTuple):
     """A loop: how often it runs, and its element in an iteration."""
@@ -44,7 +47,8 @@ class Iterations(Cells):
             node = ast.copy_location(ast.Tuple(node.elts, ast.Load()), node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             function = self.look_up(node.func.id)
-            plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
+            strict = [k for k in node.keywords if k.arg != "strict" or function.known is not zip]
+            plain = not strict and not any(isinstance(a, ast.Starred) for a in node.args)
             if plain and function.is_known:
                 found = self.iterate_call(function.known, node.args)
                 if found is not None:
@@ -122,6 +126,9 @@ class Iterations(Cells):
             return self.element([i.known for i in items], at, "an element")
         if at.constant and 0 <= at.const < len(items):
             return items[at.const]
+        exprs = [i.expr for i in items if i.expr is not None and i.expr.integer and i.kind == "i"]
+        if len(exprs) == len(items) <= MOST_CHOICES:
+            return of_expr(choose(at, exprs))
         total: Val | None = None
         for item in items:
             total = join(total, item)

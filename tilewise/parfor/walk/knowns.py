@@ -47,6 +47,11 @@ def boxed(key: Any) -> Any:
     return box
 
 
+def objects_of(found: Any) -> Any:
+    """What a function of objects gave: an array of objects, or one object as a scalar array of it."""
+    return found if isinstance(found, np.ndarray) else boxed(found)
+
+
 def fixed_key(key: Any) -> Expr:
     """A key of a container as a subscript."""
     if isinstance(key, int | np.integer):

@@ -102,14 +102,14 @@ class Memory:
                 self._measure(next(a for a in self.alive if id(a) == obj.key))
             self._measure(array)
             axes = tuple(Axis(0, s, constant(n)) for n, s in zip(array.shape, array.strides, strict=True))
-            return View(obj, constant(obj.code), (constant(address),), axes, array.itemsize, flat=True)
+            return View(obj, constant(obj.code), (constant(address),), axes, array.itemsize, flat=True, name=name)
         offsets, dims = places
         strides = obj.strides
         axes = tuple(
             Axis(d, 0 if d is None else s // strides[d], constant(n))
             for n, s, d in zip(array.shape, array.strides, dims, strict=True)
         )
-        return View(obj, constant(obj.code), tuple(map(constant, offsets)), axes, array.itemsize)
+        return View(obj, constant(obj.code), tuple(map(constant, offsets)), axes, array.itemsize, name=name)
 
     def family(self, views: Sequence[View], at: Expr) -> View | None:
         """`views[at]` as one view, where they are alike but for their places."""
@@ -127,7 +127,9 @@ class Memory:
             Axis(a.dim, a.slope, chosen([v.axes[n].length.const for v in views]))  # type: ignore[union-attr]
             for n, a in enumerate(first.axes)
         )
-        return View(first.obj, ident, dims, axes, first.itemsize, False, tuple(v.obj for v in views[1:]))
+        return View(
+            first.obj, ident, dims, axes, first.itemsize, False, tuple(v.obj for v in views[1:]), name=first.name
+        )
 
     def cell(self, view: View, at: Sequence[Expr]) -> tuple[Any, tuple[Expr, ...], int]:
         """The key of a coordinate system, coordinates in it, and how many cells of it one element has."""

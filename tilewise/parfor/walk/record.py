@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.kernel.dependence.access import Access
-from tilewise.kernel.dependence.expr import Expr, Index, Undecided, computed, constant, gather, scale, var
+from tilewise.kernel.dependence.expr import Expr, Index, Undecided, choose, computed, constant, gather, scale, var
 from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.values import Obj, Val, View, objects
 
@@ -79,6 +79,13 @@ def _left_over(used: Sequence[Expr], loops: Sequence[Index]) -> list[Index]:
     for expr in (*used, *(index.extent for index in loops)):
         visit(expr)
     return found
+
+
+def _selected(table: Any, along: Expr) -> Expr:
+    """A position that is selected by a table, or by a list of expressions."""
+    if isinstance(table, tuple):
+        return choose(along, table)
+    return gather(table, [along]) if table.size else constant(0)
 
 
 class Recorder:
@@ -166,7 +173,7 @@ class Recorder:
         """Record an access to all of a region."""
         objs = frozenset((view.obj, *view.others))
         if view.obj.shape is None:
-            self.touch(("object", view.obj.code), (), objs, write, op=op)
+            self.touch(("object", view.obj.code), (), objs, write, op=op, name=view.name)
             return
         dims, more = list(view.dims), []
         for axis in view.axes:
@@ -177,7 +184,7 @@ class Recorder:
             more.append(index)
             along = var(index)
             if axis.table is not None:
-                along = gather(axis.table, [along]) if axis.table.size else constant(0)
+                along = _selected(axis.table, along)
             dims[axis.dim] = dims[axis.dim] + scale(along, axis.slope)
         try:
             key, cells, width = self.memory.cell(view, dims)
@@ -189,7 +196,7 @@ class Recorder:
             index = Index(":", constant(width))
             more.append(index)
             cells = (*cells[:-1], cells[-1] + var(index))
-        self.touch(key, cells, objs, write, more, op)
+        self.touch(key, cells, objs, write, more, op, view.name)
 
     def touch_object(self, obj: Obj, write: bool, op: str | None = None) -> None:
         """Record an access to all of an object."""

@@ -16,7 +16,7 @@ from tilewise.kernel.dependence.expr import (
     negate,
     truth,
 )
-from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key
+from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key, objects_of
 from tilewise.parfor.walk.values import (
     ANYTHING,
     TEXT,
@@ -89,7 +89,7 @@ class Walk(Knowns):
         ufunc = np.frompyfunc(function, max(len(parts), 1), 1) if parts else None
         if ufunc is None:
             return TEXT
-        made = computed(lambda *xs: ufunc(*xs), [e for e in exprs if e is not None], integer=False)
+        made = computed(lambda *xs: objects_of(ufunc(*xs)), [e for e in exprs if e is not None], integer=False)
         return Val(expr=made, scalar=True, kind="U")
 
     def object_expr(self, value: Val) -> Expr | None:
@@ -102,7 +102,7 @@ class Walk(Knowns):
             parts = [self.object_expr(i) for i in value.items]
             if all(p is not None for p in parts):
                 pack = np.frompyfunc(lambda *xs: tuple(xs), len(parts), 1)
-                return computed(lambda *xs: pack(*xs), [p for p in parts if p is not None], integer=False)
+                return computed(lambda *xs: objects_of(pack(*xs)), [p for p in parts if p is not None], integer=False)
         return None
 
     @contextlib.contextmanager

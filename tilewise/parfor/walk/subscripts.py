@@ -155,6 +155,13 @@ def subscript_view(view: View, parts: Sequence[Part], recorder: Recorder) -> tup
             if axis.dim is not None:
                 dims[axis.dim] = dims[axis.dim] + scale(at, axis.slope)
             continue
+        if part.positions is not None and axis.dim is not None and axis.table is None:
+            at_each = [wrapped(e, axis.length) for e in part.positions]
+            ready = tuple(e for e in at_each if e is not None)
+            if len(ready) == len(at_each):
+                selects = True
+                axes.append(Axis(axis.dim, axis.slope, constant(len(ready)), ready))
+                continue
         table = _index_table(part, recorder)
         if table is not None and table.dtype.kind == "b":
             for other in [axis, *(queue.pop(0) for _ in range(table.ndim - 1))]:

@@ -60,6 +60,7 @@ class View:
     within: bool = False  # the value is some part of this region, in another shape
     others: tuple[Obj, ...] = ()  # the other arrays that `ident` may stand for
     flat: bool = False  # its one dimension is the address
+    name: str = ""  # by which the program got there
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Val:
     scalar: bool = False  # certainly immutable
     function: Function | None = None
     method: tuple[Val, str] | None = None
+    positions: tuple[Expr, ...] | None = None  # of a list that is written out as a subscript
     carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
 
     @property
