@@ -58,6 +58,8 @@ def on_our_arrays(program: LoopProgram, inputs: Inputs) -> Made:
 
 def evaluated_any(result: Any) -> Any:
     """A result that is known: jitted functions may hand out pending arrays."""
+    if result is None or type(result) is np.ndarray:
+        return result
     parts = result if isinstance(result, tuple) else (result,)
     return evaluated(result) if any(isinstance(p, tw.ndarray) for p in parts) else result
 
