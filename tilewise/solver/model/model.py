@@ -239,7 +239,7 @@ class _Builder:
             self._direct(i, *users[0])
         elif wanted:
             mine = self.choices[i]
-            key = (mine, self.wanted[i], self.kinds[i])
+            key = (mine, self.wanted[i], self.kinds[i], item.node.op.stays)
             ends = _tables.get(key)
             if ends is None:
                 ends = _tables[key] = self._ends(i, mine.outs)[mine.out_at]
