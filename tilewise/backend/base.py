@@ -65,6 +65,18 @@ class TileReport(NamedTuple):
     tuned: bool
 
 
+class Outcome(NamedTuple):
+    """How a program ended: 0 returned, 1 failed, 2 was made for other arguments. Which result or fault it is; whether
+    it had written to arguments by then; numbers of a fault; what it returned: numbers, arrays, or (k,) for argument k.
+    """
+
+    status: int
+    which: int
+    written: bool
+    payload: Sequence[int]
+    values: Sequence[Any]
+
+
 class Backend(Protocol):
     """Runs stages on one device."""
 

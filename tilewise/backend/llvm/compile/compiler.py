@@ -50,7 +50,9 @@ def text_of(function: Function, cpu: str = "", triple: str = "") -> str:
             *sorted(function.declares),
             function.text(),
             _ATTRIBUTES,
+            *(["attributes #1 = { nounwind willreturn memory(none) }"] if function.optimised else []),
             "!0 = !{i32 1}",
+            *function.metadata,
         ]
     )
 
@@ -61,15 +63,27 @@ def _verified(text: str) -> Any:
     return module
 
 
+def _module(function: Function, cpu: str, triple: str) -> Any:
+    """The module of a function, after LLVM's passes if they shall run."""
+    module = _verified(text_of(function, cpu, triple))
+    if function.optimised:
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = options.slp_vectorization = True
+        options.loop_interleaving = options.loop_unrolling = True
+        builder = llvm.create_pass_builder(_target_machine(cpu, triple), options)
+        builder.getModulePassManager().run(module, builder)
+    return module
+
+
 def object_code(function: Function, cpu: str = "", triple: str = "") -> bytes:
     """The object file of a function. Not for two threads at once."""
-    module = _verified(text_of(function, cpu, triple))
+    module = _module(function, cpu, triple)
     return bytes(_target_machine(cpu, triple).emit_object(module))
 
 
 def assembly(function: Function, cpu: str = "", triple: str = "") -> str:
     """The assembly of a function."""
-    module = _verified(text_of(function, cpu, triple))
+    module = _module(function, cpu, triple)
     return str(_target_machine(cpu, triple).emit_assembly(module))
 
 

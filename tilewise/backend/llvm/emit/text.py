@@ -57,6 +57,8 @@ class Function:
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self.avx512 = False  # whether it may use what is in avx512.py
         self.pooling = False  # whether long polynomials load what they add to: ARM's multiply-adds overwrite it
+        self.metadata: list[str] = []  # numbered from 1
+        self.optimised = False  # whether LLVM's passes run: kernels are emitted as they shall be, programs are not
         self.rooted = 0  # of four registers of square roots, those that ARM makes of multiplications
         self._count = 0
         self._pool: list[str] = []  # numbers in memory
