@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel.native_support import supports
-from tilewise.kernel.program.ir import BOOL, INT, RERUN, Const, Expr, Op
+from tilewise.kernel.program.ir import BOOL, CALL, INT, RERUN, Const, Expr, Op
 from tilewise.python.build import Builder, Scalar, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LEAST, MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
@@ -198,16 +198,8 @@ _ZERO_POWER = _message(lambda: _none**-_one)
 def _python_power(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar:
     """A power that is a float; one that would be complex is a fault."""
     p, q = as_float(b, x, line), as_float(b, y, line)
-    if isinstance(q, Const) and q.value == 2.0:
-        p = b.held(p)
-        made = Op("multiply", "float64", (p, p))
-    else:
-        made = Op("libm:pow", "float64", (p, q), b.fault(RERUN, "a power that is no float", line))
-        return Scalar(PY_FLOAT, made)
-    return Scalar(PY_FLOAT, Op("finite", "float64", (made,), b.fault("OverflowError", _POWER_RANGE, line)))
-
-
-_POWER_RANGE = "(34, 'Numerical result out of range')"
+    name = "float_square" if isinstance(q, Const) and q.value == 2.0 else "libm:pow"
+    return Scalar(PY_FLOAT, Op(name, "float64", (p, q), b.fault(CALL + "float_power", "", line)))
 
 
 def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
@@ -403,7 +395,7 @@ def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
     if x.t.dtype[0] == "c" and dtype[0] != "c":
         raise Refused(f"a complex number as an element of {dtype}", line)
     if x.t.py and x.t.dtype == "float64" and dtype[0] in "iu":
-        fault = b.fault(RERUN, "a float as an element of integers, which it does not fit", line)
+        fault = b.fault(CALL + "int", "", line)
         return Op(f"whole:{dtype}", dtype, (x.e,), fault)
     return cast(x.e, dtype) if dtype == BOOL else weak(b, x, dtype, line)
 

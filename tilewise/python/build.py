@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.kernel.program.ir import BOOL, INT, Block, Const, Dim, Expr, Fault, Load, Op, Pick, Set, Span, Stmt, Var, View
-from tilewise.python.types import Arr, Num, Type, key, suffix
+from tilewise.python.types import UNBOUND, Arr, Num, Type, key, suffix
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Builder:
 
     def tag(self, name: str, t: Type) -> Const:
         """The number that says that a name is of this type now."""
-        keys = self.tags.setdefault(name, [])
+        keys = self.tags.setdefault(name, [UNBOUND])  # variables begin as zeros
         k = key(t)
         if k not in keys:
             keys.append(k)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.kernel.program.ir import BOOL, INT, RERUN, Const, Expr, If, Leave, Named, Op, Set, Var
+from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, If, Leave, Named, Op, Set, Var
 from tilewise.python import arithmetic, arrays, functions, values
 from tilewise.python.build import ONE, ZERO, Array, Lazy, Scalar, Sequence_, Static, Tuple, Value, add, compare, pick, sub
 from tilewise.python.refuse import Refused
@@ -77,7 +77,7 @@ def call(lo: Lower, node: ast.Call) -> Value:
     f = found.value
     if isinstance(f, values.Closure):
         args, options = arguments(lo, node)
-        return inlined(lo, f.node, f.scope.function if False else None, f.scope, f.name, args, options, node, (), {})
+        return inlined(lo, f.node, None, f.scope, f.name, args, options, node, (), {})
     known = library(f)
     if known is None:
         f = plain(f)
@@ -150,6 +150,7 @@ def inlined(
     assert lo.env is not None
     for stale in [n for n in lo.env if n.startswith(prefix)]:
         del lo.env[stale]
+        lo.b.emit(Set(lo.b.tag_name(stale), ZERO))
     label = lo.b.fresh("call")
     result = f"{prefix}return"
     ends: list[Any] = []
@@ -318,7 +319,7 @@ def _int(lo: Lower, args: list[Value], line: int) -> Value:
         raise Refused("int of a complex number", line)
     if isinstance(s.e, Const) and math.isfinite(s.e.value):
         return arithmetic.constant(int(s.e.value), line)
-    fault = lo.b.fault(RERUN, arithmetic.TOO_LARGE, line)
+    fault = lo.b.fault(CALL + "int", "", line)
     return Scalar(ints(-(1 << 63), MOST), Op("whole:int64", INT, (arithmetic.cast(s.e, "float64"),), fault))
 
 
@@ -345,7 +346,7 @@ def _round(lo: Lower, args: list[Value], line: int) -> Value:
     if s.t.dtype[0] != "f":
         raise Refused(f"round of {s.t}", line)
     near = Op("rint", "float64", (arithmetic.cast(s.e, "float64"),))
-    return Scalar(ints(-(1 << 63), MOST), Op("whole:int64", INT, (near,), arithmetic.rerun(lo.b, line)))
+    return Scalar(ints(-(1 << 63), MOST), Op("whole:int64", INT, (near,), lo.b.fault(CALL + "int", "", line)))
 
 
 def _divmod(lo: Lower, args: list[Value], line: int) -> Value:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.kernel.program.ir import BOOL, INT, RERUN, Const, Expr, Fail, If, Op, Set, Var
+from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, Fail, If, Op, Set, Var
 from tilewise.python import arithmetic, arrays, calls, values
 from tilewise.python.build import (
     ONE,
@@ -99,7 +99,7 @@ def of_math(lo: Lower, name: str, args: list[Value], line: int) -> Value:
         if s[0].t.whole:
             return calls.whole(lo, s[0], line)
         near = Op(name, "float64", (arithmetic.cast(s[0].e, "float64"),))
-        return Scalar(ints(-(1 << 63), (1 << 63) - 1), Op("whole:int64", INT, (near,), arithmetic.rerun(lo.b, line)))
+        return Scalar(ints(-(1 << 63), (1 << 63) - 1), Op("whole:int64", INT, (near,), lo.b.fault(CALL + "int", "", line)))
     floats = tuple(arithmetic.as_float(lo.b, arithmetic.as_int(x), line) if x.t.py else arithmetic.cast(x.e, "float64") for x in s)
     if name == "sqrt":
         fault = lo.b.fault("ValueError", _domain(math.sqrt, -1.0), line)
@@ -116,10 +116,10 @@ def of_math(lo: Lower, name: str, args: list[Value], line: int) -> Value:
     if name == "log" and len(floats) == 2:
         raise Refused("math.log with a base", line)
     if name in _LIBM and len(floats) == 1:
-        fault = lo.b.fault(RERUN, f"math.{name} where it has no value", line)
+        fault = lo.b.fault(CALL + name, "", line)
         return Scalar(PY_FLOAT, Op(f"libm:{name}", "float64", floats, fault))
     if name in ("pow", "atan2", "hypot", "fmod") and len(floats) == 2:
-        fault = lo.b.fault(RERUN, f"math.{name} where it has no value", line)
+        fault = lo.b.fault(CALL + name, "", line)
         return Scalar(PY_FLOAT, Op(f"libm:{name}", "float64", floats, fault))
     raise Refused(f"math.{name}", line)
 

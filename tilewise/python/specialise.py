@@ -51,10 +51,13 @@ class Watch:
     def __init__(self, guards: Any, apart: bool) -> None:
         self.guards, self.apart = guards, apart
         self.arrays: list[Any] = []
+        self.seen: set[tuple[int, str]] = set()
         self.params: list[ir.Param] = []
 
     def name(self, where: Any, name: str) -> None:
-        self.guards.name(where, name)
+        if (id(where), name) not in self.seen:
+            self.seen.add((id(where), name))
+            self.guards.name(where, name)
 
     def cell(self, cell: Any) -> None:
         self.guards.cell(cell)

@@ -22,6 +22,7 @@ from typing import Any
 
 INT = "int64"
 BOOL = "bool"
+CALL = "call:"  # begins the class of a fault that a Python function of these operands raises: "call:log"
 RERUN = "rerun"  # the class of a fault that is no error of the program: the result does not fit into our integers
 
 

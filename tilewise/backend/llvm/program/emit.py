@@ -15,6 +15,7 @@ from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import layout, memory, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
+    CALL,
     INT,
     RERUN,
     Alloc,
@@ -73,7 +74,7 @@ class Emitter:
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
-        self.reruns = any(f.error == RERUN for f in program.faults)
+        self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in program.faults)
 
     def _slots(self, rank: int) -> Slots:
         h = self.fn.hoist
@@ -169,7 +170,7 @@ class Emitter:
             return args[0] | args[1]
         made, bad = self.computed(x, args)
         if x.fault >= 0 and bad is not None:
-            values = tuple(a for a in args if a.ty == "i64")
+            values = tuple(a.bits() if a.ty == "double" else a for a in args if a.ty in ("i64", "double"))
             self.fail_if(bad, x.fault, values)
         return made
 

@@ -53,8 +53,10 @@ def _exact_float(a: Val) -> Made:
     return a.convert("sitofp", "double"), size.cmp("ugt", 1 << 53)
 
 
-def _finite(a: Val) -> Made:
-    return a, a.intrinsic("fabs").cmp("oeq", float("inf"))
+def _square(a: Val, _: Val) -> Made:
+    made = a * a
+    inf = float("inf")
+    return made, made.cmp("oeq", inf) & a.intrinsic("fabs").cmp("olt", inf)
 
 
 def _natural(a: Val) -> Made:
@@ -144,7 +146,7 @@ SPECIAL: dict[str, Callable[..., Made]] = {
     "negatable_divide": _negatable,
     "left_shift": _shifted,
     "exact_float": _exact_float,
-    "finite": _finite,
+    "float_square": _square,
     "natural": _natural,
     "subscript": _subscript,
     "real_sqrt": _real_sqrt,
