@@ -320,6 +320,8 @@ def native(b: Builder, name: str, ins: tuple[str, ...], out: str, args: tuple[Ex
     if name == "power" and out[0] == "i":
         return Op("wrapping_power", out, args, b.fault("ValueError", "Integers to negative integer powers are not allowed.", line))
     name = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj": "conjugate"}.get(name, name)
+    if name == "exp" and out == "complex128":
+        return Op("complex_exp", out, args)
     if not supports(name, ins, out):
         raise Refused(f"{name} of {', '.join(ins)}", line)
     return Op(name, out, args)
@@ -379,7 +381,9 @@ def absolute(b: Builder, x: Scalar, line: int) -> Scalar:
         return ufunc(b, "absolute", (x,), line)
     x = as_int(x)
     if x.t.dtype == "complex128":
-        raise Refused("abs of Python's complex numbers", line)
+        held = b.held(x.e)
+        parts = tuple(Op(name, "float64", (held,)) for name in ("real", "imag"))
+        return Scalar(PY_FLOAT, Op("libm:hypot", "float64", parts, b.fault(CALL + "hypot", "", line)))
     if isinstance(x.e, Const):
         return constant(abs(x.e.value), line)
     if x.t.dtype != INT:

@@ -57,7 +57,7 @@ def lazy(v: Array | Lazy) -> Lazy:
     if isinstance(v, Lazy):
         return v
     t, name = Num(False, v.t.dtype), v.name
-    return Lazy(v.t, shape_of(v), lambda at, exact: Scalar(t, element(name, t.dtype, at)), (name,))
+    return Lazy(v.t, shape_of(v), lambda at: Scalar(t, element(name, t.dtype, at)), (name,), frozenset([name]))
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
@@ -71,25 +71,30 @@ def _true_length(lo: Lower, e: Expr) -> Expr:
 
 
 def elementwise(
-    lo: Lower, f: Callable[..., Scalar], name: str, operands: Sequence[Scalar | Array | Lazy], line: int
-) -> Lazy:
-    """A function of elements, of all operands together."""
+    lo: Lower, f: Callable[..., Scalar], name: str, operands: Sequence[Scalar | Array | Lazy], line: int,
+    into: Array | None = None,
+) -> Lazy:  # fmt: skip
+    """A function of elements, of all operands together; `into`: an array that the result must fit."""
     ready: list[Scalar | Lazy] = [
         Scalar(v.t, lo.b.held(v.e)) if isinstance(v, Scalar) else lazy(v) for v in operands
     ]
     several = [v for v in ready if isinstance(v, Lazy)]
     rank = max(v.t.rank for v in several)
-    shape, equal = broadcast(lo, [v.shape for v in several], rank, line)
+    if into is None:
+        shape = broadcast(lo, [v.shape for v in several], rank, line)
+    else:
+        shape = shape_of(into)
+        for v in several:
+            _check_fits(lo, v.shape, shape, line)
     kind = "tilewise" if any(v.t.kind == "tilewise" for v in several) else "numpy"
     strides = {id(v): _repeats(lo, v.shape, shape) for v in several}
 
-    def made(at: Sequence[Expr], exact: bool) -> Scalar:
+    def made(at: Sequence[Expr]) -> Scalar:
         found = []
         for v in ready:
             if isinstance(v, Lazy):
-                inner = [_place(i, how, exact) for i, how in zip(at[rank - v.t.rank :], strides[id(v)], strict=True)]
-                s = v.element(inner, exact)
-                found.append(s)
+                places = zip(at[rank - v.t.rank :], strides[id(v)], strict=True)
+                found.append(v.element([_place(i, how) for i, how in places]))
             else:
                 found.append(v)
         return f(*found)
@@ -97,21 +102,18 @@ def elementwise(
     with lo.b.inside():
         probe = f(*(Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)) if isinstance(v, Lazy) else v for v in ready))
     reads = tuple(dict.fromkeys(r for v in several for r in v.reads))
-    conditions = tuple(dict.fromkeys((*equal, *(c for v in several for c in v.equal))))
-    aligned = all(v.aligned and _same_shape(lo, v.shape, shape) for v in several)
-    return Lazy(Arr(probe.t.dtype, rank, kind), shape, made, reads, conditions, aligned)
+    aligned = frozenset(r for v in several if _same_shape(lo, v.shape, shape) for r in v.aligned)
+    aligned -= {r for v in several for r in v.reads if r not in v.aligned or not _same_shape(lo, v.shape, shape)}
+    return Lazy(Arr(probe.t.dtype, rank, kind), shape, made, reads, aligned)
 
 
 def _same_shape(lo: Lower, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
     return len(a) == len(b) and all(_true_length(lo, x) == _true_length(lo, y) for x, y in zip(a, b, strict=True))
 
 
-def broadcast(
-    lo: Lower, shapes: Sequence[tuple[Expr, ...]], rank: int, line: int
-) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The shape of all together, and what must hold for none to be repeated."""
+def broadcast(lo: Lower, shapes: Sequence[tuple[Expr, ...]], rank: int, line: int) -> tuple[Expr, ...]:
+    """The shape of all together."""
     out: list[Expr] = []
-    equal: list[Expr] = []
     for axis in range(rank):
         have = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
         wide = [e for e in have if _true_length(lo, e) != ONE]
@@ -122,7 +124,6 @@ def broadcast(
                 continue
             a, c = lo.b.held(a), lo.b.held(c)
             same = compare("equal", a, c)
-            equal.append(same)
             fault = lo.b.fault(
                 "ValueError", "operands could not be broadcast together with shapes ({0},) ({1},) ", line
             )
@@ -130,7 +131,7 @@ def broadcast(
             lo.b.emit(If(bad, (Fail(fault, (a, c)),)))
             first = lo.b.keep(pick(compare("equal", a, ONE), c, a))
         out.append(first)
-    return tuple(out), tuple(equal)
+    return tuple(out)
 
 
 def _repeats(lo: Lower, shape: tuple[Expr, ...], out: tuple[Expr, ...]) -> list[Expr | None]:
@@ -143,12 +144,12 @@ def _repeats(lo: Lower, shape: tuple[Expr, ...], out: tuple[Expr, ...]) -> list[
         elif e == ONE:
             found.append(ZERO)
         else:
-            found.append(lo.b.keep(arithmetic.cast(compare("not_equal", e, ONE), INT)))
+            found.append(lo.b.once(arithmetic.cast(compare("not_equal", lo.b.held(e), ONE), INT)))
     return found
 
 
-def _place(i: Expr, how: Expr | None, exact: bool) -> Expr:
-    if how is None or (exact and how != ZERO):
+def _place(i: Expr, how: Expr | None) -> Expr:
+    if how is None:
         return i
     return ZERO if how == ZERO else mul(i, how)
 
@@ -171,13 +172,6 @@ def loops(lo: Lower, shape: Sequence[Expr], body: Callable[[list[Expr]], None], 
     nest(0)
 
 
-def _all(conditions: Sequence[Expr]) -> Expr:
-    found: Expr = TRUE
-    for c in conditions:
-        found = both(found, c)
-    return found
-
-
 def allocated(lo: Lower, t: Arr, shape: Sequence[Expr], zero: bool, line: int) -> Array:
     name = f"$a{line}.{lo.b.fresh('')[1:]}"
     lo.b.arrays[name] = (t.dtype, t.rank)
@@ -193,29 +187,17 @@ def materialised(lo: Lower, v: Lazy | Array, line: int) -> Array:
         return v
     shape = [lo.b.held(e) for e in v.shape]
     made = allocated(lo, v.t, shape, False, line)
-    _either(lo, v.equal, lambda exact: _fill(lo, made, v, exact, line))
+    _fill(lo, made, v, line)
     return made
 
 
-def _fill(lo: Lower, target: Array, v: Lazy, exact: bool, line: int) -> None:
+def _fill(lo: Lower, target: Array, v: Lazy, line: int) -> None:
     def one(at: list[Expr]) -> None:
-        s = v.element(at, exact)
+        s = v.element(at)
         value = arithmetic.cast(s.e, target.t.dtype)
         lo.b.emit(Store(target.name, tuple(at), value, (-1,) * len(at)))
 
     loops(lo, shape_of(target), one, line)
-
-
-def _either(lo: Lower, conditions: Sequence[Expr], act: Callable[[bool], None]) -> None:
-    """What is simpler if some conditions hold."""
-    if not conditions:
-        act(True)
-        return
-    with lo.b.inside() as one:
-        act(True)
-    with lo.b.inside() as other:
-        act(False)
-    lo.b.emit(If(_all(conditions), tuple(one), tuple(other)))
 
 
 def assign(lo: Lower, target: Array, value: Value, line: int) -> None:
@@ -234,41 +216,38 @@ def assign(lo: Lower, target: Array, value: Value, line: int) -> None:
     rank, shape = target.t.rank, shape_of(target)
     if v.t.rank > rank:
         raise Refused("an assignment of an array of more axes", line)
-    conditions = list(v.equal)
-    for e, o in zip(v.shape, shape[rank - v.t.rank :], strict=True):
+    _check_fits(lo, v.shape, shape, line)
+    how = _repeats(lo, v.shape, shape)
+    still = v.aligned if _same_shape(lo, v.shape, shape) else frozenset[str]()
+    shared = [r for r in v.reads if _meets(lo, target.name, r) and not (r in still and _same_view(lo, target.name, r))]
+    if any(not r.startswith("$v") or r == target.name for r in shared):  # what cannot show a copy instead
+        v = lazy(materialised(lo, v, line))
+        shared = []
+    for r in shared:
+        with lo.b.inside() as copying:
+            t = Arr(lo.b.arrays[r][0], lo.b.arrays[r][1])
+            copy = allocated(lo, t, [Dim(r, k) for k in range(t.rank)], False, line)
+            _fill(lo, copy, lazy(Array(t, r)), line)
+            lo.b.rename(r, copy.name)
+        lo.b.emit(If(negate(Apart(target.name, r)), tuple(copying)))
+
+    def one(at: list[Expr]) -> None:
+        inner = [_place(i, h) for i, h in zip(at[rank - v.t.rank :], how, strict=True)]
+        s = v.element(inner)
+        lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
+
+    loops(lo, shape, one, line)
+
+
+def _check_fits(lo: Lower, shape: tuple[Expr, ...], into: tuple[Expr, ...], line: int) -> None:
+    """Fail unless a shape can be repeated to another."""
+    for e, o in zip(reversed(shape), reversed(into), strict=False):
         a, c = _true_length(lo, e), _true_length(lo, o)
         if a in (c, ONE):
             continue
         a, c = lo.b.held(a), lo.b.held(c)
         fault = lo.b.fault("ValueError", "could not broadcast input array from shape ({0},) into shape ({1},)", line)
-        same = compare("equal", a, c)
-        conditions.append(same)
-        lo.b.emit(If(both(negate(same), compare("not_equal", a, ONE)), (Fail(fault, (a, c)),)))
-    how = _repeats(lo, v.shape, shape)
-    shared = [r for r in v.reads if _meets(lo, target.name, r) and not (v.aligned and _same_view(lo, target.name, r))]
-    conditions += [Apart(target.name, r) for r in shared]
-
-    def run(fast: bool) -> None:
-        def one(at: list[Expr]) -> None:
-            inner = [_place(i, h, fast) for i, h in zip(at[rank - v.t.rank :], how, strict=True)]
-            s = v.element(inner, fast)
-            lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
-
-        if shared and not fast:
-            held = allocated(lo, v.t, v.shape, False, line)
-            _fill(lo, held, v, False, line)
-            source = lazy(held)
-
-            def copy(at: list[Expr]) -> None:
-                inner = [_place(i, h, False) for i, h in zip(at[rank - v.t.rank :], how, strict=True)]
-                s = source.element(inner, False)
-                lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
-
-            loops(lo, shape, copy, line)
-        else:
-            loops(lo, shape, one, line)
-
-    _either(lo, conditions, run)
+        lo.b.emit(If(both(compare("not_equal", a, c), compare("not_equal", a, ONE)), (Fail(fault, (a, c)),)))
 
 
 def _meets(lo: Lower, a: str, b: str) -> bool:
@@ -287,8 +266,12 @@ def _same_view(lo: Lower, a: str, b: str) -> bool:
 
 def update(lo: Lower, target: Array, op: str, other: Value, line: int) -> None:
     """target op= other, in place."""
-    made = values.binary(lo, op, target, other, line)
-    assert isinstance(made, Array | Lazy | Scalar)
+    if op == "@" or not isinstance(other, Scalar | Array | Lazy):
+        raise Refused(f"{op}= of an array", line)
+    if isinstance(other, Array | Lazy) and other.t.rank > target.t.rank:
+        raise Refused(f"{op}= of an array of more axes", line)
+    act = lambda p, q: arithmetic.binary(lo.b, op, p, q, line)  # noqa: E731
+    made = elementwise(lo, act, op, (target, other), line, target)
     if not np.can_cast(made.t.dtype, target.t.dtype, "same_kind"):
         raise Refused(f"{op}= of {made.t.dtype} to an array of {target.t.dtype}", line)
     assign(lo, target, made, line)
@@ -326,7 +309,7 @@ def get_item(lo: Lower, base: Value, index: tuple[Value, ...], line: int) -> Val
         at = tuple(
             _subscript(lo, calls.whole(lo, p, line), base.shape[k], k, line) for k, p in enumerate(parts)  # type: ignore[arg-type]
         )
-        return base.element(at, False)
+        return base.element(at)
     return view(lo, materialised(lo, base, line), parts, line)
 
 
@@ -344,7 +327,7 @@ def _faults(lo: Lower, rank: int, line: int) -> tuple[int, ...]:
 def _subscript(lo: Lower, s: Scalar, size: Expr, axis: int, line: int) -> Expr:
     """A subscript in range, counted from the start."""
     fault = lo.b.fault("IndexError", f"index {{0}} is out of bounds for axis {axis} with size {{1}}", line)
-    return lo.b.keep(Op("subscript", INT, (s.e, size), fault))
+    return lo.b.once(Op("subscript", INT, (lo.b.held(s.e), size), fault))
 
 
 def _of_tuple(lo: Lower, base: Tuple, index: tuple[Value, ...], line: int) -> Value:
@@ -413,8 +396,10 @@ def row(lo: Lower, base: Array, at: Expr) -> Value:
 def span(lo: Lower, s: Slice, axis: int, size: Expr, line: int) -> Span:
     """A slice of an axis, cut to what there is."""
     step = arithmetic.constant(1) if s.step is None else calls.whole(lo, s.step, line)
-    if not isinstance(step.e, Const) or step.e.value == 0:
-        raise Refused("a slice with a computed step", line)
+    if not isinstance(step.e, Const):
+        return _span_by(lo, s, step, axis, size, line)
+    if step.e.value == 0:
+        raise Refused("a slice with a step of zero", line)
     k = step.e.value
     ends = [None if p is None else calls.whole(lo, p, line) for p in (s.start, s.stop)]
     if k > 0:
@@ -423,12 +408,12 @@ def span(lo: Lower, s: Slice, axis: int, size: Expr, line: int) -> Span:
                 return Span(axis, ZERO, size, ONE)
         start = ZERO if ends[0] is None else _clamped(lo, ends[0], size)
         stop = size if ends[1] is None else _clamped(lo, ends[1], size)
-        count = sub(stop, start)
-        if not (start == ZERO):
+        count = _short(ends, _true_length(lo, size)) or sub(stop, start)
+        if start != ZERO or ends[1] is not None:
             count = Op("maximum", INT, (count, ZERO))
         if k > 1:
             count = Op("floor_divide", INT, (add(count, Const(INT, k - 1)), Const(INT, k)))
-        return Span(axis, start, lo.b.held(count), Const(INT, k))
+        return Span(axis, start, lo.b.once(count), Const(INT, k))
     last = sub(size, ONE)
     start = lo.b.keep(last) if ends[0] is None else _clamped_down(lo, ends[0], size)
     stop = Const(INT, -1) if ends[1] is None else _clamped_down(lo, ends[1], size)
@@ -438,12 +423,34 @@ def span(lo: Lower, s: Slice, axis: int, size: Expr, line: int) -> Span:
     return Span(axis, start, lo.b.keep(count), Const(INT, k))
 
 
+def _span_by(lo: Lower, s: Slice, step: Scalar, axis: int, size: Expr, line: int) -> Span:
+    """A slice with a computed step, which must be positive."""
+    if step.t.lo <= 0:
+        raise Refused("a slice with a computed step that may be negative", line, "Test the step before")
+    by = lo.b.held(step.e)
+    start = ZERO if s.start is None else _clamped(lo, calls.whole(lo, s.start, line), size)
+    stop = size if s.stop is None else _clamped(lo, calls.whole(lo, s.stop, line), size)
+    count = Op("maximum", INT, (sub(stop, start), ZERO))
+    count = Op("floor_divide", INT, (add(count, sub(by, ONE)), by))
+    return Span(axis, start, lo.b.keep(count), by)
+
+
+def _short(ends: list[Scalar | None], size: Expr) -> Expr | None:
+    """What [c:-d] leaves of an axis, in one form (it may be negative); None: other ends."""
+    first, last = ends
+    left = 0 if first is None else first.e.value if isinstance(first.e, Const) else -1
+    right = 0 if last is None else -last.e.value if isinstance(last.e, Const) else -1
+    if left < 0 or right < 0 or (last is not None and right == 0):
+        return None
+    return sub(size, Const(INT, left + right))
+
+
 def _clamped(lo: Lower, s: Scalar, size: Expr) -> Expr:
     """An end of a slice, in 0 ... size."""
     if s.t.lo >= 0:
-        return lo.b.keep(Op("minimum", INT, (s.e, size))) if s.e != ZERO else ZERO
+        return lo.b.once(Op("minimum", INT, (lo.b.held(s.e), size))) if s.e != ZERO else ZERO
     if s.t.hi < 0:
-        return lo.b.keep(Op("maximum", INT, (add(size, s.e), ZERO)))
+        return lo.b.once(Op("maximum", INT, (add(size, lo.b.held(s.e)), ZERO)))
     e = lo.b.held(s.e)
     up = pick(compare("less", e, ZERO), Op("maximum", INT, (add(size, e), ZERO)), Op("minimum", INT, (e, size)))
     return lo.b.keep(up)
@@ -469,8 +476,8 @@ def _gathered(lo: Lower, base: Array | Lazy, index: tuple[Value, ...], line: int
     at = lazy(which)
     fault = lo.b.fault("IndexError", "index {0} is out of bounds for axis 0 with size {1}", line)
 
-    def one(place: Sequence[Expr], exact: bool) -> Scalar:
-        first = at.element(place[: at.t.rank], exact)
+    def one(place: Sequence[Expr]) -> Scalar:
+        first = at.element(place[: at.t.rank])
         whole = calls.whole(lo, first, line)
         rest = tuple(place[at.t.rank :])
         faults = (fault, *(-1,) * len(rest))
@@ -478,7 +485,7 @@ def _gathered(lo: Lower, base: Array | Lazy, index: tuple[Value, ...], line: int
 
     shape = (*at.shape, *shape_of(held)[1:])
     t = Arr(held.t.dtype, len(shape), held.t.kind)
-    return Lazy(t, shape, one, (*at.reads, held.name), at.equal, False)
+    return Lazy(t, shape, one, (*at.reads, held.name))
 
 
 def set_item(lo: Lower, base: Value, index: tuple[Value, ...], value: Value, line: int) -> None:
@@ -513,13 +520,13 @@ def _scatter(lo: Lower, base: Array, index: tuple[Value, ...], value: Value, lin
     if not isinstance(value, Scalar):
         raise Refused("an assignment of arrays by a mask", line, "Use np.where")
     held = lo.b.keep(arithmetic.stored(lo.b, value, base.t.dtype, line))
-    at_mask = lazy(materialised(lo, mask, line) if isinstance(mask, Lazy) and base.name in mask.reads and not mask.aligned else mask)
+    at_mask = lazy(materialised(lo, mask, line) if isinstance(mask, Lazy) and base.name in mask.reads and base.name not in mask.aligned else mask)
     for k, (a, c) in enumerate(zip(at_mask.shape, shape_of(base), strict=True)):
         text = f"boolean index did not match indexed array along axis {k}; size of axis is {{0}} but size of corresponding boolean axis is {{1}}"
         lo.b.emit(If(compare("not_equal", a, c), (Fail(lo.b.fault("IndexError", text, line), (c, a)),)))
 
     def one(at: list[Expr]) -> None:
-        test = at_mask.element(at, False)
+        test = at_mask.element(at)
         lo.b.emit(If(test.e, (Store(base.name, tuple(at), held, (-1,) * len(at)),)))
 
     loops(lo, shape_of(base), one, line)
@@ -616,8 +623,8 @@ def product(lo: Lower, x: Value, y: Value, line: int) -> Value:
 
     def dot(left: Callable[[Expr], list[Expr]], right: Callable[[Expr], list[Expr]]) -> Expr:
         def step(acc: Var, at: list[Expr]) -> Expr:
-            a = arithmetic.cast(p.element(left(at[0]), False).e, dtype)
-            c = arithmetic.cast(q.element(right(at[0]), False).e, dtype)
+            a = arithmetic.cast(p.element(left(at[0])).e, dtype)
+            c = arithmetic.cast(q.element(right(at[0])).e, dtype)
             return Op("add", dtype, (acc, Op("multiply", dtype, (a, c))), loose=True)
 
         return accumulated(lo, dtype, zero, (n,), step, line)
@@ -628,17 +635,17 @@ def product(lo: Lower, x: Value, y: Value, line: int) -> Value:
         return Scalar(one, dot(lambda k: [k], lambda k: [k]))
     if q.t.rank == 1:
         shape: tuple[Expr, ...] = (p.shape[0],)
-        made = Lazy(Arr(dtype, 1, kind), shape, lambda at, _: Scalar(one, dot(lambda k: [at[0], k], lambda k: [k])), reads, (), False)
+        made = Lazy(Arr(dtype, 1, kind), shape, lambda at: Scalar(one, dot(lambda k: [at[0], k], lambda k: [k])), reads)
         return materialised(lo, made, line)
     if p.t.rank == 1:
         rows: tuple[Expr, ...] = (q.shape[1],)
-        return materialised(lo, Lazy(Arr(dtype, 1, kind), rows, lambda at, _: Scalar(one, dot(lambda k: [k], lambda k: [k, at[0]])), reads, (), False), line)
+        return materialised(lo, Lazy(Arr(dtype, 1, kind), rows, lambda at: Scalar(one, dot(lambda k: [k], lambda k: [k, at[0]])), reads), line)
     out = allocated(lo, Arr(dtype, 2, kind), (p.shape[0], q.shape[1]), True, line)
 
     def add_up(at: list[Expr]) -> None:
         i, k, j = at
-        a = arithmetic.cast(p.element([i, k], False).e, dtype)
-        c = arithmetic.cast(q.element([k, j], False).e, dtype)
+        a = arithmetic.cast(p.element([i, k]).e, dtype)
+        c = arithmetic.cast(q.element([k, j]).e, dtype)
         old = element(out.name, dtype, [i, j])
         lo.b.emit(Store(out.name, (i, j), Op("add", dtype, (old, Op("multiply", dtype, (a, c)))), (-1, -1)))
 

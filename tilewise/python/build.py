@@ -31,16 +31,14 @@ class Array:
 class Lazy:
     """An array that is not computed yet: its elements one by one.
 
-    element(index, exact): exact if all conditions of `equal` hold (lengths that are the same, so that nothing is
-    repeated). `reads`: the arrays whose elements are read.
+    `reads`: the arrays whose elements are read; of those that are `aligned`, element i of this needs element i alone.
     """
 
     t: Arr
     shape: tuple[Expr, ...]
-    element: Callable[[Sequence[Expr], bool], Scalar]
+    element: Callable[[Sequence[Expr]], Scalar]
     reads: tuple[str, ...]
-    equal: tuple[Expr, ...] = ()
-    aligned: bool = True  # element i hangs on elements i of what it reads alone
+    aligned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -147,6 +145,7 @@ class Builder:
     roots: dict[str, frozenset[str]] = field(default_factory=dict)  # whose memory arrays may show
     views: dict[str, View] = field(default_factory=dict)  # of temporary names
     grown: int = 0  # counts changes of roots
+    kept: dict[Expr, Var] = field(default_factory=dict)  # sizes computed in this statement
     count: int = 0
 
     def emit(self, stmt: Stmt) -> None:
@@ -156,10 +155,11 @@ class Builder:
     def inside(self) -> Iterator[list[Stmt]]:
         """What is emitted inside goes to a block of its own."""
         self.block, kept = [], self.block
+        known, self.kept = self.kept, dict(self.kept)
         try:
             yield self.block
         finally:
-            self.block = kept
+            self.block, self.kept = kept, known
 
     def fault(self, error: str, text: str, line: int) -> int:
         return self.faults.setdefault(Fault(error, text, line), len(self.faults))
@@ -198,6 +198,15 @@ class Builder:
         self.names[name] = e.dtype
         self.emit(Set(name, e))
         return Var(name, e.dtype)
+
+    def once(self, e: Expr) -> Expr:
+        """The value of an expression of sizes, computed once in a statement (and block)."""
+        if isinstance(e, Const | Dim | Var):
+            return self.held(e)
+        found = self.kept.get(e)
+        if found is None:
+            found = self.kept[e] = self.keep(e)  # type: ignore[assignment]
+        return found
 
     def held(self, e: Expr) -> Expr:
         """Something that may be written down twice."""

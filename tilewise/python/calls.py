@@ -35,6 +35,14 @@ class Library:
     name: str
 
 
+class Several(Refused):
+    """A call that gives one of several types: the statement must be emitted for each."""
+
+    def __init__(self, node: ast.Call, construct: str, line: int) -> None:
+        super().__init__(construct, line, "Return one type")
+        self.node = node
+
+
 def member(lo: Lower, module: ModuleType, name: str, found: Any, line: int) -> Value:
     """An attribute of a module."""
     root = module.__name__.split(".")[0]
@@ -130,6 +138,11 @@ def of_function(lo: Lower, f: FunctionType, args: list[Value], options: dict[str
     return inlined(lo, tree, f, None, f.__name__, args, options, node, defaults, named, scope)
 
 
+def prefix_of(lo: Lower, node: Any) -> str:
+    """What the names of a function that is called here begin with."""
+    return f"{lo.scope.prefix}{node.lineno}.{node.col_offset}."
+
+
 def inlined(
     lo: Lower, tree: Any, f: Any, parent: Any, name: str, args: list[Value], options: dict[str, Value], node: Any,
     defaults: tuple[Value, ...], named: dict[str, Value], local: frozenset[str] | None = None,
@@ -140,7 +153,7 @@ def inlined(
     line = node.lineno
     if lo.scope.depth >= DEEPEST:
         raise Refused(f"a call of {name} inside of itself" if f is not None else "calls nested too deeply", line, "Write the recursion as a loop")
-    prefix = f"{lo.scope.prefix}{name}@{line}.{node.col_offset}."
+    prefix = prefix_of(lo, node)
     if local is None:
         local = functions.locals_of(tree)
         if tree.args.defaults or tree.args.kw_defaults:
@@ -185,7 +198,7 @@ def inlined(
         raise Dead
     alts = env[result]
     if len(alts) > 1:
-        raise Refused(f"a call of {name}, which gives {' or '.join(map(str, alts))}", line, "Return one type")
+        raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line)
     return lo.fetch(result, alts[0])
 
 

@@ -163,6 +163,10 @@ def of_numpy(lo: Lower, name: str, kind: str, args: list[Value], options: dict[s
     how = _FUNCTIONS.get(name)
     if how is not None:
         return how(lo, kind, Given(lo, name, args, options, line))  # type: ignore[no-any-return]
+    if name.endswith(".outer") and len(args) == 2 and not options:
+        return _outer(lo, kind, Given(lo, name.removesuffix(".outer"), args, {}, line))
+    if name.endswith(".reduce") and (how := _FUNCTIONS.get(_REDUCES.get(name, ""))) is not None:
+        return how(lo, kind, Given(lo, name, args, options, line))  # type: ignore[no-any-return]
     function = getattr(np, name, None)
     if isinstance(function, np.ufunc) and function.nout == 1:
         if options or len(args) != function.nin:
@@ -324,7 +328,7 @@ def _arange(lo: Lower, kind: str, g: Given) -> Value:
     named = dtype_named(dtype, g.line, INT)
     first, by = lo.b.held(start.e), lo.b.held(step.e)
     t = Num(False, named)
-    return Lazy(Arr(named, 1, kind), (lo.b.held(n.e),), lambda at, _: Scalar(t, arithmetic.cast(add(first, mul(at[0], by)), named)), ())
+    return Lazy(Arr(named, 1, kind), (lo.b.held(n.e),), lambda at: Scalar(t, arithmetic.cast(add(first, mul(at[0], by)), named)), ())
 
 
 def _linspace(lo: Lower, kind: str, g: Given) -> Value:
@@ -336,7 +340,7 @@ def _linspace(lo: Lower, kind: str, g: Given) -> Value:
     step = lo.b.keep(Op("divide", "float64", (Op("subtract", "float64", (last, first)), parts)))
     t = Num(False, "float64")
 
-    def one(at: Sequence[Expr], _: bool) -> Scalar:
+    def one(at: Sequence[Expr]) -> Scalar:
         e: Expr = Op("add", "float64", (Op("multiply", "float64", (arithmetic.cast(at[0], "float64"), step)), first))
         final = compare("equal", at[0], sub(n, ONE))
         only = compare("equal", n, ONE)
@@ -350,7 +354,7 @@ def _eye(lo: Lower, kind: str, g: Given) -> Value:
     dtype = dtype_named(g.options.pop("dtype", None), g.line)
     g.done(1)
     t = Num(False, dtype)
-    return Lazy(Arr(dtype, 2, kind), (n, n), lambda at, _: Scalar(t, arithmetic.cast(compare("equal", at[0], at[1]), dtype)), ())
+    return Lazy(Arr(dtype, 2, kind), (n, n), lambda at: Scalar(t, arithmetic.cast(compare("equal", at[0], at[1]), dtype)), ())
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------
@@ -382,50 +386,43 @@ def reduced(lo: Lower, name: str, found: Value, axis: Value | None, keep: bool, 
             text = f"zero-size array to reduction operation {name}imum which has no identity"
             lo.b.emit(If(compare("equal", n, ZERO), (Fail(lo.b.fault("ValueError", text, line)),)))
 
-    def all_of(place: Callable[[list[Expr]], list[Expr]], exact: bool) -> Scalar:
-        return _accumulate(lo, name, v, inner, place, exact, line)
+    def all_of(place: Callable[[list[Expr]], list[Expr]]) -> Scalar:
+        return _accumulate(lo, name, v, inner, place, line)
 
     if which is None:
-        if not v.equal:
-            return all_of(lambda at: list(at), True)
-        with lo.b.inside():
-            t = all_of(lambda at: list(at), True).t
-        slot = lo.b.fresh("s")
-        lo.b.names[slot] = t.dtype
-        arrays._either(lo, v.equal, lambda exact: lo.b.emit(Set(slot, all_of(lambda at: list(at), exact).e)))
-        return Scalar(t, Var(slot, t.dtype))
+        return all_of(lambda at: list(at))
     v = arrays.lazy(arrays.materialised(lo, found, line)) if isinstance(found, Lazy) else v
     with lo.b.inside():
-        t = all_of(lambda at: [*at] * v.t.rank, True).t
+        t = all_of(lambda at: [*at] * v.t.rank).t
     shape = tuple(ONE if k == which else n for k, n in enumerate(v.shape) if k != which or keep)
 
-    def one(at: Sequence[Expr], exact: bool) -> Scalar:
+    def one(at: Sequence[Expr]) -> Scalar:
         outer = [i for k, i in enumerate(at) if not (keep and k == which)]
-        return all_of(lambda k: [*outer[:which], k[0], *outer[which:]], exact)
+        return all_of(lambda k: [*outer[:which], k[0], *outer[which:]])
 
-    return arrays.materialised(lo, Lazy(Arr(t.dtype, len(shape), v.t.kind), shape, one, v.reads, v.equal, False), line)
+    return arrays.materialised(lo, Lazy(Arr(t.dtype, len(shape), v.t.kind), shape, one, v.reads), line)
 
 
 def _accumulate(
-    lo: Lower, name: str, v: Lazy, inner: Sequence[Expr], place: Callable[[list[Expr]], list[Expr]], exact: bool, line: int
+    lo: Lower, name: str, v: Lazy, inner: Sequence[Expr], place: Callable[[list[Expr]], list[Expr]], line: int
 ) -> Scalar:
     dtype = v.t.dtype
     if name in ("any", "all"):
         whole = name == "all"
-        truth = lambda acc, at: Op("logical_and" if whole else "logical_or", BOOL, (acc, arithmetic.truth(v.element(place(at), exact))))  # noqa: E731
+        truth = lambda acc, at: Op("logical_and" if whole else "logical_or", BOOL, (acc, arithmetic.truth(v.element(place(at)))))  # noqa: E731
         return Scalar(Num(False, BOOL), arrays.accumulated(lo, BOOL, Const(BOOL, whole), inner, truth, line))
     if name in ("min", "max"):
         if dtype == "bool" or dtype[0] == "c":
             raise Refused(f"{name} of {dtype}", line)
         fn = f"{name}imum"
         first: Any = (math.inf if name == "min" else -math.inf) if dtype[0] == "f" else int(np.iinfo(dtype).max if name == "min" else np.iinfo(dtype).min)
-        step = lambda acc, at: Op(fn, dtype, (acc, v.element(place(at), exact).e))  # noqa: E731
+        step = lambda acc, at: Op(fn, dtype, (acc, v.element(place(at)).e))  # noqa: E731
         return Scalar(Num(False, dtype), arrays.accumulated(lo, dtype, Const(dtype, first), inner, step, line))
     out = dtype if dtype[0] in "fc" else "uint64" if dtype[0] == "u" else INT
     if name == "mean" and out[0] in "iu":
         out = "float64"
     fn, unit = ("multiply", 1) if name == "prod" else ("add", 0)
-    make = lambda acc, at: Op(fn, out, (acc, arithmetic.cast(v.element(place(at), exact).e, out)), loose=True)  # noqa: E731
+    make = lambda acc, at: Op(fn, out, (acc, arithmetic.cast(v.element(place(at)).e, out)), loose=True)  # noqa: E731
     total = arrays.accumulated(lo, out, _number(out, unit), inner, make, line)
     if name != "mean":
         return Scalar(Num(False, out), total)
@@ -457,11 +454,11 @@ def _arg(less: bool) -> Any:
         lo.b.emit(If(compare("equal", v.shape[0], ZERO), (Fail(lo.b.fault("ValueError", text, g.line)),)))
         best, at_best = lo.b.fresh("s"), lo.b.fresh("s")
         lo.b.names[best], lo.b.names[at_best] = v.t.dtype, INT
-        lo.b.emit(Set(best, v.element([ZERO], True).e))
+        lo.b.emit(Set(best, v.element([ZERO]).e))
         lo.b.emit(Set(at_best, ZERO))
 
         def one(at: list[Expr]) -> None:
-            e = lo.b.keep(v.element(at, True).e)
+            e = lo.b.keep(v.element(at).e)
             old = Var(best, v.t.dtype)
             better = compare("less" if less else "greater", e, old)
             if v.t.dtype[0] == "f":  # the first NaN stays
@@ -489,7 +486,10 @@ def _outer(lo: Lower, kind: str, g: Given) -> Value:
     if not (isinstance(x, Array | Lazy) and isinstance(y, Array | Lazy) and x.t.rank == y.t.rank == 1):
         raise Refused("outer of these", g.line)
     column = arrays.view(lo, arrays.materialised(lo, x, g.line), [values.Slice(None, None, None), arrays.NEW], g.line)
-    return values.binary(lo, "*", column, y, g.line)
+    return of_ufunc(lo, "multiply" if g.name == "outer" else g.name, [column, y], g.line)
+
+
+_REDUCES = {"minimum.reduce": "min", "maximum.reduce": "max"}
 
 
 def _where(lo: Lower, kind: str, g: Given) -> Value:
@@ -595,7 +595,7 @@ def added_up(lo: Lower, found: Value, start: Value, line: int) -> Value:
     t = arithmetic.binary(lo.b, "+", first, Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)), line).t
     acc = arrays.accumulated(
         lo, t.dtype, arithmetic.weak(lo.b, first, t.dtype, line), v.shape,
-        lambda acc, at: arithmetic.binary(lo.b, "+", Scalar(t, acc), v.element(at, False), line).e, line,
+        lambda acc, at: arithmetic.binary(lo.b, "+", Scalar(t, acc), v.element(at), line).e, line,
     )  # fmt: skip
     return Scalar(t, acc)
 

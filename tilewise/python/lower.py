@@ -7,6 +7,7 @@ the same. Where a name has several types (or perhaps none), a statement that rea
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,8 +32,7 @@ from tilewise.kernel.program.ir import (
     Store,
     Var,
 )
-from tilewise.python import arithmetic as math_
-from tilewise.python import arrays, refine, values
+from tilewise.python import arrays, calls, refine, values
 from tilewise.python.build import Array, Builder, Lazy, Scalar, Sequence_, Slice, Static, Tuple, Value, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import UNBOUND, Arr, Env, Num, Obj, Tup, Type, Unbound, ints, join, key, widen
@@ -141,6 +141,16 @@ class Lower:
             self.fail("UnboundLocalError", text, line)
         return self.fetch(full, alts[0])
 
+    def share(self, source: str, name: str) -> None:
+        """A name gets what another is, whichever of its types that has."""
+        assert self.env is not None
+
+        def act() -> None:
+            assert self.env is not None
+            self.bind(name, self.fetch(source, self.env[source][0]), 0, full=True)
+
+        self.each_type(source, 0, act)
+
     def owner(self, name: str) -> Scope:
         """The function around here whose local a name is."""
         scope: Scope | None = self.scope
@@ -208,7 +218,13 @@ class Lower:
         """A test, as a bool."""
         torn = self.torn(node)
         if torn is None:
-            return math_.truth(values.scalar(self, values.value(self, node), node.lineno))
+            at, env = len(self.b.block), dict(self.env or {})
+            try:
+                return values.test(self, node)
+            except calls.Several as error:
+                del self.b.block[at:]
+                self.env = env
+                return self.condition(self.call_before(node, error))
         slot = self.b.fresh("c")
         self.b.names[slot] = BOOL
         self.each_type(torn, node.lineno, lambda: self.b.emit(Set(slot, self.condition(node))))
@@ -231,13 +247,39 @@ class Lower:
                 raise
 
     def statement(self, node: ast.stmt) -> None:
+        self.b.kept = {}
         how = _STATEMENTS.get(type(node))
         if how is None:
             raise Refused(_CONSTRUCTS.get(type(node), type(node).__name__.lower()), node.lineno)
         if type(node) in _SIMPLE and (torn := self.torn(node)) is not None:
             self.each_type(torn, node.lineno, lambda: self.statement(node))
             return
-        how(self, node)
+        if isinstance(node, ast.If | ast.For | ast.While):
+            how(self, node)
+            return
+        at, env = len(self.b.block), dict(self.env or {})
+        try:
+            how(self, node)
+        except calls.Several as error:
+            del self.b.block[at:]
+            self.env = env
+            self.statement(self.call_before(node, error))
+
+    def call_before(self, node: Any, error: calls.Several) -> Any:
+        """Make a call of several types before the rest of a statement, which then has a name for it."""
+        if _sheltered(node, error.node):
+            raise error
+        name = f"call@{error.node.lineno}.{error.node.col_offset}"
+        self.scope.locals = self.scope.locals | {name}
+        at = error.node
+        try:
+            calls.call(self, at)
+        except calls.Several:
+            pass  # the alternatives are in the name of its result
+        assert self.env is not None
+        self.share(calls.prefix_of(self, at) + "return", self.scope.prefix + name)
+        swap = _Swap(error.node, ast.copy_location(ast.Name(name, ast.Load()), error.node))
+        return swap.visit(copy.deepcopy(node, {id(error.node): error.node}))
 
     def expression(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -569,6 +611,33 @@ class Lower:
             yield
         finally:
             self.scope, self.loops = kept, loops
+
+
+class _Swap(ast.NodeTransformer):
+    """Puts one expression in the place of another."""
+
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> Any:
+        return self.new if node is self.old else self.generic_visit(node)
+
+
+def _sheltered(node: ast.AST, call: ast.AST) -> bool:
+    """Whether a call is made only if something before it in the statement says so."""
+    for n in ast.walk(node):
+        late: list[ast.AST] = []
+        if isinstance(n, ast.BoolOp):
+            late = list(n.values[1:])
+        elif isinstance(n, ast.IfExp):
+            late = [n.body, n.orelse]
+        elif isinstance(n, ast.Compare):
+            late = list(n.comparators[1:])
+        elif isinstance(n, ast.GeneratorExp | ast.ListComp | ast.Lambda):
+            late = [n]
+        if any(m is call for part in late for m in ast.walk(part)):
+            return True
+    return False
 
 
 def _keeping(known: Any, alts: Any) -> Any:

@@ -400,6 +400,8 @@ def _attribute(lo: Lower, node: ast.Attribute) -> Value:
             except AttributeError:
                 raise Refused(f"{node.attr}, which the module has not", node.lineno) from None
             return calls.member(lo, base.value, node.attr, found, node.lineno)
+        if isinstance(base.value, calls.Library) and node.attr in ("outer", "reduce"):
+            return Static(calls.Library(base.value.kind, f"{base.value.name}.{node.attr}"))
         raise Refused(f"the attribute {node.attr} of an object", node.lineno, "Give its value as an argument")
     if isinstance(base, Scalar) and node.attr in ("real", "imag"):
         return calls.part(lo, base, node.attr, node.lineno)

@@ -94,6 +94,13 @@ def _complex_divide(a: Val, b: Val) -> Made:
     return pair(re, im), br.cmp("oeq", 0.0) & bi.cmp("oeq", 0.0)
 
 
+def _complex_exp(a: Val) -> Made:
+    re, im = a.parts
+    size, cos, sin = (scalar.apply(f, ("float64",), "float64", [x]) for f, x in (("exp", re), ("cos", im), ("sin", im)))
+    real = im.cmp("oeq", 0.0)  # its sign stays
+    return pair(size * cos, real.select(im, size * sin)), None
+
+
 def _power(a: Val, b: Val) -> Made:
     """a**b of integers, and whether it overflows or is no integer."""
     f = a.fn
@@ -151,6 +158,7 @@ SPECIAL: dict[str, Callable[..., Made]] = {
     "subscript": _subscript,
     "real_sqrt": _real_sqrt,
     "complex": _complex,
+    "complex_exp": _complex_exp,
     "complex_multiply": _complex_multiply,
     "complex_divide": _complex_divide,
     "int_power": _power,
