@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel.native_support import supports
-from tilewise.kernel.program.ir import BOOL, CALL, INT, RERUN, Const, Expr, Op
+from tilewise.kernel.program.ir import BOOL, CALL, INT, RERUN, Const, Expr, Load, Op, Pick
 from tilewise.python.build import Builder, Scalar, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LEAST, MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
@@ -70,6 +70,15 @@ def cast(e: Expr, dtype: str) -> Expr:
     if not supports("cast", (e.dtype,), dtype):
         raise Refused(f"a conversion of {e.dtype} to {dtype}")
     return Op("cast", dtype, (e,))
+
+
+def fails(e: Expr) -> bool:
+    """Whether evaluating an expression may raise."""
+    if isinstance(e, Load):
+        return any(f >= 0 for f in e.faults) or any(map(fails, e.index))
+    if isinstance(e, Pick):
+        return fails(e.test) or fails(e.yes) or fails(e.no)
+    return isinstance(e, Op) and (e.fault >= 0 or any(map(fails, e.args)))
 
 
 def truth(s: Scalar) -> Expr:
@@ -137,13 +146,14 @@ def _python(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
 
 
 def _python_compared(op: str, x: Scalar, y: Scalar) -> Scalar:
-    if x.t.dtype == y.t.dtype == INT:
+    if x.t.dtype == y.t.dtype == INT and not (fails(x.e) or fails(y.e)):
         always = {"<": x.t.hi < y.t.lo, "<=": x.t.hi <= y.t.lo, ">": x.t.lo > y.t.hi, ">=": x.t.lo >= y.t.hi}
         never = {"<": x.t.lo >= y.t.hi, "<=": x.t.lo > y.t.hi, ">": x.t.hi <= y.t.lo, ">=": x.t.hi < y.t.lo}
         if always.get(op):
             return constant(True)
         if never.get(op):
             return constant(False)
+    if x.t.dtype == y.t.dtype == INT:
         return Scalar(PY_BOOL, compare(COMPARE[op], x.e, y.e))
     return Scalar(PY_BOOL, compare(COMPARE[op], cast(x.e, "float64"), cast(y.e, "float64")))
 

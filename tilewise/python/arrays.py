@@ -84,8 +84,9 @@ def elementwise(
         shape = broadcast(lo, [v.shape for v in several], rank, line)
     else:
         shape = shape_of(into)
+        shapes = [*(v.shape for v in several), shape]
         for v in several:
-            _check_fits(lo, v.shape, shape, line)
+            _check_fits(lo, v.shape, shape, lambda: unfit(lo, _TOGETHER, shapes, line))
     kind = "tilewise" if any(v.t.kind == "tilewise" for v in several) else "numpy"
     strides = {id(v): _repeats(lo, v.shape, shape) for v in several}
 
@@ -124,11 +125,8 @@ def broadcast(lo: Lower, shapes: Sequence[tuple[Expr, ...]], rank: int, line: in
                 continue
             a, c = lo.b.held(a), lo.b.held(c)
             same = compare("equal", a, c)
-            fault = lo.b.fault(
-                "ValueError", "operands could not be broadcast together with shapes ({0},) ({1},) ", line
-            )
             bad = both(both(negate(same), compare("not_equal", a, ONE)), compare("not_equal", c, ONE))
-            lo.b.emit(If(bad, (Fail(fault, (a, c)),)))
+            lo.b.emit(If(bad, (unfit(lo, _TOGETHER, shapes, line),)))
             first = lo.b.keep(pick(compare("equal", a, ONE), c, a))
         out.append(first)
     return tuple(out)
@@ -216,7 +214,7 @@ def assign(lo: Lower, target: Array, value: Value, line: int) -> None:
     rank, shape = target.t.rank, shape_of(target)
     if v.t.rank > rank:
         raise Refused("an assignment of an array of more axes", line)
-    _check_fits(lo, v.shape, shape, line)
+    _check_fits(lo, v.shape, shape, lambda: _not_into(lo, v.shape, shape, line))
     how = _repeats(lo, v.shape, shape)
     still = v.aligned if _same_shape(lo, v.shape, shape) else frozenset[str]()
     shared = [r for r in v.reads if _meets(lo, target.name, r) and not (r in still and _same_view(lo, target.name, r))]
@@ -239,15 +237,41 @@ def assign(lo: Lower, target: Array, value: Value, line: int) -> None:
     loops(lo, shape, one, line)
 
 
-def _check_fits(lo: Lower, shape: tuple[Expr, ...], into: tuple[Expr, ...], line: int) -> None:
+_TOGETHER = "operands could not be broadcast together with shapes"
+
+
+def _shape_text(shape: tuple[Expr, ...], values: list[Expr]) -> str:
+    """(2,3), with places for the numbers."""
+    first = len(values)
+    values += shape
+    places = [f"{{{first + k}}}" for k in range(len(shape))]
+    return f"({','.join(places)}{',' * (len(shape) == 1)})"
+
+
+def unfit(lo: Lower, text: str, shapes: Sequence[tuple[Expr, ...]], line: int) -> Fail:
+    """The exception for shapes that do not go together."""
+    values: list[Expr] = []
+    whole = f"{text} {' '.join(_shape_text(s, values) for s in shapes)} "
+    return Fail(lo.b.fault("ValueError", whole, line), tuple(values))
+
+
+def _not_into(lo: Lower, shape: tuple[Expr, ...], into: tuple[Expr, ...], line: int) -> Fail:
+    values: list[Expr] = []
+    parts = [_shape_text(s, values) for s in (shape, into)]
+    text = f"could not broadcast input array from shape {parts[0]} into shape {parts[1]}"
+    return Fail(lo.b.fault("ValueError", text, line), tuple(values))
+
+
+def _check_fits(
+    lo: Lower, shape: tuple[Expr, ...], into: tuple[Expr, ...], fail: Callable[[], Fail]
+) -> None:
     """Fail unless a shape can be repeated to another."""
     for e, o in zip(reversed(shape), reversed(into), strict=False):
         a, c = _true_length(lo, e), _true_length(lo, o)
         if a in (c, ONE):
             continue
         a, c = lo.b.held(a), lo.b.held(c)
-        fault = lo.b.fault("ValueError", "could not broadcast input array from shape ({0},) into shape ({1},)", line)
-        lo.b.emit(If(both(compare("not_equal", a, c), compare("not_equal", a, ONE)), (Fail(fault, (a, c)),)))
+        lo.b.emit(If(both(compare("not_equal", a, c), compare("not_equal", a, ONE)), (fail(),)))
 
 
 def _meets(lo: Lower, a: str, b: str) -> bool:
@@ -332,7 +356,7 @@ def _subscript(lo: Lower, s: Scalar, size: Expr, axis: int, line: int) -> Expr:
 
 def _of_tuple(lo: Lower, base: Tuple, index: tuple[Value, ...], line: int) -> Value:
     (i,) = index if len(index) == 1 else (None,)
-    if isinstance(i, Scalar) and isinstance(i.e, Const) and -len(base.items) <= i.e.value < len(base.items):
+    if isinstance(i, Scalar) and isinstance(i.e, Const) and i.t.whole and -len(base.items) <= i.e.value < len(base.items):
         return base.items[i.e.value]
     if isinstance(i, Slice):
         ends = [None if p is None else p.e.value for p in (i.start, i.stop, i.step) if p is None or (isinstance(p, Scalar) and isinstance(p.e, Const))]
@@ -354,6 +378,8 @@ def _expanded(rank: int, index: tuple[Value, ...], line: int) -> list[Any]:
             break
     else:
         parts += missing
+    if any(isinstance(p, Scalar) and p.t.dtype == "bool" for p in parts):
+        raise Refused("a bool as a subscript", line)
     if any(not isinstance(p, Scalar | Slice) and p is not NEW for p in parts):
         raise Refused("a subscript that is no number and no slice", line)
     return parts

@@ -38,9 +38,9 @@ class Library:
 class Several(Refused):
     """A call that gives one of several types: the statement must be emitted for each."""
 
-    def __init__(self, node: ast.Call, construct: str, line: int) -> None:
+    def __init__(self, node: ast.expr, construct: str, line: int) -> None:
         super().__init__(construct, line, "Return one type")
-        self.node = node
+        self.node: Any = node
 
 
 def member(lo: Lower, module: ModuleType, name: str, found: Any, line: int) -> Value:
@@ -97,7 +97,19 @@ def call(lo: Lower, node: ast.Call) -> Value:
     if known.kind == "builtins" and known.name in ("sum", "min", "max", "any", "all") and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp | ast.ListComp):
         return functions.comprehended(lo, known.name, node.args[0], line)
     args, options = arguments(lo, node)
+    if known.kind == "builtins" and known.name in ("min", "max") and not options:
+        return _BUILTINS[known.name](lo, args, line, node)  # type: ignore[no-any-return]
     return of_library(lo, known, args, options, line)
+
+
+def extreme_before(lo: Lower, node: ast.Call, full: str) -> None:
+    """min or max of numbers of several types: a name gets the one that it is."""
+    less = node.func.id == "min" if isinstance(node.func, ast.Name) else True
+    args = [values.scalar(lo, a, node.lineno) for a in arguments(lo, node)[0]]
+    args = [Scalar(a.t, lo.b.keep(a.e)) for a in args]
+    lo.bind(full, args[0], node.lineno, full=True)
+    for a in args[1:]:
+        lo.better(full, a, less, node.lineno)
 
 
 def plain(f: Any) -> FunctionType | None:
@@ -283,7 +295,7 @@ def _abs(lo: Lower, args: list[Value], line: int) -> Value:
 
 
 def _extreme(less: bool) -> Any:
-    def act(lo: Lower, args: list[Value], line: int) -> Value:
+    def act(lo: Lower, args: list[Value], line: int, node: ast.expr | None = None) -> Value:
         if len(args) == 1:
             if isinstance(args[0], Tuple):
                 args = list(args[0].items)
@@ -297,7 +309,7 @@ def _extreme(less: bool) -> Any:
             best, s = (Scalar(v.t, lo.b.held(v.e)) for v in (best, s))
             better = arithmetic.truth(arithmetic.binary(lo.b, "<" if less else ">", s, best, line))
             old, new = best, s
-            made = values.chosen(lo, better, lambda new=new: new, lambda old=old: old, line)  # type: ignore[misc]
+            made = values.chosen(lo, better, lambda new=new: new, lambda old=old: old, line, node)  # type: ignore[misc]
             assert isinstance(made, Scalar)
             t = made.t
             if t.py and t.dtype == INT:

@@ -77,6 +77,7 @@ class Lower:
         self.results: list[Any] = []  # structures of what is returned
         self.result_dtypes: list[tuple[str, ...]] = []
         self.splitting = 0
+        self.careless = False  # whether the type of a number does not matter
         self.last: dict[str, tuple[Type, ...]] = {}  # what names were last
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -150,6 +151,22 @@ class Lower:
             self.bind(name, self.fetch(source, self.env[source][0]), 0, full=True)
 
         self.each_type(source, 0, act)
+
+    def better(self, full: str, other: Scalar, less: bool, line: int) -> None:
+        """A name becomes another number, if that is less, or greater."""
+
+        def act() -> None:
+            assert self.env is not None
+            now = self.fetch(full, self.env[full][0])
+            assert isinstance(now, Scalar)
+            test = values.arithmetic.truth(values.arithmetic.binary(self.b, "<" if less else ">", other, now, line))
+            before = dict(self.env)
+            with self.b.inside() as block:
+                self.bind(full, other, line, full=True)
+            self.b.emit(If(test, tuple(block)))
+            self.env = join(before, self.env)
+
+        self.each_type(full, line, act)
 
     def owner(self, name: str) -> Scope:
         """The function around here whose local a name is."""
@@ -272,12 +289,23 @@ class Lower:
         name = f"call@{error.node.lineno}.{error.node.col_offset}"
         self.scope.locals = self.scope.locals | {name}
         at = error.node
-        try:
-            calls.call(self, at)
-        except calls.Several:
-            pass  # the alternatives are in the name of its result
-        assert self.env is not None
-        self.share(calls.prefix_of(self, at) + "return", self.scope.prefix + name)
+        full = self.scope.prefix + name
+        if isinstance(at, ast.IfExp):
+            target = ast.copy_location(ast.Name(name, ast.Store()), at)
+            arms = [ast.copy_location(ast.Assign([target], v), v) for v in (at.body, at.orelse)]
+            self.statement(ast.copy_location(ast.If(at.test, [arms[0]], [arms[1]]), at))
+        elif isinstance(at.func, ast.Name) and at.func.id in ("min", "max") and not self.is_local(at.func.id):
+            calls.extreme_before(self, at, full)
+        else:
+            try:
+                calls.call(self, at)
+            except calls.Several as again:
+                if again.node is not at:
+                    raise
+            assert self.env is not None
+            self.share(calls.prefix_of(self, at) + "return", full)
+        if self.env is None:
+            raise Dead
         swap = _Swap(error.node, ast.copy_location(ast.Name(name, ast.Load()), error.node))
         return swap.visit(copy.deepcopy(node, {id(error.node): error.node}))
 
@@ -289,7 +317,13 @@ class Lower:
             self.b.keep(found.e)
 
     def assign(self, node: ast.Assign) -> None:
-        found = values.value(self, node.value)
+        # An element has the array's type, whichever a number has.
+        kept, self.careless = self.careless, all(isinstance(t, ast.Subscript) for t in node.targets)
+        self.careless &= isinstance(node.value, ast.IfExp | ast.Call)
+        try:
+            found = values.value(self, node.value)
+        finally:
+            self.careless = kept
         if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
             found = self.settled(found, node.lineno)
         for target in node.targets:

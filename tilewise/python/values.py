@@ -337,15 +337,38 @@ def _if_exp(lo: Lower, node: ast.IfExp) -> Value:
     condition = test(lo, node.test)
     if isinstance(condition, Const):
         return value(lo, node.body if condition.value else node.orelse)
-    return chosen(lo, condition, lambda: value(lo, node.body), lambda: value(lo, node.orelse), node.lineno)
+    return chosen(lo, condition, lambda: value(lo, node.body), lambda: value(lo, node.orelse), node.lineno, node)
 
 
-def chosen(lo: Lower, condition: Expr, yes: Callable[[], Value], no: Callable[[], Value], line: int) -> Value:
-    """One of two numbers; of different types, they become what holds both."""
-    with lo.b.inside() as one:
-        x = scalar(lo, yes(), line)
-    with lo.b.inside() as other:
-        y = scalar(lo, no(), line)
+def chosen(
+    lo: Lower, condition: Expr, yes: Callable[[], Value], no: Callable[[], Value], line: int, node: ast.expr | None
+) -> Value:
+    """One of two numbers. Of different types, they become what holds both, if nobody sees the difference."""
+    from tilewise.python.lower import Dead  # noqa: PLC0415
+
+    found: list[Scalar | None] = []
+    blocks: list[list[Stmt]] = []
+    env = lo.env
+    for act in (yes, no):
+        with lo.b.inside() as block:
+            try:
+                found.append(scalar(lo, act(), line))
+            except Dead:
+                found.append(None)
+                lo.env = env
+        blocks.append(block)
+    (x, y), (one, other) = found, blocks
+    if x is None or y is None:
+        alive = y if x is None else x
+        if alive is None:
+            raise Dead
+        slot = lo.b.fresh("c")
+        lo.b.names[slot] = alive.t.dtype
+        (other if x is None else one).append(Set(slot, alive.e))
+        lo.b.emit(If(condition, tuple(one), tuple(other)))
+        return Scalar(alive.t, Var(slot, alive.t.dtype))
+    if key(x.t) != key(y.t) and node is not None and not lo.careless:
+        raise calls.Several(node, f"a choice of {x.t} or {y.t}", line)
     t, p, q = common(lo, x, y, line, one, other)
     if not one and not other:
         return Scalar(t, pick(condition, p, q))

@@ -6,7 +6,7 @@ words) and what it gives back. Memory that it allocates has a head of HEAD bytes
 
 from __future__ import annotations
 
-STATUS, WHICH, WRITTEN, PAYLOAD, RESULTS = 0, 1, 2, 3, 8  # words of what comes back
+STATUS, WHICH, WRITTEN, PAYLOAD, RESULTS = 0, 1, 2, 3, 16  # words of what comes back
 RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
 PAYLOADS = RESULTS - PAYLOAD
 HEAD = 64

@@ -10,7 +10,7 @@ from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
-from tilewise.kernel.program.ir import Alloc, Const, Program, Return, View
+from tilewise.kernel.program.ir import Alloc, Const, Dim, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -166,7 +166,7 @@ def view(em: Emitter, s: View) -> None:
             whole = False
             continue
         plain = isinstance(x.start, Const) and x.start.value == 0 and isinstance(x.step, Const) and x.step.value == 1
-        whole = whole and plain
+        whole = whole and plain and x.length == Dim(s.source, x.axis)
         if not plain:
             offsets.append((x.axis, em.e(x.start)))
         stride = strides[x.axis]
