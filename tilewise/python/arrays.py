@@ -84,9 +84,8 @@ def elementwise(
         shape = broadcast(lo, [v.shape for v in several], rank, line)
     else:
         shape = shape_of(into)
-        shapes = [*(v.shape for v in several), shape]
-        for v in several:
-            _check_fits(lo, v.shape, shape, lambda: unfit(lo, _TOGETHER, shapes, line))
+        together = broadcast(lo, [v.shape for v in several], rank, line, shape)
+        _check_same(lo, together, shape, line)
     kind = "tilewise" if any(v.t.kind == "tilewise" for v in several) else "numpy"
     strides = {id(v): _repeats(lo, v.shape, shape) for v in several}
 
@@ -112,8 +111,11 @@ def _same_shape(lo: Lower, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
     return len(a) == len(b) and all(_true_length(lo, x) == _true_length(lo, y) for x, y in zip(a, b, strict=True))
 
 
-def broadcast(lo: Lower, shapes: Sequence[tuple[Expr, ...]], rank: int, line: int) -> tuple[Expr, ...]:
+def broadcast(
+    lo: Lower, shapes: Sequence[tuple[Expr, ...]], rank: int, line: int, into: tuple[Expr, ...] | None = None
+) -> tuple[Expr, ...]:
     """The shape of all together."""
+    named = shapes if into is None else [*shapes, into]
     out: list[Expr] = []
     for axis in range(rank):
         have = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
@@ -126,7 +128,7 @@ def broadcast(lo: Lower, shapes: Sequence[tuple[Expr, ...]], rank: int, line: in
             a, c = lo.b.held(a), lo.b.held(c)
             same = compare("equal", a, c)
             bad = both(both(negate(same), compare("not_equal", a, ONE)), compare("not_equal", c, ONE))
-            lo.b.emit(If(bad, (unfit(lo, _TOGETHER, shapes, line),)))
+            lo.b.emit(If(bad, (unfit(lo, _TOGETHER, named, line),)))
             first = lo.b.keep(pick(compare("equal", a, ONE), c, a))
         out.append(first)
     return tuple(out)
@@ -253,6 +255,18 @@ def unfit(lo: Lower, text: str, shapes: Sequence[tuple[Expr, ...]], line: int) -
     values: list[Expr] = []
     whole = f"{text} {' '.join(_shape_text(s, values) for s in shapes)} "
     return Fail(lo.b.fault("ValueError", whole, line), tuple(values))
+
+
+def _check_same(lo: Lower, shape: tuple[Expr, ...], into: tuple[Expr, ...], line: int) -> None:
+    """Fail if an operation in place would need a larger array."""
+    for e, o in zip(shape, into, strict=True):
+        a, c = _true_length(lo, e), _true_length(lo, o)
+        if a != c:
+            values: list[Expr] = []
+            parts = [_shape_text(s, values) for s in (into, shape)]
+            text = f"non-broadcastable output operand with shape {parts[0]} doesn't match the broadcast shape {parts[1]}"
+            fault = Fail(lo.b.fault("ValueError", text, line), tuple(values))
+            lo.b.emit(If(compare("not_equal", lo.b.held(a), lo.b.held(c)), (fault,)))
 
 
 def _not_into(lo: Lower, shape: tuple[Expr, ...], into: tuple[Expr, ...], line: int) -> Fail:

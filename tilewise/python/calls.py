@@ -38,9 +38,10 @@ class Library:
 class Several(Refused):
     """A call that gives one of several types: the statement must be emitted for each."""
 
-    def __init__(self, node: ast.expr, construct: str, line: int) -> None:
-        super().__init__(construct, line, "Return one type")
+    def __init__(self, node: ast.expr, construct: str, line: int, source: str = "") -> None:
+        super().__init__(construct, line, "Give it one type")
         self.node: Any = node
+        self.source = source  # the name that has the value
 
 
 def member(lo: Lower, module: ModuleType, name: str, found: Any, line: int) -> Value:
@@ -95,7 +96,7 @@ def call(lo: Lower, node: ast.Call) -> Value:
         args, options = arguments(lo, node)
         return of_function(lo, f, args, options, node)
     if known.kind == "builtins" and known.name in ("sum", "min", "max", "any", "all") and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp | ast.ListComp):
-        return functions.comprehended(lo, known.name, node.args[0], line)
+        return functions.comprehended(lo, known.name, node.args[0], node)
     args, options = arguments(lo, node)
     if known.kind == "builtins" and known.name in ("min", "max") and not options:
         return _BUILTINS[known.name](lo, args, line, node)  # type: ignore[no-any-return]
@@ -210,7 +211,7 @@ def inlined(
         raise Dead
     alts = env[result]
     if len(alts) > 1:
-        raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line)
+        raise Several(node, f"a call of {name}, which gives {' or '.join(map(str, alts))}", line, result)
     return lo.fetch(result, alts[0])
 
 

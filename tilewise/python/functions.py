@@ -600,8 +600,9 @@ def added_up(lo: Lower, found: Value, start: Value, line: int) -> Value:
     return Scalar(t, acc)
 
 
-def comprehended(lo: Lower, name: str, node: ast.GeneratorExp | ast.ListComp, line: int) -> Value:
+def comprehended(lo: Lower, name: str, node: ast.GeneratorExp | ast.ListComp, call: ast.Call) -> Value:
     """sum, min, max, any, all of a generator: a loop."""
+    line = call.lineno
     if len(node.generators) != 1 or name in ("min", "max"):
         raise Refused(f"{name} of a generator", line, "Write it as a loop")
     gen = node.generators[0]
@@ -636,34 +637,10 @@ def comprehended(lo: Lower, name: str, node: ast.GeneratorExp | ast.ListComp, li
         full = lo.scope.prefix + target
         alts = lo.env[full]
         if len(alts) > 1:
-            return _united(lo, full, line)
+            raise calls.Several(call, f"{name}, which gives {' or '.join(map(str, alts))}", line, full)
         return values.value(lo, at(result))
     finally:
         lo.scope.locals = kept
-
-
-def _united(lo: Lower, full: str, line: int) -> Value:
-    """A name of several numeric types, as the one that holds them all."""
-    assert lo.env is not None
-    alts = [t for t in lo.env[full] if isinstance(t, Num)]
-    if len(alts) < len(lo.env[full]):
-        raise Refused("a sum of several types", line)
-    best = alts[0]
-    for t in alts[1:]:
-        made = values.common(lo, Scalar(best, Var("$p", best.dtype)), Scalar(t, Var("$q", t.dtype)), line, [], [])
-        best = made[0]
-    slot = lo.b.fresh("u")
-    lo.b.names[slot] = best.dtype
-
-    def act() -> None:
-        assert lo.env is not None
-        (t,) = lo.env[full]
-        s = lo.fetch(full, t)
-        assert isinstance(s, Scalar)
-        lo.b.emit(Set(slot, arithmetic.cast(s.e, best.dtype)))
-
-    lo.each_type(full, line, act)
-    return Scalar(best, Var(slot, best.dtype))
 
 
 _ = (FunctionType, LENGTH, key)

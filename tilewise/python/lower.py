@@ -286,6 +286,8 @@ class Lower:
         """Make a call of several types before the rest of a statement, which then has a name for it."""
         if _sheltered(node, error.node):
             raise error
+        if self.splitting >= MOST_SPLITS:
+            raise error
         name = f"call@{error.node.lineno}.{error.node.col_offset}"
         self.scope.locals = self.scope.locals | {name}
         at = error.node
@@ -297,13 +299,15 @@ class Lower:
         elif isinstance(at.func, ast.Name) and at.func.id in ("min", "max") and not self.is_local(at.func.id):
             calls.extreme_before(self, at, full)
         else:
+            source = error.source
             try:
                 calls.call(self, at)
             except calls.Several as again:
                 if again.node is not at:
                     raise
+                source = again.source
             assert self.env is not None
-            self.share(calls.prefix_of(self, at) + "return", full)
+            self.share(source, full)
         if self.env is None:
             raise Dead
         swap = _Swap(error.node, ast.copy_location(ast.Name(name, ast.Load()), error.node))
