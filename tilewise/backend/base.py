@@ -16,6 +16,7 @@ import numpy as np
 
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
+from tilewise.kernel.program.ir import Program
 from tilewise.stage.steps import Stage, Step, Tiled
 from tilewise.stage.tiles import Formed, Tiling
 
@@ -132,6 +133,9 @@ class HostBackend(Backend, Protocol):
 
     def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> Replays:
         """Runs of a plan that are repeated as few native calls."""
+
+    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
+        """A program with loops: a function of its params, ndarrays and numbers."""
 
 
 class Group(Protocol):
