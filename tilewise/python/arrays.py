@@ -57,7 +57,7 @@ def lazy(v: Array | Lazy) -> Lazy:
     if isinstance(v, Lazy):
         return v
     t, name = Num(False, v.t.dtype), v.name
-    return Lazy(v.t, shape_of(v), lambda at: Scalar(t, element(name, t.dtype, at)), (name,), frozenset([name]))
+    return Lazy(v.t, shape_of(v), lambda at, _: Scalar(t, element(name, t.dtype, at)), (name,), frozenset([name]))
 
 
 # -- elementwise -----------------------------------------------------------------------------------------------------
@@ -89,12 +89,12 @@ def elementwise(
     kind = "tilewise" if any(v.t.kind == "tilewise" for v in several) else "numpy"
     strides = {id(v): _repeats(lo, v.shape, shape) for v in several}
 
-    def made(at: Sequence[Expr]) -> Scalar:
+    def made(at: Sequence[Expr], exact: bool) -> Scalar:
         found = []
         for v in ready:
             if isinstance(v, Lazy):
                 places = zip(at[rank - v.t.rank :], strides[id(v)], strict=True)
-                found.append(v.element([_place(i, how) for i, how in places]))
+                found.append(v.element([_place(i, how, exact) for i, how in places], exact))
             else:
                 found.append(v)
         return f(*found)
@@ -102,9 +102,10 @@ def elementwise(
     with lo.b.inside():
         probe = f(*(Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)) if isinstance(v, Lazy) else v for v in ready))
     reads = tuple(dict.fromkeys(r for v in several for r in v.reads))
+    equal = [c for v in several for c in (*_equal(lo, v.shape, shape), *v.equal)]
     aligned = frozenset(r for v in several if _same_shape(lo, v.shape, shape) for r in v.aligned)
     aligned -= {r for v in several for r in v.reads if r not in v.aligned or not _same_shape(lo, v.shape, shape)}
-    return Lazy(Arr(probe.t.dtype, rank, kind), shape, made, reads, aligned)
+    return Lazy(Arr(probe.t.dtype, rank, kind), shape, made, reads, aligned, tuple(dict.fromkeys(equal)))
 
 
 def _same_shape(lo: Lower, a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
@@ -144,12 +145,18 @@ def _repeats(lo: Lower, shape: tuple[Expr, ...], out: tuple[Expr, ...]) -> list[
         elif e == ONE:
             found.append(ZERO)
         else:
-            found.append(lo.b.once(arithmetic.cast(compare("not_equal", lo.b.held(e), ONE), INT)))
+            found.append(lo.b.once(Op("minimum", INT, (sub(lo.b.held(e), ONE), ONE))))
     return found
 
 
-def _place(i: Expr, how: Expr | None) -> Expr:
-    if how is None:
+def _equal(lo: Lower, shape: tuple[Expr, ...], out: tuple[Expr, ...]) -> list[Expr]:
+    """What holds if no axis is repeated that might be."""
+    pairs = [(_true_length(lo, e), _true_length(lo, o)) for e, o in zip(shape, out[len(out) - len(shape) :], strict=True)]
+    return [compare("equal", e, o) for e, o in pairs if e not in (o, ONE)]
+
+
+def _place(i: Expr, how: Expr | None, exact: bool) -> Expr:
+    if how is None or (exact and how != ZERO):
         return i
     return ZERO if how == ZERO else mul(i, how)
 
@@ -167,7 +174,7 @@ def loops(lo: Lower, shape: Sequence[Expr], body: Callable[[list[Expr]], None], 
         at.append(Var(name, INT))
         with lo.b.inside() as inner:
             nest(k + 1)
-        lo.b.emit(For(name, ZERO, shape[k], ONE, tuple(inner), line))
+        lo.b.emit(For(name, ZERO, shape[k], ONE, tuple(inner), line, lo.b.rare))
 
     nest(0)
 
@@ -187,13 +194,30 @@ def materialised(lo: Lower, v: Lazy | Array, line: int) -> Array:
         return v
     shape = [lo.b.held(e) for e in v.shape]
     made = allocated(lo, v.t, shape, False, line)
-    _fill(lo, made, v, line)
+    either(lo, v.equal, lambda exact: _fill(lo, made, v, exact, line))
     return made
 
 
-def _fill(lo: Lower, target: Array, v: Lazy, line: int) -> None:
+def either(lo: Lower, conditions: Sequence[Expr], act: Callable[[bool], None]) -> None:
+    """Emit what is simpler if some conditions hold, and beside it what is right anyway."""
+    if not conditions:
+        act(True)
+        return
+    test: Expr = TRUE
+    for c in conditions:
+        test = both(test, c)
+    with lo.b.inside() as one:
+        act(True)
+    rare, lo.b.rare = lo.b.rare, True
+    with lo.b.inside() as other:
+        act(False)
+    lo.b.rare = rare
+    lo.b.emit(If(test, tuple(one), tuple(other)))
+
+
+def _fill(lo: Lower, target: Array, v: Lazy, exact: bool, line: int) -> None:
     def one(at: list[Expr]) -> None:
-        s = v.element(at)
+        s = v.element(at, exact)
         value = arithmetic.cast(s.e, target.t.dtype)
         lo.b.emit(Store(target.name, tuple(at), value, (-1,) * len(at)))
 
@@ -224,19 +248,26 @@ def assign(lo: Lower, target: Array, value: Value, line: int) -> None:
         v = lazy(materialised(lo, v, line))
         shared = []
     for r in shared:
+        rare, lo.b.rare = lo.b.rare, True
         with lo.b.inside() as copying:
             t = Arr(lo.b.arrays[r][0], lo.b.arrays[r][1])
             copy = allocated(lo, t, [Dim(r, k) for k in range(t.rank)], False, line)
-            _fill(lo, copy, lazy(Array(t, r)), line)
+            _fill(lo, copy, lazy(Array(t, r)), True, line)
+            shown = lo.b.views[r]
             lo.b.rename(r, copy.name)
+            lo.b.views[r] = shown  # of the same lengths
+        lo.b.rare = rare
         lo.b.emit(If(negate(Apart(target.name, r)), tuple(copying)))
 
-    def one(at: list[Expr]) -> None:
-        inner = [_place(i, h) for i, h in zip(at[rank - v.t.rank :], how, strict=True)]
-        s = v.element(inner)
-        lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
+    def run(exact: bool) -> None:
+        def one(at: list[Expr]) -> None:
+            inner = [_place(i, h, exact) for i, h in zip(at[rank - v.t.rank :], how, strict=True)]
+            s = v.element(inner, exact)
+            lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
 
-    loops(lo, shape, one, line)
+        loops(lo, shape, one, line)
+
+    either(lo, tuple(dict.fromkeys((*_equal(lo, v.shape, shape), *v.equal))), run)
 
 
 _TOGETHER = "operands could not be broadcast together with shapes"
@@ -347,7 +378,7 @@ def get_item(lo: Lower, base: Value, index: tuple[Value, ...], line: int) -> Val
         at = tuple(
             _subscript(lo, calls.whole(lo, p, line), base.shape[k], k, line) for k, p in enumerate(parts)  # type: ignore[arg-type]
         )
-        return base.element(at)
+        return base.element(at, False)
     return view(lo, materialised(lo, base, line), parts, line)
 
 
@@ -516,8 +547,8 @@ def _gathered(lo: Lower, base: Array | Lazy, index: tuple[Value, ...], line: int
     at = lazy(which)
     fault = lo.b.fault("IndexError", "index {0} is out of bounds for axis 0 with size {1}", line)
 
-    def one(place: Sequence[Expr]) -> Scalar:
-        first = at.element(place[: at.t.rank])
+    def one(place: Sequence[Expr], exact: bool) -> Scalar:
+        first = at.element(place[: at.t.rank], exact)
         whole = calls.whole(lo, first, line)
         rest = tuple(place[at.t.rank :])
         faults = (fault, *(-1,) * len(rest))
@@ -525,7 +556,7 @@ def _gathered(lo: Lower, base: Array | Lazy, index: tuple[Value, ...], line: int
 
     shape = (*at.shape, *shape_of(held)[1:])
     t = Arr(held.t.dtype, len(shape), held.t.kind)
-    return Lazy(t, shape, one, (*at.reads, held.name))
+    return Lazy(t, shape, one, (*at.reads, held.name), frozenset(), at.equal)
 
 
 def set_item(lo: Lower, base: Value, index: tuple[Value, ...], value: Value, line: int) -> None:
@@ -566,7 +597,7 @@ def _scatter(lo: Lower, base: Array, index: tuple[Value, ...], value: Value, lin
         lo.b.emit(If(compare("not_equal", a, c), (Fail(lo.b.fault("IndexError", text, line), (c, a)),)))
 
     def one(at: list[Expr]) -> None:
-        test = at_mask.element(at)
+        test = at_mask.element(at, False)
         lo.b.emit(If(test.e, (Store(base.name, tuple(at), held, (-1,) * len(at)),)))
 
     loops(lo, shape_of(base), one, line)
@@ -663,8 +694,8 @@ def product(lo: Lower, x: Value, y: Value, line: int) -> Value:
 
     def dot(left: Callable[[Expr], list[Expr]], right: Callable[[Expr], list[Expr]]) -> Expr:
         def step(acc: Var, at: list[Expr]) -> Expr:
-            a = arithmetic.cast(p.element(left(at[0])).e, dtype)
-            c = arithmetic.cast(q.element(right(at[0])).e, dtype)
+            a = arithmetic.cast(p.element(left(at[0]), False).e, dtype)
+            c = arithmetic.cast(q.element(right(at[0]), False).e, dtype)
             return Op("add", dtype, (acc, Op("multiply", dtype, (a, c))), loose=True)
 
         return accumulated(lo, dtype, zero, (n,), step, line)
@@ -675,17 +706,17 @@ def product(lo: Lower, x: Value, y: Value, line: int) -> Value:
         return Scalar(one, dot(lambda k: [k], lambda k: [k]))
     if q.t.rank == 1:
         shape: tuple[Expr, ...] = (p.shape[0],)
-        made = Lazy(Arr(dtype, 1, kind), shape, lambda at: Scalar(one, dot(lambda k: [at[0], k], lambda k: [k])), reads)
+        made = Lazy(Arr(dtype, 1, kind), shape, lambda at, _: Scalar(one, dot(lambda k: [at[0], k], lambda k: [k])), reads)
         return materialised(lo, made, line)
     if p.t.rank == 1:
         rows: tuple[Expr, ...] = (q.shape[1],)
-        return materialised(lo, Lazy(Arr(dtype, 1, kind), rows, lambda at: Scalar(one, dot(lambda k: [k], lambda k: [k, at[0]])), reads), line)
+        return materialised(lo, Lazy(Arr(dtype, 1, kind), rows, lambda at, _: Scalar(one, dot(lambda k: [k], lambda k: [k, at[0]])), reads), line)
     out = allocated(lo, Arr(dtype, 2, kind), (p.shape[0], q.shape[1]), True, line)
 
     def add_up(at: list[Expr]) -> None:
         i, k, j = at
-        a = arithmetic.cast(p.element([i, k]).e, dtype)
-        c = arithmetic.cast(q.element([k, j]).e, dtype)
+        a = arithmetic.cast(p.element([i, k], False).e, dtype)
+        c = arithmetic.cast(q.element([k, j], False).e, dtype)
         old = element(out.name, dtype, [i, j])
         lo.b.emit(Store(out.name, (i, j), Op("add", dtype, (old, Op("multiply", dtype, (a, c)))), (-1, -1)))
 

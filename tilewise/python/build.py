@@ -31,14 +31,16 @@ class Array:
 class Lazy:
     """An array that is not computed yet: its elements one by one.
 
+    element(index, exact): `exact` if all conditions of `equal` hold, so that nothing is repeated along an axis.
     `reads`: the arrays whose elements are read; of those that are `aligned`, element i of this needs element i alone.
     """
 
     t: Arr
     shape: tuple[Expr, ...]
-    element: Callable[[Sequence[Expr]], Scalar]
+    element: Callable[[Sequence[Expr], bool], Scalar]
     reads: tuple[str, ...]
     aligned: frozenset[str] = frozenset()
+    equal: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,7 @@ class Builder:
     views: dict[str, View] = field(default_factory=dict)  # of temporary names
     grown: int = 0  # counts changes of roots
     kept: dict[Expr, Var] = field(default_factory=dict)  # sizes computed in this statement
+    rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
 
     def emit(self, stmt: Stmt) -> None:

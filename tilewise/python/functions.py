@@ -328,7 +328,7 @@ def _arange(lo: Lower, kind: str, g: Given) -> Value:
     named = dtype_named(dtype, g.line, INT)
     first, by = lo.b.held(start.e), lo.b.held(step.e)
     t = Num(False, named)
-    return Lazy(Arr(named, 1, kind), (lo.b.held(n.e),), lambda at: Scalar(t, arithmetic.cast(add(first, mul(at[0], by)), named)), ())
+    return Lazy(Arr(named, 1, kind), (lo.b.held(n.e),), lambda at, _: Scalar(t, arithmetic.cast(add(first, mul(at[0], by)), named)), ())
 
 
 def _linspace(lo: Lower, kind: str, g: Given) -> Value:
@@ -340,7 +340,7 @@ def _linspace(lo: Lower, kind: str, g: Given) -> Value:
     step = lo.b.keep(Op("divide", "float64", (Op("subtract", "float64", (last, first)), parts)))
     t = Num(False, "float64")
 
-    def one(at: Sequence[Expr]) -> Scalar:
+    def one(at: Sequence[Expr], _: bool) -> Scalar:
         e: Expr = Op("add", "float64", (Op("multiply", "float64", (arithmetic.cast(at[0], "float64"), step)), first))
         final = compare("equal", at[0], sub(n, ONE))
         only = compare("equal", n, ONE)
@@ -354,7 +354,7 @@ def _eye(lo: Lower, kind: str, g: Given) -> Value:
     dtype = dtype_named(g.options.pop("dtype", None), g.line)
     g.done(1)
     t = Num(False, dtype)
-    return Lazy(Arr(dtype, 2, kind), (n, n), lambda at: Scalar(t, arithmetic.cast(compare("equal", at[0], at[1]), dtype)), ())
+    return Lazy(Arr(dtype, 2, kind), (n, n), lambda at, _: Scalar(t, arithmetic.cast(compare("equal", at[0], at[1]), dtype)), ())
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------
@@ -386,6 +386,9 @@ def reduced(lo: Lower, name: str, found: Value, axis: Value | None, keep: bool, 
             text = f"zero-size array to reduction operation {name}imum which has no identity"
             lo.b.emit(If(compare("equal", n, ZERO), (Fail(lo.b.fault("ValueError", text, line)),)))
 
+    if which is None and isinstance(found, Lazy) and found.equal:
+        v = arrays.lazy(arrays.materialised(lo, found, line))
+
     def all_of(place: Callable[[list[Expr]], list[Expr]]) -> Scalar:
         return _accumulate(lo, name, v, inner, place, line)
 
@@ -396,7 +399,7 @@ def reduced(lo: Lower, name: str, found: Value, axis: Value | None, keep: bool, 
         t = all_of(lambda at: [*at] * v.t.rank).t
     shape = tuple(ONE if k == which else n for k, n in enumerate(v.shape) if k != which or keep)
 
-    def one(at: Sequence[Expr]) -> Scalar:
+    def one(at: Sequence[Expr], _: bool) -> Scalar:
         outer = [i for k, i in enumerate(at) if not (keep and k == which)]
         return all_of(lambda k: [*outer[:which], k[0], *outer[which:]])
 
@@ -409,20 +412,20 @@ def _accumulate(
     dtype = v.t.dtype
     if name in ("any", "all"):
         whole = name == "all"
-        truth = lambda acc, at: Op("logical_and" if whole else "logical_or", BOOL, (acc, arithmetic.truth(v.element(place(at)))))  # noqa: E731
+        truth = lambda acc, at: Op("logical_and" if whole else "logical_or", BOOL, (acc, arithmetic.truth(v.element(place(at), False))))  # noqa: E731
         return Scalar(Num(False, BOOL), arrays.accumulated(lo, BOOL, Const(BOOL, whole), inner, truth, line))
     if name in ("min", "max"):
         if dtype == "bool" or dtype[0] == "c":
             raise Refused(f"{name} of {dtype}", line)
         fn = f"{name}imum"
         first: Any = (math.inf if name == "min" else -math.inf) if dtype[0] == "f" else int(np.iinfo(dtype).max if name == "min" else np.iinfo(dtype).min)
-        step = lambda acc, at: Op(fn, dtype, (acc, v.element(place(at)).e))  # noqa: E731
+        step = lambda acc, at: Op(fn, dtype, (acc, v.element(place(at), False).e))  # noqa: E731
         return Scalar(Num(False, dtype), arrays.accumulated(lo, dtype, Const(dtype, first), inner, step, line))
     out = dtype if dtype[0] in "fc" else "uint64" if dtype[0] == "u" else INT
     if name == "mean" and out[0] in "iu":
         out = "float64"
     fn, unit = ("multiply", 1) if name == "prod" else ("add", 0)
-    make = lambda acc, at: Op(fn, out, (acc, arithmetic.cast(v.element(place(at)).e, out)), loose=True)  # noqa: E731
+    make = lambda acc, at: Op(fn, out, (acc, arithmetic.cast(v.element(place(at), False).e, out)), loose=True)  # noqa: E731
     total = arrays.accumulated(lo, out, _number(out, unit), inner, make, line)
     if name != "mean":
         return Scalar(Num(False, out), total)
@@ -454,11 +457,11 @@ def _arg(less: bool) -> Any:
         lo.b.emit(If(compare("equal", v.shape[0], ZERO), (Fail(lo.b.fault("ValueError", text, g.line)),)))
         best, at_best = lo.b.fresh("s"), lo.b.fresh("s")
         lo.b.names[best], lo.b.names[at_best] = v.t.dtype, INT
-        lo.b.emit(Set(best, v.element([ZERO]).e))
+        lo.b.emit(Set(best, v.element([ZERO], False).e))
         lo.b.emit(Set(at_best, ZERO))
 
         def one(at: list[Expr]) -> None:
-            e = lo.b.keep(v.element(at).e)
+            e = lo.b.keep(v.element(at, False).e)
             old = Var(best, v.t.dtype)
             better = compare("less" if less else "greater", e, old)
             if v.t.dtype[0] == "f":  # the first NaN stays
@@ -595,7 +598,7 @@ def added_up(lo: Lower, found: Value, start: Value, line: int) -> Value:
     t = arithmetic.binary(lo.b, "+", first, Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)), line).t
     acc = arrays.accumulated(
         lo, t.dtype, arithmetic.weak(lo.b, first, t.dtype, line), v.shape,
-        lambda acc, at: arithmetic.binary(lo.b, "+", Scalar(t, acc), v.element(at), line).e, line,
+        lambda acc, at: arithmetic.binary(lo.b, "+", Scalar(t, acc), v.element(at, False), line).e, line,
     )  # fmt: skip
     return Scalar(t, acc)
 

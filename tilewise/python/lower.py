@@ -199,7 +199,10 @@ class Lower:
             return None
         for node in nodes:
             for n in ast.walk(node) if node is not None else ():
-                if isinstance(n, ast.Name) and self.is_local(n.id):
+                read = isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+                if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+                    n, read = n.target, True
+                if read and self.is_local(n.id):
                     full = self.owner(n.id).prefix + n.id
                     if len(self.env.get(full, ())) > 1:
                         return full

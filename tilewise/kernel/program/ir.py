@@ -131,6 +131,7 @@ class For:
     step: Expr
     body: Block
     line: int = 0
+    rare: bool = False  # hardly ever runs: not worth much code
 
 
 @dataclass(frozen=True, slots=True)

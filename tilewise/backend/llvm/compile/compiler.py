@@ -40,6 +40,16 @@ def _target_machine(cpu: str, triple: str) -> Any:
     return target.create_target_machine(cpu=cpu or llvm.get_host_cpu_name(), features=features, **_MODEL)
 
 
+@cache
+def _attributes(cpu: str, triple: str) -> str:
+    """Attributes of functions that LLVM's passes see: those look for the CPU there."""
+    if triple:
+        return _ATTRIBUTES
+    features = "" if cpu else llvm.get_host_cpu_features().flatten()
+    known = f'"target-cpu"="{cpu or llvm.get_host_cpu_name()}" "target-features"="{features}"'
+    return _ATTRIBUTES.replace(" }", f" {known} }}")
+
+
 def text_of(function: Function, cpu: str = "", triple: str = "") -> str:
     """The whole module of a function."""
     machine = _target_machine(cpu, triple)
@@ -49,7 +59,7 @@ def text_of(function: Function, cpu: str = "", triple: str = "") -> str:
             f'target datalayout = "{machine.target_data}"',
             *sorted(function.declares),
             function.text(),
-            _ATTRIBUTES,
+            _attributes(cpu, triple) if function.optimised else _ATTRIBUTES,
             *(["attributes #1 = { nounwind willreturn memory(none) }"] if function.optimised else []),
             "!0 = !{i32 1}",
             *function.metadata,

@@ -396,7 +396,7 @@ class Emitter:
         i = self.word(counter)
         by = "-1" if unit and sign < 0 else "1"
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))
-        self.jump(head)
+        fn.do(f"br label %{head}{self.scopes.plain_loop() if s.rare or self.bounds.checked else ''}")
         fn.label(after)
 
     def trips(self, s: For, start: Val, stop: Val, step: Val) -> Val:

@@ -58,6 +58,17 @@ class Scopes:
             self.next += 1
         return self.sets[numbers]
 
+    def plain_loop(self) -> str:
+        """What is said of a loop that shall stay as it is: neither vectors nor copies of its body."""
+        first, n = self.next, self.next
+        self.fn.metadata += [
+            f"!{n} = distinct !{{!{n}, !{n + 1}, !{n + 2}}}",
+            f'!{n + 1} = !{{!"llvm.loop.vectorize.enable", i1 false}}',
+            f'!{n + 2} = !{{!"llvm.loop.unroll.disable"}}',
+        ]
+        self.next += 3
+        return f", !llvm.loop !{first}"
+
     def outside(self, array: str) -> bool:
         """Whether an array may show memory of the caller's."""
         return bool(self.program.arrays[array].roots & self.params)
