@@ -78,6 +78,21 @@ class Outcome(NamedTuple):
     values: Sequence[Any]
 
 
+class Direct(NamedTuple):
+    """How compiled code is called: call(pack(words), room), then head(room) is its status and which result it is.
+
+    Rooms are where it leaves its results; reads[which](room, at) gives them, if they are numbers.
+    """
+
+    call: Callable[..., None]
+    pack: Callable[..., bytes]
+    head: Callable[[Any], tuple[int, int]]
+    rooms: list[Any]
+    room: Callable[[], Any]
+    reads: Sequence[Callable[..., tuple[Any, ...]] | None]
+    at: int
+
+
 class Backend(Protocol):
     """Runs stages on one device."""
 

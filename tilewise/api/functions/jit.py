@@ -106,12 +106,17 @@ class jit:
         return self if owner is None else MethodType(self, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        source = self._source
+        if source is not None and source.quick is not None and not kwargs and self._bound is None:
+            found = source.quick(args)
+            if found is not MISSED:
+                return found
         f = self._function
         if self._bound is not None:
             args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
         if forcing.tracing.get() is not None:
             return f(*args, **kwargs)
-        if self._source is not None and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs)):
+        if source is not None and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs)):
             return self._by_source(args, kwargs)
         latest = self._latest
         if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.quick_call import MISSED as MISSED_CALL
+from tilewise.api.functions.quick_call import Quick, quick_call
 from tilewise.array import force as forcing
 from tilewise.array.assign import assign
 from tilewise.array.cell import LOCK
@@ -48,13 +50,14 @@ class SourceFunction:
         self._codes: dict[Hashable, Code | Refused] = {}
         self._guards = Guards()
         self._last: Code | None = None
+        self.quick: Quick | None = None  # for calls like the last one
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result. Raises Refused where there is no code for such arguments."""
         last = self._last
         if not self._guards.holds():
             self._codes.clear()
-            self._guards, last, self._last = Guards(), None, None
+            self._guards, last, self._last, self.quick = Guards(), None, None, None
         if last is not None and not kwargs and (leaves := last.fitting(args)) is not None:
             outcome = last.run(leaves)
             if outcome.status != MISSED:
@@ -90,9 +93,23 @@ class SourceFunction:
             _flatten((*args, *kwargs.values()), leaves)
             outcome = code.run(leaves)
             if outcome.status != MISSED:
-                self._last = code if not kwargs else self._last
+                if not kwargs:
+                    self._last, self.quick = code, self._quick(code)
                 return self._ended(code, outcome, leaves, args, kwargs)
         return self.function(*args, **kwargs)  # read-only or unaligned: Python says what that means
+
+    def _quick(self, code: Code) -> Quick | None:
+        """What makes calls like the one before, if they are simple enough."""
+        direct = code.native.direct() if code.plain and code.checks is not None and hasattr(code.native, "direct") else None
+        if direct is None or not code.structures:
+            return None
+
+        def ended(args: tuple[Any, ...], room: Any) -> Any:
+            outcome = code.native.outcome(room, list(args))
+            return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
+
+        assert code.checks is not None
+        return quick_call(code.checks, self._guards, current(), direct, code.structures, ended)
 
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:
@@ -140,7 +157,7 @@ class Code:
         places, named = specs
         options = dict(named)
         self.made: Specialised = specialise(f, list(places), options, guards, apart)
-        self.native = host_backend(current().native).program(self.made.program)
+        self.native: Any = host_backend(current().native).program(self.made.program)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
         self.structures = self.made.results

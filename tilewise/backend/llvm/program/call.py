@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewise.backend.base import Outcome
+from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.program import layout
@@ -57,6 +58,21 @@ class Native:
         self._returned = [[_kind(t) for t in r] for r in program.results]
         self._rooms: list[Any] = []
 
+    def direct(self) -> Direct:
+        """How the code is called without a detour."""
+        reads = [None if how is None else how.unpack_from for how in self._single]
+        return Direct(self._call, self._pack, _FIRST.unpack_from, self._rooms, self._room, reads, 8 * layout.RESULTS)
+
+    def outcome(self, room: Any, args: list[Any]) -> Outcome:
+        """What a call has left in a room, which goes back."""
+        status, which, written, *payload = _HEAD.unpack_from(room)
+        values: Sequence[Any] = ()
+        if status == layout.RETURNED:
+            how = self._single[which]
+            values = how.unpack_from(room, 8 * layout.RESULTS) if how is not None else self._results(room, which, args)
+        self._rooms.append(room)
+        return Outcome(status, which, bool(written), payload, values)
+
     def _make(self, name: str) -> Function:
         return emitted(self.program, name)
 
@@ -78,14 +94,7 @@ class Native:
         except IndexError:
             room = self._room()
         self._call(self._pack(*words), room)
-        status, which, written, *payload = _HEAD.unpack_from(room)
-        if status == layout.RETURNED:
-            how = self._single[which]
-            values = how.unpack_from(room, 8 * layout.RESULTS) if how is not None else self._results(room, which, args)
-        else:
-            values = ()
-        self._rooms.append(room)
-        return Outcome(status, which, bool(written), payload, values)
+        return self.outcome(room, args)
 
     def _results(self, room: Any, which: int, args: list[Any]) -> tuple[Any, ...]:
         """Numbers, ndarrays, and numbers of arguments (in a tuple of one) for those that are returned as they are."""
@@ -149,4 +158,5 @@ class _Shown:
         self.__array_interface__, self.keeps = interface, keeps
 
 
+_FIRST = struct.Struct("<2q")
 _HEAD = struct.Struct(f"<{layout.RESULTS}q")
