@@ -102,7 +102,7 @@ def as_int(s: Scalar) -> Scalar:
 
 def as_float(b: Builder, s: Scalar, line: int) -> Expr:
     """A number of Python as a float; an integer must be one of those that floats have."""
-    if s.t.dtype == INT and s.t.py and not (-EXACT <= s.t.lo and s.t.hi <= EXACT) and not isinstance(s.e, Const):
+    if s.t.dtype == INT and s.t.py and not (s.t.lo >= -EXACT and s.t.hi <= EXACT) and not isinstance(s.e, Const):
         return Op("exact_float", "float64", (s.e,), rerun(b, line))
     return cast(s.e, "float64")
 
@@ -217,7 +217,7 @@ def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
     if op in ("+", "-", "*"):
         ends = [PYTHON[op](p, q) for p in (a.lo, a.hi) for q in (c.lo, c.hi)]
         t = ints(min(ends), max(ends))
-        fits = LEAST <= min(ends) and max(ends) <= MOST
+        fits = min(ends) >= LEAST and max(ends) <= MOST
         return Scalar(t, _linear(op, x.e, y.e, -1 if fits else rerun(b, line)))
     if op in ("//", "%"):
         fault = -1 if c.lo > 0 or c.hi < 0 else b.fault("ZeroDivisionError", _INT_DIVMOD[op], line)
@@ -246,9 +246,9 @@ def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
             return Scalar(t, Op("right_shift", INT, (x.e, y.e)))
         if fault >= 0:
             y = Scalar(c, Op("natural", INT, (y.e,), fault))
-        if 0 <= c.lo and c.hi <= LONGEST_SHIFT:
+        if c.lo >= 0 and c.hi <= LONGEST_SHIFT:
             ends = [p << q for p in (a.lo, a.hi) for q in (c.lo, c.hi)]
-            if LEAST <= min(ends) and max(ends) <= MOST:
+            if min(ends) >= LEAST and max(ends) <= MOST:
                 return Scalar(ints(min(ends), max(ends)), Op("left_shift", INT, (x.e, y.e)))
         return Scalar(ints(LEAST, MOST), Op("left_shift", INT, (x.e, y.e), rerun(b, line)))
     made = Op(UFUNCS[op], INT, (x.e, y.e))
@@ -260,9 +260,9 @@ def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
 
 
 def _linear(op: str, x: Expr, y: Expr, fault: int) -> Expr:
-    if isinstance(y, Const) and (y.value == 0 and op in "+-" or y.value == 1 and op == "*"):
+    if isinstance(y, Const) and ((y.value == 0 and op in "+-") or (y.value == 1 and op == "*")):
         return x
-    if isinstance(x, Const) and (x.value == 0 and op == "+" or x.value == 1 and op == "*"):
+    if isinstance(x, Const) and ((x.value == 0 and op == "+") or (x.value == 1 and op == "*")):
         return y
     return Op(UFUNCS[op], INT, (x, y), fault, exact=fault < 0)
 

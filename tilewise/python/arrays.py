@@ -11,7 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.kernel.program.ir import INT, Alloc, Apart, Const, Dim, Expr, Fail, For, If, Op, Set, Span, Store, Var, View
+from tilewise.kernel.program.ir import (
+    INT,
+    Alloc,
+    Apart,
+    Const,
+    Dim,
+    Expr,
+    Fail,
+    For,
+    If,
+    Op,
+    Set,
+    Span,
+    Store,
+    Var,
+    View,
+)
 from tilewise.python import arithmetic, calls, values
 from tilewise.python.build import (
     ONE,
@@ -383,7 +399,7 @@ def get_item(lo: Lower, base: Value, index: tuple[Value, ...], line: int) -> Val
 
 
 def _load(base: Array, at: tuple[Expr, ...], faults: tuple[int, ...]) -> Expr:
-    from tilewise.kernel.program.ir import Load  # noqa: PLC0415
+    from tilewise.kernel.program.ir import Load
 
     return Load(base.name, base.t.dtype, at, faults)
 
@@ -681,7 +697,7 @@ def product(lo: Lower, x: Value, y: Value, line: int) -> Value:
         raise Refused("@ of numbers", line)
     if max(x.t.rank, y.t.rank) > 2:
         raise Refused("@ of arrays of more than two axes", line)
-    p, q = (lazy(v if isinstance(v, Array) or v.t.rank == 1 and x.t.rank == y.t.rank else materialised(lo, v, line)) for v in (x, y))
+    p, q = (lazy(v if isinstance(v, Array) or (v.t.rank == 1 and x.t.rank == y.t.rank) else materialised(lo, v, line)) for v in (x, y))
     dtype = arithmetic.resolved("multiply", np.dtype(x.t.dtype), np.dtype(y.t.dtype))[-1]
     n, m = _true_length(lo, p.shape[-1]), _true_length(lo, q.shape[0])
     if n != m:

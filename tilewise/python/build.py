@@ -7,7 +7,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewise.kernel.program.ir import BOOL, INT, Block, Const, Dim, Expr, Fault, Load, Op, Pick, Set, Span, Stmt, Var, View
+from tilewise.kernel.program.ir import (
+    BOOL,
+    INT,
+    Block,
+    Const,
+    Dim,
+    Expr,
+    Fault,
+    Load,
+    Op,
+    Pick,
+    Set,
+    Span,
+    Stmt,
+    Var,
+    View,
+)
 from tilewise.python.types import UNBOUND, Arr, Num, Type, key, suffix
 
 

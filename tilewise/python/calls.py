@@ -15,7 +15,21 @@ import numpy as np
 
 from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, If, Leave, Named, Op, Set, Var
 from tilewise.python import arithmetic, arrays, functions, values
-from tilewise.python.build import ONE, ZERO, Array, Lazy, Scalar, Sequence_, Static, Tuple, Value, add, compare, pick, sub
+from tilewise.python.build import (
+    ONE,
+    ZERO,
+    Array,
+    Lazy,
+    Scalar,
+    Sequence_,
+    Static,
+    Tuple,
+    Value,
+    add,
+    compare,
+    pick,
+    sub,
+)
 from tilewise.python.refuse import Refused
 from tilewise.python.source import tree_of
 from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
@@ -161,7 +175,7 @@ def inlined(
     defaults: tuple[Value, ...], named: dict[str, Value], local: frozenset[str] | None = None,
 ) -> Value:  # fmt: skip
     """The body of a function at the place of its call."""
-    from tilewise.python.lower import Scope  # noqa: PLC0415
+    from tilewise.python.lower import Scope
 
     line = node.lineno
     if lo.scope.depth >= DEEPEST:
@@ -199,8 +213,8 @@ def inlined(
                 lo.block(tree.body)
                 if lo.env is not None:
                     lo.return_value(Static(None), line)
-    from tilewise.python.lower import Dead  # noqa: PLC0415
-    from tilewise.python.types import join  # noqa: PLC0415
+    from tilewise.python.lower import Dead
+    from tilewise.python.types import join
 
     lo.b.emit(Named(label, tuple(body)))
     env = None

@@ -634,7 +634,7 @@ def comprehended(lo: Lower, name: str, node: ast.GeneratorExp | ast.ListComp, ca
     try:
         lo.block(tree)
         if lo.env is None:
-            from tilewise.python.lower import Dead  # noqa: PLC0415
+            from tilewise.python.lower import Dead
 
             raise Dead
         full = lo.scope.prefix + target

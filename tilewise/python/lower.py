@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any, Iterator
+from typing import Any
 
 from tilewise.kernel.program.ir import (
     BOOL,
@@ -385,7 +385,7 @@ class Lower:
             if isinstance(now, Array):
                 arrays.update(self, now, op, other, line)
                 return
-            if isinstance(now, Scalar) and isinstance(other, Array | Lazy) or isinstance(now, Scalar | Tuple):
+            if (isinstance(now, Scalar) and isinstance(other, Array | Lazy)) or isinstance(now, Scalar | Tuple):
                 self.assign_to(node.target, values.binary(self, op, now, other, line), line)
                 return
             raise Refused(f"{op}= of {_what(now)}", line)

@@ -230,7 +230,7 @@ def _chain(lo: Lower, all_: bool, parts: list[Callable[[], Expr]]) -> Expr:
 
 def _when(lo: Lower, condition: Expr, part: Callable[[], Expr], otherwise: Expr) -> Expr:
     """part if condition else otherwise; what part emits runs only then."""
-    from tilewise.python.lower import Dead  # noqa: PLC0415
+    from tilewise.python.lower import Dead
 
     env = lo.env
     with lo.b.inside() as inner:
@@ -344,7 +344,7 @@ def chosen(
     lo: Lower, condition: Expr, yes: Callable[[], Value], no: Callable[[], Value], line: int, node: ast.expr | None
 ) -> Value:
     """One of two numbers. Of different types, they become what holds both, if nobody sees the difference."""
-    from tilewise.python.lower import Dead  # noqa: PLC0415
+    from tilewise.python.lower import Dead
 
     found: list[Scalar | None] = []
     blocks: list[list[Stmt]] = []
@@ -455,8 +455,8 @@ def unpacked(lo: Lower, found: Array | Lazy, count: int, line: int) -> Value:
     n = arrays.shape_of(held)[0]
     few = lo.b.fault("ValueError", f"not enough values to unpack (expected {count}, got {{0}})", line)
     many = lo.b.fault("ValueError", f"too many values to unpack (expected {count})", line)
-    from tilewise.kernel.program.ir import Fail  # noqa: PLC0415
-    from tilewise.python.build import compare  # noqa: PLC0415
+    from tilewise.kernel.program.ir import Fail
+    from tilewise.python.build import compare
 
     lo.b.emit(If(compare("less", n, Const(INT, count)), (Fail(few, (n,)),)))
     lo.b.emit(If(compare("greater", n, Const(INT, count)), (Fail(many),)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api.functions.call_cache import MISSED
 from tilewise.api.functions.guards import ABSENT, Guards
 from tilewise.array import force as forcing
 from tilewise.array.arithmetic import strict_errors
@@ -18,7 +19,7 @@ from tilewise.backend.base import Direct
 from tilewise.config import Settings, current
 from tilewise.python.types import LEAST, MOST, SMALL
 
-MISSED = object()
+
 Quick = Callable[[tuple[Any, ...]], Any]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.guards import Guards
-from tilewise.api.functions.quick_call import MISSED as MISSED_CALL
+from tilewise.api.functions.call_cache import MISSED as MISSED_CALL
 from tilewise.api.functions.quick_call import Quick, quick_call
 from tilewise.array import force as forcing
 from tilewise.array.assign import assign
@@ -182,7 +182,7 @@ class Code:
                 if a.dtype is not dtype or a.ndim != rank:
                     return None
             elif t is int:
-                if dtype and not -SMALL <= a < SMALL or not LEAST <= a <= MOST:
+                if (dtype and not -SMALL <= a < SMALL) or not LEAST <= a <= MOST:
                     return None
         return list(args)
 

@@ -13,9 +13,9 @@ from tilewise.backend.base import Each, Facts, HostBackend, Listing, Outcome, Re
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.kernel import interpret, show
+from tilewise.kernel.loops import Kernel
 from tilewise.kernel.program.interpret import run
 from tilewise.kernel.program.ir import Program
-from tilewise.kernel.loops import Kernel
 from tilewise.stage.steps import Pass, Step, Tiled, dead_after
 from tilewise.stage.tiles import Formed, Tiling
 

@@ -58,9 +58,9 @@ def facts_of(test: Expr, holds: bool) -> list[Fact]:
     if isinstance(test, Op):
         if test.fn == "logical_not":
             return facts_of(test.args[0], not holds)
-        if test.fn == "logical_and" and holds or test.fn == "logical_or" and not holds:
+        if (test.fn == "logical_and" and holds) or (test.fn == "logical_or" and not holds):
             return facts_of(test.args[0], holds) + facts_of(test.args[1], holds)
-        if all(a.dtype == INT for a in test.args) and (test.fn in _OPPOSITE or test.fn == "equal" and holds):
+        if all(a.dtype == INT for a in test.args) and (test.fn in _OPPOSITE or (test.fn == "equal" and holds)):
             fn = test.fn if holds else _OPPOSITE[test.fn]
             return [Fact(fn, test.args[0], test.args[1])]
         return []
