@@ -1,1 +1,1 @@
-"""Python functions with loops, read from their source. In: a function, types of arguments. Out: programs of kernel/program."""
+"""Python functions with loops, read from their source. In: a function, types. Out: programs of kernel/program."""

@@ -112,7 +112,11 @@ def binary(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
     if op == "@":
         raise Refused("@ of numbers", line)
     if x.t.py and y.t.py:
-        if isinstance(x.e, Const) and isinstance(y.e, Const) and (made := _folded(op, x.e.value, y.e.value)) is not None:
+        if (
+            isinstance(x.e, Const)
+            and isinstance(y.e, Const)
+            and (made := _folded(op, x.e.value, y.e.value)) is not None
+        ):
             return constant(made, line)
         return _python(b, op, x, y, line)
     if op in COMPARE:
@@ -231,7 +235,11 @@ def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
                 if most > MOST and c.lo <= -1 <= c.hi:  # the least integer by -1
                     return Scalar(t, Op("negatable_divide", INT, (x.e, y.e), fault if fault >= 0 else rerun(b, line)))
             return Scalar(t, Op("floor_divide", INT, (x.e, y.e), fault))
-        t = ints(0, min(c.hi - 1, a.hi) if a.lo >= 0 else c.hi - 1) if c.lo > 0 else ints(min(c.lo + 1, 0), max(c.hi - 1, 0))
+        t = (
+            ints(0, min(c.hi - 1, a.hi) if a.lo >= 0 else c.hi - 1)
+            if c.lo > 0
+            else ints(min(c.lo + 1, 0), max(c.hi - 1, 0))
+        )
         if a.lo >= 0 and c.lo > a.hi:
             return x
         return Scalar(t, Op("remainder", INT, (x.e, y.e), fault))
@@ -281,9 +289,6 @@ def _int_power(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar:
     return Scalar(ints(lo, MOST), Op("int_power", INT, (x.e, y.e), rerun(b, line)))
 
 
-# -- NumPy's ---------------------------------------------------------------------------------------------------------
-
-
 def _spec(s: Scalar) -> Any:
     """How NumPy's tables are asked for an operand."""
     if s.t.py and s.t.dtype != BOOL:
@@ -328,7 +333,12 @@ def native(b: Builder, name: str, ins: tuple[str, ...], out: str, args: tuple[Ex
     if not set((*ins, out)) <= _DTYPES:
         raise Refused(f"{name} of {', '.join(ins)}", line)
     if name == "power" and out[0] == "i":
-        return Op("wrapping_power", out, args, b.fault("ValueError", "Integers to negative integer powers are not allowed.", line))
+        return Op(
+            "wrapping_power",
+            out,
+            args,
+            b.fault("ValueError", "Integers to negative integer powers are not allowed.", line),
+        )
     name = {"true_divide": "divide", "mod": "remainder", "abs": "absolute", "conj": "conjugate"}.get(name, name)
     if name == "exp" and out == "complex128":
         return Op("complex_exp", out, args)
@@ -373,8 +383,8 @@ def unary(b: Builder, op: str, x: Scalar, line: int) -> Scalar:
         return ufunc(b, {"-": "negative", "+": "positive", "~": "invert"}[op], (x,), line)
     x = as_int(x)
     if isinstance(x.e, Const):
-        value = {"-": operator.neg, "+": operator.pos, "~": operator.invert}[op](x.e.value)
-        return constant(value, line)
+        act: Callable[[Any], Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}[op]  # type: ignore[assignment]
+        return constant(act(x.e.value), line)
     if op == "+":
         return x
     if x.t.dtype != INT:
@@ -416,4 +426,3 @@ def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
 
 def same_kind(a: Num, c: Num) -> bool:
     return a.py == c.py and a.dtype == c.dtype
-

@@ -163,7 +163,7 @@ class Builder:
     roots: dict[str, frozenset[str]] = field(default_factory=dict)  # whose memory arrays may show
     views: dict[str, View] = field(default_factory=dict)  # of temporary names
     grown: int = 0  # counts changes of roots
-    kept: dict[Expr, Var] = field(default_factory=dict)  # sizes computed in this statement
+    kept: dict[Expr, Expr] = field(default_factory=dict)  # sizes computed in this statement
     rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
 
@@ -222,10 +222,9 @@ class Builder:
         """The value of an expression of sizes, computed once in a statement (and block)."""
         if isinstance(e, Const | Dim | Var):
             return self.held(e)
-        found = self.kept.get(e)
-        if found is None:
-            found = self.kept[e] = self.keep(e)  # type: ignore[assignment]
-        return found
+        if e not in self.kept:
+            self.kept[e] = self.keep(e)
+        return self.kept[e]
 
     def held(self, e: Expr) -> Expr:
         """Something that may be written down twice."""

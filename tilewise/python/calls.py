@@ -9,33 +9,29 @@ import ast
 import math
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Expr, If, Leave, Named, Op, Set, Var
-from tilewise.python import arithmetic, arrays, functions, values
-from tilewise.python.build import (
-    ONE,
-    ZERO,
-    Array,
-    Lazy,
-    Scalar,
-    Sequence_,
-    Static,
-    Tuple,
-    Value,
-    add,
-    compare,
-    pick,
-    sub,
-)
+from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Leave, Named, Op, Set
+from tilewise.python.build import ZERO, Array, Lazy, Scalar, Sequence_, Static, Tuple, Value, add, compare, pick, sub
 from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead, Scope
 from tilewise.python.source import tree_of
-from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
+from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints, join
 
 if TYPE_CHECKING:
-    from tilewise.python.lower import Lower
+    from tilewise.python.statements import Statements
+from tilewise.python import (
+    arithmetic,
+    conditions,
+    elementwise,
+    functions,
+    math_functions,
+    sequences,
+    signatures,
+    values,
+)
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}
@@ -58,10 +54,14 @@ class Several(Refused):
         self.source = source  # the name that has the value
 
 
-def member(lo: Lower, module: ModuleType, name: str, found: Any, line: int) -> Value:
+def member(lo: Statements, module: ModuleType, name: str, found: Any, line: int) -> Value:
     """An attribute of a module."""
     root = module.__name__.split(".")[0]
-    if root in ("numpy", "tilewise", "math", "cmath") and (callable(found) or isinstance(found, np.dtype)) and not isinstance(found, ModuleType):
+    if (
+        root in ("numpy", "tilewise", "math", "cmath")
+        and (callable(found) or isinstance(found, np.dtype))
+        and not isinstance(found, ModuleType)
+    ):
         if ".random" in module.__name__ or module.__name__.endswith("random"):
             raise Refused(f"the random numbers of {name}", line, "Draw them before, and give them as an array")
         prefix = "linalg." if module.__name__.endswith("linalg") else ""
@@ -84,7 +84,7 @@ def library(found: Any) -> Library | None:
     return Library(module, name) if module in ("numpy", "tilewise", "math") else None
 
 
-def call(lo: Lower, node: ast.Call) -> Value:
+def call(lo: Statements, node: ast.Call) -> Value:
     """f(...)"""
     line = node.lineno
     if isinstance(node.func, ast.Attribute):
@@ -109,15 +109,20 @@ def call(lo: Lower, node: ast.Call) -> Value:
         lo.watch.function(f)
         args, options = arguments(lo, node)
         return of_function(lo, f, args, options, node)
-    if known.kind == "builtins" and known.name in ("sum", "min", "max", "any", "all") and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp | ast.ListComp):
-        return functions.comprehended(lo, known.name, node.args[0], node)
+    if (
+        known.kind == "builtins"
+        and known.name in ("sum", "min", "max", "any", "all")
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.GeneratorExp | ast.ListComp)
+    ):
+        return sequences.comprehended(lo, known.name, node.args[0], node)
     args, options = arguments(lo, node)
     if known.kind == "builtins" and known.name in ("min", "max") and not options:
         return _BUILTINS[known.name](lo, args, line, node)  # type: ignore[no-any-return]
     return of_library(lo, known, args, options, line)
 
 
-def extreme_before(lo: Lower, node: ast.Call, full: str) -> None:
+def extreme_before(lo: Statements, node: ast.Call, full: str) -> None:
     """min or max of numbers of several types: a name gets the one that it is."""
     less = node.func.id == "min" if isinstance(node.func, ast.Name) else True
     args = [values.scalar(lo, a, node.lineno) for a in arguments(lo, node)[0]]
@@ -134,7 +139,7 @@ def plain(f: Any) -> FunctionType | None:
     return f if isinstance(f, FunctionType) else None
 
 
-def arguments(lo: Lower, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
+def arguments(lo: Statements, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
     args: list[Value] = []
     block = lo.b.block
     for a in (*node.args, *(k.value for k in node.keywords)):
@@ -153,40 +158,46 @@ def arguments(lo: Lower, node: ast.Call) -> tuple[list[Value], dict[str, Value]]
     return args[:n], dict(zip(names, args[n:], strict=True))  # type: ignore[arg-type]
 
 
-def of_function(lo: Lower, f: FunctionType, args: list[Value], options: dict[str, Value], node: ast.AST) -> Value:
+def of_function(lo: Statements, f: FunctionType, args: list[Value], options: dict[str, Value], node: ast.AST) -> Value:
     """A call of a function of the user."""
     tree = tree_of(f)
     code = f.__code__
     if code.co_flags & 0x2A0:  # generators, coroutines
         raise Refused(f"a call of {f.__name__}, a generator", node.lineno)  # type: ignore[attr-defined]
-    scope = functions.scope_of(f, tree)
+    scope = signatures.scope_of(f, tree)
     defaults = tuple(values.given(lo, v, "a default", node.lineno) for v in f.__defaults__ or ())  # type: ignore[attr-defined]
     named = {k: values.given(lo, v, "a default", node.lineno) for k, v in (f.__kwdefaults__ or {}).items()}  # type: ignore[attr-defined]
     return inlined(lo, tree, f, None, f.__name__, args, options, node, defaults, named, scope)
 
 
-def prefix_of(lo: Lower, node: Any) -> str:
+def prefix_of(lo: Statements, node: Any) -> str:
     """What the names of a function that is called here begin with."""
     return f"{lo.scope.prefix}{node.lineno}.{node.col_offset}."
 
 
 def inlined(
-    lo: Lower, tree: Any, f: Any, parent: Any, name: str, args: list[Value], options: dict[str, Value], node: Any,
+    lo: Statements, tree: Any, f: Any, parent: Any, name: str, args: list[Value], options: dict[str, Value], node: Any,
     defaults: tuple[Value, ...], named: dict[str, Value], local: frozenset[str] | None = None,
 ) -> Value:  # fmt: skip
     """The body of a function at the place of its call."""
-    from tilewise.python.lower import Scope
-
     line = node.lineno
     if lo.scope.depth >= DEEPEST:
-        raise Refused(f"a call of {name} inside of itself" if f is not None else "calls nested too deeply", line, "Write the recursion as a loop")
+        raise Refused(
+            f"a call of {name} inside of itself" if f is not None else "calls nested too deeply",
+            line,
+            "Write the recursion as a loop",
+        )
     prefix = prefix_of(lo, node)
     if local is None:
-        local = functions.locals_of(tree)
+        local = signatures.locals_of(tree)
         if tree.args.defaults or tree.args.kw_defaults:
             defaults = tuple(values.value(lo, d) for d in tree.args.defaults)
-            named = {a.arg: values.value(lo, d) for a, d in zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True) if d is not None}
-    given = functions.matched(lo, tree, name, args, options, defaults, named, line)
+            named = {
+                a.arg: values.value(lo, d)
+                for a, d in zip(tree.args.kwonlyargs, tree.args.kw_defaults, strict=True)
+                if d is not None
+            }
+    given = signatures.matched(lo, tree, name, args, options, defaults, named, line)
     assert lo.env is not None
     for stale in [n for n in lo.env if n.startswith(prefix)]:
         del lo.env[stale]
@@ -213,9 +224,6 @@ def inlined(
                 lo.block(tree.body)
                 if lo.env is not None:
                     lo.return_value(Static(None), line)
-    from tilewise.python.lower import Dead
-    from tilewise.python.types import join
-
     lo.b.emit(Named(label, tuple(body)))
     env = None
     for e in ends:
@@ -229,29 +237,26 @@ def inlined(
     return lo.fetch(result, alts[0])
 
 
-# -- of libraries ----------------------------------------------------------------------------------------------------
-
-
-def of_library(lo: Lower, f: Library, args: list[Value], options: dict[str, Value], line: int) -> Value:
+def of_library(lo: Statements, f: Library, args: list[Value], options: dict[str, Value], line: int) -> Value:
     if f.kind == "builtins":
         how = _BUILTINS.get(f.name)
         if how is None or options:
             raise Refused(f"a call of {f.name}", line)
-        return how(lo, args, line)
+        return how(lo, args, line)  # type: ignore[no-any-return]
     if f.kind == "math":
-        return functions.of_math(lo, f.name, args, line)
+        return math_functions.of_math(lo, f.name, args, line)
     if f.kind in ("numpy", "tilewise"):
         return functions.of_numpy(lo, f.name, f.kind, args, options, line)
     raise Refused(f"a call of {f.name}", line)
 
 
-def number(lo: Lower, args: list[Value], k: int, line: int) -> Scalar:
+def number(lo: Statements, args: list[Value], k: int, line: int) -> Scalar:
     if k >= len(args):
         raise Refused("a call with too few arguments", line)
     return values.scalar(lo, args[k], line)
 
 
-def whole(lo: Lower, found: Value, line: int) -> Scalar:
+def whole(lo: Statements, found: Value, line: int) -> Scalar:
     """An integer for range, subscripts and the like, as Python's."""
     s = values.scalar(lo, found, line)
     if s.t.py and s.t.dtype in (INT, BOOL):
@@ -264,7 +269,7 @@ def whole(lo: Lower, found: Value, line: int) -> Scalar:
     raise Refused(f"{s.t} where an integer must be", line)
 
 
-def _range(lo: Lower, args: list[Value], line: int) -> Value:
+def _range(lo: Statements, args: list[Value], line: int) -> Value:
     parts = [whole(lo, a, line) for a in args]
     if len(parts) == 1:
         parts = [arithmetic.constant(0), parts[0]]
@@ -275,7 +280,7 @@ def _range(lo: Lower, args: list[Value], line: int) -> Value:
     return Sequence_("range", tuple(parts))
 
 
-def range_length(lo: Lower, start: Scalar, stop: Scalar, step: Scalar, line: int) -> Scalar:
+def range_length(lo: Statements, start: Scalar, stop: Scalar, step: Scalar, line: int) -> Scalar:
     """len(range(...))"""
     if not isinstance(step.e, Const):
         raise Refused("the length of a range with a computed step", line)
@@ -292,30 +297,31 @@ def range_length(lo: Lower, start: Scalar, stop: Scalar, step: Scalar, line: int
     return Scalar(ints(0, most), pick(compare("less", count, ZERO), ZERO, count))
 
 
-def _len(lo: Lower, args: list[Value], line: int) -> Value:
+def _len(lo: Statements, args: list[Value], line: int) -> Value:
     x = args[0]
     if isinstance(x, Tuple):
         return arithmetic.constant(len(x.items))
     if isinstance(x, Array | Lazy) and x.t.rank:
-        return arrays.length(x, 0)
+        return elementwise.length(x, 0)
     if isinstance(x, Sequence_) and x.kind == "range":
-        return range_length(lo, *x.parts, line)  # type: ignore[arg-type]
+        start, stop, step = cast(tuple[Scalar, Scalar, Scalar], x.parts)
+        return range_length(lo, start, stop, step, line)
     raise Refused("len of something else than an array", line)
 
 
-def _abs(lo: Lower, args: list[Value], line: int) -> Value:
+def _abs(lo: Statements, args: list[Value], line: int) -> Value:
     if isinstance(args[0], Array | Lazy):
         return functions.of_numpy(lo, "absolute", args[0].t.kind, args, {}, line)
     return arithmetic.absolute(lo.b, number(lo, args, 0, line), line)
 
 
 def _extreme(less: bool) -> Any:
-    def act(lo: Lower, args: list[Value], line: int, node: ast.expr | None = None) -> Value:
+    def act(lo: Statements, args: list[Value], line: int, node: ast.expr | None = None) -> Value:
         if len(args) == 1:
             if isinstance(args[0], Tuple):
                 args = list(args[0].items)
             elif isinstance(args[0], Array | Lazy) and args[0].t.rank == 1:
-                return functions.ordered(lo, args[0], less, line)
+                return sequences.ordered(lo, args[0], less, line)
         if not args:
             raise Refused("min or max of nothing", line)
         best = values.scalar(lo, args[0], line)
@@ -324,19 +330,23 @@ def _extreme(less: bool) -> Any:
             best, s = (Scalar(v.t, lo.b.held(v.e)) for v in (best, s))
             better = arithmetic.truth(arithmetic.binary(lo.b, "<" if less else ">", s, best, line))
             old, new = best, s
-            made = values.chosen(lo, better, lambda new=new: new, lambda old=old: old, line, node)  # type: ignore[misc]
+            made = conditions.chosen(lo, better, lambda new=new: new, lambda old=old: old, line, node)  # type: ignore[misc]
             assert isinstance(made, Scalar)
             t = made.t
             if t.py and t.dtype == INT:
                 low, high = (old.t, new.t)
-                t = ints(min(low.lo, high.lo), min(low.hi, high.hi)) if less else ints(max(low.lo, high.lo), max(low.hi, high.hi))
+                t = (
+                    ints(min(low.lo, high.lo), min(low.hi, high.hi))
+                    if less
+                    else ints(max(low.lo, high.lo), max(low.hi, high.hi))
+                )
             best = Scalar(t, made.e)
         return best
 
     return act
 
 
-def _float(lo: Lower, args: list[Value], line: int) -> Value:
+def _float(lo: Statements, args: list[Value], line: int) -> Value:
     if not args:
         return arithmetic.constant(0.0)
     if isinstance(args[0], Static) and isinstance(args[0].value, str):
@@ -347,7 +357,7 @@ def _float(lo: Lower, args: list[Value], line: int) -> Value:
     return Scalar(PY_FLOAT, arithmetic.as_float(lo.b, s, line) if s.t.py else arithmetic.cast(s.e, "float64"))
 
 
-def _int(lo: Lower, args: list[Value], line: int) -> Value:
+def _int(lo: Statements, args: list[Value], line: int) -> Value:
     if not args:
         return arithmetic.constant(0)
     s = number(lo, args, 0, line)
@@ -363,11 +373,11 @@ def _int(lo: Lower, args: list[Value], line: int) -> Value:
     return Scalar(ints(-(1 << 63), MOST), Op("whole:int64", INT, (arithmetic.cast(s.e, "float64"),), fault))
 
 
-def _bool(lo: Lower, args: list[Value], line: int) -> Value:
+def _bool(lo: Statements, args: list[Value], line: int) -> Value:
     return Scalar(PY_BOOL, arithmetic.truth(number(lo, args, 0, line))) if args else arithmetic.constant(False)
 
 
-def _complex(lo: Lower, args: list[Value], line: int) -> Value:
+def _complex(lo: Statements, args: list[Value], line: int) -> Value:
     parts = [number(lo, args, k, line) for k in range(len(args))]
     if len(parts) == 1:
         return Scalar(PY_COMPLEX, arithmetic.cast(parts[0].e, "complex128"))
@@ -377,7 +387,7 @@ def _complex(lo: Lower, args: list[Value], line: int) -> Value:
     return Scalar(PY_COMPLEX, Op("complex", "complex128", both))
 
 
-def _round(lo: Lower, args: list[Value], line: int) -> Value:
+def _round(lo: Statements, args: list[Value], line: int) -> Value:
     s = number(lo, args, 0, line)
     if len(args) > 1:
         raise Refused("round to digits", line)
@@ -389,29 +399,29 @@ def _round(lo: Lower, args: list[Value], line: int) -> Value:
     return Scalar(ints(-(1 << 63), MOST), Op("whole:int64", INT, (near,), lo.b.fault(CALL + "int", "", line)))
 
 
-def _divmod(lo: Lower, args: list[Value], line: int) -> Value:
+def _divmod(lo: Statements, args: list[Value], line: int) -> Value:
     x, y = (Scalar(s.t, lo.b.held(s.e)) for s in (number(lo, args, 0, line), number(lo, args, 1, line)))
     first = arithmetic.binary(lo.b, "//", x, y, line)
     return Tuple((Scalar(first.t, lo.b.keep(first.e)), arithmetic.binary(lo.b, "%", x, y, line)))
 
 
-def _pow(lo: Lower, args: list[Value], line: int) -> Value:
+def _pow(lo: Statements, args: list[Value], line: int) -> Value:
     if len(args) == 2:
         return values.binary(lo, "**", args[0], args[1], line)
     raise Refused("pow with a modulus", line)
 
 
-def _sum(lo: Lower, args: list[Value], line: int) -> Value:
+def _sum(lo: Statements, args: list[Value], line: int) -> Value:
     start: Value = args[1] if len(args) > 1 else arithmetic.constant(0)
     if isinstance(args[0], Tuple):
         for item in args[0].items:
             start = values.binary(lo, "+", start, item, line)
         return start
-    return functions.added_up(lo, args[0], start, line)
+    return sequences.added_up(lo, args[0], start, line)
 
 
 def _sequence(kind: str) -> Any:
-    def act(lo: Lower, args: list[Value], line: int) -> Value:
+    def act(lo: Statements, args: list[Value], line: int) -> Value:
         if kind != "zip" and len(args) != 1:
             raise Refused(f"{kind} with several arguments", line)
         return Sequence_(kind, tuple(args))
@@ -419,13 +429,13 @@ def _sequence(kind: str) -> Any:
     return act
 
 
-def _tuple(lo: Lower, args: list[Value], line: int) -> Value:
+def _tuple(lo: Statements, args: list[Value], line: int) -> Value:
     if len(args) == 1 and isinstance(args[0], Tuple):
         return Tuple(args[0].items)
     raise Refused("tuple of something of unknown length", line)
 
 
-def part(lo: Lower, s: Scalar, name: str, line: int) -> Value:
+def part(lo: Statements, s: Scalar, name: str, line: int) -> Value:
     """x.real, x.imag"""
     if s.t.dtype[0] == "c":
         out = "float64" if s.t.dtype == "complex128" else "float32"
@@ -441,4 +451,3 @@ _BUILTINS: dict[str, Any] = {
     "int": _int, "bool": _bool, "complex": _complex, "round": _round, "divmod": _divmod, "pow": _pow, "sum": _sum,
     "enumerate": _sequence("enumerate"), "zip": _sequence("zip"), "reversed": _sequence("reversed"), "tuple": _tuple,
 }  # fmt: skip
-_ = (ONE, If, Set, Var, Expr)

@@ -1,10 +1,10 @@
-"""The end of lowering. In: statements, variables. Out: a program: what is known of its arrays, without idle statements."""
+"""The end of lowering. In: statements, variables. Out: a program, with what is known of its arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from tilewise.kernel.program.ir import (
     INT,
@@ -75,7 +75,7 @@ def _without_idle(body: Block, read: set[str]) -> Block:
         if isinstance(s, Set) and s.name.endswith("?") and s.name not in read:
             continue
         if (inner := _BLOCKS.get(type(s))) is not None:
-            s = replace(s, **{n: _without_idle(getattr(s, n), read) for n in inner})
+            s = replace(cast(Any, s), **{n: _without_idle(getattr(s, n), read) for n in inner})
             if isinstance(s, If) and not s.then and not s.other and isinstance(s.test, Const | Var):
                 continue
         out.append(s)
@@ -89,10 +89,7 @@ def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Arr
         if isinstance(s, Alloc | View):
             made.setdefault(s.array, []).append(s)
     facts = {p.name: p.array for p in params if p.array is not None}
-    known = {
-        n: Array(b.arrays[n][0], b.arrays[n][1], True, True, b.roots.get(n, frozenset()))
-        for n in (*made, *facts)
-    }
+    known = {n: Array(b.arrays[n][0], b.arrays[n][1], True, True, b.roots.get(n, frozenset())) for n in (*made, *facts)}
     for n, a in facts.items():
         known[n] = replace(known[n], unit=a.unit, dense=a.dense)
     changed = True

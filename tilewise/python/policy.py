@@ -1,7 +1,7 @@
 """Whether a function's loops are for the source or for a trace. In: a function. Out: "elements", "scalars" or "arrays".
 
-A loop over elements (its subscripts hang on the loop, or it goes on until something holds) is compiled from the source:
-a trace would have every turn of it. Loops whose turns are operations of whole arrays are traced, and rolled again later.
+A loop over elements (its subscripts hang on the loop, or it ends when something holds) is compiled from the source:
+a trace would have every turn of it. Loops whose turns are operations of whole arrays are traced, and rolled again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilewise.python.source import tree_of
 
 
 def loops_of(f: FunctionType) -> str:
-    """"elements": for the source; "scalars": for the source, if no argument is an array; "": no loops, or no source."""
+    """ "elements": for the source; "scalars": for the source, if no argument is an array; "": no loops, or no source."""
     try:
         tree = tree_of(f)
     except Refused:
@@ -28,7 +28,9 @@ def loops_of(f: FunctionType) -> str:
 def _by_element(loop: ast.For | ast.While) -> bool:
     if isinstance(loop, ast.While):
         return True
-    names = {n.id for s in ast.walk(loop) if isinstance(s, ast.For) for n in ast.walk(s.target) if isinstance(n, ast.Name)}
+    names = {
+        n.id for s in ast.walk(loop) if isinstance(s, ast.For) for n in ast.walk(s.target) if isinstance(n, ast.Name)
+    }
     for n in (n for s in loop.body for n in ast.walk(s)):
         if isinstance(n, ast.Break | ast.Continue):
             return True

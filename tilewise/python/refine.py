@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tilewise.python.types import Env, Num
 
 if TYPE_CHECKING:
-    from tilewise.python.lower import Lower
+    from tilewise.python.statements import Statements
 
 _SWAPPED = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq}
 _OPPOSITE = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 
 
-def by(lo: Lower, env: Env | None, test: ast.expr, holds: bool) -> Env | None:
+def by(lo: Statements, env: Env | None, test: ast.expr, holds: bool) -> Env | None:
     """env where a test holds, or does not."""
     if env is None:
         return None
@@ -31,13 +31,13 @@ def by(lo: Lower, env: Env | None, test: ast.expr, holds: bool) -> Env | None:
     for op, right in zip(test.ops, test.comparators, strict=True):
         kind = type(op) if holds else _OPPOSITE.get(type(op))
         if kind in _SWAPPED:
-            _bound(lo, env, left, kind, right)  # type: ignore[arg-type]
-            _bound(lo, env, right, _SWAPPED[kind], left)  # type: ignore[index]
+            _bound(lo, env, left, kind, right)
+            _bound(lo, env, right, _SWAPPED[kind], left)
         left = right
     return env
 
 
-def _bound(lo: Lower, env: Env, node: ast.expr, kind: type[ast.cmpop], other: ast.expr) -> None:
+def _bound(lo: Statements, env: Env, node: ast.expr, kind: type[ast.cmpop], other: ast.expr) -> None:
     """Narrow a name by another expression."""
     if not isinstance(node, ast.Name) or not lo.is_local(node.id):
         return
@@ -55,7 +55,7 @@ def _bound(lo: Lower, env: Env, node: ast.expr, kind: type[ast.cmpop], other: as
         env[full] = (t,)
 
 
-def _interval(lo: Lower, env: Env, node: ast.expr) -> tuple[int, int] | None:
+def _interval(lo: Statements, env: Env, node: ast.expr) -> tuple[int, int] | None:
     """Where a small expression of integers is."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value, node.value

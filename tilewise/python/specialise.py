@@ -16,9 +16,10 @@ from tilewise.kernel.program import ir
 from tilewise.python import arithmetic, values
 from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
 from tilewise.python.finish import finished
-from tilewise.python.functions import locals_of, matched
-from tilewise.python.lower import Dead, Lower, Scope
+from tilewise.python.lower import Lower
 from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead, Scope
+from tilewise.python.signatures import locals_of, matched
 from tilewise.python.source import tree_of
 from tilewise.python.types import SMALL, Arr, Num, ints
 
@@ -70,7 +71,11 @@ class Watch:
         for k, known in enumerate(self.arrays):
             if known is found:
                 return Array(Arr(found.dtype.name, found.ndim), f"outer{k}")
-        if type(found) is not np.ndarray or found.dtype.name not in arithmetic.NATIVE_DTYPES or not found.dtype.isnative:
+        if (
+            type(found) is not np.ndarray
+            or found.dtype.name not in arithmetic.NATIVE_DTYPES
+            or not found.dtype.isnative
+        ):
             raise Refused(f"{name}, an array of {found.dtype}", line, "Give it as an argument")
         slot = f"outer{len(self.arrays)}"
         self.arrays.append(found)
@@ -156,7 +161,7 @@ def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guard
         if hasattr(tree.body, "lineno"):
             lo.return_value(values.value(lo, tree.body), tree.lineno)  # type: ignore[arg-type]
         else:
-            lo.block(tree.body)  # type: ignore[arg-type]
+            lo.block(tree.body)
             if lo.env is not None:
                 lo.return_value(Static(None), tree.lineno)
     except Dead:

@@ -163,7 +163,9 @@ class jit:
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
         if self.strict:
-            raise FunctionError(message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None))
+            raise FunctionError(
+                message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None)
+            )
         fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
         result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
@@ -212,7 +214,7 @@ class jit:
 
 def _again(f: Callable[..., Any], strict: bool) -> jit:
     """A function that was pickled."""
-    return jit(f, strict=strict)  # type: ignore[no-any-return]
+    return jit(f, strict=strict)
 
 
 def has_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Calls like the last one of compiled code, in few steps. In: code, what it was made under. Out: a function of arguments.
+"""Calls like the last one of compiled code, in few steps. In: code, its circumstances. Out: a function of arguments.
 
 The function is written down for the types at hand and compiled by Python: every check is one comparison, and nothing is
 looked up. Whatever does not fit gives MISSED, and the call goes the long way.
@@ -18,7 +18,6 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.backend.base import Direct
 from tilewise.config import Settings, current
 from tilewise.python.types import LEAST, MOST, SMALL
-
 
 Quick = Callable[[tuple[Any, ...]], Any]
 
@@ -81,7 +80,9 @@ def quick_call(
     for k, (structure, read) in enumerate(zip(structures, direct.reads, strict=True)):
         if read is not None and structure[0] not in ("tuple", "array"):
             known[f"read{k}"] = read
-            lines.append(f"{'el' * (lines[-1][:4] != 'if s')}if which == {k}: found = {_result(structure, k, direct.at, known)}")
+            lines.append(
+                f"{'el' * (lines[-1][:4] != 'if s')}if which == {k}: found = {_result(structure, k, direct.at, known)}"
+            )
     lines += ["else: return ended(args, room)", "rooms.append(room)", "return found"]
     text = "def quick(args):\n" + "\n".join(f"    {line}" for line in lines)
     exec(text, known)

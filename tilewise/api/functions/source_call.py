@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.call_cache import MISSED as MISSED_CALL
+from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.quick_call import Quick, quick_call
 from tilewise.array import force as forcing
 from tilewise.array.assign import assign
@@ -100,7 +100,9 @@ class SourceFunction:
 
     def _quick(self, code: Code) -> Quick | None:
         """What makes calls like the one before, if they are simple enough."""
-        direct = code.native.direct() if code.plain and code.checks is not None and hasattr(code.native, "direct") else None
+        direct = (
+            code.native.direct() if code.plain and code.checks is not None and hasattr(code.native, "direct") else None
+        )
         if direct is None or not code.structures:
             return None
 
@@ -181,9 +183,8 @@ class Code:
             if rank >= 0:
                 if a.dtype is not dtype or a.ndim != rank:
                     return None
-            elif t is int:
-                if (dtype and not -SMALL <= a < SMALL) or not LEAST <= a <= MOST:
-                    return None
+            elif t is int and ((dtype and not -SMALL <= a < SMALL) or not LEAST <= a <= MOST):
+                return None
         return list(args)
 
     def given(self, leaves: list[Any]) -> list[Any]:
@@ -209,7 +210,7 @@ class Code:
                 if k in self.written:
                     x._cell.own()
                 held[k] = meta(x)
-            outcome = self.native(self.given(held))
+            outcome: Outcome = self.native(self.given(held))
         for k in late:
             assign(leaves[k], held[k])
         return outcome
@@ -266,7 +267,9 @@ def _dtype(nd: Any) -> str:
 
 def _flat(specs: Sequence[Any]) -> list[Any] | None:
     """Specs that a quick test can be made of: no tuples, nothing but ndarrays and numbers."""
-    quick = all(not isinstance(s, tuple | Static) and not (isinstance(s, ArraySpec) and s.kind != "numpy") for s in specs)
+    quick = all(
+        not isinstance(s, tuple | Static) and not (isinstance(s, ArraySpec) and s.kind != "numpy") for s in specs
+    )
     return list(specs) if quick else None
 
 

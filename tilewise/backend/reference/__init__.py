@@ -80,7 +80,9 @@ def _misses(program: Program, args: list[Any]) -> bool:
     """Whether arrays do not lie as a program was made for."""
     arrays = [(p, a) for p, a in zip(program.params, args, strict=True) if p.array is not None]
     for k, (p, a) in enumerate(arrays):
-        if (p.written and not a.flags.writeable) or (p.array is not None and p.array.dense and not a.flags.c_contiguous):
+        if (p.written and not a.flags.writeable) or (
+            p.array is not None and p.array.dense and not a.flags.c_contiguous
+        ):
             return True
         shared = (np.may_share_memory(a, b) for q, b in arrays[k + 1 :] if p.written or q.written)
         if program.apart and any(shared):

@@ -87,7 +87,7 @@ class _Machine:
                 self.given.setdefault(id(a), k)
 
     def fail(self, fault: int, values: Sequence[Any]) -> None:
-        bits = [int(v) if not isinstance(v, float | np.floating) else _bits(v) for v in values]
+        bits = [int(v) if not isinstance(v, float | np.floating) else _bits(float(v)) for v in values]
         raise _Over(Ended(FAILED, fault, self.written, bits, ()))
 
     # -- expressions -------------------------------------------------------------------------------------------------

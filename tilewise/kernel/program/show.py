@@ -61,7 +61,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
             yield f"{indent}else:"
             yield from _block(s.other, deeper)
     elif isinstance(s, For):
-        yield f"{indent}for {s.name} in range({expr(s.start)}, {expr(s.stop)}, {expr(s.step)}):{' rarely' * s.rare}  # line {s.line}"
+        span = f"{expr(s.start)}, {expr(s.stop)}, {expr(s.step)}"
+        yield f"{indent}for {s.name} in range({span}):{' rarely' * s.rare}  # line {s.line}"
         yield from _block(s.body, deeper)
     elif isinstance(s, Loop):
         yield f"{indent}loop:  # line {s.line}"

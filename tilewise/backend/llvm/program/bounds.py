@@ -26,6 +26,7 @@ from tilewise.kernel.program.ir import (
     Loop,
     Named,
     Op,
+    Pick,
     Set,
     Stmt,
     Store,
@@ -64,7 +65,7 @@ def facts_of(test: Expr, holds: bool) -> list[Fact]:
             fn = test.fn if holds else _OPPOSITE[test.fn]
             return [Fact(fn, test.args[0], test.args[1])]
         return []
-    if hasattr(test, "test"):  # a conditional: `a and b`, `a or b`
+    if isinstance(test, Pick):  # a conditional: `a and b`, `a or b`
         yes, no = test.yes, test.no
         if holds and isinstance(no, Const) and not no.value:
             return facts_of(test.test, True) + facts_of(yes, True)
@@ -171,10 +172,10 @@ class Bounds:
     def _of_expression(self, e: Any, facts: tuple[Fact, ...], loops: tuple[For, ...], out: list[Access]) -> None:
         if isinstance(e, Load):
             self._subscripts(e.array, e.index, e.faults, facts, loops, out)
-        if hasattr(e, "test") and is_dataclass(e):
+        if isinstance(e, Pick):
             self._of_expression(e.test, facts, loops, out)
-            self._of_expression(e.yes, (*facts, *facts_of(e.test, True)), loops, out)  # type: ignore[attr-defined]
-            self._of_expression(e.no, (*facts, *facts_of(e.test, False)), loops, out)  # type: ignore[attr-defined]
+            self._of_expression(e.yes, (*facts, *facts_of(e.test, True)), loops, out)
+            self._of_expression(e.no, (*facts, *facts_of(e.test, False)), loops, out)
             return
         if isinstance(e, tuple):
             for x in e:
@@ -251,7 +252,9 @@ def _changed(block: Block) -> Changed:
 def _own(s: Stmt) -> list[Any]:
     """The expressions of a statement itself."""
     skip = BLOCKS.get(type(s), ())
-    return [getattr(s, f.name) for f in fields(s) if f.name not in skip and not isinstance(getattr(s, f.name), str | int)]
+    return [
+        getattr(s, f.name) for f in fields(s) if f.name not in skip and not isinstance(getattr(s, f.name), str | int)
+    ]
 
 
 def _stays(f: Fact, block: Block) -> bool:
@@ -289,7 +292,6 @@ class Ranges:
     def __init__(self, em: Emitter, s: For, start: Val, stop: Val, changed: Changed) -> None:
         self.em, self.changed = em, changed
         self.loops: dict[int, Range | None] = {}
-        self.counters = {}
         self.loops[id(s)] = self._of_loop(s, (start, start), (stop, stop))
         self.made: dict[Expr, Range] = {}
 

@@ -45,8 +45,9 @@ class Native:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._code: Any = build.native(("program", text(program)), self._make)
-        self._call = _SIGNATURE(ctypes.cast(self._code, ctypes.c_void_p).value)
+        code: Any = build.native(("program", text(program)), self._make)
+        self._code = code  # which must live as long
+        self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
         formats = ["Q" if p.array is not None else _FORMAT[p.dtype] for p in program.params]
         self._pack = struct.Struct("<" + "".join(formats)).pack
         self._arrays = [k for k, p in enumerate(program.params) if p.array is not None]

@@ -102,7 +102,7 @@ class Emitter:
 
     # -- small things ------------------------------------------------------------------------------------------------
 
-    def int(self, text: str | int) -> Val:
+    def number(self, text: str | int) -> Val:
         return Val(self.fn, str(text), "i64", 1)
 
     def word(self, place: str) -> Val:
@@ -282,9 +282,7 @@ class Emitter:
         if ty in COMPLEX:
             part = COMPLEX[ty]
             other = fn.let(f"getelementptr inbounds {part}, ptr {place}, i64 1")
-            re, im = (
-                Val(fn, fn.let(f"load {part}, ptr {p}, align {size}{note}"), part, 1) for p in (place, other)
-            )
+            re, im = (Val(fn, fn.let(f"load {part}, ptr {p}, align {size}{note}"), part, 1) for p in (place, other))
             return pair(re, im)
         if dtype == "bool":
             byte = Val(fn, fn.let(f"load i8, ptr {place}, align 1{note}"), "i8", 1)
@@ -379,7 +377,7 @@ class Emitter:
             self.put(counter, start)
             sign = s.step.value  # type: ignore[union-attr]
         else:
-            self.put(counter, self.int(0))
+            self.put(counter, self.number(0))
             stop_at = self.trips(s, start, stop, step)
         self.jump(head)
         fn.label(head)

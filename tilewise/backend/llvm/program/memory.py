@@ -1,7 +1,8 @@
-"""Arrays of programs in memory. In: an emitter. Out: IR for arguments, views, allocations, results, and who overlaps."""
+"""Arrays of programs in memory. In: an emitter. Out: IR for arguments, views, allocations, results, overlaps."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,9 +88,7 @@ def arguments(em: Emitter) -> None:
             at += p.dtype == "complex128"
             continue
         obj = fn.let(f"load ptr, ptr {word}")
-        field = lambda offset, ty, obj=obj: fn.let(  # noqa: E731
-            f"load {ty}, ptr {fn.let(f'getelementptr i8, ptr {obj}, i64 {offset}')}"
-        )
+        field = partial(_field, fn, obj)
         slots, a = em.arrays[p.name], em.p.arrays[p.name]
         fn.do(f"store ptr {field(DATA_OFFSET, 'ptr')}, ptr {slots.data}")
         number += 1
@@ -115,6 +114,11 @@ def arguments(em: Emitter) -> None:
     fn.do(f"store i64 {layout.MISSED}, ptr {em.out(layout.STATUS)}")
     fn.do(f"br label %{em.exit}")
     fn.label(go)
+
+
+def _field(fn: Function, obj: str, offset: int, ty: str) -> str:
+    """A field of an object."""
+    return fn.let(f"load {ty}, ptr {fn.let(f'getelementptr i8, ptr {obj}, i64 {offset}')}")
 
 
 def _number(em: Emitter, name: str, dtype: str, word: str) -> None:
@@ -165,7 +169,7 @@ def view(em: Emitter, s: View) -> None:
     size = np.dtype(a.dtype).itemsize
     strides = [em.word(p) for p in source.strides]
     if a.unit and a.rank:
-        strides[-1] = em.int(size)
+        strides[-1] = em.number(size)
     dims: list[Val] = []
     steps: list[Val] = []
     whole = not s.at and [x.axis for x in s.spans] == list(range(a.rank))
@@ -173,7 +177,7 @@ def view(em: Emitter, s: View) -> None:
     for x in s.spans:
         dims.append(em.e(x.length))
         if x.axis < 0:
-            steps.append(em.int(0))
+            steps.append(em.number(0))
             whole = False
             continue
         plain = isinstance(x.start, Const) and x.start.value == 0 and isinstance(x.step, Const) and x.step.value == 1
@@ -186,7 +190,7 @@ def view(em: Emitter, s: View) -> None:
     for axis, i in offsets:
         move = i.make(f"mul {i.text}, {strides[axis].name}")
         data = fn.let(f"getelementptr i8, ptr {data}, {move.text}")
-    base, ident = em.word(source.base), em.word(source.ident) if whole else em.int(0)
+    base, ident = em.word(source.base), em.word(source.ident) if whole else em.number(0)
     counted = owned(s.array) and any(em.scopes._of(r) not in em.scopes.params for r in em.p.arrays[s.array].roots)
     if counted:
         _count(em, base, 1)
@@ -235,7 +239,7 @@ def allocate(em: Emitter, s: Alloc) -> None:
     a = em.p.arrays[s.array]
     dims = [em.e(n) for n in s.shape]
     bad = Val(fn, "false", "i1", 1)
-    total = em.int(np.dtype(a.dtype).itemsize)
+    total = em.number(np.dtype(a.dtype).itemsize)
     strides: list[Val] = []
     for n in reversed(dims):
         bad = bad | n.cmp("slt", 0)
@@ -254,7 +258,7 @@ def allocate(em: Emitter, s: Alloc) -> None:
     start = base + layout.HEAD
     data = fn.let(f"inttoptr {start.text} to ptr")
     fn.do(f"store ptr {data}, ptr {target.data}")
-    em.put(target.ident, em.int(0))
+    em.put(target.ident, em.number(0))
     for k, (n, stride) in enumerate(zip(dims, strides, strict=True)):
         em.put(target.dims[k], n)
         em.put(target.strides[k], stride)
@@ -312,7 +316,7 @@ def returned(em: Emitter, s: Return) -> None:
         base = em.word(slots.base)
         _count(em, base, 1)
         data = fn.let(f"ptrtoint ptr {fn.let(f'load ptr, ptr {slots.data}')} to i64")
-        words = [em.int(data), base, em.word(slots.ident), *map(em.word, slots.dims), *map(em.word, slots.strides)]
+        words = [em.number(data), base, em.word(slots.ident), *map(em.word, slots.dims), *map(em.word, slots.strides)]
         for k, w in enumerate(words):
             em.put(em.out(at + k), w)
         at += layout.array_words(rank)
@@ -336,5 +340,9 @@ def release_all(em: Emitter) -> None:
     """What variables hold is let go."""
     for name, slots in em.arrays.items():
         roots = em.p.arrays[name].roots
-        if owned(name) and name not in em.scopes.params and any(r not in em.scopes.params and r != "arguments" for r in roots):
+        if (
+            owned(name)
+            and name not in em.scopes.params
+            and any(r not in em.scopes.params and r != "arguments" for r in roots)
+        ):
             _count(em, em.word(slots.base), -1)
