@@ -14,7 +14,7 @@ from tilewise.python.source import tree_of
 
 
 def loops_of(f: FunctionType) -> str:
-    """ "elements": for the source; "scalars": for the source, if no argument is an array; "": no loops, or no source."""
+    """Elements: for the source. Scalars: the same, if no argument is an array. Nothing: no loops, or no source."""
     try:
         tree = tree_of(f)
     except Refused:

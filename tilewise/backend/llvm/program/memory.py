@@ -35,9 +35,11 @@ class Scopes:
         lines.append('!1 = distinct !{!1, !"program"}')
         self.unlikely = 2
         lines.append('!2 = !{!"branch_weights", i32 1, i32 2000}')
-        self.numbers = {r: 3 + k for k, r in enumerate(roots)}
+        lines.append('!3 = !{!"llvm.loop.vectorize.enable", i1 false}')
+        lines.append('!4 = !{!"llvm.loop.unroll.disable"}')
+        self.numbers = {r: 5 + k for k, r in enumerate(roots)}
         lines += [f"!{n} = distinct !{{!{n}, !1}}" for n in self.numbers.values()]
-        self.next = 3 + len(roots)
+        self.next = 5 + len(roots)
         self.sets: dict[frozenset[int], int] = {}
         self.params = {p.name for p in program.params}
 
@@ -61,14 +63,10 @@ class Scopes:
 
     def plain_loop(self) -> str:
         """What is said of a loop that shall stay as it is: neither vectors nor copies of its body."""
-        first, n = self.next, self.next
-        self.fn.metadata += [
-            f"!{n} = distinct !{{!{n}, !{n + 1}, !{n + 2}}}",
-            f'!{n + 1} = !{{!"llvm.loop.vectorize.enable", i1 false}}',
-            f'!{n + 2} = !{{!"llvm.loop.unroll.disable"}}',
-        ]
-        self.next += 3
-        return f", !llvm.loop !{first}"
+        n = self.next
+        self.next += 1
+        self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !3, !4}}")
+        return f", !llvm.loop !{n}"
 
     def outside(self, array: str) -> bool:
         """Whether an array may show memory of the caller's."""
