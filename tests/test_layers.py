@@ -36,6 +36,7 @@ LEVELS = {
     "engine": 7,
     "observe": 7,
     "array": 8,
+    "python": 8,  # reads the source of functions
     "api": 9,
     "parfor": 9,
     "testing": 9,

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
+from tilewise.kernel.program.ir import Program
 from tilewise.records import dataclass
 from tilewise.stage.steps import Stage, Step, Tiled
 from tilewise.stage.tiles import Formed, Tiling
@@ -63,6 +64,33 @@ class TileReport(NamedTuple):
     tiles: int
     tile: int  # slices of each
     tuned: bool
+
+
+class Outcome(NamedTuple):
+    """How a program ended: 0 returned, 1 failed, 2 was made for other arguments. Which result or fault it is; whether
+    it had written to arguments by then; numbers of a fault; what it returned: numbers, arrays, or (k,) for argument k.
+    """
+
+    status: int
+    which: int
+    written: bool
+    payload: Sequence[int]
+    values: Sequence[Any]
+
+
+class Direct(NamedTuple):
+    """How compiled code is called: call(pack(words), room), then head(room) is its status and which result it is.
+
+    Rooms are where it leaves its results; reads[which](room, at) gives them, if they are numbers.
+    """
+
+    call: Callable[..., None]
+    pack: Callable[..., bytes]
+    head: Callable[[Any], tuple[int, int]]
+    rooms: list[Any]
+    room: Callable[[], Any]
+    reads: Sequence[Callable[..., tuple[Any, ...]] | None]
+    at: int
 
 
 class Backend(Protocol):
@@ -120,6 +148,9 @@ class HostBackend(Backend, Protocol):
 
     def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> Replays:
         """Runs of a plan that are repeated as few native calls."""
+
+    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
+        """A program with loops: a function of its params, ndarrays and numbers."""
 
 
 class Group(Protocol):

@@ -22,7 +22,8 @@ from tilewise.api.functions.captured_arrays import Captured
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.number import At, Floats, Number
 from tilewise.api.functions.purity import Untraceable, content, function_key, plain
-from tilewise.api.functions.warn import warn, warn_again
+from tilewise.api.functions.source_call import SourceFunction
+from tilewise.api.functions.warn import name_of, refusal, warn, warn_again, warn_plain
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
@@ -38,11 +39,14 @@ from tilewise.backend import chosen
 from tilewise.backend.base import Replay, Replays
 from tilewise.config import Settings, current
 from tilewise.engine.device import replays, runner
+from tilewise.errors import FunctionError, message
 from tilewise.ir.node import Node
 from tilewise.ir.order import gapless
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
 from tilewise.plan.stages import Stages
+from tilewise.python.policy import loops_of
+from tilewise.python.refuse import Refused
 
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
@@ -66,7 +70,11 @@ class jit:
     (Array([1.875, 1.875, 1.875, 1.875]), np.float64(9.0))
     """
 
-    def __init__(self, f: Callable[..., Any]) -> None:
+    def __new__(cls, f: Any = None, *, strict: bool = False) -> Any:
+        """`@tw.jit(strict=True)` is a decorator."""
+        return super().__new__(cls) if f is not None else functools.partial(cls, strict=strict)
+
+    def __init__(self, f: Callable[..., Any], *, strict: bool = False) -> None:
         if not callable(f):
             raise TypeError(f"tw.jit takes a function, got {type(f).__name__}")
         functools.update_wrapper(self, f)
@@ -76,6 +84,9 @@ class jit:
         if isinstance(f, functools.partial):
             self._function, self._bound = f.func, (f.args, f.keywords)
         self._plain = plain(self._function)
+        self.strict = strict
+        self._loops = "" if self._plain is None else loops_of(self._plain)
+        self._source = SourceFunction(self._plain) if self._plain is not None and self._loops else None
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Guards | None, object, list[Array]] = (None, None, [])  # what the function is now
@@ -89,17 +100,24 @@ class jit:
         found: Any = sys.modules.get(self.__module__)
         for part in name.split("."):
             found = getattr(found, part, None)
-        return name if found is self else (jit, (self.__wrapped__,))
+        return name if found is self else (_again, (self.__wrapped__, self.strict))
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else MethodType(self, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        source = self._source
+        if source is not None and source.quick is not None and not kwargs and self._bound is None:
+            found = source.quick(args)
+            if found is not MISSED:
+                return found
         f = self._function
         if self._bound is not None:
             args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
         if forcing.tracing.get() is not None:
             return f(*args, **kwargs)
+        if source is not None and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs)):
+            return self._by_source(args, kwargs)
         latest = self._latest
         if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:
             return made
@@ -144,11 +162,30 @@ class jit:
             return result
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
+        if self.strict:
+            raise FunctionError(
+                message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None)
+            )
         fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
         result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
             warn("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
         return result if fails else f(*args, **kwargs)
+
+    def _by_source(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function whose loops are compiled from the source; as plain Python where they cannot be."""
+        source = self._source
+        assert source is not None
+        settings = current()
+        if settings.engine != "numpy" and not strict_errors() and self._plain is source.function:
+            try:
+                return source.call(args, kwargs)
+            except Refused as error:
+                why = error
+            if self.strict:
+                raise FunctionError(refusal(self._function, why)) from None
+            warn_plain(self._function, why)
+        return self._function(*args, **kwargs)
 
     def _identity(self, key: Hashable) -> object:
         """An object that stands for what the function is: code takes long to hash."""
@@ -173,6 +210,16 @@ class jit:
             )
         self._kept[key] = found
         return found  # type: ignore[no-any-return]
+
+
+def _again(f: Callable[..., Any], strict: bool) -> jit:
+    """A function that was pickled."""
+    return jit(f, strict=strict)
+
+
+def has_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an argument is an array, or holds others."""
+    return any(not isinstance(v, int | float | complex | np.generic) for v in (*args, *kwargs.values()))
 
 
 FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None), ModuleType))

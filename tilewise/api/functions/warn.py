@@ -14,6 +14,7 @@ from tilewise.array.handle import Array
 from tilewise.array.schedule import policy, sites
 from tilewise.config import current
 from tilewise.errors import FallbackError, PerformanceWarning, message
+from tilewise.python.refuse import Refused
 
 CURES = {
     "a branch": "Write branches as np.where(condition, a, b)",
@@ -67,3 +68,23 @@ def warn_again(f: Any, count: int) -> None:
         _told.add(("jit", file, line, name_of(f)))
         text = message(what, where=f"{file}:{line}", cure="Give what changes as a float, or as an array")
         warnings.warn_explicit(PerformanceWarning(text), None, file, line)
+
+
+def refusal(f: Any, why: Refused) -> str:
+    """Why a function's loops have no native form."""
+    where = f"{why.file or f.__code__.co_filename}:{why.line}" if why.line else None
+    return message(f"jit cannot compile {name_of(f)}: it has {why.construct}", where=where, cure=why.cure or None)
+
+
+def warn_plain(f: Any, why: Refused) -> None:
+    """Warn, once, that a function with loops runs as plain Python; or refuse, as `config(fallback=...)` says."""
+    mode = current().fallback
+    if mode == "silent":
+        return
+    text = refusal(f, why)
+    if mode == "error":
+        raise FallbackError(text)
+    file, line = user_site()
+    if ("loops", "", 0, text) not in _told:
+        _told.add(("loops", "", 0, text))
+        warnings.warn_explicit(PerformanceWarning(f"{text} It runs as plain Python."), None, file, line)

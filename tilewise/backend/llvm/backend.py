@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tilewise.backend.base import Facts, HostBackend, Listing, TileReport
+from tilewise.backend.base import Facts, HostBackend, Listing, Outcome, TileReport
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.call.listing import listing
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
+from tilewise.backend.llvm.program.call import Native
 from tilewise.backend.llvm.replay.calls import Lines
 from tilewise.backend.llvm.tiles import lengths
 from tilewise.backend.llvm.tiles.group import Group
@@ -22,6 +23,7 @@ from tilewise.backend.llvm.tiles.recompute import formed
 from tilewise.backend.llvm.tiles.tuning_records import USUAL, class_of, record_of
 from tilewise.config import current
 from tilewise.kernel.loops import Kernel
+from tilewise.kernel.program.ir import Program
 from tilewise.stage.cut_axis import MEAN, centred
 from tilewise.stage.steps import Pass, Step, Tiled, passes
 from tilewise.stage.tiles import Formed, Tiling
@@ -79,6 +81,10 @@ class Llvm(OnHost):
     def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> Lines:
         """Runs of small plans as few native calls."""
         return Lines(runner, nodes, given, wanted)
+
+    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
+        """A program with loops as machine code."""
+        return Native(program)
 
     def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
         """LLVM's language and this machine's assembly."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.backend.base import Each, Facts, HostBackend, Listing, Replay, TileReport
+from tilewise.backend.base import Each, Facts, HostBackend, Listing, Outcome, Replay, TileReport
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.kernel import interpret, show
 from tilewise.kernel.loops import Kernel
+from tilewise.kernel.program.interpret import run
+from tilewise.kernel.program.ir import Program
 from tilewise.records import dataclass
 from tilewise.stage.steps import Pass, Step, Tiled, dead_after
 from tilewise.stage.tiles import Formed, Tiling
@@ -64,6 +66,28 @@ class Reference(OnHost):
     def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
         """The loops; there are no instructions."""
         return Listing(show.text(kernel), "")
+
+    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
+        """A program with loops, one step after the other."""
+
+        def call(args: list[Any]) -> Outcome:
+            return Outcome(2, 0, False, (), ()) if _misses(program, args) else Outcome(*run(program, args))
+
+        return call
+
+
+def _misses(program: Program, args: list[Any]) -> bool:
+    """Whether arrays do not lie as a program was made for."""
+    arrays = [(p, a) for p, a in zip(program.params, args, strict=True) if p.array is not None]
+    for k, (p, a) in enumerate(arrays):
+        if (p.written and not a.flags.writeable) or (
+            p.array is not None and p.array.dense and not a.flags.c_contiguous
+        ):
+            return True
+        shared = (np.may_share_memory(a, b) for q, b in arrays[k + 1 :] if p.written or q.written)
+        if program.apart and any(shared):
+            return True
+    return False
 
 
 def open() -> HostBackend:

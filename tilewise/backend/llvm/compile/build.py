@@ -70,8 +70,9 @@ def _made(what: Hashable, make: Maker, cpu: str) -> Native:
     if code is not None:
         result = _loaded(code)
     else:
-        module = make(ENTRY).module()
-        result = None if current().wait_for_native else _by_tiers(module, cpu, folder, name)
+        function = make(ENTRY)
+        module, whole = function.module(), function.optimised or current().wait_for_native
+        result = None if whole else _by_tiers(module, cpu, folder, name)
         if result is None:
             code = _compiler().object_code(module, cpu)
             result = _loaded(code)

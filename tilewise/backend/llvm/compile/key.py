@@ -19,8 +19,12 @@ from tilewise.backend.llvm.math.table import FOREIGN
 
 MOST_BYTES = 1 << 18  # of a file, that are read at once
 LLVM = Path(__file__).parents[1]
-EMITTERS = ("call", "compile", "emit", "loops", "math", "patterns", "products")
-FOLDERS = (*(LLVM / name for name in EMITTERS), LLVM.parents[1] / "kernel")  # what decides how code looks
+EMITTERS = ("call", "compile", "emit", "loops", "math", "patterns", "products", "program")
+FOLDERS = (
+    *(LLVM / name for name in EMITTERS),
+    LLVM.parents[1] / "kernel",
+    LLVM.parents[1] / "kernel" / "program",
+)  # what decides how code looks
 
 
 def sources(folders: tuple[Path, ...] = FOLDERS) -> bytes:

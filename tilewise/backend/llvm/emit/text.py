@@ -46,6 +46,8 @@ def literal(ty: str, value: float) -> str:
 
 
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
+_PURE = "attributes #1 = { nounwind willreturn memory(none) }"
+OPTIMISED = '"passes"="standard"'  # tells compile/compiler.py to run LLVM's passes
 
 
 class Function:
@@ -61,6 +63,8 @@ class Function:
         self.helpers: dict[str, str] = {}  # what the module holds beside this: functions it calls
         self.avx512 = False  # whether it may use what is in avx512.py
         self.pooling = False  # whether long polynomials load what they add to: ARM's multiply-adds overwrite it
+        self.metadata: list[str] = []  # numbered from 1
+        self.optimised = False  # whether LLVM's passes run: kernels are emitted as they shall be, programs are not
         self.rooted = 0  # of four registers of square roots, those that ARM makes of multiplications
         self._count = 0
         self._pool: list[str] = []  # numbers in memory
@@ -116,7 +120,8 @@ class Function:
 
     def module(self) -> str:
         """The function with all that it needs, but for the names of the machine (compile/compiler.py adds them)."""
-        return "\n".join([*sorted(self.declares), self.text(), _ATTRIBUTES, "!0 = !{i32 1}"])
+        attributes = [_ATTRIBUTES.replace(" }", f" {OPTIMISED} }}"), _PURE] if self.optimised else [_ATTRIBUTES]
+        return "\n".join([*sorted(self.declares), self.text(), *attributes, "!0 = !{i32 1}", *self.metadata])
 
     def text(self) -> str:
         """The whole function, after those it calls."""

@@ -1,0 +1,101 @@
+"""Calls like the last one of compiled code, in few steps. In: code, its circumstances. Out: a function of arguments.
+
+The function is written down for the types at hand and compiled by Python: every check is one comparison, and nothing is
+looked up. Whatever does not fit gives MISSED, and the call goes the long way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.functions.call_cache import MISSED
+from tilewise.api.functions.guards import ABSENT, Guards
+from tilewise.array import force as forcing
+from tilewise.array.arithmetic import strict_errors
+from tilewise.backend.base import Direct
+from tilewise.config import Settings, current
+from tilewise.python.types import LEAST, MOST, SMALL
+
+Quick = Callable[[tuple[Any, ...]], Any]
+
+
+def quick_call(
+    checks: list[tuple[Any, Any, int]],
+    guards: Guards,
+    settings: Settings,
+    direct: Direct,
+    structures: Sequence[Any],
+    ended: Callable[..., Any],
+) -> Quick | None:
+    """checks: class, dtype and rank of each argument; structures: of the results.
+
+    ended(args, room) is what follows if the code did not return one number.
+    """
+    if not guards.sure:
+        return None
+    known: dict[str, Any] = {
+        "MISSED": MISSED, "ABSENT": ABSENT, "current": current, "settings": settings, "strict": strict_errors,
+        "tracing": forcing.tracing.get, "call": direct.call, "pack": direct.pack, "head": direct.head,
+        "rooms": direct.rooms, "Room": direct.room, "ended": ended,
+    }  # fmt: skip
+    names = [f"a{k}" for k in range(len(checks))]
+    tests = [f"len(args) != {len(checks)}", "current() is not settings", "tracing() is not None", "strict()"]
+    lines = [f"if {' or '.join(tests)}: return MISSED"]
+    if names:
+        lines.append(f"{', '.join(names)}, = args")
+    tests, words = [], []
+    for k, (name, (kind, dtype, rank)) in enumerate(zip(names, checks, strict=True)):
+        known[f"t{k}"], known[f"d{k}"] = kind, dtype
+        tests.append(f"type({name}) is not t{k}")
+        words.append(name)
+        if rank >= 0:
+            tests += [f"{name}.dtype is not d{k}", f"{name}.ndim != {rank}"]
+            words[-1] = f"id({name})"
+        elif kind is int:
+            low, high = (-SMALL, SMALL - 1) if dtype else (LEAST, MOST)
+            tests.append(f"not {low} <= {name} <= {high}")
+        elif issubclass(kind, complex):
+            words[-1] = f"{name}.real, {name}.imag"
+    for k, (where, name, value) in enumerate(guards.names):
+        known[f"g{k}"], known[f"v{k}"] = where.get, value
+        tests.append(f"g{k}({name!r}, ABSENT) is not v{k}")
+    for k, (f, code, defaults) in enumerate(guards.functions):
+        known[f"f{k}"], known[f"c{k}"], known[f"e{k}"] = f, code, defaults
+        tests.append(f"f{k}.__code__ is not c{k} or f{k}.__defaults__ is not e{k} or f{k}.__kwdefaults__ is not None")
+    if guards.cells:
+        known["cells"] = guards
+        tests.append("not cells.holds()")
+    if tests:
+        lines.append(f"if {' or '.join(tests)}: return MISSED")
+    lines += [
+        "try: room = rooms.pop()",
+        "except IndexError: room = Room()",
+        f"call(pack({', '.join(words)}), room)",
+        "status, which = head(room)",
+        "if status: return ended(args, room)",
+    ]
+    for k, (structure, read) in enumerate(zip(structures, direct.reads, strict=True)):
+        if read is not None and structure[0] not in ("tuple", "array"):
+            known[f"read{k}"] = read
+            lines.append(
+                f"{'el' * (lines[-1][:4] != 'if s')}if which == {k}: found = {_result(structure, k, direct.at, known)}"
+            )
+    lines += ["else: return ended(args, room)", "rooms.append(room)", "return found"]
+    text = "def quick(args):\n" + "\n".join(f"    {line}" for line in lines)
+    exec(text, known)
+    return known["quick"]  # type: ignore[no-any-return]
+
+
+def _result(structure: Any, k: int, at: int, known: dict[str, Any]) -> str:
+    """The text of the result: a number or an object."""
+    kind = structure[0]
+    if kind == "object":
+        known[f"object{k}"] = structure[1].value
+        return f"object{k}"
+    if kind == "py":
+        return f"bool(read{k}(room, {at})[0])" if structure[1] == "bool" else f"read{k}(room, {at})[0]"
+    known[f"make{k}"] = np.dtype(structure[1]).type
+    return f"make{k}(read{k}(room, {at})[0])"

@@ -1,0 +1,344 @@
+"""Calls of a function that is compiled from its source. In: arguments. Out: results, exceptions, changed arguments.
+
+Code is made for the types of the arguments (`python/specialise.py`) and kept. A call like the last one only checks
+types; the code itself sees whether arrays lie as it was made for. What the code cannot do by itself (integers of more
+than 64 bits) is done by Python, from the start, if nothing has been written yet.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import struct
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.functions.call_cache import MISSED as MISSED_CALL
+from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.quick_call import Quick, quick_call
+from tilewise.array import force as forcing
+from tilewise.array.assign import assign
+from tilewise.array.cell import LOCK
+from tilewise.array.handle import Array, from_buffer, meta
+from tilewise.array.schedule import policy
+from tilewise.backend import host_backend
+from tilewise.backend.base import Outcome
+from tilewise.config import current
+from tilewise.kernel.program.ir import CALL, RERUN, Fault
+from tilewise.python.arithmetic import NATIVE_DTYPES
+from tilewise.python.build import Static
+from tilewise.python.refuse import Refused
+from tilewise.python.specialise import ArraySpec, Specialised, spec_of_number, specialise
+from tilewise.python.types import LEAST, MOST, SMALL, Obj
+
+RETURNED, FAILED, MISSED = range(3)
+MOST_CODES = 64
+RERUN_RESULT = object()
+_NUMBERS = (int, float, complex, bool)
+
+
+class SourceFunction:
+    """A function and the codes made of it so far."""
+
+    def __init__(self, f: FunctionType) -> None:
+        self.function = f
+        self._codes: dict[Hashable, Code | Refused] = {}
+        self._guards = Guards()
+        self._last: Code | None = None
+        self.quick: Quick | None = None  # for calls like the last one
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result. Raises Refused where there is no code for such arguments."""
+        last = self._last
+        if not self._guards.holds():
+            self._codes.clear()
+            self._guards, last, self._last, self.quick = Guards(), None, None, None
+        if last is not None and not kwargs and (leaves := last.fitting(args)) is not None:
+            outcome = last.run(leaves)
+            if outcome.status != MISSED:
+                return self._ended(last, outcome, leaves, args, kwargs)
+        return self._look(args, kwargs)
+
+    def code_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Code:
+        """The code for such arguments, compiled if it is new."""
+        return self._found(_specs(args, kwargs), args, kwargs, apart=True)
+
+    def _found(self, specs: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bool) -> Code:
+        key = (specs, apart)
+        found = self._codes.get(key)
+        if found is None:
+            if len(self._codes) >= MOST_CODES:
+                self._codes.clear()
+                self._guards = Guards()
+            try:
+                found = Code(self.function, args, kwargs, specs, self._guards, apart)
+            except Refused as error:
+                error.__traceback__ = None
+                found = error
+            self._codes[key] = found
+        if isinstance(found, Refused):
+            raise found
+        return found
+
+    def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        specs = _specs(args, kwargs)
+        for apart in (True, False):
+            code = self._found(specs, args, kwargs, apart=apart)
+            leaves: list[Any] = []
+            _flatten((*args, *kwargs.values()), leaves)
+            outcome = code.run(leaves)
+            if outcome.status != MISSED:
+                if not kwargs:
+                    self._last, self.quick = code, self._quick(code)
+                return self._ended(code, outcome, leaves, args, kwargs)
+        return self.function(*args, **kwargs)  # read-only or unaligned: Python says what that means
+
+    def _quick(self, code: Code) -> Quick | None:
+        """What makes calls like the one before, if they are simple enough."""
+        direct = (
+            code.native.direct() if code.plain and code.checks is not None and hasattr(code.native, "direct") else None
+        )
+        if direct is None or not code.structures:
+            return None
+
+        def ended(args: tuple[Any, ...], room: Any) -> Any:
+            outcome = code.native.outcome(room, list(args))
+            return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
+
+        assert code.checks is not None
+        return quick_call(code.checks, self._guards, current(), direct, code.structures, ended)
+
+    def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
+        if outcome.status == RETURNED:
+            return code.results[outcome.which](outcome.values, code.given(leaves))
+        fault = code.made.program.faults[outcome.which]
+        if fault.error == RERUN or fault.error.startswith(CALL):
+            if not outcome.written:
+                return self.function(*args, **kwargs)
+            raised: BaseException = _too_late(fault, outcome.payload)
+        else:
+            text = fault.message.format(*outcome.payload)
+            raised = getattr(builtins, fault.error)(*([text] if text else []))
+        at = _raiser(self.function.__code__.co_filename, fault.line, self.function.__code__)
+        exec(at, {"error": raised})
+        return None
+
+
+def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
+    """What is raised where Python cannot begin anew, as arguments have been written to."""
+    if fault.error.startswith(CALL):
+        name = fault.error.removeprefix(CALL)
+        f = {"int": int, "float_power": operator.pow}.get(name) or getattr(math, name)
+        operands = struct.unpack("<2d", struct.pack("<2q", *payload[:2]))
+        try:
+            f(*operands[: 2 if name in ("float_power", "pow", "atan2", "hypot", "fmod") else 1])
+        except Exception as error:
+            return error.with_traceback(None)
+        return OverflowError(f"{name} of {operands[0]} is beyond what compiled loops have")
+    return OverflowError(fault.message)
+
+
+@lru_cache(maxsize=1024)
+def _raiser(file: str, line: int, code: CodeType) -> CodeType:
+    """Code that raises at a line of the user's."""
+    made = compile("\n" * (line - 1) + "raise error", file, "exec")
+    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+class Code:
+    """Compiled code for some types of arguments."""
+
+    def __init__(
+        self, f: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], specs: Any, guards: Guards, apart: bool
+    ) -> None:
+        places, named = specs
+        options = dict(named)
+        self.made: Specialised = specialise(f, list(places), options, guards, apart)
+        self.native: Any = host_backend(current().native).program(self.made.program)
+        self.flat = _flat(places) if not named else None
+        self.checks = None if self.flat is None else [_check(s) for s in self.flat]
+        self.structures = self.made.results
+        self.results = [_builder(s) for s in self.made.results]
+        params = self.made.program.params
+        leaves = _leaves((*places, *options.values()))
+        self.kept = [k for k, s in enumerate(leaves) if not isinstance(s, Static)]
+        self.ours = [k for k, s in enumerate(leaves) if isinstance(s, ArraySpec) and s.kind == "tilewise"]
+        self.written = {k for k, p in zip(self.kept, params, strict=False) if p.written}
+        self.plain = len(self.kept) == len(leaves) and not self.made.captured
+
+    def fitting(self, args: tuple[Any, ...]) -> list[Any] | None:
+        """The arguments, if they are of the types that the code is for; the code itself sees how arrays lie."""
+        checks = self.checks
+        if checks is None or len(args) != len(checks):
+            return None
+        for a, (kind, dtype, rank) in zip(args, checks, strict=True):
+            t = type(a)
+            if t is not kind:
+                return None
+            if rank >= 0:
+                if a.dtype is not dtype or a.ndim != rank:
+                    return None
+            elif t is int and ((dtype and not -SMALL <= a < SMALL) or not LEAST <= a <= MOST):
+                return None
+        return list(args)
+
+    def given(self, leaves: list[Any]) -> list[Any]:
+        """What the program is given: arguments, and arrays from outside."""
+        return leaves if self.plain else [*(leaves[k] for k in self.kept), *self.made.captured]
+
+    def run(self, leaves: list[Any]) -> Outcome:
+        return self._run_ours(leaves) if self.ours else self.native(self.given(leaves))
+
+    def _run_ours(self, leaves: list[Any]) -> Outcome:
+        """With Arrays among the arguments: the code works on their memory."""
+        held = list(leaves)
+        late: list[int] = []
+        with LOCK:
+            for k in self.ours:
+                x = leaves[k]
+                if policy.known(x) is None:
+                    forcing.evaluate([x._cell])
+                if policy.known(x) is None:  # held by workers
+                    held[k] = x.compute()
+                    late += [k] if k in self.written else []
+                    continue
+                if k in self.written:
+                    x._cell.own()
+                held[k] = meta(x)
+            outcome: Outcome = self.native(self.given(held))
+        for k in late:
+            assign(leaves[k], held[k])
+        return outcome
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _specs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
+    return tuple(map(_spec, args)), tuple((k, _spec(v)) for k, v in kwargs.items())
+
+
+def _spec(v: Any) -> Any:
+    """What of an argument code is made for."""
+    t = type(v)
+    if t is np.ndarray:
+        return ArraySpec(_dtype(v), v.ndim, bool(v.flags.c_contiguous))
+    if t is int and not LEAST <= v <= MOST:
+        raise Refused("an integer of more than 64 bits as an argument")
+    if t in _NUMBERS:
+        return spec_of_number(v)
+    if isinstance(v, np.generic) and not isinstance(v, np.void):
+        if v.dtype.name not in NATIVE_DTYPES:
+            raise Refused(f"an argument of dtype {v.dtype}")
+        return v.dtype.type
+    if t is Array:
+        nd = meta(v)
+        if v._fixed:
+            return nd.dtype.type
+        return ArraySpec(_dtype(nd), nd.ndim, bool(nd.flags.c_contiguous), "tilewise")
+    if t is tuple:
+        return tuple(map(_spec, v))
+    if v is None or t is str or callable(v) or isinstance(v, np.dtype):
+        return _Fixed(v)
+    raise Refused(f"an argument that is a {t.__name__}", 0, "Give arrays, numbers and tuples of them")
+
+
+class _Fixed(Static):
+    """An argument that code is made for as it is."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Fixed) and Obj(self.value) == Obj(other.value)
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+
+def _dtype(nd: Any) -> str:
+    name = nd.dtype.name
+    if name not in NATIVE_DTYPES or not nd.dtype.isnative:
+        raise Refused(f"an argument of dtype {nd.dtype}")
+    return str(name)
+
+
+def _flat(specs: Sequence[Any]) -> list[Any] | None:
+    """Specs that a quick test can be made of: no tuples, nothing but ndarrays and numbers."""
+    quick = all(
+        not isinstance(s, tuple | Static) and not (isinstance(s, ArraySpec) and s.kind != "numpy") for s in specs
+    )
+    return list(specs) if quick else None
+
+
+def _check(spec: Any) -> tuple[Any, Any, int]:
+    """Class, dtype and rank of what fits; of an integer, whether it is small."""
+    if isinstance(spec, ArraySpec):
+        return np.ndarray, np.dtype(spec.dtype), spec.rank
+    if spec in ("int", "wide"):
+        return int, spec == "int", -1
+    return spec, None, -1
+
+
+def _leaves(specs: Sequence[Any]) -> list[Any]:
+    return [leaf for s in specs for leaf in (_leaves(s) if isinstance(s, tuple) else [s])]
+
+
+def _flatten(args: Sequence[Any], leaves: list[Any]) -> None:
+    for a in args:
+        if type(a) is tuple:
+            _flatten(a, leaves)
+        elif type(a) is Array and a._fixed:
+            leaves.append(meta(a)[()])
+        else:
+            leaves.append(a)
+
+
+# -- results ---------------------------------------------------------------------------------------------------------
+
+Builder = Callable[[Sequence[Any], list[Any]], Any]
+
+
+def _builder(structure: Any) -> Builder:
+    """What makes a result of a program's values."""
+    make, used = _part(structure, 0)
+    assert used >= 0
+    return make
+
+
+def _part(structure: Any, at: int) -> tuple[Builder, int]:
+    kind = structure[0]
+    if kind == "tuple":
+        parts = []
+        for s in structure[1:]:
+            one, at = _part(s, at)
+            parts.append(one)
+        return (lambda values, leaves: tuple([p(values, leaves) for p in parts])), at
+    if kind == "object":
+        value = structure[1].value
+        return (lambda values, leaves: value), at
+    if kind == "py":
+        if structure[1] == "bool":
+            return (lambda values, leaves: bool(values[at])), at + 1
+        return (lambda values, leaves: values[at]), at + 1
+    if kind == "np":
+        make = np.dtype(structure[1]).type
+        return (lambda values, leaves: make(values[at])), at + 1
+    ours = structure[1] == "tilewise"
+
+    def array(values: Sequence[Any], leaves: list[Any]) -> Any:
+        found = values[at]
+        if type(found) is tuple:
+            return leaves[found[0]]
+        return from_buffer(found.copy() if _shown(found) else found) if ours else found
+
+    return array, at + 1
+
+
+def _shown(found: Any) -> bool:
+    """Whether an array shows memory of an argument."""
+    while isinstance(found, np.ndarray):
+        found = found.base
+    return hasattr(found, "keeps")

@@ -1,0 +1,163 @@
+"""Calls of compiled programs. In: a program, then arguments. Out: an `Outcome`; nothing is held while it runs."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.backend.base import Direct, Outcome
+from tilewise.backend.llvm.compile import build
+from tilewise.backend.llvm.emit.text import Function
+from tilewise.backend.llvm.program import layout
+from tilewise.backend.llvm.program.emit import emitted
+from tilewise.kernel.program.ir import Program
+from tilewise.kernel.program.show import text
+
+_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+_FORMAT = {
+    "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
+    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "complex64": "ff", "complex128": "dd",
+}  # fmt: skip
+COPIED_BYTES = 1 << 15  # results up to here are copied, which is less work than owning them
+_free = ctypes.CDLL(None).free
+_free.argtypes, _free.restype = [ctypes.c_void_p], None
+
+
+class _Owner:
+    """Memory that a program has allocated."""
+
+    __slots__ = ("__array_interface__", "base")
+
+    def __init__(self, base: int, data: int, nbytes: int) -> None:
+        self.base = base
+        self.__array_interface__ = {"data": (data, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+    def __del__(self) -> None:
+        _free(self.base)
+
+
+class Native:
+    """A compiled program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        code: Any = build.native(("program", text(program)), self._make)
+        self._code = code  # which must live as long
+        self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
+        formats = ["Q" if p.array is not None else _FORMAT[p.dtype] for p in program.params]
+        self._pack = struct.Struct("<" + "".join(formats)).pack
+        self._arrays = [k for k, p in enumerate(program.params) if p.array is not None]
+        self._complex = [k for k, p in enumerate(program.params) if p.array is None and p.dtype[0] == "c"]
+        ranks = [max((a.rank for a in program.arrays.values()), default=0)]
+        words = layout.RESULTS + max((len(r) for r in program.results), default=0) * layout.array_words(ranks[0]) * 2
+        self._room = ctypes.c_char * (8 * words)
+        self._single = [self._numbers(r) for r in program.results]
+        self._returned = [[_kind(t) for t in r] for r in program.results]
+        self._rooms: list[Any] = []
+
+    def direct(self) -> Direct:
+        """How the code is called without a detour."""
+        reads = [None if how is None else how.unpack_from for how in self._single]
+        return Direct(self._call, self._pack, _FIRST.unpack_from, self._rooms, self._room, reads, 8 * layout.RESULTS)
+
+    def outcome(self, room: Any, args: list[Any]) -> Outcome:
+        """What a call has left in a room, which goes back."""
+        status, which, written, *payload = _HEAD.unpack_from(room)
+        values: Sequence[Any] = ()
+        if status == layout.RETURNED:
+            how = self._single[which]
+            values = how.unpack_from(room, 8 * layout.RESULTS) if how is not None else self._results(room, which, args)
+        self._rooms.append(room)
+        return Outcome(status, which, bool(written), payload, values)
+
+    def _make(self, name: str) -> Function:
+        return emitted(self.program, name)
+
+    def _numbers(self, dtypes: tuple[str, ...]) -> struct.Struct | None:
+        """How results are read that are numbers alone."""
+        if any(t.startswith("array") or t[0] == "c" for t in dtypes):
+            return None
+        return struct.Struct("<" + "".join(_FORMAT[t] for t in dtypes))
+
+    def __call__(self, args: list[Any]) -> Outcome:
+        """args: ndarrays and numbers, in the order of the params."""
+        words = args.copy()
+        for k in self._arrays:
+            words[k] = id(args[k])
+        for k in reversed(self._complex):
+            words[k : k + 1] = [args[k].real, args[k].imag]
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            room = self._room()
+        self._call(self._pack(*words), room)
+        return self.outcome(room, args)
+
+    def _results(self, room: Any, which: int, args: list[Any]) -> tuple[Any, ...]:
+        """Numbers, ndarrays, and numbers of arguments (in a tuple of one) for those that are returned as they are."""
+        at, made = 8 * layout.RESULTS, []
+        given = [args[k] for k in self._arrays]
+        owners: dict[int, Any] = {}
+        for dtype, rank in self._returned[which]:
+            if rank is None:
+                if dtype[0] == "c":
+                    re, im = struct.unpack_from("<dd" if dtype == "complex128" else "<ff", room, at)
+                    made.append(complex(re, im))
+                    at += 16 if dtype == "complex128" else 8
+                else:
+                    made.append(struct.unpack_from("<" + _FORMAT[dtype], room, at)[0])
+                    at += 8
+                continue
+            words = struct.unpack_from(f"<{layout.array_words(rank)}q", room, at)
+            at += 8 * layout.array_words(rank)
+            made.append(self._array(words, rank, dtype, given, owners))
+        return tuple(made)
+
+    def _array(self, words: Any, rank: int, dtype: str, given: list[Any], owners: dict[int, Any]) -> Any:
+        data, base, ident, *rest = words
+        shape, strides = tuple(rest[:rank]), tuple(rest[rank:])
+        if ident:
+            return (self._arrays[ident - 1],)
+        if 0 < base < layout.HEAP:
+            whole = given[base - 1]
+            return np.lib.stride_tricks.as_strided(_at(whole, data, dtype), shape, strides)
+        nbytes = int(ctypes.c_int64.from_address(base + 8).value)
+        if base not in owners:
+            owner = owners[base] = _Owner(base, base + layout.HEAD, nbytes)
+        else:
+            owner = owners[base]
+        memory = np.asarray(owner)
+        made = np.ndarray(shape, dtype, memory, data - base - layout.HEAD if nbytes else 0, strides)
+        return made.copy() if nbytes <= COPIED_BYTES else made
+
+
+def _kind(result: str) -> tuple[str, int | None]:
+    """The dtype and rank of a result; no rank: a number."""
+    _, _, array = result.partition("array ")
+    if not array:
+        return result, None
+    dtype, rank = array.split()
+    return dtype, int(rank)
+
+
+def _at(whole: Any, data: int, dtype: str) -> Any:
+    """One element of the memory that an array shows, as an array that keeps it alive."""
+    if not whole.size:
+        return np.zeros(1, dtype)
+    interface = {"data": (data, not whole.flags.writeable), "shape": (1,), "typestr": np.dtype(dtype).str, "version": 3}
+    return np.asarray(_Shown(interface, whole))
+
+
+class _Shown:
+    """Memory of another array."""
+
+    def __init__(self, interface: dict[str, Any], keeps: Any) -> None:
+        self.__array_interface__, self.keeps = interface, keeps
+
+
+_FIRST = struct.Struct("<2q")
+_HEAD = struct.Struct(f"<{layout.RESULTS}q")

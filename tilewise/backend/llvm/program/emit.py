@@ -1,0 +1,426 @@
+"""A program as LLVM IR. In: a program. Out: a `Function`; LLVM's passes make registers of variables, and vectors.
+
+Every variable is memory on the stack, an array one word for each of its fields (data, base, number of the argument that
+it is, lengths, strides). A fault stores what the caller needs and goes to the exit, where memory is let go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
+from tilewise.backend.llvm.math import scalar
+from tilewise.backend.llvm.program import layout, memory, scalars
+from tilewise.backend.llvm.program.bounds import Bounds
+from tilewise.kernel.program.ir import (
+    CALL,
+    INT,
+    RERUN,
+    Alloc,
+    Apart,
+    Block,
+    Const,
+    Dim,
+    Expr,
+    Fail,
+    For,
+    If,
+    Leave,
+    Load,
+    Loop,
+    Named,
+    Op,
+    Pick,
+    Program,
+    Return,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    View,
+)
+
+CHEAP = 4  # operations in an arm of a conditional that are computed in any case
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Where the fields of an array are."""
+
+    data: str
+    base: str
+    ident: str
+    dims: tuple[str, ...]
+    strides: tuple[str, ...]
+
+
+def emitted(program: Program, name: str) -> Function:
+    """The function of a program."""
+    return Emitter(program, name).run()
+
+
+class Emitter:
+    def __init__(self, program: Program, name: str) -> None:
+        self.p = program
+        self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
+        self.fn.optimised = True
+        self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
+        self.arrays = {n: self._slots(a.rank) for n, a in program.arrays.items()}
+        self.written = self.fn.hoist("alloca i64")
+        self.scopes = memory.Scopes(self.fn, program)
+        self.labels: dict[str, str] = {}
+        self.exit = self.fn.fresh("exit")
+        self.late: list[list[str]] = []  # blocks of faults, after all others
+        self.bounds = Bounds(self)
+        self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in program.faults)
+
+    def _slots(self, rank: int) -> Slots:
+        h = self.fn.hoist
+        return Slots(
+            h("alloca ptr"), h("alloca i64"), h("alloca i64"),
+            tuple(h("alloca i64") for _ in range(rank)), tuple(h("alloca i64") for _ in range(rank)),
+        )  # fmt: skip
+
+    def run(self) -> Function:
+        fn = self.fn
+        fn.do(f"store i64 0, ptr {self.written}")
+        for n in self.p.names:
+            fn.do(f"store {_type(self.p.names[n])} zeroinitializer, ptr {self.names[n]}")
+        for s in self.arrays.values():
+            for place in (s.base, s.ident, *s.dims, *s.strides):
+                fn.do(f"store i64 0, ptr {place}")
+        memory.arguments(self)
+        self.block(self.p.body)
+        fn.do(f"br label %{self.exit}")
+        for lines in self.late:
+            fn.lines += lines
+        fn.label(self.exit)
+        memory.release_all(self)
+        return fn
+
+    # -- small things ------------------------------------------------------------------------------------------------
+
+    def number(self, text: str | int) -> Val:
+        return Val(self.fn, str(text), "i64", 1)
+
+    def word(self, place: str) -> Val:
+        return Val(self.fn, self.fn.let(f"load i64, ptr {place}"), "i64", 1)
+
+    def put(self, place: str, v: Val) -> None:
+        self.fn.do(f"store {v.text}, ptr {place}")
+
+    def out(self, at: int) -> str:
+        return self.fn.let(f"getelementptr i64, ptr %out, i64 {at}")
+
+    def jump(self, label: str) -> None:
+        self.fn.do(f"br label %{label}")
+
+    def dead(self) -> None:
+        """What follows is never reached."""
+        self.fn.label(self.fn.fresh("dead"))
+
+    def fail_if(self, bad: Val, fault: int, values: tuple[Val, ...] = ()) -> None:
+        """Leave with a fault, if a condition holds."""
+        fn, good, wrong = self.fn, self.fn.fresh("good"), self.fn.fresh("wrong")
+        fn.do(f"br i1 {bad.name}, label %{wrong}, label %{good}, !prof !{self.scopes.unlikely}")
+        kept, fn.lines = fn.lines, []
+        fn.label(wrong)
+        self.fail(fault, values)
+        self.late.append(fn.lines)
+        fn.lines = kept
+        fn.label(good)
+
+    def fail(self, fault: int, values: tuple[Val, ...]) -> None:
+        fn = self.fn
+        for k, v in enumerate(values[: layout.PAYLOADS]):
+            fn.do(f"store {v.text}, ptr {self.out(layout.PAYLOAD + k)}")
+        fn.do(f"store i64 {fault}, ptr {self.out(layout.WHICH)}")
+        fn.do(f"store i64 {layout.FAILED}, ptr {self.out(layout.STATUS)}")
+        if self.reruns:
+            self.put(self.out(layout.WRITTEN), self.word(self.written))
+        self.jump(self.exit)
+
+    # -- expressions -------------------------------------------------------------------------------------------------
+
+    def e(self, x: Expr) -> Val:
+        """The value of an expression."""
+        fn = self.fn
+        if isinstance(x, Const):
+            return Val(fn, "", "i64", 1).const(x.value, scalar.IR_TYPE[x.dtype])
+        if isinstance(x, Var):
+            ty = scalar.IR_TYPE[x.dtype]
+            return Val(fn, fn.let(f"load {vtype(ty, 1)}, ptr {self.names[x.name]}"), ty, 1)
+        if isinstance(x, Dim):
+            return self.word(self.arrays[x.array].dims[x.axis])
+        if isinstance(x, Load):
+            return self.load(x.array, self.place(x.array, x.index, x.faults))
+        if isinstance(x, Pick):
+            return self.pick(x)
+        if isinstance(x, Apart):
+            return memory.apart(self, x.first, x.second)
+        return self.op(x)
+
+    def op(self, x: Op) -> Val:
+        args = [self.e(a) for a in x.args]
+        if x.fn == "logical_and" and all(a.dtype == "bool" for a in x.args):
+            return args[0] & args[1]
+        if x.fn == "logical_or" and all(a.dtype == "bool" for a in x.args):
+            return args[0] | args[1]
+        made, bad = self.computed(x, args)
+        if x.fault >= 0 and bad is not None:
+            values = tuple(a.bits() if a.ty == "double" else a for a in args if a.ty in ("i64", "double"))
+            self.fail_if(bad, x.fault, values)
+        return made
+
+    def computed(self, x: Op, args: list[Val]) -> tuple[Val, Val | None]:
+        fn, ins = x.fn, tuple(a.dtype for a in x.args)
+        if x.dtype == INT and fn in scalars.OVERFLOW:
+            if x.fault >= 0:
+                return scalars.overflowing(fn, *args)
+            if x.exact:
+                opcode = {"add": "add", "subtract": "sub", "multiply": "mul"}[fn]
+                return args[0].make(f"{opcode} nsw {args[0].text}, {args[1].name}"), None
+        if fn in scalars.ALWAYS or (x.fault >= 0 and fn in scalars.SPECIAL):
+            return scalars.SPECIAL[fn](*args)
+        if fn == "absolute" and x.fault >= 0:
+            return scalar.apply(fn, ins, x.dtype, args), args[0].cmp("eq", scalars.LEAST)
+        if fn.startswith("libm:"):
+            return scalars.libm(fn[5:], args)
+        if fn.startswith("fit:"):
+            return scalars.fitted(x.dtype, args[0])
+        if fn.startswith("whole:"):
+            return scalars.whole(x.dtype, args[0])
+        if fn == "wrapping_power":
+            return scalars.wrapping_power(args[0], args[1], x.dtype[0] == "i")
+        if x.loose and x.dtype in ("float64", "float32"):
+            return args[0].make(f"{'fadd' if fn == 'add' else 'fmul'} reassoc {args[0].text}, {args[1].name}"), None
+        if fn in ("minimum", "maximum") and x.dtype == INT:
+            name = "smin" if fn == "minimum" else "smax"
+            return args[0].intrinsic(name, args[1]), None
+        return scalar.apply(fn, ins, x.dtype, args), None
+
+    def pick(self, x: Pick) -> Val:
+        test = self.e(x.test)
+        if self.cheap(x.yes) and self.cheap(x.no):
+            yes, no = self.e(x.yes), self.e(x.no)
+            if x.dtype == "bool":
+                return test.select(yes, no)
+            return test.select(yes, no)
+        fn = self.fn
+        one, other, after = fn.fresh("yes"), fn.fresh("no"), fn.fresh("after")
+        fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
+        fn.label(one)
+        yes = self.e(x.yes)
+        from_one = fn.block
+        self.jump(after)
+        fn.label(other)
+        no = self.e(x.no)
+        from_other = fn.block
+        self.jump(after)
+        fn.label(after)
+        return yes.make(f"phi {vtype(yes.ty, 1)} [ {yes.name}, %{from_one} ], [ {no.name}, %{from_other} ]")
+
+    def cheap(self, x: Expr, left: int = CHEAP) -> bool:
+        """Whether an expression may be computed where nobody asked for it."""
+        if isinstance(x, Const | Var | Dim):
+            return True
+        if isinstance(x, Op) and x.fault < 0 and left > 0 and x.fn in _CHEAP:
+            return all(self.cheap(a, left - 1) for a in x.args)
+        return False
+
+    # -- elements ----------------------------------------------------------------------------------------------------
+
+    def place(self, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:
+        """The address of an element."""
+        return self.address(array, self.indices(array, index, faults))
+
+    def indices(self, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> list[Val]:
+        made = []
+        for axis, (i, fault) in enumerate(zip(index, faults, strict=True)):
+            at = self.e(i)
+            if fault >= 0 and not self.bounds.proved(array, axis, i):
+                n = self.word(self.arrays[array].dims[axis])
+                if isinstance(i, Const):
+                    whole = at if i.value >= 0 else at + n
+                else:
+                    whole = at if self.bounds.natural(i) else at.cmp("slt", 0).select(at + n, at)
+                self.fail_if(whole.cmp("uge", n), fault, (at, n))
+                at = whole
+            elif fault >= 0 and isinstance(i, Const) and i.value < 0:
+                at = at + self.word(self.arrays[array].dims[axis])
+            made.append(at)
+        return made
+
+    def address(self, array: str, at: list[Val]) -> str:
+        fn, a, slots = self.fn, self.p.arrays[array], self.arrays[array]
+        data = fn.let(f"load ptr, ptr {slots.data}")
+        if not at:
+            return data
+        ty = memory.STORED[a.dtype]
+        if a.dense:
+            flat = at[0]
+            for axis in range(1, a.rank):
+                n = self.word(slots.dims[axis])
+                flat = flat.make(f"mul nsw {flat.text}, {n.name}")
+                flat = flat.make(f"add nsw {flat.text}, {at[axis].name}")
+            return fn.let(f"getelementptr inbounds {ty}, ptr {data}, {flat.text}")
+        last = a.rank - 1
+        for axis in range(last if a.unit else a.rank):
+            s = self.word(slots.strides[axis])
+            offset = at[axis].make(f"mul nsw {at[axis].text}, {s.name}")
+            data = fn.let(f"getelementptr inbounds i8, ptr {data}, {offset.text}")
+        if a.unit:
+            data = fn.let(f"getelementptr inbounds {ty}, ptr {data}, {at[last].text}")
+        return data
+
+    def load(self, array: str, place: str) -> Val:
+        fn, dtype = self.fn, self.p.arrays[array].dtype
+        note, size = self.scopes.note(array), memory.align(dtype)
+        ty = scalar.IR_TYPE[dtype]
+        if ty in COMPLEX:
+            part = COMPLEX[ty]
+            other = fn.let(f"getelementptr inbounds {part}, ptr {place}, i64 1")
+            re, im = (Val(fn, fn.let(f"load {part}, ptr {p}, align {size}{note}"), part, 1) for p in (place, other))
+            return pair(re, im)
+        if dtype == "bool":
+            byte = Val(fn, fn.let(f"load i8, ptr {place}, align 1{note}"), "i8", 1)
+            return byte.cmp("ne", 0)
+        return Val(fn, fn.let(f"load {ty}, ptr {place}, align {size}{note}"), ty, 1)
+
+    def save(self, array: str, place: str, v: Val) -> None:
+        fn, dtype = self.fn, self.p.arrays[array].dtype
+        note, size = self.scopes.note(array), memory.align(dtype)
+        if v.ty in COMPLEX:
+            other = fn.let(f"getelementptr inbounds {COMPLEX[v.ty]}, ptr {place}, i64 1")
+            for p, part in zip((place, other), v.parts, strict=True):
+                fn.do(f"store {part.text}, ptr {p}, align {size}{note}")
+        else:
+            byte = v.convert("zext", "i8") if dtype == "bool" else v
+            fn.do(f"store {byte.text}, ptr {place}, align {size}{note}")
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def block(self, stmts: Block) -> None:
+        for s in stmts:
+            self.statement(s)
+            if isinstance(s, Leave | Return | Fail):
+                return
+
+    def statement(self, s: Stmt) -> None:
+        fn = self.fn
+        if isinstance(s, Set):
+            v = self.e(s.value)
+            fn.do(f"store {v.text}, ptr {self.names[s.name]}")
+        elif isinstance(s, Store):
+            v = self.e(s.value)
+            self.save(s.array, self.place(s.array, s.index, s.faults), v)
+            if self.reruns and self.scopes.outside(s.array):
+                fn.do(f"store i64 1, ptr {self.written}")
+        elif isinstance(s, If):
+            self.if_(s)
+        elif isinstance(s, For):
+            self.bounds.loop(s)
+        elif isinstance(s, Loop):
+            self.loop(s)
+        elif isinstance(s, Named):
+            end = self.labels[s.label] = fn.fresh("end")
+            self.block(s.body)
+            self.jump(end)
+            fn.label(end)
+        elif isinstance(s, Leave):
+            self.jump(self.labels[s.label])
+            self.dead()
+        elif isinstance(s, Return):
+            memory.returned(self, s)
+            self.jump(self.exit)
+            self.dead()
+        elif isinstance(s, Fail):
+            self.fail(s.fault, tuple(self.e(v) for v in s.values))
+            self.dead()
+        elif isinstance(s, Alloc):
+            memory.allocate(self, s)
+        elif isinstance(s, View):
+            memory.view(self, s)
+
+    def if_(self, s: If) -> None:
+        fn, test = self.fn, self.e(s.test)
+        one, other, after = fn.fresh("then"), fn.fresh("else"), fn.fresh("fi")
+        fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
+        fn.label(one)
+        with self.bounds.knowing(s.test, True):
+            self.block(s.then)
+        self.jump(after)
+        fn.label(other)
+        with self.bounds.knowing(s.test, False):
+            self.block(s.other)
+        self.jump(after)
+        fn.label(after)
+
+    def loop(self, s: Loop) -> None:
+        head = self.fn.fresh("loop")
+        self.jump(head)
+        self.fn.label(head)
+        with self.bounds.inside(s):
+            self.block(s.body)
+        self.jump(head)
+        self.dead()
+
+    def for_(self, s: For, start: Val, stop: Val, step: Val) -> None:
+        """A counted loop: its bounds are computed before."""
+        fn = self.fn
+        counter = fn.hoist("alloca i64")
+        head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
+        unit = isinstance(s.step, Const) and s.step.value in (1, -1)
+        if unit:
+            self.put(counter, start)
+            sign = s.step.value  # type: ignore[union-attr]
+        else:
+            self.put(counter, self.number(0))
+            stop_at = self.trips(s, start, stop, step)
+        self.jump(head)
+        fn.label(head)
+        i = self.word(counter)
+        if unit:
+            more = i.cmp("slt" if sign > 0 else "sgt", stop)
+        else:
+            more = i.cmp("ult", stop_at)
+        fn.do(f"br i1 {more.name}, label %{body}, label %{after}")
+        fn.label(body)
+        here = i if unit else start.make(f"add {start.text}, {(i * step).name}")
+        fn.do(f"store {here.text}, ptr {self.names[s.name]}")
+        self.block(s.body)
+        i = self.word(counter)
+        by = "-1" if unit and sign < 0 else "1"
+        self.put(counter, i.make(f"add nsw {i.text}, {by}"))
+        fn.do(f"br label %{head}{self.scopes.plain_loop() if s.rare or self.bounds.checked else ''}")
+        fn.label(after)
+
+    def trips(self, s: For, start: Val, stop: Val, step: Val) -> Val:
+        """How many iterations there are."""
+        if isinstance(s.step, Const):
+            up = s.step.value > 0
+            span = stop - start if up else start - stop
+            some = stop.cmp("sgt", start) if up else stop.cmp("slt", start)
+            size = span.const(abs(s.step.value))
+        else:
+            rising = step.cmp("sgt", 0)
+            span = rising.select(stop - start, start - stop)
+            some = rising.select(stop.cmp("sgt", start), stop.cmp("slt", start))
+            size = rising.select(step, step.const(0) - step)
+        count = (span + size - 1).op("udiv", size)
+        return some.select(count, 0)
+
+
+_CHEAP = frozenset(
+    "add subtract multiply minimum maximum negative absolute cast equal not_equal less less_equal greater "
+    "greater_equal logical_and logical_or logical_not bitwise_and bitwise_or bitwise_xor invert where real imag".split()
+)
+
+
+def _type(dtype: str) -> str:
+    return vtype(scalar.IR_TYPE[dtype], 1)
+
+
+_ = np

@@ -1,0 +1,21 @@
+"""What programs and their callers agree upon. In: nothing. Out: places of words.
+
+A program is called with two blocks of words: its arguments (addresses of ndarray objects; numbers, complex ones in two
+words) and what it gives back. Memory that it allocates has a head of HEAD bytes: how many hold it, and its size.
+"""
+
+from __future__ import annotations
+
+STATUS, WHICH, WRITTEN, PAYLOAD, RESULTS = 0, 1, 2, 3, 16  # words of what comes back
+RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
+PAYLOADS = RESULTS - PAYLOAD
+HEAD = 64
+# Of an ndarray object: fields after its head and data pointer, as every NumPy since 1.7 has them.
+DIMS_OFFSET, STRIDES_OFFSET, FLAGS_OFFSET = 32, 40, 64
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+HEAP = 4096  # a base below is the number of an argument
+
+
+def array_words(rank: int) -> int:
+    """Of an array among the results: data, base, which argument it is, lengths, strides."""
+    return 3 + 2 * rank

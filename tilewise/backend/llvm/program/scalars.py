@@ -1,0 +1,212 @@
+"""Operations of programs that kernels have not. In: `Val`s of one lane. Out: `Val`s, and what is wrong, if anything.
+
+Each gives its result and a condition (an i1 `Val`, or None) under which there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewise.backend.llvm.emit.text import BITS, Function, Val, pair
+from tilewise.backend.llvm.math import integer, scalar
+
+Made = tuple[Val, Val | None]
+OVERFLOW = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
+LEAST = -(1 << 63)
+
+
+def overflowing(fn: str, a: Val, b: Val) -> Made:
+    """a + b, a - b, a * b and whether they overflow."""
+    name = f"llvm.{OVERFLOW[fn]}.with.overflow.i64"
+    f = a.fn
+    f.declares.add(f"declare {{ i64, i1 }} @{name}(i64, i64)")
+    both = f.let(f"call {{ i64, i1 }} @{name}({a.text}, {b.text})")
+    return Val(f, f.let(f"extractvalue {{ i64, i1 }} {both}, 0"), "i64", 1), Val(
+        f, f.let(f"extractvalue {{ i64, i1 }} {both}, 1"), "i1", 1
+    )
+
+
+def _divided(fn: str) -> Callable[[Val, Val], Made]:
+    def act(a: Val, b: Val) -> Made:
+        zero = b.cmp("oeq" if b.is_float else "eq", 0)
+        dtype = "float64" if b.is_float else "int64"
+        return scalar.apply(fn, (dtype, dtype), dtype, [a, b]), zero
+
+    return act
+
+
+def _negatable(a: Val, b: Val) -> Made:
+    bad = b.cmp("eq", 0) | (b.cmp("eq", -1) & a.cmp("eq", LEAST))
+    return integer.divmod_(True, a, b)[0], bad
+
+
+def _shifted(a: Val, b: Val) -> Made:
+    inside = b.cmp("ult", 63)
+    count = inside.select(b, 0)
+    made = a.op("shl", count)
+    back = made.op("ashr", count).cmp("ne", a)
+    return made, (~inside & a.cmp("ne", 0)) | back
+
+
+def _exact_float(a: Val) -> Made:
+    size = a.cmp("slt", 0).select(a.const(0) - a, a)
+    return a.convert("sitofp", "double"), size.cmp("ugt", 1 << 53)
+
+
+def _square(a: Val, _: Val) -> Made:
+    made = a * a
+    inf = float("inf")
+    return made, made.cmp("oeq", inf) & a.intrinsic("fabs").cmp("olt", inf)
+
+
+def _natural(a: Val) -> Made:
+    return a, a.cmp("slt", 0)
+
+
+def _subscript(i: Val, n: Val) -> Made:
+    at = i.cmp("slt", 0).select(i + n, i)
+    return at, at.cmp("uge", n)
+
+
+def _real_sqrt(a: Val) -> Made:
+    return a.intrinsic("sqrt"), a.cmp("olt", 0.0)
+
+
+def _complex(re: Val, im: Val) -> Made:
+    return pair(re, im), None
+
+
+def _complex_multiply(a: Val, b: Val) -> Made:
+    (ar, ai), (br, bi) = a.parts, b.parts
+    return pair(ar * br - ai * bi, ar * bi + ai * br), None
+
+
+def _complex_divide(a: Val, b: Val) -> Made:
+    """By Smith's algorithm, as Python does."""
+    (ar, ai), (br, bi) = a.parts, b.parts
+    flat = br.intrinsic("fabs").cmp("oge", bi.intrinsic("fabs"))
+    large, small = flat.select(br, bi), flat.select(bi, br)
+    ratio = small / large
+    down = large + small * ratio
+    x, y = flat.select(ar, ai), flat.select(ai, ar)
+    re = (x + y * ratio) / down
+    im = flat.select((ai - ar * ratio) / down, (ai * ratio - ar) / down)
+    return pair(re, im), br.cmp("oeq", 0.0) & bi.cmp("oeq", 0.0)
+
+
+def _complex_exp(a: Val) -> Made:
+    re, im = a.parts
+    size, cos, sin = (scalar.apply(f, ("float64",), "float64", [x]) for f, x in (("exp", re), ("cos", im), ("sin", im)))
+    real = im.cmp("oeq", 0.0)  # its sign stays
+    return pair(size * cos, real.select(im, size * sin)), None
+
+
+def _power(a: Val, b: Val) -> Made:
+    """a**b of integers, and whether it overflows or is no integer."""
+    f = a.fn
+    f.declares.add("declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)")
+    f.helpers["int_power"] = _INT_POWER
+    both = f.let(f"call {{ i64, i1 }} @int_power({a.text}, {b.text})")
+    return Val(f, f.let(f"extractvalue {{ i64, i1 }} {both}, 0"), "i64", 1), Val(
+        f, f.let(f"extractvalue {{ i64, i1 }} {both}, 1"), "i1", 1
+    )
+
+
+_INT_POWER = """define internal { i64, i1 } @int_power(i64 %a, i64 %b) {
+entry:
+  %negative = icmp slt i64 %b, 0
+  br label %head
+head:
+  %r = phi i64 [ 1, %entry ], [ %r2, %next ]
+  %x = phi i64 [ %a, %entry ], [ %x2, %next ]
+  %k = phi i64 [ %b, %entry ], [ %k2, %next ]
+  %bad = phi i1 [ %negative, %entry ], [ %bad3, %next ]
+  %more = icmp sgt i64 %k, 0
+  br i1 %more, label %next, label %done
+next:
+  %odd = and i64 %k, 1
+  %isodd = icmp ne i64 %odd, 0
+  %m = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %r, i64 %x)
+  %mv = extractvalue { i64, i1 } %m, 0
+  %mo = extractvalue { i64, i1 } %m, 1
+  %r2 = select i1 %isodd, i64 %mv, i64 %r
+  %mbad = and i1 %isodd, %mo
+  %k2 = lshr i64 %k, 1
+  %again = icmp ne i64 %k2, 0
+  %s = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %x, i64 %x)
+  %x2 = extractvalue { i64, i1 } %s, 0
+  %so = extractvalue { i64, i1 } %s, 1
+  %sbad = and i1 %again, %so
+  %bad2 = or i1 %bad, %mbad
+  %bad3 = or i1 %bad2, %sbad
+  br label %head
+done:
+  %one = insertvalue { i64, i1 } poison, i64 %r, 0
+  %both = insertvalue { i64, i1 } %one, i1 %bad, 1
+  ret { i64, i1 } %both
+}"""
+
+SPECIAL: dict[str, Callable[..., Made]] = {
+    "floor_divide": _divided("floor_divide"),
+    "remainder": _divided("remainder"),
+    "divide": _divided("divide"),
+    "negatable_divide": _negatable,
+    "left_shift": _shifted,
+    "exact_float": _exact_float,
+    "float_square": _square,
+    "natural": _natural,
+    "subscript": _subscript,
+    "real_sqrt": _real_sqrt,
+    "complex": _complex,
+    "complex_exp": _complex_exp,
+    "complex_multiply": _complex_multiply,
+    "complex_divide": _complex_divide,
+    "int_power": _power,
+}
+ALWAYS = frozenset(SPECIAL) - {"floor_divide", "remainder", "divide", "left_shift"}  # kernels have those, too
+
+
+def fitted(target: str, a: Val) -> Made:
+    """An integer as one of another dtype, and whether it is not one of these."""
+    ty, bits = scalar.IR_TYPE[target], BITS[scalar.IR_TYPE[target]]
+    if a.ty == "i64" and target == "int64":  # from uint64
+        return a, a.cmp("slt", 0)
+    if target == "uint64":
+        return a, a.cmp("slt", 0)
+    made = a.convert("trunc", ty)
+    back = made.convert("sext" if target[0] == "i" else "zext", "i64")
+    assert bits < 64
+    return made, back.cmp("ne", a)
+
+
+def whole(target: str, a: Val) -> Made:
+    """A float cut to an integer, and whether that does not fit."""
+    limit = 2.0**63 if target in ("int64", "uint64") else 0.0
+    if limit:
+        inside = a.cmp("olt", limit) & a.cmp("oge", -limit)
+        made = inside.select(a, 0.0).convert("fptosi", "i64")
+        return made, ~inside if target == "int64" else ~inside | made.cmp("slt", 0)
+    bits, signed = BITS[scalar.IR_TYPE[target]], target[0] == "i"
+    top, low = (2.0 ** (bits - 1), -(2.0 ** (bits - 1))) if signed else (2.0**bits, 0.0)
+    inside = a.cmp("olt", top) & a.cmp("ogt", low - 1.0)
+    made = inside.select(a, 0.0).convert("fptosi", "i64")
+    return made.convert("trunc", scalar.IR_TYPE[target]), ~inside
+
+
+def libm(name: str, args: list[Val]) -> Made:
+    """A function of the C library; no value where it is not finite though its operands are."""
+    f = args[0].fn
+    f.declares.add(f"declare double @{name}({', '.join(['double'] * len(args))}) #1")
+    made = args[0].make(f"call double @{name}({', '.join(a.text for a in args)})")
+    bad = (made - made).cmp("une", 0.0)
+    for a in args:
+        bad = bad & (a - a).cmp("oeq", 0.0)
+    return made, bad
+
+
+def wrapping_power(a: Val, b: Val, signed: bool) -> Made:
+    """a**b of integers that wrap; b must not be negative."""
+    return integer.power(a, b), b.cmp("slt", 0) if signed else None
+
+
+_ = Function

@@ -1,0 +1,244 @@
+"""Programs with loops: a small structured language. What a Python function means is said in it, without Python.
+
+    program  = name, params, locals, body, faults, results
+    stmt     = name := expr | array[expr, ...] := expr
+             | if expr: stmts else: stmts | for name in range(expr, expr, expr): stmts | loop: stmts
+             | block label: stmts | leave label | return values | fail fault(expr, ...)
+             | array := allocate shape | array := view of array
+    expr     = number | name | fn(expr, ...) | array[expr, ...] | dim(array, axis) | expr if expr else expr
+             | apart(array, array)
+
+Numbers have a dtype; functions are those of kernels (`kernel/native_support.py`), `libm:...` and a few of integers, on
+operands of equal dtypes. Names and arrays are mutable variables, each of one dtype (and rank). A subscript that has a
+fault counts from the end if it is negative, and fails if it is out of range. An operation with a fault fails where
+its result would not be Python's: sums, products that overflow, divisors that are zero. Operands are evaluated from left
+to right, the arms of a conditional only if they are chosen. `loose` sums may be added up in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from tilewise.records import dataclass
+
+INT = "int64"
+BOOL = "bool"
+CALL = "call:"  # begins the class of a fault that a Python function of these operands raises: "call:log"
+RERUN = "rerun"  # the class of a fault that is no error of the program: the result does not fit into our integers
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An exception: its class, its message (`{0}` and so on: numbers from the program) and its line."""
+
+    error: str
+    message: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    dtype: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """fn(args); `fault` is the number of what happens where the operation has no result."""
+
+    fn: str
+    dtype: str
+    args: tuple[Expr, ...]
+    fault: int = -1
+    loose: bool = False
+    exact: bool = False  # of integers: known not to overflow
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element. Each subscript has a fault, or -1: it is in range."""
+
+    array: str
+    dtype: str
+    index: tuple[Expr, ...]
+    faults: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """The length of an axis."""
+
+    array: str
+    axis: int
+    dtype: str = INT
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """yes if test else no."""
+
+    test: Expr
+    yes: Expr
+    no: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Whether two arrays have no memory in common (False: they may have)."""
+
+    first: str
+    second: str
+    dtype: str = BOOL
+
+
+Expr = Const | Var | Op | Load | Dim | Pick | Apart
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    array: str
+    index: tuple[Expr, ...]
+    value: Expr  # evaluated before the subscripts
+    faults: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    test: Expr
+    then: Block
+    other: Block = ()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """name is set at the start of every iteration; range's arguments are evaluated once, step is not zero."""
+
+    name: str
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: Block
+    line: int = 0
+    rare: bool = False  # hardly ever runs: not worth much code
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Without end, but for what leaves it."""
+
+    body: Block
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A block that can be left."""
+
+    label: str
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Go on after the block of this label, which is around this."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Which of the program's results it is, and its numbers and arrays (names) in their order."""
+
+    which: int
+    values: tuple[Expr | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    fault: int
+    values: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """A new array in C order."""
+
+    array: str
+    shape: tuple[Expr, ...]
+    zero: bool
+    fault: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An axis of a view: start, start + step, ... (so many). Of axis -1: a new one of length 1, or repeated."""
+
+    axis: int
+    start: Expr
+    length: Expr
+    step: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """array shows a part of source: some axes at one place each (in range), others along spans."""
+
+    array: str
+    source: str
+    at: tuple[tuple[int, Expr], ...]
+    spans: tuple[Span, ...]
+
+
+Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View
+Block = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """What is known of an array variable. unit: its last axis has no gaps; dense: it lies in C order.
+
+    roots: the arguments and allocations whose memory it may show.
+    """
+
+    dtype: str
+    rank: int
+    unit: bool
+    dense: bool
+    roots: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """An argument: a number (`array` None) or an array."""
+
+    name: str
+    dtype: str
+    array: Array | None = None
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    params: tuple[Param, ...]
+    names: dict[str, str]  # numbers: dtypes
+    arrays: dict[str, Array]
+    body: Block
+    faults: tuple[Fault, ...]
+    results: tuple[tuple[str, ...], ...]  # of each kind of return: dtypes, "array DTYPE RANK"
+    apart: bool = True  # no two arguments share memory of which one is written
+    notes: tuple[str, ...] = field(default=(), compare=False)

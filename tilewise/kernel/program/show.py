@@ -1,0 +1,108 @@
+"""A program as text. In: a program. Out: lines, one for each statement; equal texts are equal programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewise.kernel.program.ir import (
+    Alloc,
+    Apart,
+    Block,
+    Const,
+    Dim,
+    Expr,
+    Fail,
+    For,
+    If,
+    Leave,
+    Load,
+    Loop,
+    Named,
+    Op,
+    Pick,
+    Program,
+    Return,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    View,
+)
+
+
+def text(p: Program) -> str:
+    """The whole program."""
+    lines = [f"program {p.name}{'' if p.apart else ', arguments may overlap'}"]
+    lines += [f"  param {x.name} {x.dtype}{' written' if x.written else ''}" for x in p.params]
+    for name, a in p.arrays.items():
+        facts = "dense" if a.dense else "unit" if a.unit else "strided"
+        lines.append(f"  array {name} {a.dtype} x{a.rank} {facts} in {', '.join(sorted(a.roots))}")
+    lines += [f"  name {n} {t}" for n, t in p.names.items()]
+    lines += [f"  fault {k} {f.error} {f.message!r} line {f.line}" for k, f in enumerate(p.faults)]
+    lines += [f"  result {k} {' '.join(r)}" for k, r in enumerate(p.results)]
+    return "\n".join([*lines, *_block(p.body, "  ")])
+
+
+def _block(block: Block, indent: str) -> Iterator[str]:
+    for s in block:
+        yield from _statement(s, indent)
+
+
+def _statement(s: Stmt, indent: str) -> Iterator[str]:
+    deeper = indent + "  "
+    if isinstance(s, Set):
+        yield f"{indent}{s.name} := {expr(s.value)}"
+    elif isinstance(s, Store):
+        yield f"{indent}{s.array}{_index(s.index, s.faults)} := {expr(s.value)}"
+    elif isinstance(s, If):
+        yield f"{indent}if {expr(s.test)}:"
+        yield from _block(s.then, deeper)
+        if s.other:
+            yield f"{indent}else:"
+            yield from _block(s.other, deeper)
+    elif isinstance(s, For):
+        span = f"{expr(s.start)}, {expr(s.stop)}, {expr(s.step)}"
+        yield f"{indent}for {s.name} in range({span}):{' rarely' * s.rare}  # line {s.line}"
+        yield from _block(s.body, deeper)
+    elif isinstance(s, Loop):
+        yield f"{indent}loop:  # line {s.line}"
+        yield from _block(s.body, deeper)
+    elif isinstance(s, Named):
+        yield f"{indent}block {s.label}:"
+        yield from _block(s.body, deeper)
+    elif isinstance(s, Leave):
+        yield f"{indent}leave {s.label}"
+    elif isinstance(s, Return):
+        values = ", ".join(v if isinstance(v, str) else expr(v) for v in s.values)
+        yield f"{indent}return {s.which}({values})"
+    elif isinstance(s, Fail):
+        yield f"{indent}fail {s.fault}({', '.join(map(expr, s.values))})"
+    elif isinstance(s, Alloc):
+        yield f"{indent}{s.array} := {'zeros' if s.zero else 'allocate'}({', '.join(map(expr, s.shape))}) !{s.fault}"
+    elif isinstance(s, View):
+        at = [f"{axis}: {expr(i)}" for axis, i in s.at]
+        spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]
+        yield f"{indent}{s.array} := view of {s.source} at ({', '.join(at)}) along ({', '.join(spans)})"
+
+
+def _index(index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:
+    return "[" + ", ".join(expr(i) + (f" !{f}" if f >= 0 else "") for i, f in zip(index, faults, strict=True)) + "]"
+
+
+def expr(e: Expr) -> str:
+    """An expression."""
+    if isinstance(e, Const):
+        return f"{e.value!r}:{e.dtype}" if e.dtype not in ("int64", "bool") else repr(e.value)
+    if isinstance(e, Var):
+        return e.name
+    if isinstance(e, Dim):
+        return f"dim({e.array}, {e.axis})"
+    if isinstance(e, Load):
+        return f"{e.array}{_index(e.index, e.faults)}"
+    if isinstance(e, Pick):
+        return f"({expr(e.yes)} if {expr(e.test)} else {expr(e.no)})"
+    if isinstance(e, Apart):
+        return f"apart({e.first}, {e.second})"
+    assert isinstance(e, Op)
+    notes = (f" !{e.fault}" if e.fault >= 0 else "") + (" loose" if e.loose else "") + (" exact" if e.exact else "")
+    return f"{e.fn}.{e.dtype}({', '.join(map(expr, e.args))}){notes}"

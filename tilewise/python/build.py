@@ -1,0 +1,263 @@
+"""A program under construction. In: statements, one after the other. Out: blocks, variables, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.kernel.program.ir import (
+    BOOL,
+    INT,
+    Block,
+    Const,
+    Dim,
+    Expr,
+    Fault,
+    Load,
+    Op,
+    Pick,
+    Set,
+    Span,
+    Stmt,
+    Var,
+    View,
+)
+from tilewise.python.types import UNBOUND, Arr, Num, Type, key, suffix
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number, and how it is computed."""
+
+    t: Num
+    e: Expr
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array in a variable."""
+
+    t: Arr
+    name: str
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """An array that is not computed yet: its elements one by one.
+
+    element(index, exact): `exact` if all conditions of `equal` hold, so that nothing is repeated along an axis.
+    `reads`: the arrays whose elements are read; of those that are `aligned`, element i of this needs element i alone.
+    """
+
+    t: Arr
+    shape: tuple[Expr, ...]
+    element: Callable[[Sequence[Expr], bool], Scalar]
+    reads: tuple[str, ...]
+    aligned: frozenset[str] = frozenset()
+    equal: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tuple:
+    items: tuple[Value, ...]
+    listed: bool = False  # a list, of which nobody may keep hold
+
+
+@dataclass(frozen=True)
+class Static:
+    """Something known when compiling."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Slice:
+    start: Value | None
+    stop: Value | None
+    step: Value | None
+
+
+@dataclass(frozen=True)
+class Sequence_:
+    """range, enumerate, zip, reversed: what a loop goes over."""
+
+    kind: str
+    parts: tuple[Value, ...]
+
+
+Value = Scalar | Array | Lazy | Tuple | Static | Slice | Sequence_
+
+ZERO, ONE = Const(INT, 0), Const(INT, 1)
+TRUE, FALSE = Const(BOOL, True), Const(BOOL, False)
+
+
+def dtype_of(e: Expr) -> str:
+    return e.dtype
+
+
+def simple(e: Expr) -> bool:
+    """Whether evaluating it again costs nothing and cannot fail or change before the statement ends."""
+    return isinstance(e, Const | Var | Dim)
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """Of subscripts and lengths, which are far from overflowing."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(INT, a.value + b.value)
+    if a == ZERO or b == ZERO:
+        return b if a == ZERO else a
+    return Op("add", INT, (a, b), exact=True)
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(INT, a.value - b.value)
+    return a if b == ZERO else Op("subtract", INT, (a, b), exact=True)
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(INT, a.value * b.value)
+    if a == ONE or b == ONE:
+        return b if a == ONE else a
+    return Op("multiply", INT, (a, b), exact=True)
+
+
+def compare(fn: str, a: Expr, b: Expr) -> Expr:
+    return Op(fn, BOOL, (a, b))
+
+
+def both(a: Expr, b: Expr) -> Expr:
+    if TRUE in (a, b):
+        return b if a == TRUE else a
+    return Op("logical_and", BOOL, (a, b))
+
+
+def either(a: Expr, b: Expr) -> Expr:
+    if FALSE in (a, b):
+        return b if a == FALSE else a
+    return Op("logical_or", BOOL, (a, b))
+
+
+def negate(a: Expr) -> Expr:
+    return Const(BOOL, not a.value) if isinstance(a, Const) else Op("logical_not", BOOL, (a,))
+
+
+def pick(test: Expr, yes: Expr, no: Expr) -> Expr:
+    if isinstance(test, Const):
+        return yes if test.value else no
+    return Pick(test, yes, no, yes.dtype)
+
+
+@dataclass
+class Builder:
+    """Statements go to `block`."""
+
+    block: list[Stmt] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    arrays: dict[str, tuple[str, int]] = field(default_factory=dict)
+    faults: dict[Fault, int] = field(default_factory=dict)
+    tags: dict[str, list[Any]] = field(default_factory=dict)  # of each name: the keys of its types
+    roots: dict[str, frozenset[str]] = field(default_factory=dict)  # whose memory arrays may show
+    views: dict[str, View] = field(default_factory=dict)  # of temporary names
+    grown: int = 0  # counts changes of roots
+    kept: dict[Expr, Expr] = field(default_factory=dict)  # sizes computed in this statement
+    rare: bool = False  # what is emitted hardly ever runs
+    count: int = 0
+
+    def emit(self, stmt: Stmt) -> None:
+        self.block.append(stmt)
+
+    @contextmanager
+    def inside(self) -> Iterator[list[Stmt]]:
+        """What is emitted inside goes to a block of its own."""
+        self.block, kept = [], self.block
+        known, self.kept = self.kept, dict(self.kept)
+        try:
+            yield self.block
+        finally:
+            self.block, self.kept = kept, known
+
+    def fault(self, error: str, text: str, line: int) -> int:
+        return self.faults.setdefault(Fault(error, text, line), len(self.faults))
+
+    def fresh(self, hint: str = "t") -> str:
+        self.count += 1
+        return f"${hint}{self.count}"
+
+    def slot(self, name: str, t: Type) -> str:
+        """The variable of a name for one of its types."""
+        full = f"{name}:{suffix(t)}"
+        if isinstance(t, Num):
+            self.names[full] = t.dtype
+        else:
+            assert isinstance(t, Arr)
+            self.arrays[full] = (t.dtype, t.rank)
+        return full
+
+    def tag(self, name: str, t: Type) -> Const:
+        """The number that says that a name is of this type now."""
+        keys = self.tags.setdefault(name, [UNBOUND])  # variables begin as zeros
+        k = key(t)
+        if k not in keys:
+            keys.append(k)
+        return Const(INT, keys.index(k))
+
+    def tag_name(self, name: str) -> str:
+        self.names[f"{name}?"] = INT
+        return f"{name}?"
+
+    def keep(self, e: Expr, hint: str = "t") -> Var | Const:
+        """The value of an expression in a variable of its own."""
+        if isinstance(e, Const):
+            return e
+        name = self.fresh(hint)
+        self.names[name] = e.dtype
+        self.emit(Set(name, e))
+        return Var(name, e.dtype)
+
+    def once(self, e: Expr) -> Expr:
+        """The value of an expression of sizes, computed once in a statement (and block)."""
+        if isinstance(e, Const | Dim | Var):
+            return self.held(e)
+        if e not in self.kept:
+            self.kept[e] = self.keep(e)
+        return self.kept[e]
+
+    def held(self, e: Expr) -> Expr:
+        """Something that may be written down twice."""
+        return e if isinstance(e, Const | Dim) or (isinstance(e, Var) and e.name.startswith("$")) else self.keep(e)
+
+    def array(self, dtype: str, rank: int, hint: str = "v") -> str:
+        name = self.fresh(hint)
+        self.arrays[name] = (dtype, rank)
+        return name
+
+    def root(self, name: str, roots: frozenset[str]) -> None:
+        """An array may show this memory."""
+        known = self.roots.get(name, frozenset())
+        if not roots <= known:
+            self.roots[name] = known | roots
+            self.grown += name[0] not in "$="  # others are new in every look at a loop
+
+    def view(self, view: View) -> None:
+        """An array shows a part of another."""
+        self.root(view.array, self.roots[view.source])
+        self.views[view.array] = view
+        self.emit(view)
+
+    def rename(self, name: str, source: str) -> None:
+        """name shows all of source."""
+        rank = self.arrays[source][1]
+        self.view(View(name, source, (), tuple(Span(k, ZERO, Dim(source, k), ONE) for k in range(rank))))
+
+
+def block(stmts: list[Stmt]) -> Block:
+    return tuple(stmts)
+
+
+def element(array: str, dtype: str, index: Sequence[Expr]) -> Load:
+    """An element that is known to exist."""
+    return Load(array, dtype, tuple(index), (-1,) * len(index))

@@ -1,0 +1,209 @@
+"""Conditions and choices. In: trees. Out: bools, numbers; what is not chosen is not evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tilewise.kernel.program.ir import Const, Expr, If, Set, Stmt, Var
+from tilewise.python.build import FALSE, TRUE, Scalar, Static, Tuple, Value, negate, pick
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead
+from tilewise.python.types import PY_BOOL, Num, key, merge
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python import arithmetic, calls, values
+
+
+def test(lo: Statements, node: ast.expr) -> Expr:
+    """Whether an expression is true."""
+    if isinstance(node, ast.BoolOp):
+        return _chain(lo, isinstance(node.op, ast.And), [_later(lo, v) for v in node.values])
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return negate(test(lo, node.operand))
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return _compare_chain(lo, node)[0]
+    return arithmetic.truth(values.scalar(lo, values.value(lo, node), node.lineno))
+
+
+def _later(lo: Statements, node: ast.expr) -> Callable[[], Expr]:
+    return lambda: test(lo, node)
+
+
+def _chain(lo: Statements, all_: bool, parts: list[Callable[[], Expr]]) -> Expr:
+    """and, or: a part is looked at only if those before it have not decided."""
+    found = parts[0]()
+    for part in parts[1:]:
+        if isinstance(found, Const):
+            if bool(found.value) != all_:
+                return found
+            found = part()
+            continue
+        found = _when(lo, found if all_ else negate(found), part, FALSE if all_ else TRUE)
+    return found
+
+
+def _when(lo: Statements, condition: Expr, part: Callable[[], Expr], otherwise: Expr) -> Expr:
+    """part if condition else otherwise; what part emits runs only then."""
+    env = lo.env
+    with lo.b.inside() as inner:
+        try:
+            made = part()
+        except Dead:
+            lo.env = env
+            made = None
+    if made is None:
+        lo.b.emit(If(condition, tuple(inner)))
+        return otherwise
+    if not inner:
+        return pick(condition, made, otherwise)
+    slot = lo.b.fresh("c")
+    lo.b.names[slot] = made.dtype
+    lo.b.emit(If(condition, (*inner, Set(slot, made)), (Set(slot, otherwise),)))
+    return Var(slot, made.dtype)
+
+
+def bool_op(lo: Statements, node: ast.BoolOp) -> Value:
+    all_ = isinstance(node.op, ast.And)
+    first = values.value(lo, node.values[0])
+    if not isinstance(first, Scalar):
+        return Scalar(PY_BOOL, test(lo, node))
+    rest: ast.expr = (
+        node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
+    )
+    first = Scalar(first.t, lo.b.held(first.e))
+    kinds: list[Num] = []
+
+    def second() -> Expr:
+        found = values.scalar(lo, values.value(lo, rest), node.lineno)
+        kinds.append(found.t)
+        if key(found.t) != key(first.t):
+            raise Refused(f"{'and' if all_ else 'or'} of {first.t} and {found.t}", node.lineno)
+        return found.e
+
+    truth = arithmetic.truth(first)
+    if isinstance(truth, Const) and truth.value == all_:
+        return values.value(lo, rest)
+    if isinstance(truth, Const):
+        return first
+    made = _when(lo, truth if all_ else negate(truth), second, first.e)
+    t = merge(first.t, kinds[0]) if kinds else first.t
+    return Scalar(t, made)  # type: ignore[arg-type]
+
+
+def compare(lo: Statements, node: ast.Compare) -> Value:
+    if len(node.ops) > 1:
+        made, kinds = _compare_chain(lo, node)
+        if len(kinds) > 1:
+            raise Refused("a chain of comparisons of Python's and NumPy's numbers", node.lineno)
+        return Scalar(kinds.pop(), made)
+    return _compared(lo, node.ops[0], node.left, node.comparators[0], node.lineno)[0]
+
+
+def _compared(lo: Statements, op: ast.cmpop, left: ast.expr | Value, right: ast.expr, line: int) -> tuple[Value, Value]:
+    first = values.value(lo, left) if isinstance(left, ast.expr) else left
+    x, y = values.after(lo, first, lambda: values.value(lo, right))
+    if isinstance(op, ast.Is | ast.IsNot):
+        if not (isinstance(y, Static) and y.value is None):
+            raise Refused("is of something else than None", line)
+        return arithmetic.constant((isinstance(x, Static) and x.value is None) == isinstance(op, ast.Is)), y
+    if isinstance(op, ast.In | ast.NotIn):
+        return _contained(lo, x, y, isinstance(op, ast.NotIn), line), y
+    return values.binary(lo, values.OPERATORS[type(op)], x, y, line), y
+
+
+def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> Value:
+    if isinstance(x, Static) and isinstance(y, Static) and isinstance(y.value, tuple | str | list | dict | set):
+        return arithmetic.constant((x.value in y.value) != absent)
+    if not isinstance(x, Scalar) or not isinstance(y, Tuple):
+        raise Refused("in of something else than a tuple of numbers", line)
+    x = Scalar(x.t, lo.b.held(x.e))
+    found: Expr = FALSE
+    for item in y.items:
+        same = arithmetic.truth(arithmetic.binary(lo.b, "==", x, values.scalar(lo, item, line), line))
+        found = pick(found, TRUE, same)
+    return Scalar(PY_BOOL, negate(found) if absent else found)
+
+
+def _compare_chain(lo: Statements, node: ast.Compare) -> tuple[Expr, set[Num]]:
+    kinds: set[Num] = set()
+    middle: list[Value] = [values.value(lo, node.left)]
+
+    def link(op: ast.cmpop, right: ast.expr) -> Callable[[], Expr]:
+        def act() -> Expr:
+            left = middle[-1]
+            first, second = values.after(lo, left, lambda: values.value(lo, right))
+            if isinstance(second, Scalar):
+                second = Scalar(second.t, lo.b.held(second.e))
+            made = values.binary(lo, values.OPERATORS[type(op)], first, second, node.lineno)
+            middle.append(second)
+            found = values.scalar(lo, made, node.lineno)
+            kinds.add(replace(found.t, lo=0, hi=1))
+            return arithmetic.truth(found)
+
+        return act
+
+    return _chain(lo, True, [link(o, c) for o, c in zip(node.ops, node.comparators, strict=True)]), kinds
+
+
+def if_exp(lo: Statements, node: ast.IfExp) -> Value:
+    condition = test(lo, node.test)
+    if isinstance(condition, Const):
+        return values.value(lo, node.body if condition.value else node.orelse)
+    return chosen(
+        lo, condition, lambda: values.value(lo, node.body), lambda: values.value(lo, node.orelse), node.lineno, node
+    )
+
+
+def chosen(
+    lo: Statements, condition: Expr, yes: Callable[[], Value], no: Callable[[], Value], line: int, node: ast.expr | None
+) -> Value:
+    """One of two numbers. Of different types, they become what holds both, if nobody sees the difference."""
+    found: list[Scalar | None] = []
+    blocks: list[list[Stmt]] = []
+    env = lo.env
+    for act in (yes, no):
+        with lo.b.inside() as block:
+            try:
+                found.append(values.scalar(lo, act(), line))
+            except Dead:
+                found.append(None)
+                lo.env = env
+        blocks.append(block)
+    (x, y), (one, other) = found, blocks
+    if x is None or y is None:
+        alive = y if x is None else x
+        if alive is None:
+            raise Dead
+        slot = lo.b.fresh("c")
+        lo.b.names[slot] = alive.t.dtype
+        (other if x is None else one).append(Set(slot, alive.e))
+        lo.b.emit(If(condition, tuple(one), tuple(other)))
+        return Scalar(alive.t, Var(slot, alive.t.dtype))
+    if key(x.t) != key(y.t) and node is not None and not lo.careless:
+        raise calls.Several(node, f"a choice of {x.t} or {y.t}", line)
+    t, p, q = common(lo, x, y, line, one, other)
+    if not one and not other:
+        return Scalar(t, pick(condition, p, q))
+    slot = lo.b.fresh("c")
+    lo.b.names[slot] = t.dtype
+    lo.b.emit(If(condition, (*one, Set(slot, p)), (*other, Set(slot, q))))
+    return Scalar(t, Var(slot, t.dtype))
+
+
+def common(
+    lo: Statements, x: Scalar, y: Scalar, line: int, one: list[Stmt], other: list[Stmt]
+) -> tuple[Num, Expr, Expr]:
+    if key(x.t) == key(y.t):
+        return merge(x.t, y.t), x.e, y.e  # type: ignore[return-value]
+    if x.t.py and y.t.py:
+        if "float64" in (x.t.dtype, y.t.dtype) and "complex128" not in (x.t.dtype, y.t.dtype):
+            p, q = (arithmetic.as_float(lo.b, arithmetic.as_int(v), line) for v in (x, y))
+            return replace(x.t, dtype="float64"), p, q
+        p2, q2 = arithmetic.as_int(x), arithmetic.as_int(y)
+        return merge(p2.t, q2.t), p2.e, q2.e  # type: ignore[return-value]
+    dtype = arithmetic.resolved("add", arithmetic._spec(x), arithmetic._spec(y))[-1]
+    return Num(False, dtype), arithmetic.weak(lo.b, x, dtype, line), arithmetic.weak(lo.b, y, dtype, line)

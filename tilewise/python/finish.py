@@ -1,0 +1,130 @@
+"""The end of lowering. In: statements, variables. Out: a program, with what is known of its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
+
+from tilewise.kernel.program.ir import (
+    INT,
+    Alloc,
+    Array,
+    Block,
+    Const,
+    Dim,
+    For,
+    If,
+    Loop,
+    Named,
+    Param,
+    Program,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    View,
+)
+from tilewise.python.build import ONE, ZERO, Builder
+
+_BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
+
+
+def statements(block: Block) -> Iterator[Stmt]:
+    """All statements, those inside of others too."""
+    for s in block:
+        yield s
+        for name in _BLOCKS.get(type(s), ()):
+            yield from statements(getattr(s, name))
+
+
+def expressions(node: Any) -> Iterator[Any]:
+    """All expressions of a statement, without those of blocks inside."""
+    skip = _BLOCKS.get(type(node), ())
+    todo = [getattr(node, f.name) for f in fields(node) if f.name not in skip]
+    while todo:
+        e = todo.pop()
+        if isinstance(e, tuple):
+            todo += e
+        elif is_dataclass(e):
+            yield e
+            todo += [getattr(e, f.name) for f in fields(e)]
+
+
+def finished(
+    name: str, b: Builder, body: Block, params: list[Param], results: list[tuple[str, ...]], apart: bool
+) -> Program:
+    """The program."""
+    read = {e.name for s in statements(body) for e in expressions(s) if isinstance(e, Var)}
+    body = _without_idle(body, read)
+    every = list(statements(body))
+    used = {e.name for s in every for e in expressions(s) if isinstance(e, Var)}
+    used |= {s.name for s in every if isinstance(s, Set | For)}
+    names = {n: t for n, t in b.names.items() if n in used}
+    arrays = _arrays(b, every, params)
+    stored = {r for s in every if isinstance(s, Store) for r in arrays[s.array].roots}
+    params = [replace(p, written=p.array is not None and p.name in stored) for p in params]
+    faults = tuple(b.faults)
+    return Program(name, tuple(params), names, arrays, body, faults, tuple(results), apart)
+
+
+def _without_idle(body: Block, read: set[str]) -> Block:
+    """Without what only says which type a name has, where nobody asks."""
+    out: list[Stmt] = []
+    for s in body:
+        if isinstance(s, Set) and s.name.endswith("?") and s.name not in read:
+            continue
+        if (inner := _BLOCKS.get(type(s))) is not None:
+            s = replace(cast(Any, s), **{n: _without_idle(getattr(s, n), read) for n in inner})
+            if isinstance(s, If) and not s.then and not s.other and isinstance(s.test, Const | Var):
+                continue
+        out.append(s)
+    return tuple(out)
+
+
+def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Array]:
+    """What is known of each array: which memory it shows, whether it has gaps."""
+    made: dict[str, list[Alloc | View]] = {}
+    for s in every:
+        if isinstance(s, Alloc | View):
+            made.setdefault(s.array, []).append(s)
+    facts = {p.name: p.array for p in params if p.array is not None}
+    known = {n: Array(b.arrays[n][0], b.arrays[n][1], True, True, b.roots.get(n, frozenset())) for n in (*made, *facts)}
+    for n, a in facts.items():
+        known[n] = replace(known[n], unit=a.unit, dense=a.dense)
+    changed = True
+    while changed:
+        changed = False
+        for n, ways in made.items():
+            now, roots = known[n], known[n].roots
+            unit, dense = now.unit, now.dense
+            for s in ways:
+                if isinstance(s, View):
+                    roots |= known[s.source].roots
+                    unit, dense = unit and _unit(s, known[s.source]), dense and _dense(s, known[s.source])
+            if (unit, dense, roots) != (now.unit, now.dense, now.roots):
+                known[n] = replace(now, unit=unit, dense=dense, roots=roots)
+                changed = True
+    return known
+
+
+def _unit(v: View, source: Array) -> bool:
+    if not v.spans:
+        return True
+    last = v.spans[-1]
+    return source.unit and last.axis == source.rank - 1 and last.step == ONE
+
+
+def _dense(v: View, source: Array) -> bool:
+    """Whether a view is a part of the first axes, and all of the others."""
+    first = len(v.at)
+    axes = [a for a, _ in v.at] + [s.axis for s in v.spans]
+    if not source.dense or axes != list(range(source.rank)):
+        return False
+    return all(
+        (s.step == ONE) and ((s.start == ZERO and s.length == Dim(v.source, s.axis)) or k == 0)
+        for k, s in enumerate(v.spans)
+    ) and first == source.rank - len(v.spans)
+
+
+_ = INT

@@ -1,0 +1,387 @@
+"""Functions of NumPy, math and Python that compiled loops have. In: names, values. Out: values.
+
+Results are of the kind that the namespace gives: `numpy.zeros` makes an ndarray, `tilewise.zeros` an Array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tilewise.kernel.program.ir import BOOL, INT, Const, Expr, Op
+from tilewise.python.build import (
+    ONE,
+    Array,
+    Lazy,
+    Scalar,
+    Sequence_,
+    Slice,
+    Static,
+    Tuple,
+    Value,
+    add,
+    compare,
+    mul,
+    pick,
+    sub,
+)
+from tilewise.python.refuse import Refused
+from tilewise.python.types import Arr, Num
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python import arithmetic, arrays, assign, calls, conditions, elementwise, reductions, subscripts, values
+
+_DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
+                "single": "float32", "intp": "int64", "int_": "int64", "uint": "uint64", "ubyte": "uint8",
+                "byte": "int8", "longlong": "int64", "csingle": "complex64", "cdouble": "complex128"}  # fmt: skip
+
+
+def dtype_named(found: Value | None, line: int, default: str = "float64") -> str:
+    """What a dtype argument says."""
+    if found is None or (isinstance(found, Static) and found.value is None):
+        return default
+    if isinstance(found, Static):
+        v = found.value
+        if isinstance(v, calls.Library):
+            v = _DTYPE_NAMES.get(v.name, v.name)
+        try:
+            name = np.dtype(v).name
+        except TypeError:
+            name = ""
+        if name in arithmetic.NATIVE_DTYPES:
+            return str(name)
+        raise Refused(f"the dtype {name or v}", line)
+    raise Refused("a dtype that is not known before", line)
+
+
+def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
+    """A function of NumPy's namespace."""
+    plain = _DTYPE_NAMES.get(name, name)
+    if plain in arithmetic.NATIVE_DTYPES and not options and len(args) <= 1:
+        return _converted(lo, plain, args, line)
+    how = _FUNCTIONS.get(name)
+    if how is not None:
+        return how(lo, kind, Given(lo, name, args, options, line))  # type: ignore[no-any-return]
+    if name.endswith(".outer") and len(args) == 2 and not options:
+        return _outer(lo, kind, Given(lo, name.removesuffix(".outer"), args, {}, line))
+    if name.endswith(".reduce") and (how := _FUNCTIONS.get(_REDUCES.get(name, ""))) is not None:
+        return how(lo, kind, Given(lo, name, args, options, line))  # type: ignore[no-any-return]
+    function = getattr(np, name, None)
+    if isinstance(function, np.ufunc) and function.nout == 1:
+        if options or len(args) != function.nin:
+            out = options.get("out") or (args[function.nin] if len(args) == function.nin + 1 else None)
+            if isinstance(out, Array) and not set(options) - {"out"} and len(args) >= function.nin:
+                made = of_ufunc(lo, name, args[: function.nin], line)
+                assign.assign(lo, out, made, line)
+                return out
+            raise Refused(f"{name} with options", line)
+        return of_ufunc(lo, name, args, line)
+    raise Refused(f"a call of {kind}.{name}", line)
+
+
+def of_ufunc(lo: Statements, name: str, args: Sequence[Value], line: int) -> Value:
+    if any(isinstance(a, Array | Lazy) for a in args):
+        if not all(isinstance(a, Scalar | Array | Lazy) for a in args):
+            raise Refused(f"{name} of these", line)
+        return elementwise.elementwise(lo, lambda *s: _ufunc(lo, name, s, line), name, args, line)  # type: ignore[arg-type]
+    return _ufunc(lo, name, tuple(values.scalar(lo, a, line) for a in args), line)
+
+
+def _ufunc(lo: Statements, name: str, s: tuple[Scalar, ...], line: int) -> Scalar:
+    if all(x.t.py for x in s):  # numbers of Python become NumPy's
+        s = tuple(Scalar(Num(False, x.t.dtype), x.e) for x in s)
+    if name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+        return arithmetic._compared(name, s[0], s[1], line)
+    return arithmetic.ufunc(lo.b, name, s, line)
+
+
+class Given:
+    """The arguments of a call, by place or name."""
+
+    def __init__(self, lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> None:
+        self.lo, self.name, self.args, self.options, self.line = lo, name, args, dict(options), line
+
+    def take(self, at: int, name: str) -> Value | None:
+        found = self.args[at] if at < len(self.args) else self.options.pop(name, None)
+        return None if isinstance(found, Static) and found.value is None else found
+
+    def need(self, at: int, name: str) -> Value:
+        found = self.take(at, name)
+        if found is None:
+            raise Refused(f"{self.name} without {name}", self.line)
+        return found
+
+    def done(self, most: int) -> None:
+        if self.options or len(self.args) > most:
+            raise Refused(f"{self.name} with {', '.join(self.options) or 'so many arguments'}", self.line)
+
+
+def _converted(lo: Statements, dtype: str, args: list[Value], line: int) -> Value:
+    if not args:
+        return Scalar(Num(False, dtype), arithmetic.cast(Const(BOOL, False), dtype))
+    if isinstance(args[0], Array | Lazy):
+        return elementwise.elementwise(
+            lo, lambda s: Scalar(Num(False, dtype), arithmetic.cast(s.e, dtype)), dtype, (args[0],), line
+        )
+    s = values.scalar(lo, args[0], line)
+    return Scalar(Num(False, dtype), arithmetic.stored(lo.b, s, dtype, line))
+
+
+def shape_given(lo: Statements, found: Value, line: int) -> list[Expr]:
+    items = found.items if isinstance(found, Tuple) else (found,)
+    return [lo.b.held(calls.whole(lo, i, line).e) for i in items]
+
+
+def number(dtype: str, value: int) -> Const:
+    return Const(dtype, {"f": float, "c": complex, "b": bool}.get(dtype[0], int)(value))
+
+
+def _created(value: int | None) -> Any:
+    def act(lo: Statements, kind: str, g: Given) -> Value:
+        shape = shape_given(lo, g.need(0, "shape"), g.line)
+        dtype = dtype_named(g.take(1, "dtype"), g.line)
+        g.done(2)
+        made = elementwise.allocated(lo, Arr(dtype, len(shape), kind), shape, value == 0, g.line)
+        if value:
+            assign.assign(lo, made, Scalar(Num(False, dtype), number(dtype, value)), g.line)
+        return made
+
+    return act
+
+
+def _created_like(value: int | None) -> Any:
+    def act(lo: Statements, kind: str, g: Given) -> Value:
+        like = g.need(0, "a")
+        if not isinstance(like, Array | Lazy):
+            raise Refused(f"{g.name} of something that is no array", g.line)
+        dtype = dtype_named(g.take(1, "dtype"), g.line, like.t.dtype)
+        g.done(2)
+        t = Arr(dtype, like.t.rank, _kind(kind, like))
+        made = elementwise.allocated(lo, t, elementwise.shape_of(like), value == 0, g.line)
+        if value:
+            assign.assign(lo, made, Scalar(Num(False, dtype), number(dtype, value)), g.line)
+        return made
+
+    return act
+
+
+def _kind(kind: str, *others: Value) -> str:
+    ours = any(isinstance(o, Array | Lazy) and o.t.kind == "tilewise" for o in others)
+    return "tilewise" if ours or kind == "tilewise" else "numpy"
+
+
+def _full(lo: Statements, kind: str, g: Given) -> Value:
+    shape = shape_given(lo, g.need(0, "shape"), g.line)
+    fill = values.scalar(lo, g.need(1, "fill_value"), g.line)
+    dtype = dtype_named(g.take(2, "dtype"), g.line, fill.t.dtype)
+    g.done(3)
+    made = elementwise.allocated(lo, Arr(dtype, len(shape), kind), shape, False, g.line)
+    assign.assign(lo, made, fill, g.line)
+    return made
+
+
+def copied(lo: Statements, found: Value, kind: str, line: int, dtype: str | None = None) -> Array:
+    """A new array with the same elements."""
+    if isinstance(found, Tuple):
+        made = arrays.from_tuple(lo, found, dtype, line)
+        return Array(Arr(made.t.dtype, made.t.rank, kind), made.name)
+    if not isinstance(found, Array | Lazy):
+        raise Refused("an array of this", line)
+    v = elementwise.lazy(found)
+    t = Arr(dtype or v.t.dtype, v.t.rank, _kind(kind, found))
+    made = elementwise.allocated(lo, t, v.shape, False, line)
+    assign.assign(lo, made, v, line)
+    return made
+
+
+def _array(lo: Statements, kind: str, g: Given) -> Value:
+    found = g.need(0, "object")
+    dtype = g.take(1, "dtype")
+    g.done(2)
+    named = None if dtype is None else dtype_named(dtype, g.line)
+    return copied(lo, found, kind, g.line, named)
+
+
+def _asarray(lo: Statements, kind: str, g: Given) -> Value:
+    found = g.need(0, "a")
+    dtype = g.take(1, "dtype")
+    g.done(2)
+    if (
+        isinstance(found, Array)
+        and (dtype is None or dtype_named(dtype, g.line) == found.t.dtype)
+        and _kind(kind, found) == found.t.kind
+    ):
+        return found
+    return copied(lo, found, kind, g.line, None if dtype is None else dtype_named(dtype, g.line))
+
+
+def _copy(lo: Statements, kind: str, g: Given) -> Value:
+    found = g.need(0, "a")
+    g.done(1)
+    return copied(lo, found, kind, g.line)
+
+
+def _arange(lo: Statements, kind: str, g: Given) -> Value:
+    parts = [values.scalar(lo, a, g.line) for a in g.args]
+    dtype = g.options.pop("dtype", None)
+    g.done(3)
+    if not all(p.t.py and p.t.dtype == INT for p in parts) or not parts:
+        raise Refused("arange of something else than integers", g.line)
+    sequence = calls._range(lo, list(parts), g.line)
+    assert isinstance(sequence, Sequence_)
+    start, stop, step = cast(tuple[Scalar, Scalar, Scalar], sequence.parts)
+    n = calls.range_length(lo, start, stop, step, g.line)
+    named = dtype_named(dtype, g.line, INT)
+    first, by = lo.b.held(start.e), lo.b.held(step.e)
+    t = Num(False, named)
+    return Lazy(
+        Arr(named, 1, kind),
+        (lo.b.held(n.e),),
+        lambda at, _: Scalar(t, arithmetic.cast(add(first, mul(at[0], by)), named)),
+        (),
+    )
+
+
+def _linspace(lo: Statements, kind: str, g: Given) -> Value:
+    first, last = (
+        lo.b.held(arithmetic.cast(values.scalar(lo, g.need(k, n), g.line).e, "float64"))
+        for k, n in ((0, "start"), (1, "stop"))
+    )
+    count = calls.whole(lo, g.take(2, "num") or arithmetic.constant(50), g.line)
+    g.done(3)
+    n = lo.b.held(count.e)
+    parts = arithmetic.cast(sub(n, ONE), "float64")
+    step = lo.b.keep(Op("divide", "float64", (Op("subtract", "float64", (last, first)), parts)))
+    t = Num(False, "float64")
+
+    def one(at: Sequence[Expr], _: bool) -> Scalar:
+        e: Expr = Op("add", "float64", (Op("multiply", "float64", (arithmetic.cast(at[0], "float64"), step)), first))
+        final = compare("equal", at[0], sub(n, ONE))
+        only = compare("equal", n, ONE)
+        return Scalar(t, pick(only, first, pick(final, last, e)))
+
+    return elementwise.materialised(lo, Lazy(Arr("float64", 1, kind), (n,), one, ()), g.line)
+
+
+def _eye(lo: Statements, kind: str, g: Given) -> Value:
+    n = lo.b.held(calls.whole(lo, g.need(0, "N"), g.line).e)
+    dtype = dtype_named(g.options.pop("dtype", None), g.line)
+    g.done(1)
+    t = Num(False, dtype)
+    return Lazy(
+        Arr(dtype, 2, kind), (n, n), lambda at, _: Scalar(t, arithmetic.cast(compare("equal", at[0], at[1]), dtype)), ()
+    )
+
+
+def _dot(lo: Statements, kind: str, g: Given) -> Value:
+    x, y = g.need(0, "a"), g.need(1, "b")
+    g.done(2)
+    if isinstance(x, Scalar) or isinstance(y, Scalar):
+        return values.binary(lo, "*", x, y, g.line)
+    return arrays.product(lo, x, y, g.line)
+
+
+def _outer(lo: Statements, kind: str, g: Given) -> Value:
+    x, y = g.need(0, "a"), g.need(1, "b")
+    g.done(2)
+    if not (isinstance(x, Array | Lazy) and isinstance(y, Array | Lazy) and x.t.rank == y.t.rank == 1):
+        raise Refused("outer of these", g.line)
+    column = subscripts.view(
+        lo, elementwise.materialised(lo, x, g.line), [Slice(None, None, None), subscripts.NEW], g.line
+    )
+    return of_ufunc(lo, "multiply" if g.name == "outer" else g.name, [column, y], g.line)
+
+
+_REDUCES = {"minimum.reduce": "min", "maximum.reduce": "max"}
+
+
+def _where(lo: Statements, kind: str, g: Given) -> Value:
+    if len(g.args) != 3:
+        raise Refused("where without values", g.line)
+
+    def one(c: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        t, p, q = conditions.common(lo, x, y, g.line, [], [])
+        return Scalar(Num(False, t.dtype), Op("where", t.dtype, (arithmetic.truth(c), p, q)))
+
+    if any(isinstance(a, Array | Lazy) for a in g.args):
+        return elementwise.elementwise(lo, one, "where", g.args, g.line)  # type: ignore[arg-type]
+    raise Refused("where of numbers", g.line, "Use: x if condition else y")
+
+
+def _clip(lo: Statements, kind: str, g: Given) -> Value:
+    x, low, high = g.need(0, "a"), g.need(1, "a_min"), g.need(2, "a_max")
+    g.done(3)
+    return of_ufunc(lo, "minimum", [of_ufunc(lo, "maximum", [x, low], g.line), high], g.line)
+
+
+def _part(name: str) -> Any:
+    def act(lo: Statements, kind: str, g: Given) -> Value:
+        x = g.need(0, "val")
+        g.done(1)
+        if isinstance(x, Scalar):
+            return calls.part(lo, x, name, g.line)
+        return arrays.attribute(lo, x, name, g.line)  # type: ignore[arg-type]
+
+    return act
+
+
+def _transpose(lo: Statements, kind: str, g: Given) -> Value:
+    x = g.need(0, "a")
+    g.done(1)
+    return arrays.attribute(lo, x, "T", g.line)  # type: ignore[arg-type]
+
+
+def _norm(lo: Statements, kind: str, g: Given) -> Value:
+    x = g.need(0, "x")
+    g.done(1)
+    if not isinstance(x, Array | Lazy) or x.t.dtype not in ("float64", "float32"):
+        raise Refused("norm of this", g.line)
+    total = reductions.reduced(lo, "sum", values.binary(lo, "*", x, x, g.line), None, False, g.line)
+    return of_ufunc(lo, "sqrt", [total], g.line)
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "zeros": _created(0), "ones": _created(1), "empty": _created(None), "full": _full,
+    "zeros_like": _created_like(0), "ones_like": _created_like(1), "empty_like": _created_like(None),
+    "copy": _copy, "array": _array, "asarray": _asarray, "ascontiguousarray": _asarray, "arange": _arange,
+    "linspace": _linspace, "eye": _eye, "identity": _eye,
+    **{name: reductions.reduction(name) for name in ("sum", "prod", "mean", "any", "all", "min", "max")},
+    "amin": reductions.reduction("min"), "amax": reductions.reduction("max"), "argmin": reductions.arg(True),
+    "argmax": reductions.arg(False), "dot": _dot, "matmul": _dot, "vdot": _dot,
+    "outer": _outer, "where": _where, "clip": _clip, "real": _part("real"), "imag": _part("imag"),
+    "transpose": _transpose, "linalg.norm": _norm,
+}  # fmt: skip
+_METHODS = frozenset("sum prod mean any all min max argmin argmax dot copy transpose clip".split())
+
+
+def method(lo: Statements, base: Value, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
+    """base.name(...)"""
+    if isinstance(base, Scalar):
+        if name in ("conjugate", "conj") and not args:
+            return base if base.t.dtype[0] != "c" else Scalar(base.t, Op("conjugate", base.t.dtype, (base.e,)))
+        if name == "item" and not base.t.py:
+            return Scalar(
+                Num(True, {"f": "float64", "c": "complex128", "b": "bool"}.get(base.t.dtype[0], INT)),
+                arithmetic.cast(base.e, {"f": "float64", "c": "complex128", "b": "bool"}.get(base.t.dtype[0], INT)),
+            )
+        if name == "astype" and len(args) == 1:
+            return _converted(lo, dtype_named(args[0], line), [base], line)
+        raise Refused(f"the method {name} of a number", line)
+    assert isinstance(base, Array | Lazy)
+    kind = base.t.kind
+    if name in _METHODS:
+        return of_numpy(lo, name, kind, [base, *args], options, line)
+    if name == "fill" and len(args) == 1 and isinstance(base, Array):
+        assign.assign(lo, base, args[0], line)
+        return Static(None)
+    if name == "astype" and len(args) == 1 and not options:
+        dtype = dtype_named(args[0], line)
+        return copied(lo, _converted(lo, dtype, [base], line), kind, line)
+    if name in ("conj", "conjugate") and not args:
+        return of_ufunc(lo, "conjugate", [base], line)
+    if name == "item" and not args and base.t.rank == 0:
+        return method(lo, values.scalar(lo, base, line), "item", [], {}, line)
+    raise Refused(f"the method {name} of an array", line)

@@ -1,0 +1,142 @@
+"""What loops go over, and what is raised. In: values, trees. Out: ranges and items, exceptions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING, Any, cast
+
+from tilewise.kernel.program.ir import INT, Const, Expr, Fail, If
+from tilewise.python.build import Array, Lazy, Scalar, Sequence_, Static, Tuple, Value, compare, pick
+from tilewise.python.refuse import Refused
+from tilewise.python.types import LENGTH, Num, ints
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python import arithmetic, calls, elementwise, subscripts, values
+
+
+def unpacked(lo: Statements, found: Array | Lazy, count: int, line: int) -> Value:
+    """a, b = array"""
+    held = elementwise.materialised(lo, found, line) if isinstance(found, Lazy) else found
+    n = elementwise.shape_of(held)[0]
+    few = lo.b.fault("ValueError", f"not enough values to unpack (expected {count}, got {{0}})", line)
+    many = lo.b.fault("ValueError", f"too many values to unpack (expected {count})", line)
+    lo.b.emit(If(compare("less", n, Const(INT, count)), (Fail(few, (n,)),)))
+    lo.b.emit(If(compare("greater", n, Const(INT, count)), (Fail(many),)))
+    items = [subscripts.get_item(lo, held, (arithmetic.constant(k),), line) for k in range(count)]
+    return Tuple(tuple(Scalar(i.t, lo.b.keep(i.e)) if isinstance(i, Scalar) else i for i in items))
+
+
+def iterated(lo: Statements, found: Value, line: int) -> Any:
+    """What a loop goes over: a tuple, or (start, stop, step, item of a counter or None)."""
+    if isinstance(found, Tuple):
+        return found
+    if isinstance(found, Sequence_):
+        return _iterated_sequence(lo, found, line)
+    if isinstance(found, Lazy):
+        found = elementwise.materialised(lo, found, line)
+    if isinstance(found, Array):
+        if found.t.rank == 0:
+            raise Refused("a loop over a number", line)
+        held = cast(Array, lo.settled(found, line))
+        n = lo.b.keep(elementwise.shape_of(held)[0])
+        length = Scalar(ints(0, LENGTH), n)
+        return (
+            arithmetic.constant(0), length, arithmetic.constant(1),
+            lambda at: subscripts.row(lo, held, at.e),
+        )  # fmt: skip
+    raise Refused(f"a loop over {values.type_text(found)}", line, "Loop over a range or an array")
+
+
+def _iterated_sequence(lo: Statements, found: Sequence_, line: int) -> Any:
+    if found.kind == "range":
+        parts = [Scalar(p.t, lo.b.held(p.e)) for p in map(arithmetic.as_int, found.parts)]  # type: ignore[arg-type]
+        return (*parts, None)
+    zero, one = arithmetic.constant(0), arithmetic.constant(1)
+    inner = [iterated(lo, p, line) for p in found.parts]
+    if all(isinstance(i, Tuple) for i in inner):
+        rows = zip(*(i.items for i in inner), strict=False)
+        if found.kind == "zip":
+            return Tuple(tuple(Tuple(r) for r in rows))
+        if found.kind == "reversed":
+            return Tuple(inner[0].items[::-1])
+        return Tuple(tuple(Tuple((arithmetic.constant(k), v)) for k, v in enumerate(inner[0].items)))
+    if any(isinstance(i, Tuple) for i in inner):
+        raise Refused("zip of a tuple and an array", line)
+    counts = [_count(lo, i, line) for i in inner]
+    if found.kind == "enumerate":
+        n = counts[0]
+        return zero, n, one, lambda at: Tuple((at, _item(lo, inner[0], at, line)))
+    if found.kind == "zip":
+        n = counts[0]
+        for other in counts[1:]:
+            least = min(n.t.hi, other.t.hi)
+            n = Scalar(ints(0, least), lo.b.keep(pick(_less(other.e, n.e), other.e, n.e)))
+        return zero, n, one, lambda at: Tuple(tuple(_item(lo, i, at, line) for i in inner))
+    assert found.kind == "reversed"
+    n = counts[0]
+    last = arithmetic.binary(lo.b, "-", n, one, line)
+    return (
+        Scalar(last.t, lo.b.keep(last.e)), arithmetic.constant(-1), arithmetic.constant(-1),
+        lambda at: _item(lo, inner[0], at, line),
+    )  # fmt: skip
+
+
+def _less(a: Expr, b: Expr) -> Expr:
+    return compare("less", a, b)
+
+
+def _count(lo: Statements, iteration: Any, line: int) -> Scalar:
+    """How many iterations there are."""
+    start, stop, step, _ = iteration
+    return Scalar(*_kept(lo, calls.range_length(lo, start, stop, step, line)))
+
+
+def _kept(lo: Statements, s: Scalar) -> tuple[Num, Expr]:
+    return s.t, lo.b.keep(s.e)
+
+
+def _item(lo: Statements, iteration: Any, at: Scalar, line: int) -> Value:
+    """What the iteration of this number goes over."""
+    start, _, step, item = iteration
+    index = arithmetic.binary(lo.b, "+", start, arithmetic.binary(lo.b, "*", at, step, line), line)
+    top = max(abs(start.t.lo), abs(start.t.hi), abs(iteration[1].t.lo), abs(iteration[1].t.hi))
+    if start.t.lo >= 0 and step.t.lo > 0:
+        index = Scalar(ints(start.t.lo, iteration[1].t.hi - 1), index.e)
+    elif top < LENGTH:
+        index = Scalar(ints(-top, top), index.e)
+    return index if item is None else item(index)
+
+
+def exception(lo: Statements, node: ast.Raise) -> tuple[str, str, tuple[Expr, ...]]:
+    """Class, message and numbers in it of what is raised."""
+    line = node.lineno
+    if node.exc is None or node.cause is not None:
+        raise Refused("raise without an exception, or from another", line)
+    made = node.exc
+    kind = values.value(lo, made.func if isinstance(made, ast.Call) else made)
+    name = getattr(kind.value, "__name__", "") if isinstance(kind, Static) else ""
+    known = getattr(builtins, name, None)
+    if not isinstance(kind, Static) or known is not kind.value or not issubclass(cast(type, known), Exception):
+        raise Refused("raise of an exception that is not Python's own", line)
+    if not isinstance(made, ast.Call) or not made.args:
+        return name, "", ()
+    if len(made.args) > 1 or made.keywords:
+        raise Refused("an exception of several arguments", line)
+    arg = made.args[0]
+    parts: list[Expr] = []
+    pieces = arg.values if isinstance(arg, ast.JoinedStr) else [arg]
+    text = ""
+    for p in pieces:
+        if isinstance(p, ast.Constant) and isinstance(p.value, str):
+            text += p.value.replace("{", "{{").replace("}", "}}")
+        elif isinstance(p, ast.FormattedValue) and p.format_spec is None and p.conversion == -1:
+            s = values.scalar(lo, values.value(lo, p.value), line)
+            if not s.t.py or s.t.dtype != INT:
+                raise Refused("a message with something else than integers", line)
+            text += f"{{{len(parts)}}}"
+            parts.append(lo.b.keep(s.e))
+        else:
+            raise Refused("an exception whose argument is no text", line)
+    return name, text, tuple(parts)

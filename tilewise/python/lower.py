@@ -1,0 +1,227 @@
+"""Statements. In: a function's syntax tree, types of its arguments. Out: a program, with every name's types known.
+
+The tree is interpreted on types while statements are emitted: a loop is lowered again until the types at its head stay
+the same. Where a name has several types (or perhaps none), a statement that reads it is emitted for each of them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from tilewise.kernel.program.ir import (
+    INT,
+    Const,
+    Fail,
+    For,
+    If,
+    Leave,
+    Loop,
+    Named,
+    Stmt,
+    Var,
+)
+from tilewise.python import iteration, refine, values
+from tilewise.python.build import Scalar, Tuple, compare, negate
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead, LoopFrame
+from tilewise.python.statements import Statements
+from tilewise.python.types import Env, Num, Type, ints, join, key, widen
+
+MOST_LOOKS = 40  # at a loop, before its types count as unstable
+
+
+class Lower(Statements):
+    """All statements."""
+
+    def while_(self, node: ast.While) -> None:
+        def once() -> Env | None:
+            """One iteration; what is known where the test fails."""
+            try:
+                test = self.condition(node.test)
+            except Dead:
+                self.env = None
+                return None
+            if isinstance(test, Const) and test.value:
+                self.block(node.body)
+                return None
+            assert self.env is not None
+            out = refine.by(self, dict(self.env), node.test, False)
+            self.b.emit(If(negate(test), (Leave(frame.label + ".over"),)))
+            self.env = refine.by(self, self.env, node.test, True)
+            self.block(node.body)
+            return out
+
+        frame = LoopFrame(self.b.fresh("w"))
+        body, _, ends = self.fixed_point(node, frame, once)
+        self.finish(node, frame, [Named(frame.label + ".over", (Loop(body, node.lineno),))], ends)
+
+    def for_(self, node: ast.For) -> None:
+        if self.torn(node.iter) is not None:
+            node = self._calm(node)
+        iterated = iteration.iterated(self, values.value(self, node.iter), node.iter.lineno)
+        if isinstance(iterated, Tuple):
+            self.unrolled(node, iterated)
+            return
+        start, stop, step, item = iterated
+        if isinstance(step.e, Const):
+            down = step.e.value < 0
+        else:
+            down = step.t.hi < 0
+            zero = self.b.fault("ValueError", "range() arg 3 must not be zero", node.iter.lineno)
+            step = Scalar(step.t, self.b.keep(step.e))
+            self.b.emit(If(compare("equal", step.e, Const(INT, 0)), (Fail(zero),)))
+        lo, hi = start.t.lo, stop.t.hi - 1
+        if down:
+            lo, hi = stop.t.lo + 1, start.t.hi
+        elif not isinstance(step.e, Const) and step.t.lo <= 0:
+            lo, hi = min(start.t.lo, stop.t.lo + 1), max(start.t.hi, stop.t.hi - 1)
+        t = ints(min(lo, hi), hi)
+        runs = not down and stop.t.lo > start.t.hi and isinstance(step.e, Const)
+        direct = item is None and isinstance(node.target, ast.Name) and not _assigns(node.body, node.target.id)
+        if isinstance(node.target, ast.Name) and not self.is_local(node.target.id):
+            raise Refused(f"assignment to {node.target.id}, which is outside of the function", node.lineno)
+        counter = self.b.slot(self.scope.prefix + node.target.id, t) if direct else self.b.fresh("i")  # type: ignore[attr-defined]
+        self.b.names[counter] = INT
+        at = Scalar(t, Var(counter, INT))
+
+        def once() -> Env | None:
+            assert self.env is not None
+            out = dict(self.env)
+            self.assign_to(node.target, at if item is None else item(at), node.lineno)
+            self.block(node.body)
+            return out
+
+        frame = LoopFrame(self.b.fresh("f"))
+        body, back, ends = self.fixed_point(node, frame, once)
+        loop = For(counter, start.e, stop.e, step.e, body, node.lineno)
+        self.finish(node, frame, [loop], back if runs and back is not None and not frame.breaks else ends)
+
+    def _calm(self, node: ast.For) -> ast.For:
+        """The same loop over a range of names that have one type each."""
+        if not isinstance(node.iter, ast.Call):
+            raise Refused("a loop over something of several types", node.lineno)
+        args: list[ast.expr] = []
+        for k, arg in enumerate(node.iter.args):
+            full = self.torn(arg)
+            if full is None:
+                args.append(arg)
+                continue
+            name = f"range{k}@{node.lineno}"
+            self.scope.locals = self.scope.locals | {name}
+            self.statement(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], arg), arg))
+            if self.env is None:
+                raise Dead
+            args.append(ast.copy_location(ast.Name(name, ast.Load()), arg))
+        call = ast.copy_location(ast.Call(node.iter.func, args, []), node.iter)
+        made = ast.copy_location(ast.For(node.target, call, node.body, node.orelse), node)
+        if (torn := self.torn(call)) is not None:
+            raise Refused(f"a loop over {torn}, which has several types", node.lineno)
+        return made
+
+    def fixed_point(
+        self, node: ast.stmt, frame: LoopFrame, once: Callable[[], Env | None]
+    ) -> tuple[tuple[Stmt, ...], Env | None, Env | None]:
+        """The body of a loop; what is known after an iteration, and where the loop ends."""
+        assert self.env is not None
+        at = (self.scope.prefix, node.lineno, node.col_offset, frame.label[:2])
+        known = self.heads.get(at)
+        head = dict(self.env)
+        if known is not None:
+            head = {n: _keeping(known.get(n), alts) for n, alts in head.items()}
+        for look in range(MOST_LOOKS):
+            frame.breaks.clear()
+            frame.continues.clear()
+            self.env, grown = dict(head), self.b.grown
+            self.loops.append(frame)
+            with self.b.inside() as body:
+                try:
+                    out = once()
+                except Dead:
+                    self.env, out = None, None
+            self.loops.pop()
+            back = self.env
+            for env in frame.continues:
+                back = join(back, env)
+            after = join(dict(head), back)
+            assert after is not None
+            if after == head and grown == self.b.grown:
+                self.heads[at] = head
+                inner: tuple[Stmt, ...] = tuple(body)
+                if frame.continues:
+                    inner = (Named(frame.label + ".next", inner),)
+                return inner, back, out
+            head = widen(head, after) if look else after
+        raise Refused("types that change in a loop", node.lineno, "Give each name one type")
+
+    def finish(self, node: ast.For | ast.While, frame: LoopFrame, loop: list[Stmt], ends: Env | None) -> None:
+        """What follows a loop that ended by itself, and one that was left."""
+        self.env = ends
+        with self.b.inside() as other:
+            self.b.block.extend(loop)
+            if node.orelse:
+                self.block(node.orelse)
+        for env in frame.breaks:
+            self.env = join(self.env, env)
+        self.b.emit(Named(frame.label + ".end", tuple(other))) if frame.breaks else self.b.block.extend(other)
+
+    def unrolled(self, node: ast.For, items: Tuple) -> None:
+        """A loop over a tuple: its items may have types of their own."""
+        if len(items.items) > 64:
+            raise Refused("a loop over a long tuple", node.lineno)
+        frame = LoopFrame(self.b.fresh("u"))
+        with self.b.inside() as whole:
+            for item in items.items:
+                if self.env is None:
+                    break
+                frame.continues.clear()
+                self.loops.append(frame)
+                with self.b.inside() as body:
+                    self.assign_to(node.target, item, node.lineno)
+                    self.block(node.body)
+                self.loops.pop()
+                for env in frame.continues:
+                    self.env = join(self.env, env)
+                self.b.block.extend([Named(frame.label + ".next", tuple(body))] if frame.continues else body)
+            if self.env is not None and node.orelse:
+                self.block(node.orelse)
+        for env in frame.breaks:
+            self.env = join(self.env, env)
+        self.b.block.extend([Named(frame.label + ".end", tuple(whole))] if frame.breaks else whole)
+
+
+def _keeping(known: Any, alts: Any) -> Any:
+    """What is known of a name at the head of a loop from an earlier look, if it is more."""
+    if known is None:
+        return alts
+    merged = {key(t): t for t in known}
+    return tuple(merged.get(key(t), t) if _inside(t, merged.get(key(t))) else t for t in alts)
+
+
+def _inside(t: Type, other: Type | None) -> bool:
+    return isinstance(t, Num) and isinstance(other, Num) and other.lo <= t.lo and t.hi <= other.hi
+
+
+def _assigns(body: list[ast.stmt], name: str) -> bool:
+    return any(
+        isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for s in body for n in ast.walk(s)
+    )
+
+
+Lower.LOWERED = {
+    ast.Expr: Lower.expression,
+    ast.Assign: Lower.assign,
+    ast.AnnAssign: Lower.ann_assign,
+    ast.AugAssign: Lower.aug_assign,
+    ast.If: Lower.if_,
+    ast.While: Lower.while_,
+    ast.For: Lower.for_,
+    ast.Return: Lower.return_,
+    ast.Raise: Lower.raise_,
+    ast.Assert: Lower.assert_,
+    ast.Pass: Lower.pass_,
+    ast.Break: Lower.break_,
+    ast.Continue: Lower.continue_,
+    ast.FunctionDef: Lower.define,
+}

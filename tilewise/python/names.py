@@ -1,0 +1,213 @@
+"""Names and their types. In: values for names, in turn. Out: variables, and which types each name may have."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from tilewise.kernel.program.ir import (
+    INT,
+    Const,
+    Expr,
+    Fail,
+    If,
+    Set,
+    Stmt,
+    Var,
+)
+from tilewise.python import arithmetic, elementwise
+from tilewise.python.build import Array, Builder, Lazy, Scalar, Sequence_, Slice, Static, Tuple, Value, compare
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead, LoopFrame, Scope
+from tilewise.python.types import UNBOUND, Arr, Env, Num, Obj, Tup, Type, Unbound, join
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+
+MOST_ALTERNATIVES = 4
+MOST_SPLITS = 6
+
+
+class Names:
+    """The state of lowering: where statements go, what names are, which loops are around."""
+
+    def __init__(self, b: Builder, watch: Any) -> None:
+        self.b, self.watch = b, watch
+        self.env: Env | None = {}
+        self.scope = Scope(None, "", frozenset())
+        self.loops: list[LoopFrame] = []
+        self.heads: dict[tuple[Any, ...], Env] = {}
+        self.results: list[Any] = []  # structures of what is returned
+        self.result_dtypes: list[tuple[str, ...]] = []
+        self.splitting = 0
+        self.careless = False  # whether the type of a number does not matter
+        self.last: dict[str, tuple[Type, ...]] = {}  # what names were last
+
+    def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:
+        """A name gets a value."""
+        name = name if full else self.scope.prefix + name
+        t = self.store_in(name, value, line)
+        self.set_type(name, t)
+
+    def set_type(self, name: str, t: Type) -> None:
+        assert self.env is not None
+        self.env[name] = self.last[name] = (t,)
+        self.b.emit(Set(self.b.tag_name(name), self.b.tag(name, t)))
+
+    def store_in(self, name: str, value: Value, line: int) -> Type:
+        """The variables of a name get a value; its type."""
+        b = self.b
+        if isinstance(value, Lazy):
+            value = elementwise.materialised(cast("Statements", self), value, line)
+        if isinstance(value, Scalar):
+            slot = b.slot(name, value.t)
+            if not (isinstance(value.e, Var) and value.e.name == slot):
+                b.emit(Set(slot, value.e))
+            return value.t
+        if isinstance(value, Array):
+            slot = b.slot(name, value.t)
+            if slot != value.name:
+                b.rename(slot, value.name)
+            return value.t
+        if isinstance(value, Tuple):
+            if value.listed:
+                raise Refused("a list", line, "Use an array, or a tuple")
+            items = []
+            for k, item in enumerate(value.items):
+                items.append(self.store_in(f"{name}.{k}", item, line))
+            return Tup(tuple(items))
+        if isinstance(value, Static):
+            return Obj(value.value)
+        raise Refused(f"a name for {what(value)}", line)
+
+    def fetch(self, name: str, t: Type) -> Value:
+        """What a name is now, if it is of this type."""
+        if isinstance(t, Num):
+            return Scalar(t, Var(self.b.slot(name, t), t.dtype))
+        if isinstance(t, Arr):
+            return Array(t, self.b.slot(name, t))
+        if isinstance(t, Tup):
+            return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
+        assert isinstance(t, Obj)
+        return Static(t.value)
+
+    def read(self, name: str, line: int) -> Value:
+        """A local name, which has one type here."""
+        assert self.env is not None
+        full = self.owner(name).prefix + name
+        alts = self.env.get(full, (UNBOUND,))
+        if len(alts) > 1:
+            raise Refused(f"{name}, which is {' or '.join(map(str, alts))}", line, "Give it one type")
+        if isinstance(alts[0], Unbound):
+            text = f"cannot access local variable '{name}' where it is not associated with a value"
+            self.fail("UnboundLocalError", text, line)
+        return self.fetch(full, alts[0])
+
+    def share(self, source: str, name: str) -> None:
+        """A name gets what another is, whichever of its types that has."""
+        assert self.env is not None
+
+        def act() -> None:
+            assert self.env is not None
+            self.bind(name, self.fetch(source, self.env[source][0]), 0, full=True)
+
+        self.each_type(source, 0, act)
+
+    def better(self, full: str, other: Scalar, less: bool, line: int) -> None:
+        """A name becomes another number, if that is less, or greater."""
+
+        def act() -> None:
+            assert self.env is not None
+            now = self.fetch(full, self.env[full][0])
+            assert isinstance(now, Scalar)
+            test = arithmetic.truth(arithmetic.binary(self.b, "<" if less else ">", other, now, line))
+            before = dict(self.env)
+            with self.b.inside() as block:
+                self.bind(full, other, line, full=True)
+            self.b.emit(If(test, tuple(block)))
+            self.env = join(before, self.env)
+
+        self.each_type(full, line, act)
+
+    def owner(self, name: str) -> Scope:
+        """The function around here whose local a name is."""
+        scope: Scope | None = self.scope
+        while scope is not None:
+            if name in scope.locals:
+                return scope
+            scope = scope.parent
+        raise KeyError(name)
+
+    def is_local(self, name: str) -> bool:
+        scope: Scope | None = self.scope
+        while scope is not None:
+            if name in scope.locals:
+                return True
+            scope = scope.parent
+        return False
+
+    def fail(self, error: str, text: str, line: int, *values: Expr) -> None:
+        """The program raises here."""
+        self.b.emit(Fail(self.b.fault(error, text, line), values))
+        self.env = None
+        raise Dead
+
+    def torn(self, *nodes: ast.AST | None) -> str | None:
+        """A name that is read in trees and has several types here."""
+        if self.env is None:
+            return None
+        for node in nodes:
+            for n in ast.walk(node) if node is not None else ():
+                name = n.id if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) else ""
+                if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+                    name = n.target.id
+                if name and self.is_local(name):
+                    full = self.owner(name).prefix + name
+                    if len(self.env.get(full, ())) > 1:
+                        return full
+        return None
+
+    def each_type(self, full: str, line: int, act: Callable[[], None]) -> None:
+        """Emit something for each type that a name may have."""
+        assert self.env is not None
+        alts, before = self.env[full], self.env
+        if len(alts) > MOST_ALTERNATIVES or self.splitting >= MOST_SPLITS:
+            raise Refused(f"names of several types ({' or '.join(map(str, alts))})", line, "Give each name one type")
+        after: Env | None = None
+        self.splitting += 1
+        blocks: list[tuple[Const, list[Stmt]]] = []
+        for t in alts:
+            self.env = {**before, full: (t,)}
+            with self.b.inside() as block:
+                try:
+                    act()
+                except Dead:
+                    self.env = None
+            blocks.append((self.b.tag(full, t), block))
+            after = join(after, self.env)
+        self.splitting -= 1
+        tag = Var(self.b.tag_name(full), INT)
+        rest = blocks[-1][1]
+        for number, block in reversed(blocks[:-1]):
+            rest = [If(compare("equal", tag, number), tuple(block), tuple(rest))]
+        self.b.block.extend(rest)
+        self.env = after
+
+    @contextmanager
+    def within(self, scope: Scope) -> Iterator[None]:
+        self.scope, kept = scope, self.scope
+        self.loops, loops = [], self.loops
+        try:
+            yield
+        finally:
+            self.scope, self.loops = kept, loops
+
+
+def what(value: Value) -> str:
+    if isinstance(value, Static):
+        return str(Obj(value.value))
+    if isinstance(value, Scalar | Array | Lazy):
+        return str(value.t)
+    return {Tuple: "a tuple", Slice: "a slice", Sequence_: "a range or the like"}[type(value)]

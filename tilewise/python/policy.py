@@ -1,0 +1,39 @@
+"""Whether a function's loops are for the source or for a trace. In: a function. Out: "elements", "scalars" or "arrays".
+
+A loop over elements (its subscripts hang on the loop, or it ends when something holds) is compiled from the source:
+a trace would have every turn of it. Loops whose turns are operations of whole arrays are traced, and rolled again.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import FunctionType
+
+from tilewise.python.refuse import Refused
+from tilewise.python.source import tree_of
+
+
+def loops_of(f: FunctionType) -> str:
+    """Elements: for the source. Scalars: the same, if no argument is an array. Nothing: no loops, or no source."""
+    try:
+        tree = tree_of(f)
+    except Refused:
+        return ""
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    if not loops:
+        return ""
+    return "elements" if any(map(_by_element, loops)) else "scalars"
+
+
+def _by_element(loop: ast.For | ast.While) -> bool:
+    if isinstance(loop, ast.While):
+        return True
+    names = {
+        n.id for s in ast.walk(loop) if isinstance(s, ast.For) for n in ast.walk(s.target) if isinstance(n, ast.Name)
+    }
+    for n in (n for s in loop.body for n in ast.walk(s)):
+        if isinstance(n, ast.Break | ast.Continue):
+            return True
+        if isinstance(n, ast.Subscript) and any(isinstance(m, ast.Name) and m.id in names for m in ast.walk(n.slice)):
+            return True
+    return False

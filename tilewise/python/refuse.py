@@ -1,0 +1,12 @@
+"""What cannot be compiled. In: a construct, its line, a cure. Out: an exception that says so."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """A construct of a function that has no native form; `line` is a line of its file."""
+
+    def __init__(self, construct: str, line: int = 0, cure: str = "") -> None:
+        super().__init__(construct)
+        self.construct, self.line, self.cure = construct, line, cure
+        self.file = ""

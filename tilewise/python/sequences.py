@@ -1,0 +1,76 @@
+"""Python's sum, min, max, any, all of arrays and generators. In: values, trees. Out: values, by loops."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from tilewise.kernel.program.ir import Var
+from tilewise.python.build import Array, Lazy, Scalar, Value
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead
+from tilewise.python.types import Num
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python import arithmetic, calls, elementwise, values
+
+
+def ordered(lo: Statements, found: Array | Lazy, less: bool, line: int) -> Value:
+    """min(array), max(array): Python's, element by element."""
+    raise Refused(f"{'min' if less else 'max'} of an array", line, f"Use np.{'min' if less else 'max'}")
+
+
+def added_up(lo: Statements, found: Value, start: Value, line: int) -> Value:
+    """sum(array): Python's, element by element."""
+    if not isinstance(found, Array | Lazy) or found.t.rank != 1 or not isinstance(start, Scalar):
+        raise Refused("sum of this", line, "Use np.sum")
+    v = elementwise.lazy(found)
+    first = values.scalar(lo, start, line)
+    t = arithmetic.binary(lo.b, "+", first, Scalar(Num(False, v.t.dtype), Var("$probe", v.t.dtype)), line).t
+    acc = elementwise.accumulated(
+        lo, t.dtype, arithmetic.weak(lo.b, first, t.dtype, line), v.shape,
+        lambda acc, at: arithmetic.binary(lo.b, "+", Scalar(t, acc), v.element(at, False), line).e, line,
+    )  # fmt: skip
+    return Scalar(t, acc)
+
+
+def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListComp, call: ast.Call) -> Value:
+    """sum, min, max, any, all of a generator: a loop."""
+    line = call.lineno
+    if len(node.generators) != 1 or name in ("min", "max"):
+        raise Refused(f"{name} of a generator", line, "Write it as a loop")
+    gen = node.generators[0]
+    target = f"{name}@{line}.{node.col_offset}"
+    body: list[ast.stmt]
+    at: Any = lambda n: ast.copy_location(n, node)  # noqa: E731
+    result = ast.Name(target, ast.Load())
+    store = ast.Name(target, ast.Store())
+    if name == "sum":
+        first: Any = 0
+        body = [ast.AugAssign(store, ast.Add(), node.elt)]
+    else:
+        first = name == "all"
+        test = ast.UnaryOp(ast.Not(), node.elt) if first else node.elt
+        body = [ast.If(test, [ast.Assign([store], ast.Constant(not first)), ast.Break()], [])]
+    for test in reversed(gen.ifs):
+        body = [ast.If(test, body, [])]
+    names = {n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)}
+    if any(lo.is_local(n) for n in names):
+        raise Refused("a generator whose name is one of the function's", line, "Give it a name of its own")
+    tree = [at(ast.Assign([store], ast.Constant(first))), at(ast.For(gen.target, gen.iter, body, []))]
+    for t in tree:
+        ast.fix_missing_locations(t)
+    kept = lo.scope.locals
+    lo.scope.locals = kept | names | {target}
+    try:
+        lo.block(tree)
+        if lo.env is None:
+            raise Dead
+        full = lo.scope.prefix + target
+        alts = lo.env[full]
+        if len(alts) > 1:
+            raise calls.Several(call, f"{name}, which gives {' or '.join(map(str, alts))}", line, full)
+        return values.value(lo, at(result))
+    finally:
+        lo.scope.locals = kept

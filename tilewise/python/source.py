@@ -1,0 +1,59 @@
+"""The source of a function. In: a function. Out: its syntax tree, with the lines of its file.
+
+Files, notebooks and the interactive prompt all leave their text where `inspect` finds it, or there is none.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from functools import lru_cache
+from types import CodeType, FunctionType
+
+from tilewise.python.refuse import Refused
+
+
+def tree_of(f: FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """The definition of a function. Raises Refused where there is no source, or more than one that it could be."""
+    return _parsed(f.__code__)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError):
+        raise Refused("no source at hand", 0, "Define the function in a file or a notebook") from None
+    text = textwrap.dedent("".join(lines))
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        raise Refused("source that cannot be read alone", first, "Define the function on lines of its own") from None
+    ast.increment_lineno(tree, max(first, 1) - 1)
+    kinds = (ast.FunctionDef, ast.Lambda)
+    found = [n for n in ast.walk(tree) if isinstance(n, kinds) and getattr(n, "name", "<lambda>") == code.co_name]
+    found = [n for n in found if _arguments(n) == code.co_varnames[: _count(code)]]
+    if len(found) != 1:
+        raise Refused("source that is not that of the function", first, "Define the function on lines of its own")
+    return found[0]
+
+
+def _arguments(node: ast.FunctionDef | ast.Lambda) -> tuple[str, ...]:
+    a = node.args
+    rest = [x.arg for x in (a.vararg, a.kwarg) if x is not None]
+    return (*(x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)), *rest)
+
+
+def _count(code: CodeType) -> int:
+    stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + stars
+
+
+def has_loop(f: FunctionType) -> bool:
+    """Whether a function has a loop statement of its own; False without a source."""
+    try:
+        tree = tree_of(f)
+    except Refused:
+        return False
+    return any(isinstance(n, ast.For | ast.While) for n in ast.walk(tree))

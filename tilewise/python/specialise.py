@@ -1,0 +1,171 @@
+"""A function for types of arguments. In: a function, its arguments' types. Out: a program, and how results are made.
+
+All that the function refers to is looked up now; `watch` (the guards of api/functions) says later whether it still
+holds. Arrays from outside become arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.program import ir
+from tilewise.python import arithmetic, values
+from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
+from tilewise.python.finish import finished
+from tilewise.python.lower import Lower
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead, Scope
+from tilewise.python.signatures import locals_of, matched
+from tilewise.python.source import tree_of
+from tilewise.python.types import SMALL, Arr, Num, ints
+
+GENERATOR = 0x2A0  # flags of code: generators, coroutines
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What of an array argument matters."""
+
+    dtype: str
+    rank: int
+    dense: bool
+    kind: str = "numpy"
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """A program, the structures of its results, and arrays from outside that follow the arguments."""
+
+    program: ir.Program
+    results: tuple[Any, ...]
+    captured: tuple[Any, ...]
+    types: dict[str, str]
+
+
+class Watch:
+    """What lowering looks at outside of the function."""
+
+    def __init__(self, guards: Any, apart: bool) -> None:
+        self.guards, self.apart = guards, apart
+        self.arrays: list[Any] = []
+        self.seen: set[tuple[int, str]] = set()
+        self.params: list[ir.Param] = []
+
+    def name(self, where: Any, name: str) -> None:
+        if (id(where), name) not in self.seen:
+            self.seen.add((id(where), name))
+            self.guards.name(where, name)
+
+    def cell(self, cell: Any) -> None:
+        self.guards.cell(cell)
+
+    def function(self, f: FunctionType) -> None:
+        self.guards.function(f)
+
+    def captured(self, lo: Lower, found: Any, name: str, line: int) -> Value:
+        """An array from outside: one more argument."""
+        for k, known in enumerate(self.arrays):
+            if known is found:
+                return Array(Arr(found.dtype.name, found.ndim), f"outer{k}")
+        if (
+            type(found) is not np.ndarray
+            or found.dtype.name not in arithmetic.NATIVE_DTYPES
+            or not found.dtype.isnative
+        ):
+            raise Refused(f"{name}, an array of {found.dtype}", line, "Give it as an argument")
+        slot = f"outer{len(self.arrays)}"
+        self.arrays.append(found)
+        spec = ArraySpec(found.dtype.name, found.ndim, bool(found.flags.c_contiguous))
+        self.params.append(param_array(lo.b, slot, spec, self.apart))
+        return Array(Arr(spec.dtype, spec.rank), slot)
+
+
+def param_array(b: Builder, slot: str, spec: ArraySpec, apart: bool) -> ir.Param:
+    b.arrays[slot] = (spec.dtype, spec.rank)
+    roots = frozenset([slot]) if apart else frozenset([slot, "arguments"])
+    b.root(slot, roots)
+    return ir.Param(slot, spec.dtype, ir.Array(spec.dtype, spec.rank, spec.dense, spec.dense, roots))
+
+
+def spec_of_number(v: Any) -> Any:
+    """What of a number matters: its type, and whether it is a small integer."""
+    if type(v) is int:
+        return "int" if -SMALL <= v < SMALL else "wide"
+    return type(v)
+
+
+def type_of(spec: Any) -> Num:
+    if spec == "int":
+        return ints(-SMALL, SMALL)
+    if spec == "wide":
+        return ints(-(1 << 63), (1 << 63) - 1)
+    if spec in (float, complex, bool):
+        return Num(True, np.dtype(spec).name, 0, 1) if spec is bool else Num(True, np.dtype(spec).name)
+    name = np.dtype(spec).name
+    if name not in arithmetic.NATIVE_DTYPES:
+        raise Refused(f"an argument of dtype {name}")
+    return Num(False, name)
+
+
+def specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards: Any, apart: bool) -> Specialised:
+    """args: ArraySpec, specs of numbers, tuples of these, or Static objects. Raises Refused."""
+    try:
+        return _specialise(f, args, options, guards, apart)
+    except Refused as error:
+        error.file = error.file or f.__code__.co_filename
+        raise
+    except RecursionError:
+        raise Refused("expressions nested too deeply") from None
+
+
+def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards: Any, apart: bool) -> Specialised:
+    tree = tree_of(f)
+    if f.__code__.co_flags & GENERATOR:
+        raise Refused("yield or await", tree.lineno)
+    b, watch = Builder(), Watch(guards, apart)
+    guards.function(f)
+    lo = Lower(b, watch)
+    params: list[ir.Param] = []
+    count = 0
+
+    def given(spec: Any) -> Value:
+        nonlocal count
+        if isinstance(spec, tuple):
+            return Tuple(tuple(given(s) for s in spec))
+        if isinstance(spec, Static):
+            return spec
+        slot = f"argument{count}"
+        count += 1
+        if isinstance(spec, ArraySpec):
+            params.append(param_array(b, slot, spec, apart))
+            return Array(Arr(spec.dtype, spec.rank, spec.kind), slot)
+        t = type_of(spec)
+        b.names[slot] = t.dtype
+        params.append(ir.Param(slot, t.dtype))
+        return Scalar(t, ir.Var(slot, t.dtype))
+
+    values_ = [given(s) for s in args]
+    named = {k: given(s) for k, s in options.items()}
+    scope = Scope(f, "", locals_of(tree))
+    lo.scope = scope
+    defaults = tuple(values.given(lo, v, "a default", tree.lineno) for v in f.__defaults__ or ())
+    more = {k: values.given(lo, v, "a default", tree.lineno) for k, v in (f.__kwdefaults__ or {}).items()}
+    bound = matched(lo, tree, f.__name__, values_, named, defaults, more, tree.lineno)
+    for k, v in bound.items():
+        lo.bind(k, v, tree.lineno)
+    try:
+        if hasattr(tree.body, "lineno"):
+            lo.return_value(values.value(lo, tree.body), tree.lineno)  # type: ignore[arg-type]
+        else:
+            lo.block(tree.body)
+            if lo.env is not None:
+                lo.return_value(Static(None), tree.lineno)
+    except Dead:
+        pass
+    program = finished(f.__name__, b, tuple(b.block), [*params, *watch.params], lo.result_dtypes, apart)
+    types = {n: " or ".join(map(str, alts)) for n, alts in (lo.last or {}).items()}
+    return Specialised(program, tuple(lo.results), tuple(watch.arrays), types)

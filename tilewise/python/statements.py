@@ -1,0 +1,330 @@
+"""Statements without loops. In: trees. Out: statements of a program, one for each type that a name may have."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any, ClassVar
+
+from tilewise.kernel.program.ir import (
+    BOOL,
+    Const,
+    Expr,
+    Fail,
+    If,
+    Leave,
+    Return,
+    Set,
+    Var,
+)
+from tilewise.python import assign, calls, conditions, elementwise, iteration, refine, subscripts, values
+from tilewise.python.build import Array, Lazy, Scalar, Static, Tuple, Value, negate
+from tilewise.python.names import MOST_SPLITS, Names, what
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead
+from tilewise.python.types import Env, Obj, join
+
+
+class Statements(Names):
+    """What statements do."""
+
+    LOWERED: ClassVar[dict[type[ast.stmt], Any]] = {}
+
+    def condition(self, node: ast.expr) -> Expr:
+        """A test, as a bool."""
+        torn = self.torn(node)
+        if torn is None:
+            at, env = len(self.b.block), dict(self.env or {})
+            try:
+                return conditions.test(self, node)
+            except calls.Several as error:
+                del self.b.block[at:]
+                self.env = env
+                return self.condition(self.call_before(node, error))
+        slot = self.b.fresh("c")
+        self.b.names[slot] = BOOL
+        self.each_type(torn, node.lineno, lambda: self.b.emit(Set(slot, self.condition(node))))
+        if self.env is None:
+            raise Dead
+        return Var(slot, BOOL)
+
+    def block(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if self.env is None:
+                return
+            try:
+                self.statement(node)
+            except Dead:
+                self.env = None
+            except Refused as error:
+                error.line = error.line or node.lineno
+                raise
+
+    def statement(self, node: ast.stmt) -> None:
+        self.b.kept = {}
+        how = self.LOWERED.get(type(node))
+        if how is None:
+            raise Refused(_CONSTRUCTS.get(type(node), type(node).__name__.lower()), node.lineno)
+        if type(node) in _SIMPLE and (torn := self.torn(node)) is not None:
+            self.each_type(torn, node.lineno, lambda: self.statement(node))
+            return
+        if isinstance(node, ast.If | ast.For | ast.While):
+            how(self, node)
+            return
+        at, env = len(self.b.block), dict(self.env or {})
+        try:
+            how(self, node)
+        except calls.Several as error:
+            del self.b.block[at:]
+            self.env = env
+            self.statement(self.call_before(node, error))
+
+    def call_before(self, node: Any, error: calls.Several) -> Any:
+        """Make a call of several types before the rest of a statement, which then has a name for it."""
+        if _sheltered(node, error.node):
+            raise error
+        if self.splitting >= MOST_SPLITS:
+            raise error
+        name = f"call@{error.node.lineno}.{error.node.col_offset}"
+        self.scope.locals = self.scope.locals | {name}
+        at = error.node
+        full = self.scope.prefix + name
+        if isinstance(at, ast.IfExp):
+            target = ast.copy_location(ast.Name(name, ast.Store()), at)
+            arms = [ast.copy_location(ast.Assign([target], v), v) for v in (at.body, at.orelse)]
+            self.statement(ast.copy_location(ast.If(at.test, [arms[0]], [arms[1]]), at))
+        elif isinstance(at.func, ast.Name) and at.func.id in ("min", "max") and not self.is_local(at.func.id):
+            calls.extreme_before(self, at, full)
+        else:
+            source = error.source
+            try:
+                calls.call(self, at)
+            except calls.Several as again:
+                if again.node is not at:
+                    raise
+                source = again.source
+            assert self.env is not None
+            self.share(source, full)
+        if self.env is None:
+            raise Dead
+        swap = _Swap(error.node, ast.copy_location(ast.Name(name, ast.Load()), error.node))
+        return swap.visit(copy.deepcopy(node, {id(error.node): error.node}))
+
+    def expression(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Constant):
+            return
+        found = values.value(self, node.value)
+        if isinstance(found, Scalar):
+            self.b.keep(found.e)
+
+    def assign(self, node: ast.Assign) -> None:
+        # An element has the array's type, whichever a number has.
+        kept, self.careless = self.careless, all(isinstance(t, ast.Subscript) for t in node.targets)
+        self.careless &= isinstance(node.value, ast.IfExp | ast.Call)
+        try:
+            found = values.value(self, node.value)
+        finally:
+            self.careless = kept
+        if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List):
+            found = self.settled(found, node.lineno)
+        for target in node.targets:
+            self.assign_to(target, found, node.lineno)
+
+    def ann_assign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign_to(node.target, values.value(self, node.value), node.lineno)
+
+    def settled(self, value: Value, line: int) -> Value:
+        """A value that later assignments cannot change."""
+        if isinstance(value, Tuple):
+            return Tuple(tuple(self.settled(v, line) for v in value.items))
+        if isinstance(value, Scalar):
+            return Scalar(value.t, self.b.keep(value.e))
+        if isinstance(value, Lazy):
+            return elementwise.materialised(self, value, line)
+        if isinstance(value, Array):  # owned, unlike temporary views: the name that owns it may get another
+            name = "=" + self.b.fresh()
+            self.b.arrays[name] = self.b.arrays[value.name]
+            self.b.rename(name, value.name)
+            return Array(value.t, name)
+        return value
+
+    def assign_to(self, target: ast.expr, value: Value, line: int) -> None:
+        if isinstance(target, ast.Name):
+            if not self.is_local(target.id) or target.id not in self.scope.locals:
+                raise Refused(f"assignment to {target.id}, which is outside of the function", line)
+            self.bind(target.id, value, line)
+        elif isinstance(target, ast.Tuple | ast.List):
+            if isinstance(value, Array | Lazy):
+                value = iteration.unpacked(self, value, len(target.elts), line)
+            if not isinstance(value, Tuple) or any(isinstance(t, ast.Starred) for t in target.elts):
+                raise Refused(f"unpacking of {what(value)}", line)
+            if len(value.items) != len(target.elts):
+                n, m = len(target.elts), len(value.items)
+                text = (
+                    f"too many values to unpack (expected {n})"
+                    if m > n
+                    else f"not enough values to unpack (expected {n}, got {m})"
+                )
+                self.fail("ValueError", text, line)
+            for t, v in zip(target.elts, value.items, strict=True):
+                self.assign_to(t, v, line)
+        elif isinstance(target, ast.Subscript):
+            base = values.value(self, target.value)
+            subscripts.set_item(self, base, values.index_of(self, target.slice), value, target.lineno)
+        else:
+            raise Refused("assignment to an attribute", line)
+
+    def aug_assign(self, node: ast.AugAssign) -> None:
+        op, line = values.OPERATORS[type(node.op)], node.lineno
+        if isinstance(node.target, ast.Name):
+            now = values.value(self, ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+            now, other = values.after(self, now, lambda: values.value(self, node.value))
+            if isinstance(now, Array):
+                assign.update(self, now, op, other, line)
+                return
+            if (isinstance(now, Scalar) and isinstance(other, Array | Lazy)) or isinstance(now, Scalar | Tuple):
+                self.assign_to(node.target, values.binary(self, op, now, other, line), line)
+                return
+            raise Refused(f"{op}= of {what(now)}", line)
+        if not isinstance(node.target, ast.Subscript):
+            raise Refused("assignment to an attribute", line)
+        base = values.value(self, node.target.value)
+        index = subscripts.fixed(self, values.index_of(self, node.target.slice))
+        old = subscripts.get_item(self, base, index, line)
+        if isinstance(old, Scalar):
+            old = Scalar(old.t, self.b.keep(old.e))
+            new = values.binary(self, op, old, values.value(self, node.value), line)
+            subscripts.set_item(self, base, index, new, line)
+        elif isinstance(old, Array):
+            assign.update(self, old, op, values.value(self, node.value), line)
+        else:
+            old = elementwise.materialised(self, old, line) if isinstance(old, Lazy) else old
+            subscripts.set_item(
+                self, base, index, values.binary(self, op, old, values.value(self, node.value), line), line
+            )
+
+    def if_(self, node: ast.If) -> None:
+        test = self.condition(node.test)
+        if isinstance(test, Const):
+            self.block(node.body if test.value else node.orelse)
+            return
+        before = self.env
+        assert before is not None
+        self.env = refine.by(self, dict(before), node.test, True)
+        with self.b.inside() as then:
+            self.block(node.body)
+        one = self.env
+        self.env = refine.by(self, dict(before), node.test, False)
+        with self.b.inside() as other:
+            self.block(node.orelse)
+        self.env = join(one, self.env)
+        self.b.emit(If(test, tuple(then), tuple(other)))
+
+    def return_(self, node: ast.Return) -> None:
+        found = Static(None) if node.value is None else values.value(self, node.value)
+        self.return_value(found, node.lineno)
+
+    def return_value(self, found: Value, line: int) -> None:
+        if self.scope.returns is not None:
+            self.scope.returns(found, line)
+            return
+        leaves: list[Expr | str] = []
+        structure = self._structure(found, leaves, line)
+        shapes = self.b.arrays
+        dtypes = tuple(f"array {shapes[v][0]} {shapes[v][1]}" if isinstance(v, str) else v.dtype for v in leaves)
+        if structure not in self.results:
+            self.results.append(structure)
+            self.result_dtypes.append(dtypes)
+        self.b.emit(Return(self.results.index(structure), tuple(leaves)))
+        self.env = None
+
+    def _structure(self, value: Value, leaves: list[Expr | str], line: int) -> Any:
+        if isinstance(value, Lazy):
+            value = elementwise.materialised(self, value, line)
+        if isinstance(value, Scalar):
+            leaves.append(value.e)
+            return ("py" if value.t.py else "np", value.t.dtype)
+        if isinstance(value, Array):
+            leaves.append(value.name)
+            return ("array", value.t.kind, value.t.dtype, value.t.rank)
+        if isinstance(value, Tuple) and not value.listed:
+            return ("tuple", *(self._structure(v, leaves, line) for v in value.items))
+        if isinstance(value, Static):
+            return ("object", Obj(value.value))
+        raise Refused(f"a result that is {what(value)}", line)
+
+    def raise_(self, node: ast.Raise) -> None:
+        error, text, parts = iteration.exception(self, node)
+        self.fail(error, text, node.lineno, *parts)
+
+    def assert_(self, node: ast.Assert) -> None:
+        test = self.condition(node.test)
+        text = ""
+        if node.msg is not None:
+            if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
+                raise Refused("an assert with a computed message", node.lineno, "Give it a text")
+            text = node.msg.value.replace("{", "{{").replace("}", "}}")
+        self.b.emit(If(negate(test), (Fail(self.b.fault("AssertionError", text, node.lineno)),)))
+
+    def pass_(self, node: ast.stmt) -> None:
+        pass
+
+    def break_(self, node: ast.Break) -> None:
+        self._leave(self.loops[-1].breaks, self.loops[-1].label + ".end")
+
+    def continue_(self, node: ast.Continue) -> None:
+        self._leave(self.loops[-1].continues, self.loops[-1].label + ".next")
+
+    def _leave(self, envs: list[Env], label: str) -> None:
+        assert self.env is not None
+        envs.append(self.env)
+        self.b.emit(Leave(label))
+        self.env = None
+
+    def define(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            raise Refused("a decorator inside", node.lineno)
+        self.bind(node.name, Static(values.Closure(node, self.scope, node.name)), node.lineno)
+
+
+class _Swap(ast.NodeTransformer):
+    """Puts one expression in the place of another."""
+
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> Any:
+        return self.new if node is self.old else self.generic_visit(node)
+
+
+def _sheltered(node: ast.AST, call: ast.AST) -> bool:
+    """Whether a call is made only if something before it in the statement says so."""
+    for n in ast.walk(node):
+        late: list[ast.AST] = []
+        if isinstance(n, ast.BoolOp):
+            late = list(n.values[1:])
+        elif isinstance(n, ast.IfExp):
+            late = [n.body, n.orelse]
+        elif isinstance(n, ast.Compare):
+            late = list(n.comparators[1:])
+        elif isinstance(n, ast.GeneratorExp | ast.ListComp | ast.Lambda):
+            late = [n]
+        if any(m is call for part in late for m in ast.walk(part)):
+            return True
+    return False
+
+
+_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert)
+_CONSTRUCTS: dict[type[ast.stmt], str] = {
+    ast.Try: "try",
+    ast.With: "with",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.ClassDef: "a class inside",
+    ast.Import: "an import inside",
+    ast.ImportFrom: "an import inside",
+    ast.Delete: "del",
+    ast.Match: "match",
+    ast.AsyncFor: "async",
+}

@@ -1,0 +1,159 @@
+"""What a name may be. In: nothing. Out: types, their keys, their joins.
+
+Numbers have two families: Python's (unbounded integers, exceptions) and NumPy's (dtypes that wrap, no exceptions). A
+name has several alternatives where ways of control meet; `UNBOUND` is one of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+SMALL = 1 << 31  # arguments below are known to be so
+LENGTH = 1 << 44  # no array is longer
+# An interval that grows in a loop goes to the next of these.
+STEPS = (0, 1, 2, 1 << 8, 1 << 16, 1 << 31, 1 << 32, 1 << 44, 1 << 53, 1 << 62)
+
+
+@dataclass(frozen=True)
+class Num:
+    """A number: `py` has Python's meaning (dtype bool, int64, float64 or complex128). Integers are in lo ... hi."""
+
+    py: bool
+    dtype: str
+    lo: int = LEAST
+    hi: int = MOST
+
+    @property
+    def whole(self) -> bool:
+        return self.dtype[0] in "iu"
+
+    def __str__(self) -> str:
+        if not self.py:
+            return self.dtype
+        return {"int64": "int", "float64": "float", "bool": "bool", "complex128": "complex"}[self.dtype]
+
+
+@dataclass(frozen=True)
+class Arr:
+    """An array; `kind` is "numpy" or "tilewise"."""
+
+    dtype: str
+    rank: int
+    kind: str = "numpy"
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(':' * self.rank)}]"
+
+
+@dataclass(frozen=True)
+class Tup:
+    items: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.items))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Obj:
+    """A value known when the function is compiled: a module, a function, None, text, a dtype."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Obj) and (other.value is self.value or _same(self.value, other.value))
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __str__(self) -> str:
+        return "None" if self.value is None else f"{type(self.value).__name__} {getattr(self.value, '__name__', '')}"
+
+
+@dataclass(frozen=True)
+class Unbound:
+    def __str__(self) -> str:
+        return "no value"
+
+
+Type = Num | Arr | Tup | Obj | Unbound
+UNBOUND = Unbound()
+PY_BOOL, PY_FLOAT, PY_COMPLEX = Num(True, "bool", 0, 1), Num(True, "float64"), Num(True, "complex128")
+PY_INT = Num(True, "int64")
+NONE = Obj(None)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and isinstance(a, str | bytes | slice) and a == b
+
+
+def ints(lo: int, hi: int) -> Num:
+    """Python's integers of a range, cut to what ours can be."""
+    return Num(True, "int64", max(lo, LEAST), min(hi, MOST))
+
+
+def key(t: Type) -> Any:
+    """Types with equal keys share a variable."""
+    if isinstance(t, Num):
+        return ("py" if t.py else "np", t.dtype)
+    if isinstance(t, Arr):
+        return ("array", t.dtype, t.rank, t.kind)
+    if isinstance(t, Tup):
+        return ("tuple", *map(key, t.items))
+    return t
+
+
+def suffix(t: Type) -> str:
+    """The part of a variable's name that tells its types apart."""
+    if isinstance(t, Num):
+        return ("" if t.py else "np.") + t.dtype
+    assert isinstance(t, Arr)
+    return f"{t.kind[0]}{t.dtype}x{t.rank}"
+
+
+def merge(a: Type, b: Type) -> Type:
+    """Of two types with equal keys."""
+    if isinstance(a, Num) and isinstance(b, Num):
+        return replace(a, lo=min(a.lo, b.lo), hi=max(a.hi, b.hi))
+    if isinstance(a, Tup) and isinstance(b, Tup):
+        return Tup(tuple(map(merge, a.items, b.items)))
+    return a
+
+
+Alts = tuple[Type, ...]
+Env = dict[str, Alts]
+
+
+def join_alts(a: Alts, b: Alts) -> Alts:
+    found = {key(t): t for t in a}
+    for t in b:
+        k = key(t)
+        found[k] = merge(found[k], t) if k in found else t
+    return tuple(found.values())
+
+
+def join(a: Env | None, b: Env | None) -> Env | None:
+    """Where two ways meet; None: a way that nobody goes."""
+    if a is None or b is None:
+        return b if a is None else a
+    absent = (UNBOUND,)
+    return {n: a[n] if a.get(n) is b.get(n) else join_alts(a.get(n, absent), b.get(n, absent)) for n in {**a, **b}}
+
+
+def widen(old: Env, new: Env) -> Env:
+    """The head of a loop after one more look: what grew goes to the next step."""
+    return {n: tuple(_widened(old.get(n, ()), t) for t in alts) for n, alts in new.items()}
+
+
+def _widened(old: Alts, t: Type) -> Type:
+    before = next((o for o in old if key(o) == key(t)), None)
+    if before is None or before == t:
+        return t
+    if isinstance(t, Tup) and isinstance(before, Tup):
+        return Tup(tuple(_widened((o,), i) for o, i in zip(before.items, t.items, strict=True)))
+    if not isinstance(t, Num) or not isinstance(before, Num):
+        return t
+    lo = t.lo if t.lo == before.lo else max((-s for s in STEPS if -s <= t.lo), default=LEAST)
+    hi = t.hi if t.hi == before.hi else min((s for s in STEPS if s >= t.hi), default=MOST)
+    return replace(t, lo=lo, hi=hi)

@@ -1,0 +1,272 @@
+"""Expressions. In: syntax trees. Out: values, as expressions of a program; what must run before them is emitted."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewise.kernel.program.ir import Const, Dim, Set, Stmt, Var
+from tilewise.python.build import Array, Lazy, Scalar, Slice, Static, Tuple, Value, negate
+from tilewise.python.refuse import Refused
+from tilewise.python.types import PY_BOOL, Obj
+
+if TYPE_CHECKING:
+    from tilewise.python.scope import Scope
+    from tilewise.python.statements import Statements
+from tilewise.python import arithmetic, arrays, calls, conditions, elementwise, subscripts
+
+OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.MatMult: "@",
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+    ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """A function defined inside, or a lambda: its tree and where its other names are."""
+
+    node: ast.FunctionDef | ast.Lambda
+    scope: Scope
+    name: str
+
+
+def value(lo: Statements, node: ast.expr) -> Value:
+    """What an expression gives."""
+    how = _EXPRESSIONS.get(type(node))
+    if how is None:
+        raise Refused(_NAMES.get(type(node), type(node).__name__), node.lineno)
+    try:
+        return how(lo, node)  # type: ignore[no-any-return]
+    except Refused as error:
+        error.line = error.line or node.lineno
+        raise
+
+
+def scalar(lo: Statements, found: Value, line: int) -> Scalar:
+    """A value that must be a number."""
+    if isinstance(found, Scalar):
+        return found
+    if isinstance(found, Lazy | Array) and found.t.rank == 0:
+        return subscripts.get_item(lo, found, (), line)  # type: ignore[return-value]
+    if isinstance(found, Static) and found.value is None:
+        return arithmetic.constant(False)  # as a condition
+    if isinstance(found, Array | Lazy):
+        raise Refused("an array as a number or condition", line)
+    if isinstance(found, Tuple):
+        return arithmetic.constant(bool(found.items))
+    raise Refused(f"{type(found).__name__.lower()} as a number or condition", line)
+
+
+def after(lo: Statements, first: Value, act: Callable[[], Value]) -> tuple[Value, Value]:
+    """first, evaluated before all that `act` emits; and what act gives."""
+    block, at = lo.b.block, len(lo.b.block)
+    second = act()
+    return spilled(lo, first, block, at), second
+
+
+def spilled(lo: Statements, first: Value, block: list[Stmt], at: int) -> Value:
+    """A value that was computed at some place of a block, where statements have followed."""
+    if len(block) == at:
+        return first
+    if isinstance(first, Scalar) and not isinstance(first.e, Const | Dim):
+        name = lo.b.fresh()
+        lo.b.names[name] = first.e.dtype
+        block.insert(at, Set(name, first.e))
+        return Scalar(first.t, Var(name, first.e.dtype))
+    if isinstance(first, Tuple):
+        return Tuple(tuple(spilled(lo, v, block, at) for v in reversed(first.items))[::-1], first.listed)
+    return first
+
+
+def binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
+    if isinstance(x, Scalar) and isinstance(y, Scalar):
+        return arithmetic.binary(lo.b, op, x, y, line)
+    if isinstance(x, Scalar | Array | Lazy) and isinstance(y, Scalar | Array | Lazy):
+        if op == "@":
+            return arrays.product(lo, x, y, line)
+        return elementwise.elementwise(lo, lambda p, q: arithmetic.binary(lo.b, op, p, q, line), op, (x, y), line)
+    if isinstance(x, Tuple) and isinstance(y, Tuple) and op == "+":
+        return Tuple(x.items + y.items)
+    if isinstance(x, Tuple) and isinstance(y, Scalar) and op == "*" and isinstance(y.e, Const):
+        return Tuple(x.items * y.e.value)
+    if op in ("==", "!=") and isinstance(x, Static) and isinstance(y, Static):
+        return arithmetic.constant((x.value == y.value) == (op == "=="))
+    raise Refused(f"{op} of {type_text(x)} and {type_text(y)}", line)
+
+
+def type_text(v: Value) -> str:
+    if isinstance(v, Static):
+        return str(Obj(v.value))
+    return str(v.t) if isinstance(v, Scalar | Array | Lazy) else type(v).__name__.lower().strip("_")
+
+
+def _constant(lo: Statements, node: ast.Constant) -> Value:
+    if type(node.value) in (bool, int, float, complex):
+        return arithmetic.constant(node.value, node.lineno)
+    return Static(node.value)
+
+
+def _name(lo: Statements, node: ast.Name) -> Value:
+    if lo.is_local(node.id):
+        return lo.read(node.id, node.lineno)
+    return outer(lo, node.id, node.lineno)
+
+
+def outer(lo: Statements, name: str, line: int) -> Value:
+    """A name from outside of the function, as it is now; it is watched."""
+    scope: Any = lo.scope
+    while scope.function is None:
+        scope = scope.parent
+    f: FunctionType = scope.function
+    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+    if name in cells:
+        try:
+            found = cells[name].cell_contents
+        except ValueError:
+            raise Refused(f"{name}, which has no value yet", line) from None
+        lo.watch.cell(cells[name])
+    else:
+        lo.watch.name(f.__globals__, name)
+        if name in f.__globals__:
+            found = f.__globals__[name]
+        elif hasattr(builtins, name):
+            lo.watch.name(vars(builtins), name)
+            found = getattr(builtins, name)
+        else:
+            raise Refused(f"{name}, which has no value", line)
+    return given(lo, found, name, line)
+
+
+def given(lo: Statements, found: Any, name: str, line: int) -> Value:
+    """A value from outside."""
+    if type(found) in (bool, int, float, complex) or (isinstance(found, np.generic) and not isinstance(found, np.void)):
+        return arithmetic.constant(found, line)
+    if type(found) is tuple:
+        return Tuple(tuple(given(lo, v, name, line) for v in found))
+    if isinstance(found, np.ndarray):
+        return lo.watch.captured(lo, found, name, line)  # type: ignore[no-any-return]
+    return Static(found)
+
+
+def _tuple(lo: Statements, node: ast.Tuple | ast.List) -> Value:
+    if any(isinstance(e, ast.Starred) for e in node.elts):
+        raise Refused("* in a tuple", node.lineno)
+    found: list[Value] = []
+    for e in node.elts:
+        block, at = lo.b.block, len(lo.b.block)
+        v = value(lo, e)
+        if len(block) > at:
+            for k in reversed(range(len(found))):
+                found[k] = spilled(lo, found[k], block, at)
+        found.append(v)
+    return Tuple(tuple(found), isinstance(node, ast.List))
+
+
+def _bin_op(lo: Statements, node: ast.BinOp) -> Value:
+    x, y = after(lo, value(lo, node.left), lambda: value(lo, node.right))
+    return binary(lo, OPERATORS[type(node.op)], x, y, node.lineno)
+
+
+def _unary_op(lo: Statements, node: ast.UnaryOp) -> Value:
+    op = OPERATORS[type(node.op)]
+    if op == "not":
+        return Scalar(PY_BOOL, negate(conditions.test(lo, node.operand)))
+    x = value(lo, node.operand)
+    if isinstance(x, Array | Lazy):
+        return elementwise.elementwise(lo, lambda p: arithmetic.unary(lo.b, op, p, node.lineno), op, (x,), node.lineno)
+    return arithmetic.unary(lo.b, op, scalar(lo, x, node.lineno), node.lineno)
+
+
+def _subscript(lo: Statements, node: ast.Subscript) -> Value:
+    base = value(lo, node.value)
+    if isinstance(base, Static) and isinstance(base.value, tuple | list | dict):
+        raise Refused(f"a subscript of a {type(base.value).__name__} from outside", node.lineno)
+    return subscripts.get_item(lo, base, index_of(lo, node.slice), node.lineno)
+
+
+def index_of(lo: Statements, node: ast.expr) -> tuple[Value, ...]:
+    """The subscripts, in order."""
+    found = value(lo, node)
+    return found.items if isinstance(found, Tuple) else (found,)
+
+
+def _slice(lo: Statements, node: ast.Slice) -> Value:
+    parts = [None if p is None else value(lo, p) for p in (node.lower, node.upper, node.step)]
+    parts = [None if isinstance(p, Static) and p.value is None else p for p in parts]
+    return Slice(*parts)
+
+
+def _attribute(lo: Statements, node: ast.Attribute) -> Value:
+    base = value(lo, node.value)
+    if isinstance(base, Static):
+        if isinstance(base.value, ModuleType):
+            lo.watch.name(vars(base.value), node.attr)
+            try:
+                found = getattr(base.value, node.attr)
+            except AttributeError:
+                raise Refused(f"{node.attr}, which the module has not", node.lineno) from None
+            return calls.member(lo, base.value, node.attr, found, node.lineno)
+        if isinstance(base.value, calls.Library) and node.attr in ("outer", "reduce"):
+            return Static(calls.Library(base.value.kind, f"{base.value.name}.{node.attr}"))
+        raise Refused(f"the attribute {node.attr} of an object", node.lineno, "Give its value as an argument")
+    if isinstance(base, Scalar) and node.attr in ("real", "imag"):
+        return calls.part(lo, base, node.attr, node.lineno)
+    if isinstance(base, Array | Lazy):
+        return arrays.attribute(lo, base, node.attr, node.lineno)
+    raise Refused(f"the attribute {node.attr}", node.lineno)
+
+
+def _call(lo: Statements, node: ast.Call) -> Value:
+    return calls.call(lo, node)
+
+
+def _lambda(lo: Statements, node: ast.Lambda) -> Value:
+    return Static(Closure(node, lo.scope, "<lambda>"))
+
+
+def _named(lo: Statements, node: ast.NamedExpr) -> Value:
+    found = value(lo, node.value)
+    if isinstance(found, Scalar):
+        found = Scalar(found.t, lo.b.keep(found.e))
+    lo.assign_to(node.target, found, node.lineno)
+    return found
+
+
+_EXPRESSIONS: dict[type[ast.expr], Any] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Tuple: _tuple,
+    ast.List: _tuple,
+    ast.BinOp: _bin_op,
+    ast.UnaryOp: _unary_op,
+    ast.BoolOp: conditions.bool_op,
+    ast.Compare: conditions.compare,
+    ast.IfExp: conditions.if_exp,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.Attribute: _attribute,
+    ast.Call: _call,
+    ast.Lambda: _lambda,
+    ast.NamedExpr: _named,
+}
+_NAMES: dict[type[ast.expr], str] = {
+    ast.Dict: "a dict",
+    ast.Set: "a set",
+    ast.ListComp: "a list",
+    ast.SetComp: "a set",
+    ast.DictComp: "a dict",
+    ast.GeneratorExp: "a generator",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield",
+    ast.Await: "await",
+    ast.JoinedStr: "an f-string",
+    ast.Starred: "* before an argument",
+}
