@@ -14,6 +14,7 @@ from numpy import geterr
 import tilewise as tw
 from tests.api.alongside import alongside
 from tilewise import compiler
+from tilewise.array.schedule import policy
 
 SHIFT = 1.0
 WEIGHTS = tw.asarray(np.arange(3.0))
@@ -427,3 +428,20 @@ def test_arrays_that_a_function_refers_to_stay_as_they_are_while_it_is_traced(mo
     assert seen and all(s == ([0, 1, 2, 3, 4, 5], 1.0, 3.0, [2, 3, 4]) for s in seen)
     view[0] = 9.0
     assert f(tw.ones(3)).tolist() == (want + [24, 0, 0]).tolist()
+
+
+def test_a_loop_without_source_is_not_unrolled_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "LONGEST_TRACE", 100)
+    text = """
+def solve(a):
+    for i in range(len(a)):
+        for j in range(len(a)):
+            a[i] = a[i] + a[j] * 0.5
+    return a
+"""
+    names: dict[str, Any] = {}
+    exec(text, names)
+    x = np.random.default_rng(0).uniform(size=12)
+    with tw.config(eager_bytes=0), pytest.warns(tw.PerformanceWarning, match="loop of too many operations"):
+        result = tw.jit(names["solve"])(tw.array(x))
+        np.testing.assert_allclose(result, names["solve"](x.copy()), rtol=1e-12)

@@ -54,6 +54,10 @@ class ValueAsked(BaseException):
     """A function being traced asked for a value. (Not an Exception: nothing on the way takes it.)"""
 
 
+class TraceTooLong(BaseException):
+    """A function being traced goes through a loop again and again: it would take longer to trace than to run."""
+
+
 def evaluate(cells: Iterable[Cell]) -> None:
     """Make cells known where their engine holds them, all together; shared work is done once."""
     with LOCK:

@@ -19,6 +19,7 @@ from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import UNMADE, Array, from_node, meta, node_of, on_cell, refresh
 from tilewise.array.record import numeric
+from tilewise.array.schedule import loop_flush
 from tilewise.config import config
 from tilewise.ir.node import Node, intern, known_leaf, numbered, twin
 from tilewise.ir.order import Order, by_strides
@@ -203,6 +204,8 @@ def trace(specs: Sequence[Spec], call: Any, captured: Sequence[Array] = (), chan
                 given = call(others, args)
         except forcing.ValueAsked as error:
             raise Untraceable("a use of a value, not only of arrays", line_of(error)) from None
+        except forcing.TraceTooLong as error:
+            raise Untraceable("a loop of too many operations to be traced", line_of(error)) from None
         except Untraceable:
             raise
         except Exception as error:
@@ -248,6 +251,7 @@ def _recording() -> Iterator[set[Cell]]:
     """Inside, all is recorded; gives the cells of which there are views in another shape, or in an order asked for."""
     reshaped: set[Cell] = set()
     token = forcing.tracing.set(reshaped)
+    loop_flush.pending.traced = loop_flush.pending.recorded
     try:
         with config(eager_bytes=0, flush=False, fallback="silent"):
             yield reshaped

@@ -68,11 +68,12 @@ class Head:
 class Pending:
     """What has been recorded."""
 
-    __slots__ = ("began", "heads", "recorded")
+    __slots__ = ("began", "heads", "recorded", "traced")
 
     def __init__(self) -> None:
         self.recorded = 0  # elementwise instructions, ever
         self.began = 0  # the same at the last flush
+        self.traced = 0  # the same when a function began to be traced
         self.heads = 0  # all bits of heads
 
 

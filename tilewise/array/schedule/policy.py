@@ -24,6 +24,8 @@ from tilewise.array.session import cluster_here
 from tilewise.config import current
 from tilewise.ir.node import Node
 
+LONGEST_TRACE = 4096  # instructions of a traced function with loops: a second of tracing and compiling
+
 
 def repeats(nodes: Sequence[Node]) -> bool:
     """Whether to flush before an operation on these nodes is recorded here (see `flush`)."""
@@ -36,9 +38,14 @@ def repeats(nodes: Sequence[Node]) -> bool:
 def _due(trail: int, place: Place, nodes: Sequence[Node]) -> bool:
     """Whether a loop repeats at a place that a trail has been at, and is to be flushed there."""
     bit = bits.get(place)
-    if bit is None or not trail & bit or not current().flush or one_call(place):
+    if bit is None or not trail & bit:
         return False
-    return loop_flush.due(place, trail, nodes)
+    if not current().flush:
+        recorded = loop_flush.pending.recorded - loop_flush.pending.traced
+        if recorded > LONGEST_TRACE and forcing.tracing.get() is not None:
+            raise forcing.TraceTooLong
+        return False
+    return not one_call(place) and loop_flush.due(place, trail, nodes)
 
 
 def flush(later: Collection[Cell] = ()) -> None:
