@@ -12,7 +12,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.layout import Mesh, Shard, even_cuts
-from tilewise.ops.interleaved import intervals
+from tilewise.ops.index.interleaved import intervals
 from tilewise.ops.recut import recut_traffic
 from tilewise.ops.traits.collectives import COUNT_BYTES, Operand
 

@@ -119,7 +119,7 @@ def _shown(
         return shown
     plans = [shown, *(_planned(program, *args, share) for share in SHARES)]
     most = max(plans, key=lambda plan: plan.network_bytes)
-    most.expected_bytes = shown.network_bytes
+    most.likely = None if most is shown else shown
     most.memory_bytes = max(plan.memory_bytes for plan in plans)
     return most
 

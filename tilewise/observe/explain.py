@@ -91,7 +91,7 @@ class Plan:
         self._layouts = layouts
         self._sites = _sites(specs)
         self.guessed = guessed  # whether what a mask keeps is not known: what moves is a bound
-        self.expected_bytes: int | None = None  # of `network_bytes`, where these are a bound by what masks may keep
+        self.likely: Plan | None = None  # for what masks are expected to keep, where this is for the most they may
         self._first = first  # plans that count masks, which run before the rest is planned
         self._masks = masks  # what each mask is thought to keep
         self.parts: list[Part] = [part for plan in first for part in plan.parts]
@@ -268,6 +268,20 @@ class Plan:
         return sum(e.bytes for e in self.exchanges)
 
     @property
+    def expected_bytes(self) -> int:
+        """Of `network_bytes`, which may be a bound, what is expected to cross: of data that come as they may.
+
+        >>> import numpy, tilewise as tw
+        >>> with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=4):
+        ...     x = tw.asarray(numpy.arange(8000.0)).relayout(0)
+        ...     plan = tw.explain(tw.sort(x))
+        >>> plan.expected_bytes < plan.network_bytes
+        True
+        """
+        rows = (self if self.likely is None else self.likely).exchanges
+        return sum(e.bytes if e.expected is None else e.expected for e in rows)
+
+    @property
     def layouts(self) -> tuple[tuple[str, Layout], ...]:
         """Operator and layout of every node."""
         return tuple(
@@ -302,6 +316,7 @@ class Plan:
             seconds,
             where,
             bound=self.guessed or not traffic.exact,
+            expected=traffic.expected,
         )
 
     def _value(self, pos: int) -> str:
@@ -369,7 +384,7 @@ class Plan:
         t = self.totals
         read = f"{self.read_bytes:,} are read from sources, " if self.read_bytes else ""
         kept = [f"A mask keeps {m}{_COUNTED if self._first else ''}." for m in self._masks]
-        if self.expected_bytes is not None:
+        if self.expected_bytes < self.network_bytes or self.likely is not None:
             kept.append(f"{self.expected_bytes:,} bytes are expected to cross; shown is what may cross at most.")
         return [
             f"Plan for {who}: {', '.join(count_text(n, what) for n, what in counts)}",

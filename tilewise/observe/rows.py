@@ -54,6 +54,7 @@ class ExchangeRow:
     where: str
     bound: bool = False  # the bytes are an upper bound (they depend on data)
     read: int = 0  # bytes that workers read from a store; they do not cross
+    expected: int | None = None  # bytes of data that come as they may, where that is less than the bound
 
     @property
     def moved(self) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 
 from tilewise.ir.node import Length, Node, Op, intern
 from tilewise.layout import Layout, Mesh, Piecewise, Shard, even_shard
+from tilewise.ops.index.interleaved import interleave, interleaved_traffic, order_of
 from tilewise.ops.index.key import picked
-from tilewise.ops.interleaved import interleave, interleaved_traffic, order_of
 from tilewise.ops.recut import recut, recut_traffic
 from tilewise.ops.traits.collectives import (
     CollectiveCall,
