@@ -55,7 +55,7 @@ def analyse(source: str | Callable[..., Any], setup: str | Mapping[str, Any] | N
     if not isinstance(source, str):
         return analyse_function(source, setup if isinstance(setup, Mapping) else {})
     source = textwrap.dedent(source)
-    names: dict[str, Any] = {"__name__": "__parfor__", "parfor": range}
+    names: dict[str, Any] = {"__name__": "__main__", "parfor": range}
     if isinstance(setup, Mapping):
         names |= setup
     elif setup is not None:

@@ -119,7 +119,7 @@ class _Run:
             mode = "here"
         tasks, name = self._tasks(count, workers)
         if mode == "here":
-            tasks = [range(count)]
+            tasks, kept = [range(count)], self.source.assigned
         job = Job(
             self.body,
             given,
@@ -268,7 +268,7 @@ def _here(job: Job) -> dict[str, Any]:
     except BaseException:
         job.results.restore(backup)
         raise
-    return {name: out[name] for name in job.reductions}
+    return {name: out[name] for name in job.kept if name in out}
 
 
 def _complaint(verdict: Verdict, source: LoopSource) -> str:

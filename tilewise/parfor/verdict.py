@@ -180,14 +180,16 @@ class Judge:
 
     def _pairs(self, mine: Sequence[Touch]) -> Iterator[tuple[Touch, Touch]]:
         """Each write with each access to the same arrays, once."""
-        seen = set()
+        seen = set()  # without guards: these cover others of the same form
         unique: list[Touch] = []
-        for t in mine:
+        for t in sorted(mine, key=lambda t: bool(t.access.guards)):
             at = t.access
             key = (at.array, tuple(e.key() for e in at.subscripts), tuple(map(id, at.loops)), at.write, t.op)
-            if key not in seen or at.guards:
+            if key in seen:
+                continue
+            unique.append(t)
+            if not at.guards:
                 seen.add(key)
-                unique.append(t)
         for n, a in enumerate(unique):
             for m, b in enumerate(unique):
                 if a.access.write and (m >= n or not b.access.write) and self._may_meet(a, b):

@@ -229,7 +229,7 @@ class Generator:
             if r.random() < 0.5:
                 text = f"{array}[{at}].{r.choice(['fill(2.0)', 'sort()'])}"
                 return [text], [text]
-            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].accumulate(..., 1.0)"]
+            return [f"np.add({array}[{at}], 1.0, out={array}[{at}])"], [f"{array}[{at}].put({array}[{at}] + 1.0)"]
         if kind == 13:
             one, two = self.index(), self.index()
             text = f"A[{one}], A[{two}] = A[{two}], A[{one}]"
@@ -311,8 +311,10 @@ class Generator:
         array, at = self.place()
         if array in ("B", "d"):
             array = "A"
-        form = r.choice([f"{array}[{at}] += {value}", f"{array}[{at}] = {array}[{at}] + ({value})"])
-        return [form], [f"{array}.accumulate(({at}), {value})"]
+        if r.random() < 0.3:
+            text = f"{array}[{at}] = {array}[{at}] + ({value})"
+            return [text], [text]
+        return [f"{array}[{at}] += {value}"], [f"{array}.accumulate(({at}), {value})"]
 
     def largest(self) -> tuple[list[str], list[str]]:
         text = self.pick("{big} = max({big}, B[i])", "{big} = max(B[i], {big})", "if B[i] > {big}: {big} = B[i]")

@@ -2,7 +2,7 @@
 
 Out: the place, the operator, the rest.
 
-`s += x`, `s = s + x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x` and the same with `A[k]` for `s`.
+`s += x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x`, the same with `A[k]` for `s`, and `s = s + x`.
 Whether the place is used elsewhere in the loop is for the verdict to see.
 """
 
@@ -62,7 +62,7 @@ def accumulation(node: ast.stmt) -> Accumulation | None:
 def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
     if not isinstance(target, ast.Name | ast.Subscript):
         return None
-    if isinstance(value, ast.BinOp):
+    if isinstance(value, ast.BinOp) and isinstance(target, ast.Name):
         return _chain(target, value)
     if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords:
         name = value.func.id if isinstance(value.func, ast.Name) else getattr(value.func, "attr", "")

@@ -41,7 +41,7 @@ class Attributes(Exprs):
 
     def attribute(self, base: Val, name: str) -> Val:
         """`base.name` where it is read."""
-        if base.is_known and isinstance(base.known, types.ModuleType | type):
+        if base.is_known and isinstance(base.known, types.ModuleType | types.FunctionType | type | np.ufunc):
             if not hasattr(base.known, name):
                 return ANYTHING
             return self.value_of(getattr(base.known, name), name)

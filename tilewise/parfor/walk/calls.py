@@ -28,6 +28,22 @@ from tilewise.parfor.walk.values import (
     objects,
 )
 
+# Immutable things whose methods change nothing.
+PLAIN_SCALARS = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    range,
+    slice,
+    tuple,
+    frozenset,
+    np.generic,
+    np.dtype,
+)
 CONTAINERS = (list, dict, set, tuple, frozenset, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
@@ -102,13 +118,13 @@ class Calls(LibraryCalls):
         if base.scalar:
             for value in args:
                 self.use(value)
+            if base.is_known and not isinstance(base.known, PLAIN_SCALARS):
+                return self._opaque(args, named, text)
             if base.kind == "U":
                 with_text = getattr(str, name, None)
                 if with_text is not None and name in ("format", "zfill", "upper", "lower", "strip", "replace"):
                     return self.text_of(with_text, [base, *args])
             return Val(scalar=True, kind=base.kind if name in ("item", "conjugate") else None)
-        if base.is_known and isinstance(base.known, np.ufunc):
-            return self._numpy(getattr(base.known, name), args, named, text)
         known = base.known if base.is_known and not isinstance(base.known, Alike) else None
         made_here = {o.cls for o in base.objs if o.cls is not None}
         if made_here or (known is not None and type(known) not in CONTAINERS):

@@ -193,7 +193,7 @@ class Cells(Walk):
             if obj.array:
                 total = join(total, self.within(Val(objs=frozenset((obj,)), kind=base.kind)))
             else:
-                known = base.known if base.is_known else None
+                known = base.known if base.is_known else obj.value
                 total = join(total, self.held_by(obj, known, obj.name))
         if base.anything:
             return ANYTHING

@@ -103,7 +103,9 @@ class Exprs(Iterations):
     _set = _list
 
     def _dict(self, node: ast.Dict) -> Val:
-        return self.made([self.ev(e) for e in (*node.keys, *node.values) if e is not None], array=False, name="a dict")
+        parts = [self.ev(e) for e in (*node.keys, *node.values) if e is not None]
+        spread = any(key is None for key in node.keys)
+        return self.made([self.reachable(parts)] if spread else parts, array=False, name="a dict")
 
     def _starred(self, node: ast.Starred) -> Val:
         value = self.use(self.ev(node.value))

@@ -15,6 +15,7 @@ from tilewise.parfor.walk.values import (
     ANYTHING,
     Function,
     Val,
+    objects,
 )
 
 DEEPEST = 8  # calls inside of calls that are followed
@@ -122,6 +123,8 @@ class Functions(Attributes):
     def _opaque(self, args: Sequence[Val], named: dict[str, Val], text: str) -> Val:
         for value in (*args, *named.values()):
             self.use(value)
+            for obj in objects(value):
+                obj.written = True  # perhaps
         self.hazard(text, "call", "what the function does is not known")
         return ANYTHING
 

@@ -57,7 +57,8 @@ def fixed_key(key: Any) -> Expr:
     if isinstance(key, int | np.integer):
         return constant(int(key))
     box = boxed(key)
-    return computed(lambda: box, (), integer=False, same=("key", repr(key)))
+    same = ("key", type(key), key) if isinstance(key, str | bytes | float | complex) else None
+    return computed(lambda: box, (), integer=False, same=same)
 
 
 def objects_table(values: Sequence[Any]) -> Any:

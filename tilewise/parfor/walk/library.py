@@ -29,7 +29,7 @@ VIEWS = frozenset(
     "broadcast_arrays diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose "
     "ravel real imag require reshape rollaxis rot90 split "
     "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view "
-    "unstack real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
+    "frombuffer from_dlpack unstack real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
 )
 # They write to their first argument.
 WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis shuffle".split())
@@ -51,18 +51,6 @@ CONTAINER_READS = frozenset(
     "index count copy get keys values items union intersection difference symmetric_difference issubset issuperset "
     "isdisjoint __getitem__ __len__ __contains__ most_common elements".split()
 )
-REDUCING_UFUNCS = {
-    "add": "+",
-    "subtract": "+",
-    "multiply": "*",
-    "maximum": "max",
-    "minimum": "min",
-    "fmax": "fmax",
-    "fmin": "fmin",
-    "bitwise_or": "|",
-    "bitwise_and": "&",
-    "bitwise_xor": "^",
-}
 INTEGER_RESULTS = frozenset("len int ord hash id argmax argmin count_nonzero searchsorted argsort digitize".split())
 FLOAT_RESULTS = frozenset("float sqrt exp log sin cos tan mean std var median norm hypot".split())
 

@@ -33,8 +33,6 @@ from tilewise.parfor.walk.values import (
     View,
     join,
     kind_of,
-    may_be_anything,
-    objects,
     of_expr,
 )
 
@@ -62,27 +60,26 @@ class LibraryCalls(Functions):
     def _numpy(self, function: Any, args: list[Val], named: dict[str, Val], text: str) -> Val:
         name = getattr(function, "__name__", "")
         owner = getattr(function, "__self__", None)
-        out = named.get("out")
+        out = named.get("out", named.get("output"))
         if name in library.WRITING_NUMPY:
             return self._opaque(args, named, text)
-        if name in library.CALLING_NUMPY and isinstance(function, types.FunctionType):
+        calls = any(_is_function(v) for v in (*args, *named.values()))
+        if calls or (name in library.CALLING_NUMPY and not isinstance(function, type)):
             return self._with_function(args, named, text)
         if isinstance(owner, np.ufunc) and name == "at" and args:
-            op = library.REDUCING_UFUNCS.get(owner.__name__)
-            for value in args[1:]:
+            for value in args:
                 self.use(value)
-            region = self.load_target(args[0], args[1]) if len(args) > 1 else args[0]
-            self.accumulate(region, op, args[2:])
+            self.touch_value(args[0], write=True)
             return Val(known=None, scalar=True)
         if isinstance(function, np.ufunc) and len(args) > function.nin:
             out = args[function.nin]
             args = args[: function.nin]
         if out is not None and not (out.is_known and out.known is None):
-            return self._into(function, out, args, named)
+            return self._into(out, args, named)
         for value in (*args, *named.values()):
             if not (name in library.VIEWS and value is (args[0] if args else None)):
                 self.use(value)
-        if name in library.WRITES_FIRST and args:
+        if (name in library.WRITES_FIRST or (name == "nan_to_num" and "copy" in named)) and args:
             self.touch_value(args[0], write=True)
             return Val(known=None, scalar=True)
         if name in library.SHAPED and (args or "shape" in named):
@@ -117,24 +114,11 @@ class LibraryCalls(Functions):
             return replace(NUMBER, kind=_result_kind(name, function, args))
         return self.made([], kind=_result_kind(name, function, args))
 
-    def _into(self, function: Any, out: Val, args: list[Val], named: dict[str, Val]) -> Val:
-        """`out=`: a write; an accumulation if it is one of the operands."""
-        for key, value in named.items():
-            if key != "out":
-                self.use(value)
-        targets = out.items if out.items is not None else (out,)
-        op = library.REDUCING_UFUNCS.get(getattr(function, "__name__", "")) if isinstance(function, np.ufunc) else None
-        name = getattr(function, "__name__", "")
-        alike = [n for n, a in enumerate(args) if _same_region(a, out)]
-        if op is not None and len(alike) == 1 and (alike[0] == 0 or name != "subtract") and "where" not in named:
-            rest = [a for n, a in enumerate(args) if n != alike[0]]
-            for value in rest:
-                self.use(value)
-            self.accumulate(out, op, rest)
-            return out
-        for value in args:
+    def _into(self, out: Val, args: list[Val], named: dict[str, Val]) -> Val:
+        """`out=`: a write."""
+        for value in (*args, *(v for key, v in named.items() if key not in ("out", "output"))):
             self.use(value)
-        for target in targets:
+        for target in out.items if out.items is not None else (out,):
             self.touch_value(target, write=True)
         return out
 
@@ -143,7 +127,7 @@ class LibraryCalls(Functions):
         rest = [a for a in args if not callable(a.known) and a.function is None]
         for value in (*rest, *named.values()):
             self.use(value)
-        total = Val(objs=frozenset().union(*(objects(v) for v in rest)), anything=any(map(may_be_anything, rest)))
+        total = self.reachable([*rest, *named.values()])
         for value in (
             a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))
         ):
@@ -153,7 +137,7 @@ class LibraryCalls(Functions):
             if node is None:
                 return self._opaque(args, named, text)
             self.apply(value, [total] * len([*node.args.posonlyargs, *node.args.args]), {}, text)
-        return self.made([total], array=False)
+        return join(self.made([total], array=False), total)
 
     def _shaped(self, shape: Val, dtype: Val | None) -> Val:
         if dtype is None:
@@ -221,7 +205,9 @@ class LibraryCalls(Functions):
         if name in library.HOLDING_BUILTINS or (isinstance(function, type) and function.__module__ == "collections"):
             if name in ("max", "min") and all(a.scalar for a in args) and len(args) > 1:
                 return replace(NUMBER, kind=kind_of(args))
-            held = [self.contents(a) for a in args] if name not in ("getattr",) else [ANYTHING]
+            if name == "getattr":
+                return ANYTHING
+            held = [self.reachable(args)]
             if name in ("max", "min"):
                 total_held = held[0]
                 for h in (*held[1:], *args):
@@ -231,7 +217,11 @@ class LibraryCalls(Functions):
         if name in ("sum", "abs", "pow", "round") and args:
             kind = args[0].kind if name in ("sum", "abs") else None
             return replace(NUMBER, kind=kind) if all(a.scalar for a in args) else self.made([], kind=kind)
-        return FLOAT if name in library.FLOAT_RESULTS else NUMBER
+        if name in library.FLOAT_RESULTS:
+            return FLOAT
+        if all(v.scalar for v in (*args, *named.values())) or library.module_of(function) in ("math", "cmath"):
+            return NUMBER
+        return join(self.made(args, array=False), self.reachable([*args, *named.values()]))
 
 
 def _result_kind(name: str, function: Any, args: Sequence[Val]) -> str | None:
@@ -246,19 +236,6 @@ def _result_kind(name: str, function: Any, args: Sequence[Val]) -> str | None:
     return None
 
 
-def _same_region(a: Val, b: Val) -> bool:
-    """Whether two values are known to be the same region."""
-    if a.view is None or b.view is None:
-        return a.is_known and a.known is b.known
-    x, y = a.view, b.view
-    if x.obj is not y.obj or x.within or y.within or len(x.axes) != len(y.axes):
-        return False
-    same_axes = all(
-        p.dim == q.dim and p.slope == q.slope and _key(p.length) == _key(q.length)
-        for p, q in zip(x.axes, y.axes, strict=True)
-    )
-    return same_axes and [d.key() for d in x.dims] == [d.key() for d in y.dims] and x.ident.key() == y.ident.key()
-
-
-def _key(expr: Expr | None) -> Any:
-    return None if expr is None else expr.key()
+def _is_function(value: Val) -> bool:
+    """Whether it is a function of the user's."""
+    return value.function is not None or (value.is_known and isinstance(value.known, types.FunctionType))

@@ -41,7 +41,7 @@ class Memory:
         """A list, dict or instance that is there at entry."""
         if id(value) not in self.known:
             self.alive.append(value)
-            self.known[id(value)] = self._new(name, frozenset(), key=id(value))
+            self.known[id(value)] = self._new(name, frozenset(), key=id(value), value=value)
         return self.known[id(value)]
 
     def constant(self, obj: Obj) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
+import inspect
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,10 +23,25 @@ from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key, objects_of
 from tilewise.parfor.walk.values import (
     ANYTHING,
     TEXT,
+    Obj,
     Val,
+    join,
     may_be_anything,
     objects,
 )
+
+MOST_REACHED = 1000  # objects
+_OPERATORS = (
+    "add radd iadd sub rsub isub mul rmul imul matmul truediv floordiv mod pow lshift rshift and or xor neg pos invert "
+    "abs eq ne lt le gt ge bool len iter next contains getitem setitem delitem enter exit str repr format hash int "
+    "float index array array_ufunc array_function reversed round"
+).split()
+
+
+@functools.cache
+def has_operators(cls: type) -> bool:
+    """Whether a class has operators that are written in Python."""
+    return any(isinstance(inspect.getattr_static(cls, f"__{o}__", None), types.FunctionType) for o in _OPERATORS)
 
 
 class Scope:
@@ -68,9 +86,27 @@ class Walk(Knowns):
         return ANYTHING
 
     def use(self, value: Val) -> Val:
-        """Read all of a value."""
+        """Read all of a value. Operators of classes that users write are calls of what is not known."""
+        for cls in {type(value.known) if value.is_known and not value.scalar else None, *(o.cls for o in value.objs)}:
+            if cls is not None and has_operators(cls):
+                self.hazard(cls.__name__, "call", "what the operators of this class do is not known")
         self.touch_value(value, write=False)
         return value
+
+    def reachable(self, values: Sequence[Val]) -> Val:
+        """Anything that can be got from values: what they are, and what they hold."""
+        found: set[Obj] = set().union(*(objects(v) for v in values))
+        anything = any(map(may_be_anything, values))
+        queue = list(found)
+        while queue and len(found) < MOST_REACHED:
+            obj = queue.pop()
+            held = Val(objs=frozenset(obj.content), anything=obj.anything)
+            if obj.value is not None:
+                held = join(held, self.held_by(obj, obj.value, obj.name))
+            anything |= may_be_anything(held)
+            queue += [o for o in objects(held) if o not in found]
+            found |= objects(held)
+        return Val(objs=frozenset(found), anything=anything or bool(queue))
 
     def made(self, parts: Sequence[Val], array: bool = True, kind: str | None = None, name: str = "a result") -> Val:
         """Something new, which may hold the parts."""

@@ -36,6 +36,7 @@ class Obj:
     written: bool = False
     key: int = 0  # id() of what is known at entry
     cls: type | None = None  # of an instance made inside the loop
+    value: Any = None  # what is known at entry, but for arrays
 
 
 @dataclass(frozen=True, eq=False)
