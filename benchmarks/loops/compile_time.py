@@ -57,11 +57,12 @@ KINDS: dict[str, Callable[[int], list[str]]] = {"numbers": numbers, "nests": nes
 
 def function(kind: str, length: int) -> Any:
     """A function of about so many lines."""
-    body = ["n = A.shape[0]", *(f"x{k} = {k + 1}.5" for k in range(8))]
+    body = ["n = A.shape[0]", *(f"x{k} = {k + 1}.5" for k in range(8)), "for t in range(2):"]
     k = 0
     while len(body) < length:
-        body += KINDS[kind](k)
+        body += ["    " + text for text in KINDS[kind](k)]
         k += 1
+    body += ["    x0 = x0 + A[0, 0]"]
     source = "\n    ".join(["def f(A, B):", *body, "return x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7"]) + "\n"
     name = f"<{kind} {length}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
