@@ -1,4 +1,4 @@
-"""Compile time against the length of functions: `python -m benchmarks.loops.compile_time [--most 2000] [--numba 30]`.
+"""Compile time against the length of functions: `python -m benchmarks.loops.compile_time [--most 2000] [--numba 50]`.
 
 Generated functions of three kinds (numbers, loop nests, slice statements), each compiled once with an empty cache
 folder and called; Numba beside it up to a length. Out: a table of seconds and of milliseconds per line, and JSON.
@@ -23,7 +23,7 @@ import numpy as np
 import tilewise as tw
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "loops_compile_time.json"
-LENGTHS = (10, 30, 100, 200, 500, 1000, 2000)
+LENGTHS = (20, 50, 100, 200, 500, 1000, 2000)
 
 
 def numbers(k: int) -> list[str]:
@@ -57,11 +57,12 @@ KINDS: dict[str, Callable[[int], list[str]]] = {"numbers": numbers, "nests": nes
 
 def function(kind: str, length: int) -> Any:
     """A function of about so many lines."""
-    body = ["n = A.shape[0]", *(f"x{k} = {k + 1}.5" for k in range(8))]
+    body = ["n = A.shape[0]", *(f"x{k} = {k + 1}.5" for k in range(8)), "for t in range(2):"]
     k = 0
     while len(body) < length:
-        body += KINDS[kind](k)
+        body += ["    " + text for text in KINDS[kind](k)]
         k += 1
+    body += ["    x0 = x0 + A[0, 0]"]
     source = "\n    ".join(["def f(A, B):", *body, "return x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7"]) + "\n"
     name = f"<{kind} {length}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -123,7 +124,7 @@ def growth(rows: list[dict[str, Any]]) -> float | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=LENGTHS[-1], help="lines of the longest function")
-    parser.add_argument("--numba", type=int, default=30, help="lines of the longest function for Numba; 0: none")
+    parser.add_argument("--numba", type=int, default=50, help="lines of the longest function for Numba; 0: none")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()

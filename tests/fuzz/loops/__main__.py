@@ -101,7 +101,7 @@ def main() -> int:
         if bad is not None:
             tally.failures[bad[1].kind] += 1
             small, found = minimal(generate(bad[0]), bad[1], options.shrink, options.limit)
-            print(f"\n=== case {bad[0]}: {found}\n{small.script()}", flush=True)
+            print(f"\n=== case {bad[0]}: {found}\n{small.script(found.calls)}", flush=True)
     taken = time.monotonic() - start
     print(f"\n{tally.cases} cases in {taken:.0f} s, {tally.failures.total()} failures {dict(tally.failures)}")
     if options.strict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,9 @@ class ArraySpec:
         array[...] = data(self.seed + 1000 * call, self.shape, self.dtype, self.special)
         return array
 
-    def __str__(self) -> str:
-        plain = data(self.seed, self.shape, self.dtype, self.special)
+    def text_of(self, call: int) -> str:
+        """The array as an expression."""
+        plain = data(self.seed + 1000 * call, self.shape, self.dtype, self.special)
         text = f"np.array({plain.tolist()!r}, dtype=np.{self.dtype}).reshape({self.shape})"
         if self.order == "F":
             text = f"np.asfortranarray({text})"
@@ -58,8 +59,8 @@ class ScalarSpec:
     text: str
     later: str
 
-    def __str__(self) -> str:
-        return self.text
+    def text_of(self, call: int) -> str:
+        return self.later if call else self.text
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class AliasSpec:
     of: int
     index: str
 
-    def __str__(self) -> str:
+    def text_of(self, call: int) -> str:
         return f"a{self.of}{self.index}"
 
 
@@ -92,7 +93,7 @@ class Case:
             elif isinstance(spec, AliasSpec):
                 made.append(eval(f"a{spec.index}", {"a": made[spec.of], "np": np}))
             else:
-                made.append(eval(spec.later if call else spec.text, {"np": np, "nan": np.nan, "inf": np.inf}))
+                made.append(eval(spec.text_of(call), {"np": np, "nan": np.nan, "inf": np.inf}))
         return made
 
     def function(self) -> Callable[..., Any]:
@@ -106,8 +107,8 @@ class Case:
         made: Callable[..., Any] = names["f"]
         return made
 
-    def script(self, note: str = "") -> str:
-        """The case as a program of its own."""
+    def script(self, calls: Sequence[int] = (0,)) -> str:
+        """The case as a program of its own, with these calls."""
         lines = ["import numpy as np", "import tilewise as tw", ""]
         if any(isinstance(s, ArraySpec) and any(k != 1 for k in s.steps) for s in self.specs):
             lines += [
@@ -120,10 +121,14 @@ class Case:
                 "    return view",
                 "",
             ]
-        lines += ["", self.source, "", "def arguments():"]
-        lines += [f"    a{k} = {spec}" for k, spec in enumerate(self.specs)]
+        lines += ["", self.source]
         names = ", ".join(f"a{k}" for k in range(len(self.specs)))
-        lines += [f"    return [{names}]", "", ""]
-        lines += ["for g in (f, tw.jit(f)):", "    a = arguments()", "    try:", "        print(repr(g(*a)))"]
-        lines += ["    except Exception as e:", "        print(repr(e))", "    print(a)"]
-        return "\n".join(lines) + (f"\n# {note}" if note else "")
+        for call in sorted(set(calls)):
+            lines += ["", f"def arguments_{call}():"]
+            lines += [f"    a{k} = {spec.text_of(call)}" for k, spec in enumerate(self.specs)]
+            lines += [f"    return [{names}]", ""]
+        makers = ", ".join(f"arguments_{call}" for call in calls)
+        lines += ["", "for g in (f, tw.jit(f)):", f"    for arguments in ({makers},):", "        a = arguments()"]
+        lines += ["        try:", "            print(repr(g(*a)))"]
+        lines += ["        except Exception as e:", "            print(repr(e))", "        print(a)"]
+        return "\n".join(lines)

@@ -25,6 +25,7 @@ class Failure:
     kind: str
     text: str
     setting: str = ""
+    calls: tuple[int, ...] = (0,)  # the last of which failed
 
     def __str__(self) -> str:
         return f"{self.kind} under {self.setting}: {self.text}"
@@ -62,7 +63,7 @@ def check(case: Case, settings: Mapping[str, Setting], jit: Compiler = tw.jit) -
                 got = run(compiled, case.arguments(call))
                 kind, text = compared(case, got, want)
                 if kind and not accepted(case, call, got):
-                    return Failure(kind, f"{text} (call {turn + 1})", name)
+                    return Failure(kind, f"{text} (call {turn + 1})", name, CALLS[: turn + 1])
     return None
 
 

@@ -41,6 +41,8 @@ class Generator(Slices):
         body = [*self.inner_helper(), *self.block(0)]
         while self.budget > 0:
             body += self.block(0)
+        if not any(line.lstrip().startswith(("for ", "while ")) for line in body):
+            body += self.for_loop(0)
         body += [f"return {self.returned()}"] if self.chance(0.9) else []
         lines += [("    " + line).rstrip() for line in ([f"{r} = 0.0" for r in self.rough] + body)]
         source = "\n".join(lines).replace(ROUGH, "".join(f", {r}" for r in self.rough))
