@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills bench bench-kernels bench-scripts bench-programs bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -50,11 +50,15 @@ kills: $(DEV)
 	$(BIN)/python -m tests.engine.kills --cases 40 --seed $$(date +%s)
 
 # Every benchmark there is: first the table of array programs beside their peers and C.
-bench: bench-kernels
+bench: bench-kernels bench-scripts
 	set -e; for file in benchmarks/[a-z]*.py; do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
 
 bench-kernels: $(BENCH)
 	$(BIN)/python -m benchmarks.kernels --memory
+
+# Ordinary scripts as whole processes, with an empty and a warm code cache, and again and again.
+bench-scripts: $(BENCH)
+	$(BIN)/python -m benchmarks.scripts
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs
