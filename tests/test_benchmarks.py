@@ -54,7 +54,7 @@ def test_scripts(name: str, eager_bytes: int) -> None:
     script = load_script(name)
     expected = results(script, script.SIZES["small"])
     with tw.config(eager_bytes=eager_bytes, fallback="silent"):
-        assert wrong(results(load_script(name, tw), script.SIZES["small"]), expected) == ""
+        assert wrong(script, results(load_script(name, tw), script.SIZES["small"]), expected) == ""
 
 
 def test_texts_that_are_near() -> None:

@@ -98,7 +98,7 @@ def near(one: str, other: str) -> bool:
     words, numbers = parts(one)
     others, expected = parts(other)
     return words == others and all(
-        abs(x - y) <= 1e-5 * max(1.0, abs(y)) for x, y in zip(numbers, expected, strict=True)
+        abs(x - y) <= 2e-5 * max(1.0, abs(y)) for x, y in zip(numbers, expected, strict=True)
     )
 
 
