@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills clients bench bench-kernels bench-loops bench-programs bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills clients bench bench-kernels bench-loops bench-programs bench-scripts bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -56,7 +56,7 @@ clients: $(DEV)
 	$(BIN)/python -m tests.clients
 
 # Every benchmark there is: first the table of array programs beside their peers and C.
-bench: bench-kernels
+bench: bench-kernels bench-scripts
 	set -e; for file in benchmarks/[a-z]*.py; do $(BIN)/python -m benchmarks.$$(basename $$file .py); done
 
 bench-kernels: $(BENCH)
@@ -66,6 +66,10 @@ bench-kernels: $(BENCH)
 bench-loops: $(BENCH)
 	$(BIN)/python -m benchmarks.loops
 	$(BIN)/python -m benchmarks.loops.compile_time
+
+# Ordinary scripts as whole processes, with an empty and a warm code cache, and again and again.
+bench-scripts: $(BENCH)
+	$(BIN)/python -m benchmarks.scripts
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs

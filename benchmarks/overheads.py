@@ -25,6 +25,7 @@ import numpy as np
 
 import tilewise as tw
 
+tw.config(wait_for_native=True)  # times are those of good code
 RESULTS = Path(__file__).resolve().parent / "results" / "overheads.json"
 SMALL = 1_000  # elements
 LARGE = 4_000_000

@@ -9,6 +9,10 @@ import tilewise as tw
 from benchmarks.kernels.plans import numpy_share
 from benchmarks.kernels.registry import load
 from benchmarks.kernels.systems import differs, evaluated, tilewise_inputs
+from benchmarks.scripts.__main__ import names as scripts
+from benchmarks.scripts.__main__ import near
+from benchmarks.scripts.again import load as load_script
+from benchmarks.scripts.again import results, wrong
 
 TINY = 1_000  # elements
 PROGRAMS = load()
@@ -42,3 +46,18 @@ def test_numpy_calls_are_counted() -> None:
     ordered = replace(chain, source=lambda np, a, b, c: np.sort(a + b))
     share = numpy_share(ordered, chain.inputs(TINY))
     assert (share.nodes, share.names, share.share) == (2, ["sort"], 0.5)
+
+
+@pytest.mark.parametrize("eager_bytes", [0, tw.config().eager_bytes])
+@pytest.mark.parametrize("name", scripts())
+def test_scripts(name: str, eager_bytes: int) -> None:
+    script = load_script(name)
+    expected = results(script, script.SIZES["small"])
+    with tw.config(eager_bytes=eager_bytes, fallback="silent"):
+        assert wrong(script, results(load_script(name, tw), script.SIZES["small"]), expected) == ""
+
+
+def test_texts_that_are_near() -> None:
+    assert near("mean 1.0000001, 3 of 5", "mean 1.0, 3 of 5")
+    assert not near("mean 1.1, 3 of 5", "mean 1.0, 3 of 5")
+    assert not near("mean 1.0", "median 1.0")

@@ -151,7 +151,7 @@ def _path(value: object) -> Path:
     return Path(path).expanduser()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """The values a setting may have: in words, from Python, and from the text of an environment variable."""
 

@@ -19,7 +19,7 @@ L3_BYTES = 8 * MIB
 MEMORY_BYTES = 4 * 1024 * MIB
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machine:
     """The cores and memories that this process may use."""
 

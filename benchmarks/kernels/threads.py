@@ -18,4 +18,5 @@ def two_threads() -> None:
     os.environ["OMP_WAIT_POLICY"] = "passive"
     os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"  # 2**4 cycles, instead of some 50 ms
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["TILEWISE_WAIT_FOR_NATIVE"] = "1"  # times are those of good code
     os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")

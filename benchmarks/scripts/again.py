@@ -38,10 +38,10 @@ def results(script: Any, size: Any) -> dict[str, Any]:
     return {name: numpy.asarray(value) for name, value in script.main(size).items()}
 
 
-def wrong(found: dict[str, Any], expected: dict[str, Any]) -> str:
+def wrong(script: Any, found: dict[str, Any], expected: dict[str, Any]) -> str:
     """The first result that is not near, or nothing."""
     for name, value in expected.items():
-        if text := differs(found[name], value, 1e-6, strict=True):
+        if text := differs(found[name], value, getattr(script, "RTOL", 1e-6), strict=True):
             return f"{name}: {text}"
     return ""
 
@@ -50,8 +50,9 @@ def main(name: str, size: str, seconds: float) -> dict[str, Any]:
     """Times of NumPy and Tilewise in turns, and what is wrong with Tilewise's first and last results."""
     scripts = {"numpy": load(name), "tilewise": load(name, tilewise)}
     best = dict.fromkeys(scripts, float("inf"))
-    expected = results(scripts["numpy"], scripts["numpy"].SIZES[size])
-    problem = wrong(results(scripts["tilewise"], scripts["numpy"].SIZES[size]), expected)
+    script = scripts["numpy"]
+    expected = results(script, script.SIZES[size])
+    problem = wrong(script, results(scripts["tilewise"], script.SIZES[size]), expected)
     began, count = time.perf_counter(), 0
     while count < LEAST or (count < MOST and time.perf_counter() - began < seconds):
         for system, script in scripts.items():
@@ -59,7 +60,7 @@ def main(name: str, size: str, seconds: float) -> dict[str, Any]:
             found = results(script, script.SIZES[size])
             best[system] = min(best[system], time.perf_counter() - start)
         count += 1
-    return {**best, "wrong": problem or wrong(found, expected)}
+    return {**best, "wrong": problem or wrong(script, found, expected)}
 
 
 if __name__ == "__main__":

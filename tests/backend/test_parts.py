@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.backend.host import parts as by_parts
 from tilewise.backend.host import steps
 
 rng = np.random.default_rng(5)
@@ -50,7 +51,9 @@ def test_indices_that_are_not_there(index: list[int]) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_joined(axis: int) -> None:
+@pytest.mark.parametrize("threads_bytes", [1, 32 << 20])
+def test_joined(axis: int, threads_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_parts, "THREADS_BYTES", threads_bytes)
     parts = [BASES["floats"], BASES["columns"][:, ::-1], BASES["strided"]]
     with tw.config(eager_bytes=0):
         got = np.asarray(tw.concatenate([tw.asarray(p) for p in parts], axis))

@@ -122,6 +122,8 @@ warnings.simplefilter("error")
 import numpy
 import tilewise as np
 from tilewise.backend.llvm.compile import helper
+if "SCRIPT" in os.environ:
+    helper.SCRIPT = os.environ["SCRIPT"]
 x = np.linspace(0.0, 1.0, 400_000)
 y = numpy.asarray(np.exp(x) * 2 + 1)
 assert numpy.allclose(y, numpy.exp(numpy.linspace(0.0, 1.0, 400_000)) * 2 + 1)
@@ -131,8 +133,8 @@ if len(sys.argv) > 1:
 """
 
 
-def run(folder: Path, *more: str) -> list[str]:
-    environment = {**os.environ, "TILEWISE_CACHE_DIR": str(folder), "PYTHONHASHSEED": "0"}
+def run(folder: Path, *more: str, **variables: str) -> list[str]:
+    environment = {**os.environ, "TILEWISE_CACHE_DIR": str(folder), "PYTHONHASHSEED": "0", **variables}
     environment.pop("TILEWISE_WAIT_FOR_NATIVE", None)
     command = [sys.executable, "-c", PROGRAM, *more]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -168,6 +170,31 @@ assert numpy.allclose(z, numpy.log1p(numpy.linspace(0.0, 1.0, 400_000)) - 3)
 
 def test_a_process_that_ended_is_started_again(tmp_path: Path) -> None:
     assert run(tmp_path, LOST)[:2] == ["False", "True"]
+
+
+def test_a_process_that_cannot_run_is_done_without(tmp_path: Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text("raise SystemExit(3)")
+    assert run(tmp_path, SCRIPT=str(script))[:2] == ["True", "False"]
+
+
+def test_an_interrupt_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "define void @kernel() {\n ret void\n}"
+    try:
+        with build.lock:
+            assert helper.compiled(module, "", Path("."), "", lambda code: None)
+            with monkeypatch.context() as patched:
+
+                def interrupted(pipe: int, count: int) -> bytes:
+                    raise KeyboardInterrupt
+
+                patched.setattr(helper, "_exactly", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    helper.compiled(module, "", Path("."), "", lambda code: None)
+            assert helper._server is None
+            assert helper.compiled(module, "", Path("."), "", lambda code: None)
+    finally:
+        helper.stop()
 
 
 FORKED = """

@@ -69,7 +69,7 @@ def explain(
         shape = None if cluster is None else cluster.mesh
         session = current_session()
         budget = session.memory if budget is None and session is not None else budget
-    program = program_of(arrays)
+    program = program_of(arrays, shape is not None)
     outline = program.outline()
 
     def again(size: Any) -> Plan:

@@ -29,6 +29,7 @@ from tilewise.ops.index import Gather
 from tilewise.ops.join import concat
 from tilewise.ops.join import copy as copy_node
 from tilewise.ops.order import sort as sorts
+from tilewise.ops.periodic import part
 
 BOOL = np.dtype(bool)
 
@@ -112,6 +113,14 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return NotImplemented
     if axis is None:
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)  # type: ignore[attr-defined]
+    if type(shift) is int and type(axis) is int and a.ndim and rec.numeric(a.dtype):
+        node = node_of(a)
+        if node.known and node.order is None:
+            k = normalize_axis_index(axis, a.ndim)
+            n = node.dims[k]
+            s = shift % n if n else 0
+            parts = (part(node, k, n - s, n), part(node, k, 0, n - s))
+            return rec.record(concat(parts, k, node.dtype) if s else copy_node(node, None))
     shifts = np.broadcast(rec.unwrap(shift), axis)
     x = a
     for by, ax in shifts:

@@ -163,7 +163,8 @@ def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Setti
 
     Cells of intermediate values follow, if their new nodes are still needed.
     """
-    new = compiler.rewritten([c.node for c in targets], structure, settings)  # type: ignore[misc]
+    on_mesh = cluster_here(settings.blocks)[0] is not None
+    new = compiler.rewritten([c.node for c in targets], structure, settings, on_mesh)  # type: ignore[misc]
     if new is None:
         return []
     cells = targets

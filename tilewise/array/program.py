@@ -195,7 +195,7 @@ class Program:
         return lambda: Program(tuple(thaw_all((rows, ends))), asked, settings)
 
 
-def program_of(arrays: Sequence[Array]) -> Program:
+def program_of(arrays: Sequence[Array], on_mesh: bool = False) -> Program:
     """What evaluating arrays now would compute: of a view also all that it is a view of; of what is here nothing."""
     with LOCK:
         settings = current()
@@ -212,7 +212,7 @@ def program_of(arrays: Sequence[Array]) -> Program:
             recorded.append(node_of(x))
         recorded = list(dict.fromkeys(recorded))
         began = time.perf_counter()
-        new = compiler.rewritten(recorded, compiler.graph_of(recorded)[2], settings) or {}
+        new = compiler.rewritten(recorded, compiler.graph_of(recorded)[2], settings, on_mesh) or {}
         passes = (("rewrite", time.perf_counter() - began),)
         asked = [new.get(n, n) for n in recorded]
         at = set(walk(asked))

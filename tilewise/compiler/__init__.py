@@ -31,7 +31,7 @@ from tilewise.plan.structure import Structure, forget_structures, graph_of, reme
 from tilewise.plan.tile import tile
 from tilewise.plan.verify import verify
 from tilewise.records import dataclass
-from tilewise.rewrite import RULE_NAMES, rewrite
+from tilewise.rewrite import LOCAL, RULE_NAMES, rewrite
 from tilewise.rewrite.selected import select
 from tilewise.rewrite.slices import narrow
 from tilewise.tuning import follow
@@ -85,12 +85,14 @@ def compile_stages(draft: Draft, left_out: frozenset[str]) -> tuple[Draft, list[
     return draft, seconds
 
 
-def rewritten(roots: Sequence[Node], structure: Structure, settings: Settings) -> dict[Node, Node] | None:
+def rewritten(
+    roots: Sequence[Node], structure: Structure, settings: Settings, on_mesh: bool
+) -> dict[Node, Node] | None:
     """For the nodes of a graph of this structure, equal ones that cost less; None if there are no such."""
     if not structure.rewritable or not settings.rewrite:
         return None
     began = time.perf_counter() if events.listeners else 0.0
-    new = rewrite(roots, settings.exact, settings.without)
+    new = rewrite(roots, settings.exact, settings.without.union(LOCAL) if on_mesh else settings.without)
     if events.listeners:
         events.emit(events.Event("compile", "rewrite", began, time.perf_counter(), 0))
     return None if all(n is m for n, m in new.items()) else new

@@ -4,8 +4,8 @@
 """
 
 from tilewise.rewrite.driver import may_fire, rewrite
-from tilewise.rewrite.rules import PASSES
+from tilewise.rewrite.rules import LOCAL, PASSES
 
 RULE_NAMES = tuple(rule.name for rules in PASSES for rule in rules)
 
-__all__ = ["PASSES", "RULE_NAMES", "may_fire", "rewrite"]
+__all__ = ["LOCAL", "PASSES", "RULE_NAMES", "may_fire", "rewrite"]

@@ -34,7 +34,7 @@ from tilewise.array.handle import Array, from_buffer, meta
 from tilewise.array.schedule import policy, sites
 from tilewise.array.schedule.co_results import compute_together, together
 from tilewise.array.schedule.deferred import Deferred
-from tilewise.array.session import cluster_here, unlimited_memory
+from tilewise.array.session import cluster_here, on_workers, unlimited_memory
 from tilewise.backend import chosen
 from tilewise.backend.base import Replay, Replays
 from tilewise.config import Settings, current
@@ -322,7 +322,7 @@ def _check_kinds(f: Any, leaves: Sequence[Any]) -> None:
 
 def _rewritten(roots: Sequence[Node], settings: Settings) -> dict[Node, Node]:
     """What rules make of a trace, once instead of at each call."""
-    return compiler.rewritten(roots, compiler.graph_of(roots)[2], settings) or {}
+    return compiler.rewritten(roots, compiler.graph_of(roots)[2], settings, on_workers()) or {}
 
 
 class Plan:

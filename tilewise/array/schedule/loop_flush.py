@@ -22,6 +22,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.index import Update
 from tilewise.ops.join import Copy
+from tilewise.ops.periodic import MOVES, rolled
 from tilewise.ops.views import Window
 from tilewise.plan.roll import repeats
 
@@ -136,6 +137,8 @@ def kind(node: Node, trail: int) -> int:
     if type(op) is Update and _swept(op, node.inputs[0]):
         pending.recorded += UPDATE_WEIGHT
         return 0
+    if type(op) in MOVES and (found := rolled(node)) is not None and found[0].value is not None:
+        return 0  # of known values: a shifted read of the pass that needs it (rewrite/periodic.py)
     return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
 
 

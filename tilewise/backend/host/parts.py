@@ -17,6 +17,7 @@ from tilewise.ops.index.gather import Gather
 from tilewise.ops.join import Concat
 
 BY_PARTS = (Concat, Gather)
+THREADS_BYTES = 32 << 20  # of a join: below, one thread copies as fast as it would rouse another
 PARTS = 4  # per thread: threads that are held up hand over the rest
 
 
@@ -34,6 +35,9 @@ def by_parts(node: Node, inputs: list[Any]) -> Any:
 
 def _joined(node: Node, arrays: list[Any], axis: int) -> Any:
     out = fresh(node)
+    if node.nbytes < THREADS_BYTES:
+        np.concatenate(arrays, axis, out=out)
+        return out
     start, key = 0, (slice(None),) * axis
     for x in arrays:
         stop = start + x.shape[axis]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,19 +15,25 @@ from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.call.listing import listing
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
-from tilewise.backend.llvm.program.call import Native
-from tilewise.backend.llvm.replay.calls import Lines
 from tilewise.backend.llvm.tiles import lengths
 from tilewise.backend.llvm.tiles.group import Group
 from tilewise.backend.llvm.tiles.recompute import formed
 from tilewise.backend.llvm.tiles.tuning_records import USUAL, class_of, record_of
 from tilewise.config import current
 from tilewise.kernel.loops import Kernel
-from tilewise.kernel.program.ir import Program
+from tilewise.later import later
 from tilewise.stage.cut_axis import MEAN, centred
 from tilewise.stage.steps import Pass, Step, Tiled, passes
 from tilewise.stage.tiles import Formed, Tiling
 from tilewise.stage.variance import read_once
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.program import call as programs
+    from tilewise.backend.llvm.replay import calls
+    from tilewise.kernel.program.ir import Program
+else:
+    calls = later("tilewise.backend.llvm.replay.calls")  # for traced functions
+    programs = later("tilewise.backend.llvm.program.call")  # for functions with loops
 
 
 class Llvm(OnHost):
@@ -78,13 +84,13 @@ class Llvm(OnHost):
             cut = lengths.fitted(cut, found or USUAL)
         return TileReport(sum(not late.intersection(p.outs) for p in passes(group)), cut.tiles, cut.tile, tuned)
 
-    def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> Lines:
+    def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> calls.Lines:
         """Runs of small plans as few native calls."""
-        return Lines(runner, nodes, given, wanted)
+        return calls.Lines(runner, nodes, given, wanted)
 
     def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
         """A program with loops as machine code."""
-        return Native(program)
+        return programs.Native(program)
 
     def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
         """LLVM's language and this machine's assembly."""

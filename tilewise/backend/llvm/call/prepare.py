@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -32,7 +32,7 @@ from tilewise.backend.llvm.emit.bodies import (
 from tilewise.backend.llvm.emit.bool_bytes import BYTE
 from tilewise.backend.llvm.emit.frame import STREAM_ALIGN
 from tilewise.backend.llvm.emit.spec import UNIT, Spec, VectorUnit
-from tilewise.backend.llvm.loops import combine, cutting, forms, geometry, maps, prefetch, strips
+from tilewise.backend.llvm.loops import combine, cutting, geometry, maps, prefetch, strips
 from tilewise.backend.llvm.loops.geometry import Cut, Dim, Nest
 from tilewise.backend.llvm.loops.reducers import Reducer
 from tilewise.backend.llvm.loops.sums import STEPS
@@ -41,7 +41,13 @@ from tilewise.backend.llvm.patterns import argmin_f32, bucket_chunks
 from tilewise.backend.llvm.patterns.argmin_pattern import score
 from tilewise.backend.llvm.products import panels
 from tilewise.kernel.loops import Kernel, Output
+from tilewise.later import later
 from tilewise.tuning import tuned
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.loops import forms
+else:
+    forms = later("tilewise.backend.llvm.loops.forms")  # for kernels that are not on disk
 
 ND = np.ndarray[Any, Any]
 

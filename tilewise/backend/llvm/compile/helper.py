@@ -119,6 +119,7 @@ def _exactly(pipe: int, count: int) -> bytes:
 
 _server: _Server | None = None
 _packages: str | None = None  # where llvmlite is; "" where there can be no process
+_worked = False  # whether a process has ever answered
 
 
 def usable() -> bool:
@@ -156,17 +157,30 @@ def start_early() -> None:
 def compiled(module: str, cpu: str, folder: Path, name: str, arrived: Arrived) -> bytes:
     """Quick code of a module; good code goes to `arrived` and to the folder under a name (""). Hold build.lock.
 
-    Raises OSError where no process can be started, Ended where LLVM gives up, RuntimeError with the compiler's error.
+    Raises OSError where no process runs, Ended where LLVM gives up, RuntimeError with the compiler's error.
     """
+    global _packages, _worked
     for left in reversed(range(TRIES)):
         start()
         assert _server is not None
         try:
-            return _server.compiled(module, cpu, folder, name, arrived)
+            code = _server.compiled(module, cpu, folder, name, arrived)
         except Ended:
             stop()
+            if not left and not _worked:
+                _packages = ""
+                raise OSError("the compiler's process cannot run here") from None
             if not left:
                 raise
+        except RuntimeError:
+            _worked = True
+            raise
+        except BaseException:  # an interrupt: an answer is still to come, and nobody will read it
+            stop()
+            raise
+        else:
+            _worked = True
+            return code
     raise AssertionError
 
 

@@ -195,7 +195,7 @@ class _Gram:
         return self.fn.let(f"getelementptr i8, ptr {pointer}, i64 {elements * self.size}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Rows:
     """A block of rows of X: where it begins and ends, and how many they are."""
 
@@ -204,7 +204,7 @@ class _Rows:
     count: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Panel:
     """Columns of the result: the first, a mask per vector, and the first that no panel before had (None: all)."""
 
