@@ -152,6 +152,9 @@ class HostBackend(Backend, Protocol):
     def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
         """A program with loops: a function of its params, ndarrays and numbers."""
 
+    def vector_loops(self, program: Program) -> int:
+        """How many loops of a program work on several elements at once."""
+
 
 class Group(Protocol):
     """Passes that share their tiles, bound."""

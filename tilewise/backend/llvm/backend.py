@@ -15,7 +15,7 @@ from tilewise.backend.llvm.call import compiled
 from tilewise.backend.llvm.call.listing import listing
 from tilewise.backend.llvm.compile.cpu import host_machine
 from tilewise.backend.llvm.patterns.select import select
-from tilewise.backend.llvm.program.call import Native
+from tilewise.backend.llvm.program.call import Native, vector_loops
 from tilewise.backend.llvm.replay.calls import Lines
 from tilewise.backend.llvm.tiles import lengths
 from tilewise.backend.llvm.tiles.group import Group
@@ -85,6 +85,10 @@ class Llvm(OnHost):
     def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
         """A program with loops as machine code."""
         return Native(program)
+
+    def vector_loops(self, program: Program) -> int:
+        """How many loops LLVM has made vectors of."""
+        return vector_loops(program)
 
     def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
         """LLVM's language and this machine's assembly."""

@@ -91,6 +91,11 @@ def object_code(function: Function, cpu: str = "", triple: str = "") -> bytes:
     return bytes(_target_machine(cpu, triple).emit_object(module))
 
 
+def optimised(function: Function, cpu: str = "", triple: str = "") -> str:
+    """The IR of a function after LLVM's passes."""
+    return str(_module(function, cpu, triple))
+
+
 def assembly(function: Function, cpu: str = "", triple: str = "") -> str:
     """The assembly of a function."""
     module = _module(function, cpu, triple)

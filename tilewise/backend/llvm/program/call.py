@@ -135,6 +135,11 @@ class Native:
         return made.copy() if nbytes <= COPIED_BYTES else made
 
 
+def vector_loops(program: Program) -> int:
+    """How many loops of a program have become vectors."""
+    return build.optimised(emitted(program, build.ENTRY)).count("\nvector.body")
+
+
 def _kind(result: str) -> tuple[str, int | None]:
     """The dtype and rank of a result; no rank: a number."""
     _, _, array = result.partition("array ")
