@@ -22,16 +22,8 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import (
-    arithmetic,
-    conditions,
-    elementwise,
-    functions,
-    math_functions,
-    sequences,
-    signatures,
-    values,
-)
+from tilewise.python import arithmetic, conditions, math_functions, sequences, signatures, values
+from tilewise.python.arrays import elementwise, functions
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}

@@ -17,7 +17,8 @@ from tilewise.kernel.program.ir import (
     Set,
     Var,
 )
-from tilewise.python import assign, calls, conditions, elementwise, iteration, refine, subscripts, values
+from tilewise.python import calls, conditions, iteration, refine, values
+from tilewise.python.arrays import assign, elementwise, subscripts
 from tilewise.python.build import Array, Lazy, Scalar, Static, Tuple, Value, negate
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
