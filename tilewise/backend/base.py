@@ -91,6 +91,7 @@ class Direct(NamedTuple):
     room: Callable[[], Any]
     reads: Sequence[Callable[..., tuple[Any, ...]] | None]
     at: int
+    results: Callable[[Any, int, Sequence[Any]], Sequence[Any]]  # of any kind, as `Outcome.values`
 
 
 class Backend(Protocol):
