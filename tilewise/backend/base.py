@@ -91,6 +91,7 @@ class Direct(NamedTuple):
     room: Callable[[], Any]
     reads: Sequence[Callable[..., tuple[Any, ...]] | None]
     at: int
+    singles: Sequence[Callable[[Any, Sequence[Any]], Any] | None]  # of results that are one ndarray: that
     results: Callable[[Any, int, Sequence[Any]], Sequence[Any]]  # of any kind, as `Outcome.values`
 
 

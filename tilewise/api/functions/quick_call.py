@@ -81,6 +81,8 @@ def quick_call(
         known[f"read{k}"], known[f"build{k}"] = read, builders[k]
         plain = read is not None and structure[0] not in ("tuple", "array")
         found = _result(structure, k, direct.at, known) if plain else f"build{k}(results(room, {k}, args), args)"
+        if structure[:2] == ("array", "numpy"):
+            known[f"single{k}"], found = direct.singles[k], f"single{k}(room, args)"
         lines.append(f"{'el' * (k > 0)}if which == {k}: found = {found}")
     lines += ["else: return ended(args, room)", "rooms.append(room)", "return found"]
     text = "def quick(args):\n" + "\n".join(f"    {line}" for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,9 @@ _FORMAT = {
 COPIED_BYTES = 1 << 15  # results up to here are copied, which is less work than owning them
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
+
+
+_address, _memmove = ctypes.c_size_t.from_address, ctypes.memmove
 
 
 class _Owner:
@@ -63,9 +66,28 @@ class Native:
     def direct(self) -> Direct:
         """How the code is called without a detour."""
         reads = [None if how is None else how.unpack_from for how in self._single]
-        return Direct(
-            self._call, self._pack, _FIRST.unpack_from, self._rooms, self._room, reads, 8 * layout.RESULTS, self.results
-        )
+        singles = [self.single_array(k) for k in range(len(self._returned))]
+        first, at = _FIRST.unpack_from, 8 * layout.RESULTS
+        return Direct(self._call, self._pack, first, self._rooms, self._room, reads, at, singles, self.results)
+
+    def single_array(self, which: int) -> Callable[[Any, Sequence[Any]], Any] | None:
+        """What gives the only result, if it is an array: the same as `results`, in fewer steps."""
+        if len(self._returned[which]) != 1 or (rank := self._returned[which][0][1]) is None:
+            return None
+        dtype, _, words = self._returned[which][0]
+        unpack, at, end, numbers = words.unpack_from, 8 * layout.RESULTS, 3 + rank, self._arrays
+
+        def one(room: Any, args: Sequence[Any]) -> Any:
+            values = unpack(room, at)
+            if values[2]:
+                return args[numbers[values[2] - 1]]
+            if values[1] >= layout.HEAP:
+                made = _copied(values[0], values[1], values[3:end], values[end:], dtype)
+                if made is not None:
+                    return made
+            return self.results(room, which, args)[0]
+
+        return one
 
     def outcome(self, room: Any, args: list[Any]) -> Outcome:
         """What a call has left in a room, which goes back."""
@@ -133,7 +155,7 @@ def _copied(data: int, base: int, shape: Any, strides: Any, dtype: Any) -> Any:
     made = np.empty(shape, dtype)
     if made.nbytes > COPIED_BYTES or (made.size and made.strides != strides):
         return None
-    ctypes.memmove(ctypes.c_void_p.from_address(id(made) + DATA_OFFSET).value or 0, data, made.nbytes)
+    _memmove(_address(id(made) + DATA_OFFSET).value, data, made.nbytes)
     _free(base)
     return made
 
