@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, node_of
@@ -34,15 +35,18 @@ profile = Profile
 
 
 def explain(
-    *arrays: Array,
+    *arrays: Any,
     workers: int | None = None,
     mesh: Any = None,
     network: Any = None,
     memory: Any = None,
     objective: str | None = None,
     detail: str | None = None,
-) -> Plan:
+) -> Any:
     """What evaluating arrays would do, and cost. Nothing is run.
+
+    Of a function and its arguments, `tw.explain(f, *args)` says what becomes of its loops (a `LoopPlan`): types,
+    checks, vectors, or why they are not compiled.
 
     Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
     rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
@@ -56,6 +60,8 @@ def explain(
     >>> len(plan.stages), plan.network_bytes
     (1, 0)
     """
+    if arrays and callable(arrays[0]) and type(arrays[0]) is not Array:
+        return loop_plan(arrays[0], arrays[1:])
     arrays = tuple(from_buffer(np.asarray(x), fixed=True) if isinstance(x, np.generic) else x for x in arrays)
     if not arrays or not all(type(x) is Array for x in arrays):
         raise TypeError("explain takes one or more Arrays")

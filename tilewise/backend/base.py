@@ -91,6 +91,8 @@ class Direct(NamedTuple):
     room: Callable[[], Any]
     reads: Sequence[Callable[..., tuple[Any, ...]] | None]
     at: int
+    singles: Sequence[Callable[[Any, Sequence[Any]], Any] | None]  # of results that are one ndarray: that
+    results: Callable[[Any, int, Sequence[Any]], Sequence[Any]]  # of any kind, as `Outcome.values`
 
 
 class Backend(Protocol):
@@ -151,6 +153,9 @@ class HostBackend(Backend, Protocol):
 
     def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
         """A program with loops: a function of its params, ndarrays and numbers."""
+
+    def vector_loops(self, program: Program) -> int:
+        """How many loops of a program work on several elements at once."""
 
 
 class Group(Protocol):

@@ -100,10 +100,15 @@ def as_int(s: Scalar) -> Scalar:
     return Scalar(ints(max(s.t.lo, 0), min(s.t.hi, 1)), cast(s.e, INT)) if s.t.py and s.t.dtype == BOOL else s
 
 
-def as_float(b: Builder, s: Scalar, line: int) -> Expr:
-    """A number of Python as a float; an integer must be one of those that floats have."""
+def exact_float(b: Builder, s: Scalar, line: int) -> Expr:
+    """An integer of Python as the float that it is; a fault if there is none."""
     if s.t.dtype == INT and s.t.py and not (s.t.lo >= -EXACT and s.t.hi <= EXACT) and not isinstance(s.e, Const):
         return Op("exact_float", "float64", (s.e,), rerun(b, line))
+    return cast(s.e, "float64")
+
+
+def plain_float(b: Builder, s: Scalar, line: int) -> Expr:
+    """A number of Python as a float, rounded as Python does."""
     return cast(s.e, "float64")
 
 
@@ -184,6 +189,7 @@ def _python_float(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scala
     both_int = x.t.dtype == y.t.dtype == INT
     if op == "**":
         return _python_power(b, x, y, line)
+    as_float = exact_float if both_int else plain_float
     p, q = as_float(b, x, line), as_float(b, y, line)
     fault = -1
     if op in ("/", "//", "%") and not (isinstance(q, Const) and q.value):
@@ -211,7 +217,7 @@ _ZERO_POWER = _message(lambda: _none**-_one)
 
 def _python_power(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar:
     """A power that is a float; one that would be complex is a fault."""
-    p, q = as_float(b, x, line), as_float(b, y, line)
+    p, q = plain_float(b, x, line), plain_float(b, y, line)
     name = "float_square" if isinstance(q, Const) and q.value == 2.0 else "libm:pow"
     return Scalar(PY_FLOAT, Op(name, "float64", (p, q), b.fault(CALL + "float_power", "", line)))
 

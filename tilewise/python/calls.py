@@ -22,16 +22,8 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import (
-    arithmetic,
-    conditions,
-    elementwise,
-    functions,
-    math_functions,
-    sequences,
-    signatures,
-    values,
-)
+from tilewise.python import arithmetic, conditions, math_functions, sequences, signatures, values
+from tilewise.python.arrays import elementwise, functions
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}
@@ -239,6 +231,9 @@ def inlined(
 
 def of_library(lo: Statements, f: Library, args: list[Value], options: dict[str, Value], line: int) -> Value:
     if f.kind == "builtins":
+        strict = options.get("strict") if f.name == "zip" else None
+        if isinstance(strict, Scalar) and strict.e == Const(BOOL, False):
+            options = {}
         how = _BUILTINS.get(f.name)
         if how is None or options:
             raise Refused(f"a call of {f.name}", line)
@@ -354,7 +349,7 @@ def _float(lo: Statements, args: list[Value], line: int) -> Value:
     s = number(lo, args, 0, line)
     if s.t.dtype[0] == "c":
         raise Refused("float of a complex number", line)
-    return Scalar(PY_FLOAT, arithmetic.as_float(lo.b, s, line) if s.t.py else arithmetic.cast(s.e, "float64"))
+    return Scalar(PY_FLOAT, arithmetic.plain_float(lo.b, s, line) if s.t.py else arithmetic.cast(s.e, "float64"))
 
 
 def _int(lo: Statements, args: list[Value], line: int) -> Value:

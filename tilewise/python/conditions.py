@@ -201,7 +201,7 @@ def common(
         return merge(x.t, y.t), x.e, y.e  # type: ignore[return-value]
     if x.t.py and y.t.py:
         if "float64" in (x.t.dtype, y.t.dtype) and "complex128" not in (x.t.dtype, y.t.dtype):
-            p, q = (arithmetic.as_float(lo.b, arithmetic.as_int(v), line) for v in (x, y))
+            p, q = (arithmetic.plain_float(lo.b, arithmetic.as_int(v), line) for v in (x, y))
             return replace(x.t, dtype="float64"), p, q
         p2, q2 = arithmetic.as_int(x), arithmetic.as_int(y)
         return merge(p2.t, q2.t), p2.e, q2.e  # type: ignore[return-value]

@@ -27,20 +27,20 @@ from tilewise.kernel.program.ir import (
 )
 from tilewise.python.build import ONE, ZERO, Builder
 
-_BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
+BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
 
 
 def statements(block: Block) -> Iterator[Stmt]:
     """All statements, those inside of others too."""
     for s in block:
         yield s
-        for name in _BLOCKS.get(type(s), ()):
+        for name in BLOCKS.get(type(s), ()):
             yield from statements(getattr(s, name))
 
 
 def expressions(node: Any) -> Iterator[Any]:
     """All expressions of a statement, without those of blocks inside."""
-    skip = _BLOCKS.get(type(node), ())
+    skip = BLOCKS.get(type(node), ())
     todo = [getattr(node, f.name) for f in fields(node) if f.name not in skip]
     while todo:
         e = todo.pop()
@@ -74,7 +74,7 @@ def _without_idle(body: Block, read: set[str]) -> Block:
     for s in body:
         if isinstance(s, Set) and s.name.endswith("?") and s.name not in read:
             continue
-        if (inner := _BLOCKS.get(type(s))) is not None:
+        if (inner := BLOCKS.get(type(s))) is not None:
             s = replace(cast(Any, s), **{n: _without_idle(getattr(s, n), read) for n in inner})
             if isinstance(s, If) and not s.then and not s.other and isinstance(s.test, Const | Var):
                 continue

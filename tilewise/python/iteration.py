@@ -13,7 +13,8 @@ from tilewise.python.types import LENGTH, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, elementwise, subscripts, values
+from tilewise.python import arithmetic, calls, values
+from tilewise.python.arrays import elementwise, subscripts
 
 
 def unpacked(lo: Statements, found: Array | Lazy, count: int, line: int) -> Value:

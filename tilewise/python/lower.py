@@ -27,7 +27,7 @@ from tilewise.python.build import Scalar, Tuple, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
 from tilewise.python.statements import Statements
-from tilewise.python.types import Env, Num, Type, ints, join, key, widen
+from tilewise.python.types import Env, Num, Type, ints, join, key, patient, widen
 
 MOST_LOOKS = 40  # at a loop, before its types count as unstable
 
@@ -146,6 +146,7 @@ class Lower(Statements):
                 back = join(back, env)
             after = join(dict(head), back)
             assert after is not None
+            after = patient(head, after)
             if after == head and grown == self.b.grown:
                 self.heads[at] = head
                 inner: tuple[Stmt, ...] = tuple(body)

@@ -33,7 +33,8 @@ def of_math(lo: Statements, name: str, args: list[Value], line: int) -> Value:
             ints(-(1 << 63), (1 << 63) - 1), Op("whole:int64", INT, (near,), lo.b.fault(CALL + "int", "", line))
         )
     floats = tuple(
-        arithmetic.as_float(lo.b, arithmetic.as_int(x), line) if x.t.py else arithmetic.cast(x.e, "float64") for x in s
+        arithmetic.plain_float(lo.b, arithmetic.as_int(x), line) if x.t.py else arithmetic.cast(x.e, "float64")
+        for x in s
     )
     if name == "sqrt":
         fault = lo.b.fault("ValueError", _domain(math.sqrt, -1.0), line)

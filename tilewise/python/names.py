@@ -17,7 +17,8 @@ from tilewise.kernel.program.ir import (
     Stmt,
     Var,
 )
-from tilewise.python import arithmetic, elementwise
+from tilewise.python import arithmetic
+from tilewise.python.arrays import elementwise
 from tilewise.python.build import Array, Builder, Lazy, Scalar, Sequence_, Slice, Static, Tuple, Value, compare
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame, Scope

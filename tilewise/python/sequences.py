@@ -13,7 +13,8 @@ from tilewise.python.types import Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, elementwise, values
+from tilewise.python import arithmetic, calls, values
+from tilewise.python.arrays import elementwise
 
 
 def ordered(lo: Statements, found: Array | Lazy, less: bool, line: int) -> Value:

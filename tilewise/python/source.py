@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import textwrap
 from functools import lru_cache
 from types import CodeType, FunctionType
@@ -21,10 +22,7 @@ def tree_of(f: FunctionType) -> ast.FunctionDef | ast.Lambda:
 
 @lru_cache(maxsize=1024)
 def _parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
-    try:
-        lines, first = inspect.getsourcelines(code)
-    except (OSError, TypeError, IndexError):
-        raise Refused("no source at hand", 0, "Define the function in a file or a notebook") from None
+    lines, first = _lines(code)
     text = textwrap.dedent("".join(lines))
     try:
         tree = ast.parse(text)
@@ -39,6 +37,17 @@ def _parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
     return found[0]
 
 
+def _lines(code: CodeType) -> tuple[list[str], int]:
+    """The lines of a function, and the number of the first."""
+    try:
+        return inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError):
+        whole = linecache.getlines(code.co_filename)  # of doctests and the like, which inspect does not look for
+    if not 0 < code.co_firstlineno <= len(whole):
+        raise Refused("no source at hand", 0, "Define the function in a file or a notebook")
+    return inspect.getblock(whole[code.co_firstlineno - 1 :]), code.co_firstlineno
+
+
 def _arguments(node: ast.FunctionDef | ast.Lambda) -> tuple[str, ...]:
     a = node.args
     rest = [x.arg for x in (a.vararg, a.kwarg) if x is not None]
@@ -48,12 +57,3 @@ def _arguments(node: ast.FunctionDef | ast.Lambda) -> tuple[str, ...]:
 def _count(code: CodeType) -> int:
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return code.co_argcount + code.co_kwonlyargcount + stars
-
-
-def has_loop(f: FunctionType) -> bool:
-    """Whether a function has a loop statement of its own; False without a source."""
-    try:
-        tree = tree_of(f)
-    except Refused:
-        return False
-    return any(isinstance(n, ast.For | ast.While) for n in ast.walk(tree))

@@ -17,7 +17,8 @@ from tilewise.kernel.program.ir import (
     Set,
     Var,
 )
-from tilewise.python import assign, calls, conditions, elementwise, iteration, refine, subscripts, values
+from tilewise.python import calls, conditions, iteration, refine, values
+from tilewise.python.arrays import assign, elementwise, subscripts
 from tilewise.python.build import Array, Lazy, Scalar, Static, Tuple, Value, negate
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
@@ -64,7 +65,8 @@ class Statements(Names):
         self.b.kept = {}
         how = self.LOWERED.get(type(node))
         if how is None:
-            raise Refused(_CONSTRUCTS.get(type(node), type(node).__name__.lower()), node.lineno)
+            what_it_is, cure = _CONSTRUCTS.get(type(node), (type(node).__name__.lower(), ""))
+            raise Refused(what_it_is, node.lineno, cure)
         if type(node) in _SIMPLE and (torn := self.torn(node)) is not None:
             self.each_type(torn, node.lineno, lambda: self.statement(node))
             return
@@ -316,15 +318,14 @@ def _sheltered(node: ast.AST, call: ast.AST) -> bool:
 
 
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Assert)
-_CONSTRUCTS: dict[type[ast.stmt], str] = {
-    ast.Try: "try",
-    ast.With: "with",
-    ast.Global: "global",
-    ast.Nonlocal: "nonlocal",
-    ast.ClassDef: "a class inside",
-    ast.Import: "an import inside",
-    ast.ImportFrom: "an import inside",
-    ast.Delete: "del",
-    ast.Match: "match",
-    ast.AsyncFor: "async",
+_CONSTRUCTS: dict[type[ast.stmt], tuple[str, str]] = {
+    ast.Try: ("try", "Test for what may go wrong, or call the loop from a function with the try"),
+    ast.With: ("with", "Call the loop from inside of the with"),
+    ast.Global: ("global", "Return the value"),
+    ast.Nonlocal: ("nonlocal", "Return the value"),
+    ast.ClassDef: ("a class inside", "Define it outside"),
+    ast.Import: ("an import inside", "Import at the top of the file"),
+    ast.ImportFrom: ("an import inside", "Import at the top of the file"),
+    ast.Delete: ("del", "Leave it out"),
+    ast.Match: ("match", "Use if and elif"),
 }

@@ -12,8 +12,9 @@ from typing import Any
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 SMALL = 1 << 31  # arguments below are known to be so
 LENGTH = 1 << 44  # no array is longer
+SLOW_STEP = 16  # a counter that grows by so much at a time needs years for the way from 2**62 to 2**63
 # An interval that grows in a loop goes to the next of these.
-STEPS = (0, 1, 2, 1 << 8, 1 << 16, 1 << 31, 1 << 32, 1 << 44, 1 << 53, 1 << 62)
+STEPS = (0, 1 << 31, 1 << 45, 1 << 62)
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,21 @@ def join(a: Env | None, b: Env | None) -> Env | None:
 def widen(old: Env, new: Env) -> Env:
     """The head of a loop after one more look: what grew goes to the next step."""
     return {n: tuple(_widened(old.get(n, ()), t) for t in alts) for n, alts in new.items()}
+
+
+def patient(head: Env, after: Env) -> Env:
+    """What is known after an iteration, without counters that would take years to come further than they may be."""
+    return {n: tuple(_counted(head.get(n, ()), t) for t in alts) for n, alts in after.items()}
+
+
+def _counted(old: Alts, t: Type) -> Type:
+    before = next((o for o in old if key(o) == key(t)), None)
+    if not isinstance(t, Num) or not isinstance(before, Num):
+        return t
+    far, slow = STEPS[-1], SLOW_STEP
+    lo = before.lo if before.lo <= -far and before.lo - t.lo <= slow and t.lo > LEAST else t.lo
+    hi = before.hi if far <= before.hi and t.hi - before.hi <= slow and t.hi < MOST else t.hi
+    return replace(t, lo=lo, hi=hi)
 
 
 def _widened(old: Alts, t: Type) -> Type:

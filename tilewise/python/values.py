@@ -19,7 +19,8 @@ from tilewise.python.types import PY_BOOL, Obj
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, arrays, calls, conditions, elementwise, subscripts
+from tilewise.python import arithmetic, calls, conditions
+from tilewise.python.arrays import attributes, elementwise, subscripts
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -91,7 +92,7 @@ def binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
         return arithmetic.binary(lo.b, op, x, y, line)
     if isinstance(x, Scalar | Array | Lazy) and isinstance(y, Scalar | Array | Lazy):
         if op == "@":
-            return arrays.product(lo, x, y, line)
+            return attributes.product(lo, x, y, line)
         return elementwise.elementwise(lo, lambda p, q: arithmetic.binary(lo.b, op, p, q, line), op, (x, y), line)
     if isinstance(x, Tuple) and isinstance(y, Tuple) and op == "+":
         return Tuple(x.items + y.items)
@@ -220,7 +221,7 @@ def _attribute(lo: Statements, node: ast.Attribute) -> Value:
     if isinstance(base, Scalar) and node.attr in ("real", "imag"):
         return calls.part(lo, base, node.attr, node.lineno)
     if isinstance(base, Array | Lazy):
-        return arrays.attribute(lo, base, node.attr, node.lineno)
+        return attributes.attribute(lo, base, node.attr, node.lineno)
     raise Refused(f"the attribute {node.attr}", node.lineno)
 
 

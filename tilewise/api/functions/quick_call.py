@@ -28,18 +28,18 @@ def quick_call(
     settings: Settings,
     direct: Direct,
     structures: Sequence[Any],
+    builders: Sequence[Callable[..., Any]],
     ended: Callable[..., Any],
 ) -> Quick | None:
-    """checks: class, dtype and rank of each argument; structures: of the results.
-
-    ended(args, room) is what follows if the code did not return one number.
+    """checks: class, dtype and rank of each argument; structures and builders: of the
+    results. ended(args, room) is what follows if the code did not return.
     """
     if not guards.sure:
         return None
     known: dict[str, Any] = {
         "MISSED": MISSED, "ABSENT": ABSENT, "current": current, "settings": settings, "strict": strict_errors,
         "tracing": forcing.tracing.get, "call": direct.call, "pack": direct.pack, "head": direct.head,
-        "rooms": direct.rooms, "Room": direct.room, "ended": ended,
+        "rooms": direct.rooms, "Room": direct.room, "ended": ended, "results": direct.results,
     }  # fmt: skip
     names = [f"a{k}" for k in range(len(checks))]
     tests = [f"len(args) != {len(checks)}", "current() is not settings", "tracing() is not None", "strict()"]
@@ -78,11 +78,12 @@ def quick_call(
         "if status: return ended(args, room)",
     ]
     for k, (structure, read) in enumerate(zip(structures, direct.reads, strict=True)):
-        if read is not None and structure[0] not in ("tuple", "array"):
-            known[f"read{k}"] = read
-            lines.append(
-                f"{'el' * (lines[-1][:4] != 'if s')}if which == {k}: found = {_result(structure, k, direct.at, known)}"
-            )
+        known[f"read{k}"], known[f"build{k}"] = read, builders[k]
+        plain = read is not None and structure[0] not in ("tuple", "array")
+        found = _result(structure, k, direct.at, known) if plain else f"build{k}(results(room, {k}, args), args)"
+        if structure[:2] == ("array", "numpy"):
+            known[f"single{k}"], found = direct.singles[k], f"single{k}(room, args)"
+        lines.append(f"{'el' * (k > 0)}if which == {k}: found = {found}")
     lines += ["else: return ended(args, room)", "rooms.append(room)", "return found"]
     text = "def quick(args):\n" + "\n".join(f"    {line}" for line in lines)
     exec(text, known)

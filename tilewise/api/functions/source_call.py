@@ -111,7 +111,7 @@ class SourceFunction:
             return MISSED_CALL if outcome.status == MISSED else self._ended(code, outcome, list(args), args, {})
 
         assert code.checks is not None
-        return quick_call(code.checks, self._guards, current(), direct, code.structures, ended)
+        return quick_call(code.checks, self._guards, current(), direct, code.structures, code.results, ended)
 
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:

@@ -92,6 +92,10 @@ class Llvm(OnHost):
         """A program with loops as machine code."""
         return programs.Native(program)
 
+    def vector_loops(self, program: Program) -> int:
+        """How many loops LLVM has made vectors of."""
+        return programs.vector_loops(program)
+
     def listing(self, kernel: Kernel, shape: tuple[int, ...]) -> Listing:
         """LLVM's language and this machine's assembly."""
         return Listing(*listing(kernel, shape))

@@ -75,6 +75,10 @@ class Reference(OnHost):
 
         return call
 
+    def vector_loops(self, program: Program) -> int:
+        """None: it goes step by step."""
+        return 0
+
 
 def _misses(program: Program, args: list[Any]) -> bool:
     """Whether arrays do not lie as a program was made for."""

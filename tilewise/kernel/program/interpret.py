@@ -285,7 +285,7 @@ _SPECIAL: dict[str, Callable[[Op, list[Any]], Any]] = {
     "negatable_divide": lambda x, args: None if args[1] == 0 else _fits(int(args[0]) // int(args[1])),
     "left_shift": lambda x, args: _fits(int(args[0]) << int(args[1])) if args[1] < 64 or not args[0] else None,
     "int_power": _power,
-    "exact_float": lambda x, args: float(args[0]) if abs(int(args[0])) <= 1 << 53 else None,
+    "exact_float": lambda x, args: float(args[0]) if int(float(args[0])) == int(args[0]) else None,
     "float_square": _square,
     "natural": lambda x, args: None if args[0] < 0 else args[0],
     "subscript": _subscript,

@@ -133,6 +133,12 @@ def _loaded(code: bytes) -> Any:
     return function
 
 
+def optimised(function: Function) -> str:
+    """The LLVM IR of a function after LLVM's passes."""
+    with lock:
+        return str(_compiler().optimised(function.module()))
+
+
 def listing(code: Native) -> tuple[str, str]:
     """The LLVM IR and the assembly of code."""
     made: Any = code

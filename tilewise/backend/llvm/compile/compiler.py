@@ -82,6 +82,11 @@ def object_code(module: str, cpu: str = "", triple: str = "", level: int = GOOD)
     return bytes(_target_machine(cpu, triple, level).emit_object(_prepared(module, cpu, triple)))
 
 
+def optimised(module: str, cpu: str = "", triple: str = "") -> str:
+    """A module after LLVM's passes."""
+    return str(_prepared(module, cpu, triple))
+
+
 def assembly(module: str, cpu: str = "", triple: str = "") -> str:
     """The assembly of a module."""
     return str(_target_machine(cpu, triple).emit_assembly(_prepared(module, cpu, triple)))

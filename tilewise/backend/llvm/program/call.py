@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
+from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.emit import emitted
@@ -25,6 +26,9 @@ _FORMAT = {
 COPIED_BYTES = 1 << 15  # results up to here are copied, which is less work than owning them
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
+
+
+_address, _memmove = ctypes.c_size_t.from_address, ctypes.memmove
 
 
 class _Owner:
@@ -62,7 +66,28 @@ class Native:
     def direct(self) -> Direct:
         """How the code is called without a detour."""
         reads = [None if how is None else how.unpack_from for how in self._single]
-        return Direct(self._call, self._pack, _FIRST.unpack_from, self._rooms, self._room, reads, 8 * layout.RESULTS)
+        singles = [self.single_array(k) for k in range(len(self._returned))]
+        first, at = _FIRST.unpack_from, 8 * layout.RESULTS
+        return Direct(self._call, self._pack, first, self._rooms, self._room, reads, at, singles, self.results)
+
+    def single_array(self, which: int) -> Callable[[Any, Sequence[Any]], Any] | None:
+        """What gives the only result, if it is an array: the same as `results`, in fewer steps."""
+        if len(self._returned[which]) != 1 or (rank := self._returned[which][0][1]) is None:
+            return None
+        dtype, _, words = self._returned[which][0]
+        unpack, at, end, numbers = words.unpack_from, 8 * layout.RESULTS, 3 + rank, self._arrays
+
+        def one(room: Any, args: Sequence[Any]) -> Any:
+            values = unpack(room, at)
+            if values[2]:
+                return args[numbers[values[2] - 1]]
+            if values[1] >= layout.HEAP:
+                made = _copied(values[0], values[1], values[3:end], values[end:], dtype)
+                if made is not None:
+                    return made
+            return self.results(room, which, args)[0]
+
+        return one
 
     def outcome(self, room: Any, args: list[Any]) -> Outcome:
         """What a call has left in a room, which goes back."""
@@ -70,7 +95,7 @@ class Native:
         values: Sequence[Any] = ()
         if status == layout.RETURNED:
             how = self._single[which]
-            values = how.unpack_from(room, 8 * layout.RESULTS) if how is not None else self._results(room, which, args)
+            values = how.unpack_from(room, 8 * layout.RESULTS) if how is not None else self.results(room, which, args)
         self._rooms.append(room)
         return Outcome(status, which, bool(written), payload, values)
 
@@ -97,58 +122,71 @@ class Native:
         self._call(self._pack(*words), room)
         return self.outcome(room, args)
 
-    def _results(self, room: Any, which: int, args: list[Any]) -> tuple[Any, ...]:
+    def results(self, room: Any, which: int, args: Sequence[Any]) -> list[Any]:
         """Numbers, ndarrays, and numbers of arguments (in a tuple of one) for those that are returned as they are."""
-        at, made = 8 * layout.RESULTS, []
-        given = [args[k] for k in self._arrays]
-        owners: dict[int, Any] = {}
-        for dtype, rank in self._returned[which]:
+        made: list[Any] = []
+        several: dict[int, Any] = {}  # memory that more than one result shows
+        at = 8 * layout.RESULTS
+        found = []
+        for _, _, words in self._returned[which]:
+            found.append(words.unpack_from(room, at))
+            at += words.size
+        bases = [w[1] for w, (_, rank, _) in zip(found, self._returned[which], strict=True) if rank is not None]
+        for (dtype, rank, _), values in zip(self._returned[which], found, strict=True):
             if rank is None:
-                if dtype[0] == "c":
-                    re, im = struct.unpack_from("<dd" if dtype == "complex128" else "<ff", room, at)
-                    made.append(complex(re, im))
-                    at += 16 if dtype == "complex128" else 8
-                else:
-                    made.append(struct.unpack_from("<" + _FORMAT[dtype], room, at)[0])
-                    at += 8
+                made.append(complex(*values) if dtype.kind == "c" else values[0])
                 continue
-            words = struct.unpack_from(f"<{layout.array_words(rank)}q", room, at)
-            at += 8 * layout.array_words(rank)
-            made.append(self._array(words, rank, dtype, given, owners))
-        return tuple(made)
-
-    def _array(self, words: Any, rank: int, dtype: str, given: list[Any], owners: dict[int, Any]) -> Any:
-        data, base, ident, *rest = words
-        shape, strides = tuple(rest[:rank]), tuple(rest[rank:])
-        if ident:
-            return (self._arrays[ident - 1],)
-        if 0 < base < layout.HEAP:
-            whole = given[base - 1]
-            return np.lib.stride_tricks.as_strided(_at(whole, data, dtype), shape, strides)
-        nbytes = int(ctypes.c_int64.from_address(base + 8).value)
-        if base not in owners:
-            owner = owners[base] = _Owner(base, base + layout.HEAD, nbytes)
-        else:
-            owner = owners[base]
-        memory = np.asarray(owner)
-        made = np.ndarray(shape, dtype, memory, data - base - layout.HEAD if nbytes else 0, strides)
-        return made.copy() if nbytes <= COPIED_BYTES else made
+            data, base, ident = values[:3]
+            shape, strides = values[3 : 3 + rank], values[3 + rank :]
+            if ident:
+                made.append((self._arrays[ident - 1],))
+            elif base < layout.HEAP:
+                whole = args[self._arrays[base - 1]]
+                made.append(np.lib.stride_tricks.as_strided(_at(whole, data, dtype), shape, strides))
+            elif bases.count(base) == 1 and (copy := _copied(data, base, shape, strides, dtype)) is not None:
+                made.append(copy)
+            else:
+                made.append(_owned(data, base, shape, strides, dtype, several))
+        return made
 
 
-def _kind(result: str) -> tuple[str, int | None]:
-    """The dtype and rank of a result; no rank: a number."""
+def _copied(data: int, base: int, shape: Any, strides: Any, dtype: Any) -> Any:
+    """A small array in C order, copied; its memory goes back. None: it is another kind of array."""
+    made = np.empty(shape, dtype)
+    if made.nbytes > COPIED_BYTES or (made.size and made.strides != strides):
+        return None
+    _memmove(_address(id(made) + DATA_OFFSET).value, data, made.nbytes)
+    _free(base)
+    return made
+
+
+def _owned(data: int, base: int, shape: Any, strides: Any, dtype: Any, several: dict[int, Any]) -> Any:
+    """An array in the memory that the program has allocated."""
+    nbytes = int(ctypes.c_int64.from_address(base + 8).value)
+    if base not in several:
+        several[base] = np.asarray(_Owner(base, base + layout.HEAD, nbytes))
+    return np.ndarray(shape, dtype, several[base], data - base - layout.HEAD if nbytes else 0, strides)
+
+
+def vector_loops(program: Program) -> int:
+    """How many loops of a program have become vectors."""
+    return build.optimised(emitted(program, build.ENTRY)).count("\nvector.body")
+
+
+def _kind(result: str) -> tuple[np.dtype[Any], int | None, struct.Struct]:
+    """The dtype and rank of a result (no rank: a number), and its words."""
     _, _, array = result.partition("array ")
     if not array:
-        return result, None
+        return np.dtype(result), None, struct.Struct("<" + _FORMAT[result])
     dtype, rank = array.split()
-    return dtype, int(rank)
+    return np.dtype(dtype), int(rank), struct.Struct(f"<{layout.array_words(int(rank))}q")
 
 
-def _at(whole: Any, data: int, dtype: str) -> Any:
+def _at(whole: Any, data: int, dtype: Any) -> Any:
     """One element of the memory that an array shows, as an array that keeps it alive."""
     if not whole.size:
         return np.zeros(1, dtype)
-    interface = {"data": (data, not whole.flags.writeable), "shape": (1,), "typestr": np.dtype(dtype).str, "version": 3}
+    interface = {"data": (data, not whole.flags.writeable), "shape": (1,), "typestr": dtype.str, "version": 3}
     return np.asarray(_Shown(interface, whole))
 
 

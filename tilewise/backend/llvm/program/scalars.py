@@ -49,8 +49,10 @@ def _shifted(a: Val, b: Val) -> Made:
 
 
 def _exact_float(a: Val) -> Made:
-    size = a.cmp("slt", 0).select(a.const(0) - a, a)
-    return a.convert("sitofp", "double"), size.cmp("ugt", 1 << 53)
+    made = a.convert("sitofp", "double")
+    inside = made.cmp("olt", 2.0**63)
+    back = inside.select(made, 0.0).convert("fptosi", "i64")
+    return made, ~inside | back.cmp("ne", a)
 
 
 def _square(a: Val, _: Val) -> Made:

@@ -14,7 +14,8 @@ from tilewise.python.types import LENGTH, Arr, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, elementwise
+from tilewise.python import arithmetic, calls
+from tilewise.python.arrays import elementwise
 
 
 def attribute(lo: Statements, v: Array | Lazy, name: str, line: int) -> Value:

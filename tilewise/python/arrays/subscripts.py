@@ -27,7 +27,8 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, assign, calls, elementwise, values
+from tilewise.python import arithmetic, calls, values
+from tilewise.python.arrays import assign, elementwise
 
 NEW = object()
 

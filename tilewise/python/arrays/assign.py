@@ -17,13 +17,14 @@ from tilewise.python.types import Arr
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, arrays, elementwise
+from tilewise.python import arithmetic
+from tilewise.python.arrays import attributes, elementwise
 
 
 def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
     """target[...] = value: the right side first."""
     if isinstance(value, Tuple):
-        value = arrays.from_tuple(lo, value, target.t.dtype, line)
+        value = attributes.from_tuple(lo, value, target.t.dtype, line)
     if isinstance(value, Scalar):
         held = lo.b.keep(arithmetic.stored(lo.b, value, target.t.dtype, line))
         elementwise.loops(

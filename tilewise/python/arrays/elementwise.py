@@ -14,7 +14,8 @@ from tilewise.python.types import LENGTH, Arr, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, assign
+from tilewise.python import arithmetic
+from tilewise.python.arrays import assign
 
 
 def shape_of(v: Array | Lazy) -> tuple[Expr, ...]:

@@ -15,13 +15,14 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, arrays, elementwise, functions
+from tilewise.python import arithmetic
+from tilewise.python.arrays import attributes, elementwise, functions
 
 
 def reduced(lo: Statements, name: str, found: Value, axis: Value | None, keep: bool, line: int) -> Value:
     """sum, prod, min, max, mean, any, all: of all elements, or along an axis."""
     if isinstance(found, Tuple):
-        found = arrays.from_tuple(lo, found, None, line)
+        found = attributes.from_tuple(lo, found, None, line)
     if isinstance(found, Scalar):
         return found
     if not isinstance(found, Array | Lazy):

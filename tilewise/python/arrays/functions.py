@@ -32,7 +32,8 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, arrays, assign, calls, conditions, elementwise, reductions, subscripts, values
+from tilewise.python import arithmetic, calls, conditions, values
+from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
                 "single": "float32", "intp": "int64", "int_": "int64", "uint": "uint64", "ubyte": "uint8",
@@ -186,7 +187,7 @@ def _full(lo: Statements, kind: str, g: Given) -> Value:
 def copied(lo: Statements, found: Value, kind: str, line: int, dtype: str | None = None) -> Array:
     """A new array with the same elements."""
     if isinstance(found, Tuple):
-        made = arrays.from_tuple(lo, found, dtype, line)
+        made = attributes.from_tuple(lo, found, dtype, line)
         return Array(Arr(made.t.dtype, made.t.rank, kind), made.name)
     if not isinstance(found, Array | Lazy):
         raise Refused("an array of this", line)
@@ -281,7 +282,7 @@ def _dot(lo: Statements, kind: str, g: Given) -> Value:
     g.done(2)
     if isinstance(x, Scalar) or isinstance(y, Scalar):
         return values.binary(lo, "*", x, y, g.line)
-    return arrays.product(lo, x, y, g.line)
+    return attributes.product(lo, x, y, g.line)
 
 
 def _outer(lo: Statements, kind: str, g: Given) -> Value:
@@ -323,7 +324,7 @@ def _part(name: str) -> Any:
         g.done(1)
         if isinstance(x, Scalar):
             return calls.part(lo, x, name, g.line)
-        return arrays.attribute(lo, x, name, g.line)  # type: ignore[arg-type]
+        return attributes.attribute(lo, x, name, g.line)  # type: ignore[arg-type]
 
     return act
 
@@ -331,7 +332,7 @@ def _part(name: str) -> Any:
 def _transpose(lo: Statements, kind: str, g: Given) -> Value:
     x = g.need(0, "a")
     g.done(1)
-    return arrays.attribute(lo, x, "T", g.line)  # type: ignore[arg-type]
+    return attributes.attribute(lo, x, "T", g.line)  # type: ignore[arg-type]
 
 
 def _norm(lo: Statements, kind: str, g: Given) -> Value:

@@ -1,0 +1,90 @@
+"""Every construct that loops are compiled from, against plain Python: values, types, arguments, exceptions."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tests.python import loop_functions as f
+
+A = np.arange(12.0).reshape(3, 4)
+V = np.array([3.0, -1.0, 2.5, np.nan, -0.0, np.inf])
+I = np.array([5, -2, 7, 0, 3])
+
+ROWS: list[tuple[Any, ...]] = [
+    (f.ranges, 0),
+    (f.ranges, 1),
+    (f.ranges, 9),
+    (f.element_updates, A, 2.0),
+    (f.element_updates, np.zeros((0, 3)), 1.0),
+    (f.element_updates, A.T, 3),
+    (f.starts_as_int, V),
+    (f.starts_as_int, np.zeros(0)),
+    (f.starts_as_int, I),
+    (f.while_loop, 27),
+    (f.while_loop, 1),
+    (f.leaves_early, I),
+    (f.leaves_early, I[:2]),
+    (f.unbound, np.array([1.0, 200.0])),
+    (f.unbound, V),
+    (f.after_empty_loop, 0),
+    (f.after_empty_loop, 3),
+    (f.slices, np.arange(7.0), 3),
+    (f.slices, np.arange(2.0), 2),
+    (f.slices, np.arange(14.0)[::2], 4),
+    (f.overlapping, np.arange(6.0)),
+    (f.overlapping, np.arange(1.0)),
+    (f.dots, A[:, :3] + 9),
+    (f.reductions, A),
+    (f.calls, V[:3]),
+    (f.nested_functions, V[:3], 1.5),
+    (f.several_types, V[:3]),
+    (f.several_types, -np.ones(2)),
+    (f.call_of_several_types, I),
+    (f.python_integers, 12),
+    (f.python_integers, 30),
+    (f.numpy_integers, I),
+    (f.small_integers, 9),
+    (f.bits, 0b1011010),
+    (f.mathematics, 1.25),
+    (f.complex_numbers, 30),
+    (f.chains, I),
+    (f.guarded, V[:3]),
+    (f.tuples, I),
+    (f.comprehensions, I),
+    (f.masks, V[:3]),
+    (f.gathers, V, I[3:]),
+    (f.allocations, 4),
+    (f.globals_and_tables, np.zeros(5)),
+    (f.walrus, np.array([2, 1, 0, 5])),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0].__name__)
+def test_same_as_python(agree: Any, row: tuple[Any, ...]) -> None:
+    agree(*row)
+
+
+EXCEPTIONS: list[tuple[Any, ...]] = [
+    (f.divides, np.zeros(5), 3),
+    (f.modulo, np.zeros(5, int), 2),
+    (f.out_of_range, I),
+    (f.row_out_of_range, A),
+    (f.raises, np.zeros(4)),
+    (f.asserts, I),
+    (f.square_root, np.array([4.0, -1.0])),
+    (f.shapes, np.zeros(4), np.zeros(2)),
+]
+
+
+@pytest.mark.parametrize("row", EXCEPTIONS, ids=lambda r: r[0].__name__)
+def test_exceptions_have_the_line_and_leave_arrays_as_python_does(agree: Any, row: tuple[Any, ...]) -> None:
+    assert agree(*row)[0] != "returned"
+
+
+def test_an_integer_beyond_64_bits_after_a_write_is_an_error() -> None:
+    a = np.zeros(9)
+    with pytest.raises(OverflowError, match="64 bits"):
+        tw.jit(f.overflows_after_a_write)(a, 10)
+    assert a.sum() == 5  # 10 ** 32 does not fit: as far as Python would have come, and no further
