@@ -124,7 +124,7 @@ class Functions(Attributes):
         for value in (*args, *named.values()):
             self.use(value)
             for obj in objects(value):
-                obj.written = True  # perhaps
+                obj.maybe_written = True
         self.hazard(text, "call", "what the function does is not known")
         return ANYTHING
 
