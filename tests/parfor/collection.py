@@ -645,5 +645,3 @@ NESTS = [
     Row("if n > 3:\n    for i in parfor(n):\n        A[i] = 1\n", (True,)),
     Row("for i in range(n):\n    perm[i] = perm[i] * 1\n    for j in parfor(n):\n        A[perm[j]] = 1\n", (False,)),
 ]
-
-ROWS = [*ELEMENTS, *SLICES, *VIEWS, *SCALARS, *REDUCTIONS, *CONTAINERS, *NUMPY, *NESTS]

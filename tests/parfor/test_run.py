@@ -307,6 +307,9 @@ def test_interrupt(mode: str, tmp_path: Any) -> None:
     assert process.stdout.readline() == "started\n"
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
-    rest = process.communicate(timeout=30)[0]
+    try:
+        rest = process.communicate(timeout=30)[0]
+    finally:
+        process.kill()
     assert "interrupted 0.0" in rest
     assert time.monotonic() - begin < 10  # two seconds on a machine with nothing else to do
