@@ -46,6 +46,12 @@ def bump():
     total = total + 1
 def read_total(): return total
 def fact(k): return 1 if k < 2 else k * fact(k - 1)
+def fib(k): return k if k < 2 else fib(k - 1) + fib(k - 2)
+def down(k): return A[k] if k < 3 else down(k - 1)
+def down_global(k):
+    if k == 0: A[0] = 1
+    else: down_global(k - 1)
+blocks = [slice(4 * k, 4 * k + 4) for k in range(20)]
 def default(x, into=[]):
     into.append(x)
     return x
@@ -331,6 +337,14 @@ SCALARS = [
         body("view(A, i)[0] = 2"),
         body("fill(M[i])"),
         body("A[i] = fact(3)"),
+        body("A[i] = fact(i)"),
+        body("A[i] = fib(i) + fib(2)"),
+        body("M.flat[i] = i"),
+        body("M.reshape(-1)[i] = i"),
+        body("M.reshape(4, 100)[i // 4, i % 4] = i"),
+        body("r, c = np.unravel_index(i, (3, 4))", "M[r, c] = i"),
+        body("A[blocks[i]] = i"),
+        body("sl = blocks[i]", "A[sl] = B[sl]"),
         body("A[i] = math.sqrt(B[i]) + np.sin(B[i])"),
         body("A[i] = max(B[i], 3) + min(B[0], i)"),
         body("A[i] = B.mean() + B.std()"),
@@ -361,6 +375,13 @@ SCALARS = [
         body("if B[i] > 5: break", "A[i] = 1"),
         body("A[i] = 1", "if A[i] > 5: break"),
         body("shift(A, i)"),
+        body("A[i] = down(i)"),
+        body("down_global(i)"),
+        body("M.flat[i] = M.flat[i + 1]"),
+        body("M.flat[20] = M[1, 0] + i"),
+        body("M.reshape(-1)[i] = M[0, i + 1]"),
+        body("r, c = np.unravel_index(i, (3, 4))", "M[r, 0] = i"),
+        body("A[blocks[i // 2]] = i"),
         body("fill(A)"),
         body("put(A, 0, i)"),
         body("put(A, dup[i], i)"),
@@ -624,5 +645,3 @@ NESTS = [
     Row("if n > 3:\n    for i in parfor(n):\n        A[i] = 1\n", (True,)),
     Row("for i in range(n):\n    perm[i] = perm[i] * 1\n    for j in parfor(n):\n        A[perm[j]] = 1\n", (False,)),
 ]
-
-ROWS = [*ELEMENTS, *SLICES, *VIEWS, *SCALARS, *REDUCTIONS, *CONTAINERS, *NUMPY, *NESTS]

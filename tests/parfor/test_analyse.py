@@ -4,35 +4,58 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parfor.collection import ROWS, SETUP, Row
+from tests.parfor.collection import (
+    CONTAINERS,
+    ELEMENTS,
+    NESTS,
+    NUMPY,
+    REDUCTIONS,
+    SCALARS,
+    SETUP,
+    SLICES,
+    VIEWS,
+)
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
 from tilewise.errors import ParforError
 from tilewise.parfor.analyse import analyse
 
+GROUPS = {
+    "elements": ELEMENTS,
+    "slices": SLICES,
+    "views": VIEWS,
+    "scalars": SCALARS,
+    "reductions": REDUCTIONS,
+    "containers": CONTAINERS,
+    "numpy": NUMPY,
+    "nests": NESTS,
+}
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.source.replace("\n", "; ")[:90])
-def test_known_answers(row: Row) -> None:
-    found = analyse(row.source, SETUP + row.setup)
-    assert tuple(v.independent for v in found) == row.answers, "\n".join(map(str, found))
-    for verdict in found:
-        assert verdict.independent == (verdict.pair is None) == (verdict.variable is None)
 
-
-BODIES = [
-    *((CLASSES, body, False) for body in DEPENDENT_WITH_CLASSES),
-    *((CLASSES, body, True) for body in INDEPENDENT_WITH_CLASSES),
-    *((ALL, body, False) for body in DEPENDENT),
-]
+@pytest.mark.parametrize("group", GROUPS)
+def test_known_answers(group: str) -> None:
+    wrong = []
+    for row in GROUPS[group]:
+        found = analyse(row.source, SETUP + row.setup)
+        if tuple(v.independent for v in found) != row.answers:
+            wrong.append("\n".join((row.source, *map(str, found))))
+        for verdict in found:
+            assert verdict.independent == (verdict.pair is None) == (verdict.variable is None)
+    assert not wrong, "\n\n".join(wrong)
 
 
 @pytest.mark.parametrize(
-    ("setup", "body", "answer"), BODIES, ids=[body.replace("\n    ", "; ") for _, body, _ in BODIES]
+    ("setup", "bodies", "answer"),
+    [(CLASSES, DEPENDENT_WITH_CLASSES, False), (CLASSES, INDEPENDENT_WITH_CLASSES, True), (ALL, DEPENDENT, False)],
+    ids=["dependent, classes", "independent, classes", "dependent"],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_bodies_of_all_of_python(setup: str, body: str, answer: bool) -> None:
-    (found,) = analyse(f"for i in parfor(n):\n    {body}", setup)
-    assert found.independent == answer, str(found)
-    assert found.test != "not followed", found.why
+def test_bodies_of_all_of_python(setup: str, bodies: list[str], answer: bool) -> None:
+    wrong = []
+    for body in bodies:
+        (found,) = analyse(f"for i in parfor(n):\n    {body}", setup)
+        if found.independent != answer or found.test == "not followed":
+            wrong.append(f"{body}\n{found}")
+    assert not wrong, "\n\n".join(wrong)
 
 
 def test_functions_and_their_names() -> None:

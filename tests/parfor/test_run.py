@@ -22,7 +22,7 @@ def work(mode: str | None, workers: int, partition: str | None, size: int | None
     X = np.arange(40.0).reshape(10, 4) + 1
     R, T, L, old = np.zeros((n, 4)), np.full(n, np.nan), [None] * n, np.ones(n)
     total, best, count, hist = 0.5, -np.inf, 3, np.array([1, 2, 3])
-    view = old[::-1]
+    view, tops = old[::-1], np.array([30.0, 2.0, np.nan])
     for i in tw.parfor(range(n), mode=mode, workers=workers, partition=partition, task_size=size):
         t = X[i % 10]
         for j in range(4):
@@ -36,7 +36,8 @@ def work(mode: str | None, workers: int, partition: str | None, size: int | None
         if i % 3 == 0:
             count += 1
         hist[i % 3] += i
-    return R, T, L, old, total, best, count, hist, i
+        tops[i % 3] = max(tops[i % 3], t[2])
+    return R, T, L, old, total, best, count, hist, tops, i
 
 
 parallel_work = tw.parallel(work)
@@ -306,6 +307,9 @@ def test_interrupt(mode: str, tmp_path: Any) -> None:
     assert process.stdout.readline() == "started\n"
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
-    rest = process.communicate(timeout=30)[0]
+    try:
+        rest = process.communicate(timeout=30)[0]
+    finally:
+        process.kill()
     assert "interrupted 0.0" in rest
     assert time.monotonic() - begin < 10  # two seconds on a machine with nothing else to do

@@ -110,7 +110,7 @@ def walked(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any) -> S
         memory = Memory(changing)
         walk = Statements(memory, "source", names, functions)
         walk.block(body)
-        again = {o.key for o in memory.known.values() if o.read_as_data and o.written}
+        again = {o.key for o in memory.known.values() if o.read_as_data and (o.written or o.maybe_written)}
         if not again:
             return walk
         changing |= again

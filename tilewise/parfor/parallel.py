@@ -319,6 +319,6 @@ def parallel(function: Callable[..., Any]) -> Parallel:
     ...         total += out[i]
     ...     return out, total
     >>> squares([1.0, 2.0, 3.0])
-    (array([1., 4., 9.]), 14.0)
+    (array([1., 4., 9.]), np.float64(14.0))
     """
     return Parallel(function)

@@ -12,8 +12,9 @@ import math
 import multiprocessing
 import pickle
 import signal
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import Any
@@ -70,15 +71,20 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
     workers = []
     reports: list[Report] = []
     try:
-        for _ in range(min(job.workers, len(waiting))):
-            receiver, sender = context.Pipe(duplex=False)
-            worker = context.Process(target=_work, args=(job, waiting, counter, stop_at, sender, lines), daemon=True)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: ours are prepared for it
-                worker.start()
-            sender.close()
-            lines.append(receiver)
-            workers.append(worker)
+        with _interrupts_later():
+            for _ in range(min(job.workers, len(waiting))):
+                receiver, sender = context.Pipe(duplex=False)
+                worker = context.Process(
+                    target=_work, args=(job, waiting, counter, stop_at, sender, lines), daemon=True
+                )
+                with warnings.catch_warnings():
+                    warnings.simplefilter(
+                        "ignore", DeprecationWarning
+                    )  # of forks beside threads: ours are prepared for it
+                    worker.start()
+                sender.close()
+                lines.append(receiver)
+                workers.append(worker)
         open_lines = list(lines)
         while open_lines:
             for line in connection.wait(open_lines, LOOK_SECONDS):
@@ -96,6 +102,22 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
         for line in lines:
             line.close()
     return reports
+
+
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Inside, Ctrl-C waits: a worker that was forked but is not known yet would be left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        if pressed and callable(before):
+            before(pressed[0], None)
 
 
 def _received(data: bytes) -> Report:

@@ -24,7 +24,7 @@ def decide(a: Access, b: Access, parallel: Index, shared: Sequence[Index] = (), 
     >>> decide(write, Access("A", (var(i) * 2 + 1,), (i,), False), i)
     Outcome(independent=True, test='GCD', pair=None)
     >>> decide(write, Access("A", (var(i) + 40,), (i,), False), i)
-    Outcome(independent=False, test='Banerjee', pair=(39, 38))
+    Outcome(independent=False, test='Banerjee', pair=(20, 0))
     """
     if parallel.last < 1 and not same:
         return Outcome(True, "trip count")

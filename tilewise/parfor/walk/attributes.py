@@ -88,6 +88,8 @@ class Attributes(Exprs):
             if name == "shape" and not view.within:
                 return Val(items=tuple(_length(a.length) for a in view.axes), scalar=True)
             return Val(scalar=True, kind="i" if name != "dtype" else None)
+        if name == "flat" and base.is_known and isinstance(base.known, np.ndarray) and base.known.flags.c_contiguous:
+            return self.value_of(base.known.reshape(-1), view.name)
         if name in ("real", "imag", "flat", "T", "base", "data"):
             return self.within(base)
         return Val(method=(base, name))

@@ -194,6 +194,10 @@ class Calls(LibraryCalls):
         if name == "copy" and base.view is not None and not base.view.within:
             self.use(base)
             return self.new_array([a.length for a in base.view.axes], base.kind)
+        if name in ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal") and base.is_known and not named:
+            again = self._viewed(base.known, name, args)
+            if again is not None:
+                return self.value_of(again, base.view.name if base.view is not None else name)
         if name in library.ARRAY_VIEWS:
             copies = name in ("flatten",) or (name == "astype" and "copy" not in named)
             if copies:
@@ -212,3 +216,19 @@ class Calls(LibraryCalls):
         return self.made(
             [], kind=base.kind if name in ("sum", "min", "max", "prod", "cumsum", "take", "clip") else None
         )
+
+    @staticmethod
+    def _viewed(array: Any, name: str, args: list[Val]) -> Any:
+        """A view of an array that is known, by a method with arguments that are known; None for copies."""
+        given = []
+        for value in args:
+            parts = value.items if value.items is not None else (value,)
+            numbers = [p.expr.const for p in parts if p.expr is not None and p.expr.constant]
+            if len(numbers) != len(parts):
+                return None
+            given.append(tuple(numbers) if value.items is not None else numbers[0])
+        try:
+            made = getattr(array, name)(*given)
+        except (TypeError, ValueError):
+            return None
+        return made if isinstance(made, np.ndarray) and made.size and np.may_share_memory(made, array) else None

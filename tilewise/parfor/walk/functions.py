@@ -13,6 +13,7 @@ from tilewise.parfor.walk.attributes import Attributes
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.values import (
     ANYTHING,
+    NUMBER,
     Function,
     Val,
     objects,
@@ -25,6 +26,8 @@ class Functions(Attributes):
     """Follows functions by their source."""
 
     depth = 0
+    following: list[Any]  # functions that are being followed
+    general: set[Any]  # those among them that are followed with any numbers as arguments
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
         """Follow statements; whether the end is never reached."""
@@ -81,9 +84,26 @@ class Functions(Attributes):
     def enter(self, function: Function, args: Sequence[Val], named: dict[str, Val]) -> Val:
         """Follow the body of a function with its arguments."""
         node = function.node
-        given = node.args
-        if self.depth >= DEEPEST:
+        key = (function.file, function.name, node.lineno)
+        numbers = all(v.scalar and v.function is None and not callable(v.known) for v in (*args, *named.values()))
+        if key in self.general and numbers:
+            return NUMBER  # the walk with any numbers, which is under way, covers this call
+        if self.depth >= DEEPEST or key in self.general:
             return self._opaque(args, named, function.name)
+        general = numbers and key in self.following
+        if general:  # it calls itself
+            args, named = [Val(scalar=True)] * len(args), dict.fromkeys(named, Val(scalar=True))
+            self.general.add(key)
+        self.following.append(key)
+        result = self._entered(function, args, named)
+        self.following.pop()
+        if general:
+            self.general.discard(key)
+        return result if result.scalar or not general else self._opaque(args, named, function.name)
+
+    def _entered(self, function: Function, args: Sequence[Val], named: dict[str, Val]) -> Val:
+        node = function.node
+        given = node.args
         names: dict[str, Val] = {}
         positional = [*given.posonlyargs, *given.args]
         for parameter, value in zip(positional, args, strict=False):
@@ -124,7 +144,7 @@ class Functions(Attributes):
         for value in (*args, *named.values()):
             self.use(value)
             for obj in objects(value):
-                obj.written = True  # perhaps
+                obj.maybe_written = True
         self.hazard(text, "call", "what the function does is not known")
         return ANYTHING
 

@@ -126,6 +126,14 @@ class Knowns(Recorder):
             return Val(expr=expr, scalar=True, kind=kinds.pop() if len(kinds) == 1 else None)
         if len(values) > MOST_ITEMS:
             return ANYTHING
+        if all(isinstance(v, slice) for v in values):
+            ends = [self.element([getattr(v, end) for v in values], at, name) for end in ("start", "stop", "step")]
+            whole = all(isinstance(v.start, int) and isinstance(v.stop, int) and v.step is None for v in values)
+            return (
+                Val(method=(Val(items=(*ends[:2], Val(known=None, scalar=True))), "slice"), scalar=True)
+                if whole
+                else NUMBER
+            )
         parts = [self.value_of(v, name) for v in values]
         if all(isinstance(v, tuple) for v in values) and len({len(v) for v in values}) == 1:
             columns = zip(*values, strict=True)

@@ -101,6 +101,10 @@ class LibraryCalls(Functions):
                 self.use(total)
                 return self.made([], kind=total.kind)
             return self.within(total)
+        if name == "unravel_index" and len(args) == 2 and not named and args[0].expr is not None:
+            found = self._unravelled(args[0], args[1])
+            if found is not None:
+                return found
         if name in library.INTEGER_RESULTS:
             return self.made([], kind="i")
         if all(v.scalar for v in args) and isinstance(function, np.ufunc | type):
@@ -138,6 +142,18 @@ class LibraryCalls(Functions):
                 return self._opaque(args, named, text)
             self.apply(value, [total] * len([*node.args.posonlyargs, *node.args.args]), {}, text)
         return join(self.made([total], array=False), total)
+
+    def _unravelled(self, at: Val, shape: Val) -> Val | None:
+        """The digits of a position in an array of a known shape, from the last one on."""
+        sizes = [s.expr for s in shape.items or () if s.expr is not None and s.expr.constant and s.expr.const > 0]
+        if not sizes or len(sizes) != len(shape.items or ()) or at.expr is None or not at.expr.integer:
+            return None
+        out: list[Val] = []
+        rest = at
+        for size in reversed(sizes):
+            out.insert(0, self.operate(ast.Mod(), rest, of_expr(size)))
+            rest = self.operate(ast.FloorDiv(), rest, of_expr(size))
+        return Val(items=tuple(out), scalar=True)
 
     def _shaped(self, shape: Val, dtype: Val | None) -> Val:
         if dtype is None:

@@ -62,6 +62,7 @@ class Statements(Branches):
         super().__init__(memory, file)
         self.scope = Scope({}, None, names)
         self._functions = functions
+        self.following, self.general = [], set()
         self.found: list[ParLoop] = []
         self.exits: list[tuple[list[Names], list[Names], Index]] = []  # names at `continue`, at `break`, per loop
 

@@ -34,6 +34,7 @@ class Obj:
     anything: bool = False  # it may hold any object
     read_as_data: bool = False  # its values at entry were used as constants
     written: bool = False
+    maybe_written: bool = False  # by a function of which nothing is known
     key: int = 0  # id() of what is known at entry
     cls: type | None = None  # of an instance made inside the loop
     value: Any = None  # what is known at entry, but for arrays
