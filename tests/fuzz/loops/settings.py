@@ -1,6 +1,7 @@
 """The settings a case is compiled under. In: a case's number. Out: named contexts.
 
-Every case is run with one thread as it is by default; three threads and each optimisation alone are taken in turn.
+Every case is run with one thread; three threads and the interpreter of the loop language are taken in turn. A compiler
+with more settings adds them here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ def _config(**values: Any) -> Setting:
 
 def all_settings() -> dict[str, Setting]:
     """Every setting there is."""
-    return {"1 thread": _config(threads=1), "3 threads": _config(threads=3)}
+    return {
+        "1 thread": _config(threads=1),
+        "3 threads": _config(threads=3),
+        "interpreted": _config(threads=1, native=False),
+    }
 
 
 def settings_of(case: int) -> dict[str, Setting]:
