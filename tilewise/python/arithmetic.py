@@ -424,9 +424,9 @@ def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
     """A number as an element of an array of this dtype."""
     if x.t.dtype[0] == "c" and dtype[0] != "c":
         raise Refused(f"a complex number as an element of {dtype}", line)
-    if x.t.py and x.t.dtype == "float64" and dtype[0] in "iu":
-        fault = b.fault(CALL + "int", "", line)
-        return Op(f"whole:{dtype}", dtype, (x.e,), fault)
+    if x.t.dtype[0] == "f" and (dtype[0] == "i" or (dtype[0] == "u" and x.t.py)):
+        fault = b.fault(CALL + "int", dtype, line)
+        return Op(f"whole:{dtype}", dtype, (cast(x.e, "float64"),), fault)
     return cast(x.e, dtype) if dtype == BOOL else weak(b, x, dtype, line)
 
 
