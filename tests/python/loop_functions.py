@@ -295,6 +295,11 @@ def square_root(a):
         a[i] = math.sqrt(float(a[i]))
 
 
+def into_integers(a, x):
+    for i in range(len(a)):
+        a[i] = x[i]
+
+
 def shapes(a, b):
     for _ in range(2):
         a[1:] += b

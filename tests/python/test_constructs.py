@@ -74,6 +74,8 @@ EXCEPTIONS: list[tuple[Any, ...]] = [
     (f.raises, np.zeros(4)),
     (f.asserts, I),
     (f.square_root, np.array([4.0, -1.0])),
+    (f.into_integers, np.zeros(3, np.int64), np.array([1.5, -2.5, np.inf])),
+    (f.into_integers, np.zeros(3, np.int8), np.array([1.5, 300.0, 2.0])),
     (f.shapes, np.zeros(4), np.zeros(2)),
 ]
 

@@ -136,7 +136,7 @@ def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
         f = {"int": int, "float_power": operator.pow}.get(name) or getattr(math, name)
         if name == "int" and fault.message:  # an element of this dtype
             f = partial(np.zeros(1, fault.message).__setitem__, 0)
-        operands = struct.unpack("<2d", struct.pack("<2q", *payload[:2]))
+        operands = struct.unpack("<2d", struct.pack("<2q", *(*payload, 0)[:2]))
         try:
             f(*operands[: 2 if name in ("float_power", "pow", "atan2", "hypot", "fmod") else 1])
         except Exception as error:
