@@ -295,6 +295,11 @@ def square_root(a):
         a[i] = math.sqrt(float(a[i]))
 
 
+def into_integers(a, x):
+    for i in range(len(a)):
+        a[i] = x[i]
+
+
 def shapes(a, b):
     for _ in range(2):
         a[1:] += b
@@ -305,3 +310,14 @@ def overflows_after_a_write(a, x):
         a[i] = 1
         x = x * x
     return x
+
+
+def complex_first(a):
+    for i in range(len(a)):
+        z = 1j + a[i]
+    return z, a[0] + 1j
+
+
+def evaluated_before_it_is_converted(a, k):
+    for i in range(3, 1, -1):
+        a[0] = k - a[i]

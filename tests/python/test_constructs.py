@@ -58,6 +58,7 @@ ROWS: list[tuple[Any, ...]] = [
     (f.allocations, 4),
     (f.globals_and_tables, np.zeros(5)),
     (f.walrus, np.array([2, 1, 0, 5])),
+    (f.complex_first, V[:3]),
 ]
 
 
@@ -74,6 +75,9 @@ EXCEPTIONS: list[tuple[Any, ...]] = [
     (f.raises, np.zeros(4)),
     (f.asserts, I),
     (f.square_root, np.array([4.0, -1.0])),
+    (f.into_integers, np.zeros(3, np.int64), np.array([1.5, -2.5, np.inf])),
+    (f.into_integers, np.zeros(3, np.int8), np.array([1.5, 300.0, 2.0])),
+    (f.evaluated_before_it_is_converted, np.zeros(2, np.uint8), 1000),
     (f.shapes, np.zeros(4), np.zeros(2)),
 ]
 

@@ -116,6 +116,8 @@ def binary(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
     """x op y."""
     if op == "@":
         raise Refused("@ of numbers", line)
+    if x.t == PY_COMPLEX and y.t == Num(False, "float64"):  # which is a float, too: Python's complex numbers take it
+        y = Scalar(PY_FLOAT, y.e)
     if x.t.py and y.t.py:
         if (
             isinstance(x.e, Const)
@@ -312,15 +314,21 @@ def resolved(name: str, *operands: Any) -> tuple[str, ...]:
     return tuple(d.name for d in found)
 
 
+def _may_not_fit(s: Scalar, dtype: str) -> bool:
+    """Whether a number of Python may be none of a dtype."""
+    if not (s.t.py and s.t.dtype == INT and dtype[0] in "iu"):
+        return False
+    info = np.iinfo(dtype)
+    return s.t.lo < int(info.min) or s.t.hi > int(info.max)
+
+
 def weak(b: Builder, s: Scalar, dtype: str, line: int) -> Expr:
     """A number as an operand of a loop of this dtype; Python's integers must fit."""
-    if s.t.py and s.t.dtype == INT and dtype[0] in "iu":
-        info = np.iinfo(dtype)
-        if s.t.lo < info.min or s.t.hi > info.max:
-            if isinstance(s.e, Const):
-                raise Refused(f"{s.e.value}, which is no {dtype}", line)
-            fault = b.fault("OverflowError", f"Python integer {{0}} out of bounds for {dtype}", line)
-            return Op(f"fit:{dtype}", dtype, (s.e,), fault)
+    if _may_not_fit(s, dtype):
+        if isinstance(s.e, Const):
+            raise Refused(f"{s.e.value}, which is no {dtype}", line)
+        fault = b.fault("OverflowError", f"Python integer {{0}} out of bounds for {dtype}", line)
+        return Op(f"fit:{dtype}", dtype, (s.e,), fault)
     return cast(s.e, dtype)
 
 
@@ -330,6 +338,8 @@ def ufunc(b: Builder, name: str, operands: tuple[Scalar, ...], line: int) -> Sca
         dtypes = resolved(name, *map(_spec, operands))
     except TypeError:
         raise Refused(f"{name} of {' and '.join(str(s.t) for s in operands)}", line) from None
+    if any(_may_not_fit(s, d) for s, d in zip(operands, dtypes, strict=False)) and any(fails(s.e) for s in operands):
+        operands = tuple(Scalar(s.t, b.held(s.e)) for s in operands)  # all are evaluated before one is converted
     args = tuple(weak(b, s, d, line) for s, d in zip(operands, dtypes, strict=False))
     return Scalar(Num(False, dtypes[-1]), native(b, name, dtypes[:-1], dtypes[-1], args, line))
 
@@ -424,9 +434,9 @@ def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
     """A number as an element of an array of this dtype."""
     if x.t.dtype[0] == "c" and dtype[0] != "c":
         raise Refused(f"a complex number as an element of {dtype}", line)
-    if x.t.py and x.t.dtype == "float64" and dtype[0] in "iu":
-        fault = b.fault(CALL + "int", "", line)
-        return Op(f"whole:{dtype}", dtype, (x.e,), fault)
+    if x.t.dtype[0] == "f" and (dtype[0] == "i" or (dtype[0] == "u" and x.t.py)):
+        fault = b.fault(CALL + "int", dtype, line)
+        return Op(f"whole:{dtype}", dtype, (cast(x.e, "float64"),), fault)
     return cast(x.e, dtype) if dtype == BOOL else weak(b, x, dtype, line)
 
 

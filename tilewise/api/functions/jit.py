@@ -1,4 +1,6 @@
-"""tw.jit: a function of arrays, traced once per structure. In: a function. Out: one that replays its graph.
+"""tw.jit: a function, traced once per structure or compiled. In: a function. Out: one that replays its graph, or code.
+
+A function that loops over elements is compiled from its source (source_call.py); what follows is about others.
 
 What is replayed must be what the function would do: the key of a trace has the function's code, defaults, closure and
 the globals it names, the types of array arguments and the values of all others. Where that cannot be known, or the
@@ -57,6 +59,9 @@ class jit:
     Arguments and results may be nested in tuples, lists and dicts. Floats are parameters of the trace, other values
     that are not arrays are part of its key, as are those that the function refers to: it is traced again where
     they change. In-place updates of arguments are replayed, too. `functools.partial` is fine as well.
+
+    Loops over elements are compiled from the function's source (docs/loops.md). With `strict=True` a function that can
+    be neither traced nor compiled raises a `TilewiseError` that names the construct and its line.
 
     >>> import tilewise as tw
     >>> @tw.jit

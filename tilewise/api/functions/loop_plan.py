@@ -21,11 +21,7 @@ from tilewise.python.refuse import Refused
 class LoopPlan:
     """What `tw.explain(f, *args)` says: types of names, loops with their checks, why a function is not compiled.
 
-    >>> import tilewise as tw
-    >>> def doubled(x):
-    ...     return x + x
-    >>> print(tw.explain(doubled, 1.0))
-    doubled: no loops to compile (or no source at hand); tw.jit traces it
+    (An example is on the page about loops: here, functions are parts of Tilewise, which are not looked into.)
     """
 
     name: str

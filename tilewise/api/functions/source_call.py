@@ -12,7 +12,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -134,7 +134,9 @@ def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
     if fault.error.startswith(CALL):
         name = fault.error.removeprefix(CALL)
         f = {"int": int, "float_power": operator.pow}.get(name) or getattr(math, name)
-        operands = struct.unpack("<2d", struct.pack("<2q", *payload[:2]))
+        if name == "int" and fault.message:  # an element of this dtype
+            f = partial(np.zeros(1, fault.message).__setitem__, 0)
+        operands = struct.unpack("<2d", struct.pack("<2q", *(*payload, 0)[:2]))
         try:
             f(*operands[: 2 if name in ("float_power", "pow", "atan2", "hypot", "fmod") else 1])
         except Exception as error:

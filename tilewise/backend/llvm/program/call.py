@@ -40,8 +40,8 @@ class _Owner:
         self.base = base
         self.__array_interface__ = {"data": (data, False), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
-    def __del__(self) -> None:
-        _free(self.base)
+    def __del__(self, free: Callable[[int], None] = _free) -> None:  # modules are empty when the process ends
+        free(self.base)
 
 
 class Native:
