@@ -38,11 +38,11 @@ from tilewise.errors import (
     TilewiseError,
 )
 from tilewise.parfor.loop import parfor
-from tilewise.parfor.parallel import parallel
 
 if TYPE_CHECKING:
     from tilewise.api.calibrate import calibrate
     from tilewise.api.explaining import explain, profile
+    from tilewise.parfor.parallel import parallel
 
     # NumPy's names are added below, where a type checker cannot see them.
     def __getattr__(name: str) -> Any: ...
@@ -84,7 +84,8 @@ __all__ = [
     "testing",
 ]
 
-_LATER = dict.fromkeys(("explain", "profile"), "tilewise.api.explaining") | {"calibrate": "tilewise.api.calibrate"}
+_LATER = dict.fromkeys(("explain", "profile"), "tilewise.api.explaining")
+_LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
 fill_namespace(globals(), _LATER)
 __all__ += [n for n in globals() if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace")]
 del fill_namespace

@@ -6,16 +6,21 @@ Outside of a decorated function it is just iterated; with `rng=`, the generator 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise.array.handle import Array
 from tilewise.errors import ParforError, message
-from tilewise.parfor.analyse import analyse
+from tilewise.later import later
 from tilewise.parfor.options import Options, checked
 from tilewise.parfor.streams import Streams
-from tilewise.parfor.verdict import Verdict
+
+if TYPE_CHECKING:
+    from tilewise.parfor import analyse as analysis
+    from tilewise.parfor.verdict import Verdict
+else:
+    analysis = later("tilewise.parfor.analyse")
 
 
 class Loop:
@@ -118,7 +123,7 @@ class Parfor:
         >>> found[0].independent, found[0].pair
         (False, (0, 1))
         """
-        return analyse(source, setup)
+        return analysis.analyse(source, setup)
 
 
 parfor = Parfor()

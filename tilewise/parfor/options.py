@@ -5,13 +5,14 @@ What the user gives is kept, the rest is chosen later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from tilewise.errors import ParforError, message
 from tilewise.parfor.partition import PARTITIONERS
+from tilewise.records import dataclass
 
 MODES = ("threads", "processes", "cluster")
 MERGES = ("memory", "file", "cluster")

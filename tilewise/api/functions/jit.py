@@ -13,7 +13,7 @@ import functools
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from types import MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from tilewise.api.functions.captured_arrays import Captured
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.number import At, Floats, Number
 from tilewise.api.functions.purity import Untraceable, content, function_key, plain
-from tilewise.api.functions.source_call import SourceFunction
 from tilewise.api.functions.warn import name_of, refusal, warn, warn_again, warn_plain
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
@@ -44,11 +43,17 @@ from tilewise.engine.device import replays, runner
 from tilewise.errors import FunctionError, message
 from tilewise.ir.node import Node
 from tilewise.ir.order import gapless
+from tilewise.later import later
 from tilewise.observe.progress import showing
 from tilewise.ops.const import Const, const
 from tilewise.plan.stages import Stages
 from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
+
+if TYPE_CHECKING:
+    from tilewise.api.functions import source_call
+else:
+    source_call = later("tilewise.api.functions.source_call")
 
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
@@ -91,7 +96,7 @@ class jit:
         self._plain = plain(self._function)
         self.strict = strict
         self._loops = "" if self._plain is None else loops_of(self._plain)
-        self._source = SourceFunction(self._plain) if self._plain is not None and self._loops else None
+        self._source = source_call.SourceFunction(self._plain) if self._plain is not None and self._loops else None
         self.traces = 0  # how often the function was traced
         self._kept: dict[Hashable, Any] = {}  # a Plan, Untraceable or by_value
         self._known: tuple[Guards | None, object, list[Array]] = (None, None, [])  # what the function is now
