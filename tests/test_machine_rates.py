@@ -10,7 +10,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.api import calibrate
-from tilewise.api.tools import parse_rate
+from tilewise.api.explaining import parse_rate
 from tilewise.cost import stored
 from tilewise.cost.model import FIXED
 

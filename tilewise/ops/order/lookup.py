@@ -152,8 +152,13 @@ def _between(op: Lookup, call: CollectiveCall, worker: int, values: ND, own: ND,
     after = next((piece for piece in inbox[worker + 1 :] if piece[0].size), None)
     if after is not None:  # what is beyond the end is another's
         own, heights = np.append(own, after[0]), np.append(heights, after[1])
-    answers = yield [[op.numpy(piece, own, heights) if piece.size else piece] for (piece,) in asked]
+    answers = yield [[_interpolated(op, piece, own, heights)] for (piece,) in asked]
     return np.concatenate([piece for (piece,) in answers])
+
+
+def _interpolated(op: Lookup, x: ND, own: ND, heights: ND) -> ND:
+    """NumPy takes NaN for the only entry of a table; here it is one of several."""
+    return np.where(np.isnan(x), x, op.numpy(x, own, heights)) if x.size else x
 
 
 ANSWERS: dict[str, Callable[..., Answers]] = {"searchsorted": _positions, "isin": _members, "interp": _between}
