@@ -330,10 +330,8 @@ class Found:
 def names() -> Iterator[str]:
     """Every public name of NumPy, of its linear algebra and its Fourier transforms; no modules."""
     lazy: set[str] = getattr(np, "__numpy_submodules__", set())
-    for n in dir(np):
-        if n.startswith("_") or n in lazy or isinstance(value := getattr(np, n), types.ModuleType):
-            continue
-        if (getattr(value, "__module__", None) or "numpy").partition(".")[0] != "numexpr":  # which adds names to NumPy
+    for n in sorted(np.__all__):  # not what others add (numexpr does)
+        if not n.startswith("_") and n not in lazy and not isinstance(getattr(np, n), types.ModuleType):
             yield n
     yield from (f"linalg.{n}" for n in np.linalg.__all__)
     yield from (f"fft.{n}" for n in np.fft.__all__)
