@@ -19,6 +19,7 @@ from tilewise.array.arithmetic import apply_ufunc
 from tilewise.array.assign import assign
 from tilewise.array.handle import Array, node_of
 from tilewise.array.schedule import policy
+from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import by_strides, same_order
@@ -113,7 +114,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         return NotImplemented
     if axis is None:
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)  # type: ignore[attr-defined]
-    if type(shift) is int and type(axis) is int and a.ndim and rec.numeric(a.dtype):
+    if type(shift) is int and type(axis) is int and a.ndim and rec.numeric(a.dtype) and not on_workers():
         node = node_of(a)
         if node.known and node.order is None:
             k = normalize_axis_index(axis, a.ndim)

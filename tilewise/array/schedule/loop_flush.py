@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.array.pending import pending_cells
+from tilewise.array.session import on_workers
 from tilewise.config import current
 from tilewise.ir.node import Node, numbered
 from tilewise.ir.order import strides_of
@@ -137,7 +138,7 @@ def kind(node: Node, trail: int) -> int:
     if type(op) is Update and _swept(op, node.inputs[0]):
         pending.recorded += UPDATE_WEIGHT
         return 0
-    if type(op) in MOVES and (found := rolled(node)) is not None and found[0].value is not None:
+    if type(op) in MOVES and (found := rolled(node)) is not None and found[0].value is not None and not on_workers():
         return 0  # of known values: a shifted read of the pass that needs it (rewrite/periodic.py)
     return 0 if type(op) is Window and shifted(op.strides, op.dtype, node.inputs[0]) else OTHER
 
