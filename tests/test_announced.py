@@ -698,3 +698,13 @@ def test_a_base_of_views(name: str, rows: int) -> None:
         with tw.profile() as ran:
             x.compute()
     assert announced == ran.network_bytes
+
+
+@pytest.mark.parametrize("ask", [tw.evaluate, tw.compute, np.asarray, str, lambda x: x.compute(), lambda x: x.tolist()])
+def test_a_part_of_what_nobody_else_has_moves_alone(ask):
+    with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
+        part = (tw.asarray(np.arange(303.0 * 37).reshape(303, 37)) * 2)[-1]
+        announced = tw.explain(part).network_bytes
+        with tw.profile() as ran:
+            ask(part)
+    assert ran.network_bytes == announced < 1000

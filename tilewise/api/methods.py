@@ -202,7 +202,7 @@ def _now(name: str) -> Any:
     """A method that NumPy does on the computed array."""
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        return rec.wrap(getattr(forcing.force(self), name)(*rec.unwrap(args), **rec.unwrap(kwargs)), [self])
+        return rec.wrap(getattr(forcing.fetch(self), name)(*rec.unwrap(args), **rec.unwrap(kwargs)), [self])
 
     return method
 

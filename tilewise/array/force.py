@@ -431,14 +431,14 @@ def fetch(x: Array) -> ND:
 
 
 def fetched(x: Array) -> ND:
-    """The same for who holds the lock."""
-    own = cell = x._cell
-    if cell.node is not None:
-        if x._nd is None:  # all of its cell
-            _make_known([cell])
-        else:
-            (own,) = evaluate_arrays([x])
-    return meta(x) if own is cell and cell.node is None else shown(x, own)
+    """The same for who holds the lock. (Names for the cell would be holders of it, which `only_handle` counts.)"""
+    if x._cell.node is None:
+        return meta(x)
+    if x._nd is None:  # all of its cell
+        _make_known([x._cell])
+        return shown(x, x._cell)
+    (own,) = evaluate_arrays([x])
+    return shown(x, own)
 
 
 def shown(x: Array, own: Cell) -> ND:
