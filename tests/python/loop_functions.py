@@ -321,3 +321,69 @@ def complex_first(a):
 def evaluated_before_it_is_converted(a, k):
     for i in range(3, 1, -1):
         a[0] = k - a[i]
+
+
+def tuples_turned(n):
+    t, u, v, w = (1.0, 2.0), (1, 2, 3), (1, (2, 3)), (4, 5)
+    s = (1.0, 1.0)
+    for i in range(n):
+        t = (t[1], t[0])
+        u = u[::-1]
+        v = (v[1][1], (v[0], v[1][0]))
+        w: tuple = (w[1], w[0] + i)
+        s = (s[1], s[0] + s[1])
+    return t, u, v, w, s
+
+
+def tuples_of_several_types_turned(n):
+    t = (1, 2.5)
+    for _ in range(n):
+        t = (t[1], t[0])
+    return t
+
+
+def tuples_of_arrays_turned(a, b, n):
+    t = (a, b)
+    u = (a[1:], b[:-1])
+    for i in range(n):
+        t = (t[1], t[0])
+        u = (u[1][::-1], u[0] + 1.0)
+        t[0][i] += 100.0
+    return t[0].copy(), t[1].copy(), u[0].copy(), u[1].copy()
+
+
+def tuple_argument_turned(t, n):
+    for _ in range(n):
+        t = (t[1][0], (t[0], t[1][1]))
+    return t
+
+
+def tuples_turned_by_walrus(a):
+    t = (1.0, 2.0)
+    s = 0.0
+    for i in range(len(a)):
+        u = (t := (t[1], t[0] + 1.0))
+        s += a[i] * u[0] + u[1]
+    return t, s
+
+
+def _turned(t, n):
+    for _ in range(n):
+        t = (t[1], t[0])
+    return t
+
+
+def tuples_turned_in_a_function(n):
+    t = (1.0, 2.0)
+    for i in range(n):
+        t = _turned(t, i)
+    return t
+
+
+def walrus_of_an_array(a):
+    s = 0.0
+    for _ in range(2):
+        b = (a := a + 1.0)
+        s += b[0]
+    b[1] = 7.0
+    return s, a.copy(), b.copy()

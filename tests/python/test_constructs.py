@@ -59,6 +59,15 @@ ROWS: list[tuple[Any, ...]] = [
     (f.globals_and_tables, np.zeros(5)),
     (f.walrus, np.array([2, 1, 0, 5])),
     (f.complex_first, V[:3]),
+    (f.tuples_turned, 0),
+    (f.tuples_turned, 3),
+    (f.tuples_of_several_types_turned, 2),
+    (f.tuples_of_several_types_turned, 3),
+    (f.tuples_of_arrays_turned, A[0], A[1], 3),
+    (f.tuple_argument_turned, (1.0, (2.0, 3)), 3),
+    (f.tuples_turned_by_walrus, V[:3]),
+    (f.tuples_turned_in_a_function, 3),
+    (f.walrus_of_an_array, V[:3]),
 ]
 
 

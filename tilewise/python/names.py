@@ -49,6 +49,8 @@ class Names:
     def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:
         """A name gets a value."""
         name = name if full else self.scope.prefix + name
+        if isinstance(value, Tuple):  # its items may be those that the name has now, in another order
+            value = cast("Statements", self).settled(value, line)
         t = self.store_in(name, value, line)
         self.set_type(name, t)
 

@@ -139,7 +139,7 @@ class Statements(Names):
     def settled(self, value: Value, line: int) -> Value:
         """A value that later assignments cannot change."""
         if isinstance(value, Tuple):
-            return Tuple(tuple(self.settled(v, line) for v in value.items))
+            return Tuple(tuple(self.settled(v, line) for v in value.items), value.listed)
         if isinstance(value, Scalar):
             return Scalar(value.t, self.b.keep(value.e))
         if isinstance(value, Lazy):

@@ -234,9 +234,7 @@ def _lambda(lo: Statements, node: ast.Lambda) -> Value:
 
 
 def _named(lo: Statements, node: ast.NamedExpr) -> Value:
-    found = value(lo, node.value)
-    if isinstance(found, Scalar):
-        found = Scalar(found.t, lo.b.keep(found.e))
+    found = lo.settled(value(lo, node.value), node.lineno)
     lo.assign_to(node.target, found, node.lineno)
     return found
 
