@@ -387,3 +387,105 @@ def walrus_of_an_array(a):
         s += b[0]
     b[1] = 7.0
     return s, a.copy(), b.copy()
+
+
+def known_choices(a, b, c):
+    for i in range(len(a)):
+        t = b or c
+        u = b and c
+        v = () or i
+        w = (a[i], i) and c
+        x = None or b or (3, i)
+        y = bool(b), bool((a[i],)), bool(c or None), not c, not ()
+    return t, u, v, w, x, y
+
+
+def conditions_of_no_numbers(a, b, c):
+    s = 0
+    for i in range(len(a)):
+        if b or a[i] > 2:
+            s += 1
+        if not c and a[i] < 3:
+            s += 10
+        s += 100 if b else 1000
+        while c:
+            break
+        s += a[i] in (None, 3, 7)
+    return s
+
+
+def choices_of_tuples(a):
+    s = 0.0
+    for i in range(len(a)):
+        t = (1, 2) if a[i] > 2 else (3, 4.5)
+        u = (a[i], i) if a[i] > 0 else None
+        v = True if a[i] > 0 else None
+        s += t[1] + ((1, 2) if a[i] > 2 else (3, 4))[0]
+    return s, t, u, v
+
+
+def choice_of_an_array(a, n):
+    for i in range(n):
+        t = a if i else a  # noqa: RUF034
+    return t
+
+
+def extremes_of_tuples(a):
+    for i in range(len(a)):
+        x = max((a[i], 2))
+        y = min([a[i], 2.0])
+        z = highest(a[i], i)
+    return x, y, z
+
+
+highest = max
+
+
+def greatest(a, x):
+    for i in range(len(a)):
+        y = max(a[i], x) if a[i] > 0 else 0.0
+    return y
+
+
+def absolute(a, x):
+    for _ in range(len(a)):
+        y = abs(x)
+    return y
+
+
+def root(a, x):
+    for _ in range(len(a)):
+        y = math.sqrt(x)
+    return y
+
+
+def negated(a, x):
+    for _ in range(len(a)):
+        y = -x
+    return y
+
+
+def either(a, x):
+    s = ()
+    for i in range(len(a)):
+        s += (a[i] or x, a[i] and x)
+    return s
+
+
+def compared_with_tuples(a, s):
+    for i in range(len(a)):
+        s = max(s, (a[i], i))
+    return s
+
+
+def contained(a, x):
+    for i in range(len(a)):
+        y = i in (x, 3)
+    return y
+
+
+def listed(a, x):
+    for i in range(len(a)):
+        t = [x] + [a[i]]
+        u = v = [x] * 2
+    return len(t), type(t).__name__, type(u).__name__, u is v
