@@ -45,6 +45,26 @@ def test_a_closure_and_a_default_that_change_are_seen() -> None:
     assert g(np.zeros(2), by=3.0).tolist() == [15.0, 15.0]
 
 
+@pytest.mark.parametrize("changed", [{"shape": (2, 2)}, {"dtype": np.int64}], ids=str)
+def test_an_array_from_outside_that_changes_in_place_is_seen(changed: dict[str, Any]) -> None:
+    table = np.arange(4.0)
+
+    def f(a):
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i] + table[i]
+        return s
+
+    g = tw.jit(f)
+    assert [g(np.ones(2)), g(np.ones(2))] == [3.0, 3.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, v in changed.items():
+            setattr(table, name, v)
+        got, want = g(np.ones(2)), f(np.ones(2))
+    assert np.array_equal(got, want) and type(got) is type(want)
+
+
 def shifted(a, b):
     for i in range(1, len(a)):
         a[i] = b[i - 1] + 1.0
