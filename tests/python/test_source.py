@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.python import loop_functions
 
 SCALE = 2.0
 
@@ -144,6 +145,39 @@ def test_the_traceback_names_the_users_line() -> None:
         tw.jit(f, strict=True)(np.zeros(3))
     last = traceback.extract_tb(caught.tb)[-1]
     assert (last.filename, last.name, last.line) == (__file__, "f", "a[i] = 1.0")
+
+
+def calls_elsewhere(a):
+    for _ in range(2):
+        loop_functions.divides(a, 1)
+
+
+def calls_inside(a):
+    def inner(k):
+        return a[k]
+
+    for i in range(9):
+        a[0] += inner(i)
+
+
+@pytest.mark.parametrize("f", [calls_elsewhere, calls_inside])
+def test_the_traceback_names_the_function_that_is_called(f: Any) -> None:
+    last = []
+    for function in (f, tw.jit(f, strict=True)):
+        with pytest.raises((ZeroDivisionError, IndexError)) as caught:
+            function(np.zeros(3))
+        last.append(traceback.extract_tb(caught.tb)[-1])
+    assert [(t.filename, t.name, t.line) for t in last[:1]] == [(t.filename, t.name, t.line) for t in last[1:]]
+
+
+def elsewhere_refused(a):
+    for _ in range(2):
+        loop_functions.listed(a, 1.0)
+
+
+def test_a_refusal_names_the_file_of_the_function_that_is_called() -> None:
+    with pytest.raises(tw.TilewiseError, match=r"loop_functions\.py:"):
+        tw.jit(elsewhere_refused, strict=True)(np.zeros(2))
 
 
 def test_partial_pickled_and_decorated() -> None:

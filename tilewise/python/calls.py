@@ -210,7 +210,7 @@ def inlined(
         lo.b.emit(Leave(label))
         lo.env = None
 
-    scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1)
+    scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1, f.__code__.co_name if f is not None else name)
     values_ = {k: lo.settled(v, line) if isinstance(v, Lazy) else v for k, v in given.items()}
     with lo.b.inside() as body:
         for k, v in values_.items():

@@ -202,10 +202,15 @@ class Names:
     def within(self, scope: Scope) -> Iterator[None]:
         self.scope, kept = scope, self.scope
         self.loops, loops = [], self.loops
+        self.b.place, place = scope.place, self.b.place
         try:
             yield
+        except Refused as error:
+            if error.line:
+                error.file = error.file or scope.place[0]
+            raise
         finally:
-            self.scope, self.loops = kept, loops
+            self.scope, self.loops, self.b.place = kept, loops, place
 
 
 def what(value: Value) -> str:
