@@ -280,6 +280,19 @@ def test_arguments_that_cannot_be() -> None:
         tw.jit(scaled_sum, strict=True)(np.zeros(2, np.float16))
 
 
+def test_lists_of_numbers_are_left_to_python_at_once() -> None:
+    def total(rows, start):
+        for row in rows:
+            for x in row:
+                start = start + x
+        return start
+
+    f = tw.jit(total)
+    with tw.config(fallback="silent"):
+        assert f([[1, 2.5], [True]], 1) == 5.5 and f.traces == 0
+        assert f([[np.ones(2)], [1.0]], 1).tolist() == [3.0, 3.0]
+
+
 def test_recursion_is_refused() -> None:
     with pytest.raises(tw.TilewiseError, match="inside of itself"):
         tw.jit(recursive, strict=True)(np.zeros(2))
