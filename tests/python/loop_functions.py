@@ -321,3 +321,171 @@ def complex_first(a):
 def evaluated_before_it_is_converted(a, k):
     for i in range(3, 1, -1):
         a[0] = k - a[i]
+
+
+def tuples_turned(n):
+    t, u, v, w = (1.0, 2.0), (1, 2, 3), (1, (2, 3)), (4, 5)
+    s = (1.0, 1.0)
+    for i in range(n):
+        t = (t[1], t[0])
+        u = u[::-1]
+        v = (v[1][1], (v[0], v[1][0]))
+        w: tuple = (w[1], w[0] + i)
+        s = (s[1], s[0] + s[1])
+    return t, u, v, w, s
+
+
+def tuples_of_several_types_turned(n):
+    t = (1, 2.5)
+    for _ in range(n):
+        t = (t[1], t[0])
+    return t
+
+
+def tuples_of_arrays_turned(a, b, n):
+    t = (a, b)
+    u = (a[1:], b[:-1])
+    for i in range(n):
+        t = (t[1], t[0])
+        u = (u[1][::-1], u[0] + 1.0)
+        t[0][i] += 100.0
+    return t[0].copy(), t[1].copy(), u[0].copy(), u[1].copy()
+
+
+def tuple_argument_turned(t, n):
+    for _ in range(n):
+        t = (t[1][0], (t[0], t[1][1]))
+    return t
+
+
+def tuples_turned_by_walrus(a):
+    t = (1.0, 2.0)
+    s = 0.0
+    for i in range(len(a)):
+        u = (t := (t[1], t[0] + 1.0))
+        s += a[i] * u[0] + u[1]
+    return t, s
+
+
+def _turned(t, n):
+    for _ in range(n):
+        t = (t[1], t[0])
+    return t
+
+
+def tuples_turned_in_a_function(n):
+    t = (1.0, 2.0)
+    for i in range(n):
+        t = _turned(t, i)
+    return t
+
+
+def walrus_of_an_array(a):
+    s = 0.0
+    for _ in range(2):
+        b = (a := a + 1.0)
+        s += b[0]
+    b[1] = 7.0
+    return s, a.copy(), b.copy()
+
+
+def known_choices(a, b, c):
+    for i in range(len(a)):
+        t = b or c
+        u = b and c
+        v = () or i
+        w = (a[i], i) and c
+        x = None or b or (3, i)
+        y = bool(b), bool((a[i],)), bool(c or None), not c, not ()
+    return t, u, v, w, x, y
+
+
+def conditions_of_no_numbers(a, b, c):
+    s = 0
+    for i in range(len(a)):
+        if b or a[i] > 2:
+            s += 1
+        if not c and a[i] < 3:
+            s += 10
+        s += 100 if b else 1000
+        while c:
+            break
+        s += a[i] in (None, 3, 7)
+    return s
+
+
+def choices_of_tuples(a):
+    s = 0.0
+    for i in range(len(a)):
+        t = (1, 2) if a[i] > 2 else (3, 4.5)
+        u = (a[i], i) if a[i] > 0 else None
+        v = True if a[i] > 0 else None
+        s += t[1] + ((1, 2) if a[i] > 2 else (3, 4))[0]
+    return s, t, u, v
+
+
+def choice_of_an_array(a, n):
+    for i in range(n):
+        t = a if i else a  # noqa: RUF034
+    return t
+
+
+def extremes_of_tuples(a):
+    for i in range(len(a)):
+        x = max((a[i], 2))
+        y = min([a[i], 2.0])
+        z = highest(a[i], i)
+    return x, y, z
+
+
+highest = max
+
+
+def greatest(a, x):
+    for i in range(len(a)):
+        y = max(a[i], x) if a[i] > 0 else 0.0
+    return y
+
+
+def absolute(a, x):
+    for _ in range(len(a)):
+        y = abs(x)
+    return y
+
+
+def root(a, x):
+    for _ in range(len(a)):
+        y = math.sqrt(x)
+    return y
+
+
+def negated(a, x):
+    for _ in range(len(a)):
+        y = -x
+    return y
+
+
+def either(a, x):
+    s = ()
+    for i in range(len(a)):
+        s += (a[i] or x, a[i] and x)
+    return s
+
+
+def compared_with_tuples(a, s):
+    for i in range(len(a)):
+        s = max(s, (a[i], i))
+    return s
+
+
+def contained(a, x):
+    for i in range(len(a)):
+        y = i in (x, 3)
+    return y
+
+
+def listed(a, x):
+    for i in range(len(a)):
+        t = [x] + [a[i]]
+        u = v = [x] * 2
+    return len(t), type(t).__name__, type(u).__name__, u is v

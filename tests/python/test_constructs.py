@@ -7,6 +7,7 @@ import pytest
 
 import tilewise as tw
 from tests.python import loop_functions as f
+from tests.python.conftest import ended, same
 
 A = np.arange(12.0).reshape(3, 4)
 V = np.array([3.0, -1.0, 2.5, np.nan, -0.0, np.inf])
@@ -59,6 +60,23 @@ ROWS: list[tuple[Any, ...]] = [
     (f.globals_and_tables, np.zeros(5)),
     (f.walrus, np.array([2, 1, 0, 5])),
     (f.complex_first, V[:3]),
+    (f.tuples_turned, 0),
+    (f.tuples_turned, 3),
+    (f.tuples_of_several_types_turned, 2),
+    (f.tuples_of_several_types_turned, 3),
+    (f.tuples_of_arrays_turned, A[0], A[1], 3),
+    (f.tuple_argument_turned, (1.0, (2.0, 3)), 3),
+    (f.tuples_turned_by_walrus, V[:3]),
+    (f.tuples_turned_in_a_function, 3),
+    (f.walrus_of_an_array, V[:3]),
+    (f.known_choices, I, None, (7, 8.0)),
+    (f.known_choices, I, (), ()),
+    (f.choice_of_an_array, np.array(2.0), 2),
+    (f.conditions_of_no_numbers, I, None, (7, 8.0)),
+    (f.conditions_of_no_numbers, I, (), ()),
+    (f.choices_of_tuples, V[:3]),
+    (f.extremes_of_tuples, V[:3]),
+    (f.extremes_of_tuples, I),
 ]
 
 
@@ -85,6 +103,32 @@ EXCEPTIONS: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize("row", EXCEPTIONS, ids=lambda r: r[0].__name__)
 def test_exceptions_have_the_line_and_leave_arrays_as_python_does(agree: Any, row: tuple[Any, ...]) -> None:
     assert agree(*row)[0] != "returned"
+
+
+NOT_NUMBERS: list[tuple[Any, ...]] = [
+    (f.greatest, None),
+    (f.greatest, (1, 2)),
+    (f.absolute, None),
+    (f.absolute, (1, 2)),
+    (f.root, None),
+    (f.root, (4,)),
+    (f.negated, None),
+    (f.negated, (1, 2)),
+    (f.either, (3, 4)),
+    (f.either, None),
+    (f.compared_with_tuples, (3.0, 1)),
+    (f.contained, (1, 2)),
+    (f.listed, 1.0),
+]
+
+
+@pytest.mark.parametrize("row", NOT_NUMBERS, ids=lambda r: f"{r[0].__name__} {r[1]}")
+def test_what_is_no_number_is_left_to_python(row: tuple[Any, ...]) -> None:
+    function, x = row
+    a = np.array([3.0, 0.0, 2.0])
+    with tw.config(fallback="silent"):
+        for _ in range(2):
+            assert same(ended(tw.jit(function), (a, x)), ended(function, (a, x)))
 
 
 def test_an_integer_beyond_64_bits_after_a_write_is_an_error() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.python import loop_functions
 
 SCALE = 2.0
 
@@ -43,6 +44,26 @@ def test_a_closure_and_a_default_that_change_are_seen() -> None:
     f.__defaults__ = (2.0,)
     assert g(np.zeros(2)).tolist() == [10.0, 10.0]
     assert g(np.zeros(2), by=3.0).tolist() == [15.0, 15.0]
+
+
+@pytest.mark.parametrize("changed", [{"shape": (2, 2)}, {"dtype": np.int64}], ids=str)
+def test_an_array_from_outside_that_changes_in_place_is_seen(changed: dict[str, Any]) -> None:
+    table = np.arange(4.0)
+
+    def f(a):
+        s = 0.0
+        for i in range(len(a)):
+            s += a[i] + table[i]
+        return s
+
+    g = tw.jit(f)
+    assert [g(np.ones(2)), g(np.ones(2))] == [3.0, 3.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, v in changed.items():
+            setattr(table, name, v)
+        got, want = g(np.ones(2)), f(np.ones(2))
+    assert np.array_equal(got, want) and type(got) is type(want)
 
 
 def shifted(a, b):
@@ -124,6 +145,39 @@ def test_the_traceback_names_the_users_line() -> None:
         tw.jit(f, strict=True)(np.zeros(3))
     last = traceback.extract_tb(caught.tb)[-1]
     assert (last.filename, last.name, last.line) == (__file__, "f", "a[i] = 1.0")
+
+
+def calls_elsewhere(a):
+    for _ in range(2):
+        loop_functions.divides(a, 1)
+
+
+def calls_inside(a):
+    def inner(k):
+        return a[k]
+
+    for i in range(9):
+        a[0] += inner(i)
+
+
+@pytest.mark.parametrize("f", [calls_elsewhere, calls_inside])
+def test_the_traceback_names_the_function_that_is_called(f: Any) -> None:
+    last = []
+    for function in (f, tw.jit(f, strict=True)):
+        with pytest.raises((ZeroDivisionError, IndexError)) as caught:
+            function(np.zeros(3))
+        last.append(traceback.extract_tb(caught.tb)[-1])
+    assert [(t.filename, t.name, t.line) for t in last[:1]] == [(t.filename, t.name, t.line) for t in last[1:]]
+
+
+def elsewhere_refused(a):
+    for _ in range(2):
+        loop_functions.listed(a, 1.0)
+
+
+def test_a_refusal_names_the_file_of_the_function_that_is_called() -> None:
+    with pytest.raises(tw.TilewiseError, match=r"loop_functions\.py:"):
+        tw.jit(elsewhere_refused, strict=True)(np.zeros(2))
 
 
 def test_partial_pickled_and_decorated() -> None:
@@ -224,6 +278,19 @@ def test_arguments_that_cannot_be() -> None:
         tw.jit(scaled_sum, strict=True)([1.0, 2.0])
     with pytest.raises(tw.TilewiseError, match="float16"):
         tw.jit(scaled_sum, strict=True)(np.zeros(2, np.float16))
+
+
+def test_lists_of_numbers_are_left_to_python_at_once() -> None:
+    def total(rows, start):
+        for row in rows:
+            for x in row:
+                start = start + x
+        return start
+
+    f = tw.jit(total)
+    with tw.config(fallback="silent"):
+        assert f([[1, 2.5], [True]], 1) == 5.5 and f.traces == 0
+        assert f([[np.ones(2)], [1.0]], 1).tolist() == [3.0, 3.0]
 
 
 def test_recursion_is_refused() -> None:

@@ -166,6 +166,7 @@ class Builder:
     kept: dict[Expr, Expr] = field(default_factory=dict)  # sizes computed in this statement
     rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
+    place: tuple[str, str] = ("", "")  # the file and name of a function that is called, for its exceptions
 
     def emit(self, stmt: Stmt) -> None:
         self.block.append(stmt)
@@ -181,7 +182,7 @@ class Builder:
             self.block, self.kept = kept, known
 
     def fault(self, error: str, text: str, line: int) -> int:
-        return self.faults.setdefault(Fault(error, text, line), len(self.faults))
+        return self.faults.setdefault(Fault(error, text, line, *self.place), len(self.faults))
 
     def fresh(self, hint: str = "t") -> str:
         self.count += 1

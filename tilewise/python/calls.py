@@ -116,8 +116,14 @@ def call(lo: Statements, node: ast.Call) -> Value:
 
 def extreme_before(lo: Statements, node: ast.Call, full: str) -> None:
     """min or max of numbers of several types: a name gets the one that it is."""
-    less = node.func.id == "min" if isinstance(node.func, ast.Name) else True
-    args = [values.scalar(lo, a, node.lineno) for a in arguments(lo, node)[0]]
+    f = values.value(lo, node.func)
+    known = library(f.value) if isinstance(f, Static) else None
+    assert known is not None and known.name in ("min", "max")
+    less = known.name == "min"
+    found = arguments(lo, node)[0]
+    if len(found) == 1 and isinstance(found[0], Tuple):
+        found = list(found[0].items)
+    args = [values.scalar(lo, a, node.lineno) for a in found]
     args = [Scalar(a.t, lo.b.keep(a.e)) for a in args]
     lo.bind(full, args[0], node.lineno, full=True)
     for a in args[1:]:
@@ -204,7 +210,7 @@ def inlined(
         lo.b.emit(Leave(label))
         lo.env = None
 
-    scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1)
+    scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1, f.__code__.co_name if f is not None else name)
     values_ = {k: lo.settled(v, line) if isinstance(v, Lazy) else v for k, v in given.items()}
     with lo.b.inside() as body:
         for k, v in values_.items():
@@ -369,7 +375,7 @@ def _int(lo: Statements, args: list[Value], line: int) -> Value:
 
 
 def _bool(lo: Statements, args: list[Value], line: int) -> Value:
-    return Scalar(PY_BOOL, arithmetic.truth(number(lo, args, 0, line))) if args else arithmetic.constant(False)
+    return Scalar(PY_BOOL, values.truth_of(lo, args[0], line)) if args else arithmetic.constant(False)
 
 
 def _complex(lo: Statements, args: list[Value], line: int) -> Value:

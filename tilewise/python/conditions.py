@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewise.kernel.program.ir import Const, Expr, If, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Scalar, Static, Tuple, Value, negate, pick
+from tilewise.python.build import FALSE, TRUE, Array, Scalar, Static, Tuple, Value, negate, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import PY_BOOL, Num, key, merge
@@ -26,7 +26,7 @@ def test(lo: Statements, node: ast.expr) -> Expr:
         return negate(test(lo, node.operand))
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         return _compare_chain(lo, node)[0]
-    return arithmetic.truth(values.scalar(lo, values.value(lo, node), node.lineno))
+    return values.truth_of(lo, values.value(lo, node), node.lineno)
 
 
 def _later(lo: Statements, node: ast.expr) -> Callable[[], Expr]:
@@ -69,11 +69,15 @@ def _when(lo: Statements, condition: Expr, part: Callable[[], Expr], otherwise: 
 def bool_op(lo: Statements, node: ast.BoolOp) -> Value:
     all_ = isinstance(node.op, ast.And)
     first = values.value(lo, node.values[0])
-    if not isinstance(first, Scalar):
-        return Scalar(PY_BOOL, test(lo, node))
     rest: ast.expr = (
         node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
     )
+    if not isinstance(first, Scalar):
+        if not isinstance(first, Tuple | Static):
+            raise Refused(f"{'and' if all_ else 'or'} of {values.type_text(first)}", node.lineno)
+        first = lo.settled(first, node.lineno)
+        known = values.truth_of(lo, first, node.lineno)
+        return values.value(lo, rest) if known == (TRUE if all_ else FALSE) else first
     first = Scalar(first.t, lo.b.held(first.e))
     kinds: list[Num] = []
 
@@ -123,6 +127,8 @@ def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> V
     x = Scalar(x.t, lo.b.held(x.e))
     found: Expr = FALSE
     for item in y.items:
+        if isinstance(item, Static) and item.value is None:
+            continue
         same = arithmetic.truth(arithmetic.binary(lo.b, "==", x, values.scalar(lo, item, line), line))
         found = pick(found, TRUE, same)
     return Scalar(PY_BOOL, negate(found) if absent else found)
@@ -130,6 +136,8 @@ def _contained(lo: Statements, x: Value, y: Value, absent: bool, line: int) -> V
 
 def _compare_chain(lo: Statements, node: ast.Compare) -> tuple[Expr, set[Num]]:
     kinds: set[Num] = set()
+    if any(type(op) not in values.OPERATORS for op in node.ops):
+        raise Refused("a chain of comparisons with in or is", node.lineno)
     middle: list[Value] = [values.value(lo, node.left)]
 
     def link(op: ast.cmpop, right: ast.expr) -> Callable[[], Expr]:
@@ -162,18 +170,22 @@ def chosen(
     lo: Statements, condition: Expr, yes: Callable[[], Value], no: Callable[[], Value], line: int, node: ast.expr | None
 ) -> Value:
     """One of two numbers. Of different types, they become what holds both, if nobody sees the difference."""
-    found: list[Scalar | None] = []
+    made: list[Value | None] = []
     blocks: list[list[Stmt]] = []
     env = lo.env
     for act in (yes, no):
         with lo.b.inside() as block:
             try:
-                found.append(values.scalar(lo, act(), line))
+                v = act()
+                made.append(v if _no_number(v) else values.scalar(lo, v, line))
             except Dead:
-                found.append(None)
+                made.append(None)
                 lo.env = env
         blocks.append(block)
-    (x, y), (one, other) = found, blocks
+    if isinstance(node, ast.IfExp) and any(_no_number(v) for v in made):
+        raise calls.Several(node, f"a choice of {' or '.join(values.type_text(v) for v in made if v)}", line)
+    one, other = blocks
+    x, y = (None if v is None else values.scalar(lo, v, line) for v in made)
     if x is None or y is None:
         alive = y if x is None else x
         if alive is None:
@@ -192,6 +204,12 @@ def chosen(
     lo.b.names[slot] = t.dtype
     lo.b.emit(If(condition, (*one, Set(slot, p)), (*other, Set(slot, q))))
     return Scalar(t, Var(slot, t.dtype))
+
+
+def _no_number(v: Value | None) -> bool:
+    return (
+        isinstance(v, Tuple) or (isinstance(v, Static) and v.value is None) or (isinstance(v, Array) and not v.t.rank)
+    )
 
 
 def common(

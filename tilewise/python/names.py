@@ -49,6 +49,8 @@ class Names:
     def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:
         """A name gets a value."""
         name = name if full else self.scope.prefix + name
+        if isinstance(value, Tuple):  # its items may be those that the name has now, in another order
+            value = cast("Statements", self).settled(value, line)
         t = self.store_in(name, value, line)
         self.set_type(name, t)
 
@@ -200,10 +202,15 @@ class Names:
     def within(self, scope: Scope) -> Iterator[None]:
         self.scope, kept = scope, self.scope
         self.loops, loops = [], self.loops
+        self.b.place, place = scope.place, self.b.place
         try:
             yield
+        except Refused as error:
+            if error.line:
+                error.file = error.file or scope.place[0]
+            raise
         finally:
-            self.scope, self.loops = kept, loops
+            self.scope, self.loops, self.b.place = kept, loops, place
 
 
 def what(value: Value) -> str:

@@ -24,6 +24,16 @@ class Scope:
     parent: Scope | None = None
     returns: Callable[[Value, int], None] | None = None
     depth: int = 0
+    name: str = ""  # of a function that is called
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The file and name of a function that is called; nothing of the first one."""
+        scope: Scope | None = self
+        while scope is not None and scope.function is None:
+            scope = scope.parent
+        known = scope is not None and scope.function is not None and self.name
+        return (scope.function.__code__.co_filename, self.name) if known else ("", "")  # type: ignore[union-attr]
 
 
 @dataclass

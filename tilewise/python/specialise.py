@@ -71,6 +71,7 @@ class Watch:
         for k, known in enumerate(self.arrays):
             if known is found:
                 return Array(Arr(found.dtype.name, found.ndim), f"outer{k}")
+        self.guards.array(found)
         if (
             type(found) is not np.ndarray
             or found.dtype.name not in arithmetic.NATIVE_DTYPES

@@ -95,7 +95,7 @@ class Statements(Names):
             target = ast.copy_location(ast.Name(name, ast.Store()), at)
             arms = [ast.copy_location(ast.Assign([target], v), v) for v in (at.body, at.orelse)]
             self.statement(ast.copy_location(ast.If(at.test, [arms[0]], [arms[1]]), at))
-        elif isinstance(at.func, ast.Name) and at.func.id in ("min", "max") and not self.is_local(at.func.id):
+        elif not error.source:  # min or max
             calls.extreme_before(self, at, full)
         else:
             source = error.source
@@ -139,7 +139,7 @@ class Statements(Names):
     def settled(self, value: Value, line: int) -> Value:
         """A value that later assignments cannot change."""
         if isinstance(value, Tuple):
-            return Tuple(tuple(self.settled(v, line) for v in value.items))
+            return Tuple(tuple(self.settled(v, line) for v in value.items), value.listed)
         if isinstance(value, Scalar):
             return Scalar(value.t, self.b.keep(value.e))
         if isinstance(value, Lazy):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.kernel.program.ir import Const, Dim, Set, Stmt, Var
-from tilewise.python.build import Array, Lazy, Scalar, Slice, Static, Tuple, Value, negate
+from tilewise.kernel.program.ir import Const, Dim, Expr, Set, Stmt, Var
+from tilewise.python.build import FALSE, TRUE, Array, Lazy, Scalar, Slice, Static, Tuple, Value, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import PY_BOOL, Obj
 
@@ -57,13 +57,19 @@ def scalar(lo: Statements, found: Value, line: int) -> Scalar:
         return found
     if isinstance(found, Lazy | Array) and found.t.rank == 0:
         return subscripts.get_item(lo, found, (), line)  # type: ignore[return-value]
-    if isinstance(found, Static) and found.value is None:
-        return arithmetic.constant(False)  # as a condition
     if isinstance(found, Array | Lazy):
         raise Refused("an array as a number or condition", line)
+    raise Refused(f"{type_text(found)} as a number or condition", line)
+
+
+def truth_of(lo: Statements, found: Value, line: int) -> Expr:
+    """Whether a value is true: that of None and of a tuple is known here."""
+    if isinstance(found, Static) and found.value is None:
+        return FALSE
     if isinstance(found, Tuple):
-        return arithmetic.constant(bool(found.items))
-    raise Refused(f"{type(found).__name__.lower()} as a number or condition", line)
+        lo.settled(found, line)
+        return TRUE if found.items else FALSE
+    return arithmetic.truth(scalar(lo, found, line))
 
 
 def after(lo: Statements, first: Value, act: Callable[[], Value]) -> tuple[Value, Value]:
@@ -95,9 +101,11 @@ def binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
             return attributes.product(lo, x, y, line)
         return elementwise.elementwise(lo, lambda p, q: arithmetic.binary(lo.b, op, p, q, line), op, (x, y), line)
     if isinstance(x, Tuple) and isinstance(y, Tuple) and op == "+":
-        return Tuple(x.items + y.items)
-    if isinstance(x, Tuple) and isinstance(y, Scalar) and op == "*" and isinstance(y.e, Const):
-        return Tuple(x.items * y.e.value)
+        if x.listed != y.listed:
+            raise Refused("+ of a list and a tuple", line)
+        return Tuple(x.items + y.items, x.listed)
+    if isinstance(x, Tuple) and isinstance(y, Scalar) and op == "*" and isinstance(y.e, Const) and y.t.whole:
+        return Tuple(lo.settled(x, line).items * int(y.e.value), x.listed)  # type: ignore[union-attr]
     if op in ("==", "!=") and isinstance(x, Static) and isinstance(y, Static):
         return arithmetic.constant((x.value == y.value) == (op == "=="))
     raise Refused(f"{op} of {type_text(x)} and {type_text(y)}", line)
@@ -234,9 +242,7 @@ def _lambda(lo: Statements, node: ast.Lambda) -> Value:
 
 
 def _named(lo: Statements, node: ast.NamedExpr) -> Value:
-    found = value(lo, node.value)
-    if isinstance(found, Scalar):
-        found = Scalar(found.t, lo.b.keep(found.e))
+    found = lo.settled(value(lo, node.value), node.lineno)
     lo.assign_to(node.target, found, node.lineno)
     return found
 

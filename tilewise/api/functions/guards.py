@@ -13,17 +13,18 @@ ABSENT = object()
 
 
 class Guards:
-    """The names, cells and functions that a key was made from; `sure`: nothing else could change it.
+    """The names, cells, functions and NumPy arrays that a key was made from; `sure`: nothing else could change it.
 
     `kinds`: a class of arrays is among them, as for `isinstance`.
     """
 
-    __slots__ = ("cells", "functions", "kinds", "names", "sure")
+    __slots__ = ("arrays", "cells", "functions", "kinds", "names", "sure")
 
     def __init__(self) -> None:
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.cells: list[tuple[CellType, Any]] = []
         self.functions: list[tuple[FunctionType, Any, Any]] = []
+        self.arrays: list[tuple[Any, Any, Any, Any]] = []
         self.sure, self.kinds = True, False
 
     def name(self, where: dict[str, Any], name: str) -> None:
@@ -39,6 +40,10 @@ class Guards:
         self.functions.append((f, f.__code__, f.__defaults__))
         self.sure = self.sure and f.__kwdefaults__ is None
 
+    def array(self, found: Any) -> None:
+        """Guards how a NumPy array lies in memory, which may be changed in place."""
+        self.arrays.append((found, found.shape, found.strides, found.dtype))
+
     def holds(self) -> bool:
         """Whether all is as it was."""
         if not self.sure:
@@ -48,6 +53,9 @@ class Guards:
                 return False
         for f, code, defaults in self.functions:
             if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not None:
+                return False
+        for array, shape, strides, dtype in self.arrays:
+            if array.shape != shape or array.strides != strides or array.dtype != dtype:
                 return False
         try:
             for cell, value in self.cells:

@@ -228,10 +228,20 @@ def _again(f: Callable[..., Any], strict: bool) -> jit:
 
 
 def has_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether an argument is an array, or holds others."""
-    return any(not isinstance(v, int | float | complex | np.generic) for v in (*args, *kwargs.values()))
+    """Whether an argument is an array, or may hold one."""
+    return any(
+        not isinstance(v, int | float | complex | np.generic) and not (type(v) is list and _of_numbers(v))
+        for v in (*args, *kwargs.values())
+    )
 
 
+def _of_numbers(items: list[Any]) -> bool:
+    """Whether a list has nothing but Python's numbers, or lists of them."""
+    kinds = {*map(type, items)}
+    return kinds <= _LISTED and (list not in kinds or all(type(v) is not list or _of_numbers(v) for v in items))
+
+
+_LISTED = frozenset((int, float, complex, bool, list))
 FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None), ModuleType))
 
 

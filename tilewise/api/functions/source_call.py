@@ -124,8 +124,9 @@ class SourceFunction:
         else:
             text = fault.message.format(*outcome.payload)
             raised = getattr(builtins, fault.error)(*([text] if text else []))
-        at = _raiser(self.function.__code__.co_filename, fault.line, self.function.__code__)
-        exec(at, {"error": raised})
+        code_ = self.function.__code__
+        names = (fault.function, fault.function) if fault.function else (code_.co_name, code_.co_qualname)
+        exec(_raiser(fault.file or code_.co_filename, fault.line, *names), {"error": raised})
         return None
 
 
@@ -146,10 +147,10 @@ def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
 
 
 @lru_cache(maxsize=1024)
-def _raiser(file: str, line: int, code: CodeType) -> CodeType:
+def _raiser(file: str, line: int, name: str, qualified: str) -> CodeType:
     """Code that raises at a line of the user's."""
     made = compile("\n" * (line - 1) + "raise error", file, "exec")
-    return made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+    return made.replace(co_name=name, co_qualname=qualified)
 
 
 class Code:

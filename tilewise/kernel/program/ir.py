@@ -30,11 +30,16 @@ RERUN = "rerun"  # the class of a fault that is no error of the program: the res
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An exception: its class, its message (`{0}` and so on: numbers from the program) and its line."""
+    """An exception: its class, its message (`{0}` and so on: numbers from the program) and its line.
+
+    `file` and `function`: where that line is, if not in the function that the program is made of.
+    """
 
     error: str
     message: str
     line: int
+    file: str = ""
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
