@@ -464,7 +464,7 @@ REDUCTIONS = [
         body("M += np.outer(X[i], X[i])"),
         body("M[i % 2] += X[i]"),
         body("A[0] = max(A[0], B[i])"),
-        body("e[i % 3] += 1"),
+        body("e[i] += 1"),
         body("s += B[i]", "A[i] = B[i]", "count += 1"),
         body("A[i] += 1", "A[i] *= 2", "C[i] = A[i]"),
         body("s += B[i]", "best = max(best, B[i])"),
@@ -491,6 +491,10 @@ REDUCTIONS = [
         body("np.subtract(B, A, out=A)"),
         body("np.add(A, A, out=A)"),
         body("s += s"),
+        body("e[i % 3] += 1"),
+        body("L[i % 2] += i"),
+        body("L[0] = max(L[0], i)"),
+
     ),
 ]
 
