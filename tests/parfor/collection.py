@@ -609,6 +609,80 @@ NUMPY = [
     ),
 ]
 
+WRITES_BY_CALLS = [
+    *yes(
+        body("np.clip(X[i], 0, 1, M[i])"),
+        body("np.dot(X, X[i], M[i])"),
+        body("X[i].clip(0, 1, M[i])"),
+        body("np.modf(X[i], M[i], M2[i])"),
+        body("np.copyto(dst=M[i], src=X[i])"),
+        body("A[i] = max(map(abs, B))"),
+        body("A[i] = np.sum(X[i], 0)"),
+        body("A[i] = X[i].dot(X[0])"),
+        body("A[i] = np.add.reduce(X[i], 0)"),
+        body("for x, y in zip(*[B, C]): A[i] = x"),
+        setup="\nM2 = np.zeros((20, 20))",
+    ),
+    *no(
+        *(
+            body(line)
+            for line in (
+                "np.clip(B, 0, i, A)",
+                "np.dot(X, X[i], A[:20])",
+                "np.sum(X, 0, None, A[:20])",
+                "np.cumsum(X[i], 0, None, A[:20])",
+                "np.take(B, [i], 0, A[:1])",
+                "np.round(B * i, 0, A)",
+                "np.mean(X[i:], 0, None, A[:20])",
+                "np.add.reduce(X * i, 0, None, A[:20])",
+                "np.add.accumulate(B * i, 0, None, A)",
+                "np.add.reduceat(B * i, [0], 0, None, A[:1])",
+                "(B * i).clip(0, 1, A)",
+                "X.dot(X[i], A[:20])",
+                "np.modf(B * i, C.copy(), A)",
+                "np.add(*(B, i, A))",
+                "np.add(B, i, **{'out': A})",
+                "np.copyto(*(A, B * i))",
+                "B.clip(*(0, i, A))",
+                "np.copyto(dst=A, src=B * i)",
+                "np.put(a=A, ind=[0], v=i)",
+                "np.place(arr=A, mask=A > i, vals=[i])",
+                "np.putmask(a=A, mask=A > i, values=[i])",
+                "np.ravel(a=A)[0] = i",
+                "np.reshape(a=A, shape=(20, 10))[0, 0] = i",
+                "np.asarray(a=A)[0] = i",
+                "np.squeeze(a=A)[0] = i",
+                "np.transpose(a=M)[0] = i",
+                "np.nan_to_num(A, False)",
+                "A.astype(float, 'K', 'unsafe', True, False)[0] = i",
+                "A.__itruediv__(2)",
+                "A.__ifloordiv__(2)",
+                "A.__ior__(2)",
+                "L.__imul__(2)",
+                "import operator\noperator.itruediv(A, 2)",
+                "import operator\noperator.ipow(A, 2)",
+                "list(map(L.append, [i]))",
+                "any(map(L.append, [i]))",
+                "list(map(np.copyto, [A], [i]))",
+                "list(map(np.add, [B], [i], [A]))",
+                "sorted(words, key=L.append)",
+                "list(filter(L.append, [i]))",
+                "max([1, 2], key=L.append)",
+                "list(map(called, [i]))",
+                "import itertools\nlist(itertools.starmap(np.copyto, [(A, i)]))",
+                "import itertools\nlist(itertools.starmap(L.insert, [(0, i)]))",
+                "appending(L)",
+            )
+        ),
+        setup="""
+import operator
+class Called:
+    def __call__(self, x): L.append(x)
+called = Called(); appending = operator.methodcaller("append", 1)
+""",
+    ),
+]
+
 NESTS = [
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, j] = X[j, i]\n", (True, True)),
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, 0] = X[j, i]\n", (True, False)),

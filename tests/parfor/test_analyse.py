@@ -14,6 +14,7 @@ from tests.parfor.collection import (
     SETUP,
     SLICES,
     VIEWS,
+    WRITES_BY_CALLS,
 )
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
 from tilewise.errors import ParforError
@@ -28,6 +29,7 @@ GROUPS = {
     "containers": CONTAINERS,
     "numpy": NUMPY,
     "nests": NESTS,
+    "writes by calls": WRITES_BY_CALLS,
 }
 
 
