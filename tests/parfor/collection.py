@@ -683,6 +683,67 @@ called = Called(); appending = operator.methodcaller("append", 1)
     ),
 ]
 
+NARROW = [
+    *yes(
+        body("A[q[i]] = i"),
+        body("A[q[i] + 1] = i"),
+        body("A[q[i] * 2] = i", over="8"),
+        body("A[int(q[i]) % 50 * 2] = i", over="8"),
+        body("A[np.uint8(perm[i])] = i"),
+        body("A[w[i] * 2] = i"),
+        setup="\nq = np.arange(100, dtype=np.uint8); w = np.arange(20, dtype=np.int32)",
+    ),
+    *no(
+        body("A[q[i] * 2] = i", over="200"),
+        body("A[q[i] + q[100]] = i", over="200"),
+        body("A[q[i] << 1] = i", over="200"),
+        body("A[p[i] % 256 * 0 + np.uint8(p[i])] = i", over="300"),
+        body("A[np.uint8(p[i])] = i", over="300"),
+        body("A[int(q[i] * 2)] = i", over="200"),
+        body("A[max(q[i], 1) * 2] = i", over="200"),
+        body("A[(q[i] if i > 0 else q[0]) * 2] = i", over="200"),
+        body("A[qs[i] * 2] = i", over="200"),
+        body("A[i * k] = i", over="200"),
+        body("A[mask[i] + mask[1]] = i", over="2"),
+        body("A[int(h[i] + 2048)] = i"),
+        "for x in parfor(q):\n    A[x * 2] = 1",
+        setup="""
+q = np.arange(200, dtype=np.uint8); p = np.arange(300); qs = list(q); k = np.uint8(2)
+A = np.zeros(3000); mask = np.array([False, True]); h = np.arange(12, dtype=np.float16)
+""",
+    ),
+]
+NARROW[2] = NARROW[2]._replace(setup="\nq = np.arange(8, dtype=np.uint8)")
+
+ITERATORS = [
+    *no(
+        *(
+            body(line)
+            for line in (
+                "for t in it: A[i] = t",
+                "A[i] = sum(it)",
+                "A[i] = 5 in it",
+                "a, *b2 = it\nA[i] = a",
+                "for x, t in zip(B, it): A[i] = t",
+                "import itertools\nA[i] = sum(itertools.islice(it, 2))",
+                "A[i] = np.fromiter(it, float, 1)[0]",
+                "for line in file: A[i] = len(line)",
+                "A[i] = sum(gen)",
+                "A[i] = sum(held[0])",
+                "A[i] = sum(box2.it)",
+                "A[i] = [t for t in it][0]",
+                "other = it\nA[i] = list(other)[0]",
+                "buffer[i] = 1\nA[i] = from_buffer[i + 1]",
+            )
+        ),
+        setup="""
+import io
+it = iter(range(1000)); file = io.StringIO("a\\nb"); gen = (k for k in range(1000)); held = [it]; box2 = Box()
+box2.it = it; buffer = bytearray(200); from_buffer = np.frombuffer(buffer, dtype=np.uint8)
+""",
+    ),
+]
+
 NESTS = [
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, j] = X[j, i]\n", (True, True)),
     Row("for i in parfor(n):\n    for j in parfor(m):\n        M[i, 0] = X[j, i]\n", (True, False)),

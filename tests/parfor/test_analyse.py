@@ -7,6 +7,8 @@ import pytest
 from tests.parfor.collection import (
     CONTAINERS,
     ELEMENTS,
+    ITERATORS,
+    NARROW,
     NESTS,
     NUMPY,
     REDUCTIONS,
@@ -29,6 +31,8 @@ GROUPS = {
     "containers": CONTAINERS,
     "numpy": NUMPY,
     "nests": NESTS,
+    "narrow integers": NARROW,
+    "iterators": ITERATORS,
     "writes by calls": WRITES_BY_CALLS,
 }
 

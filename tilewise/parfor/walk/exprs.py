@@ -40,8 +40,10 @@ from tilewise.parfor.walk.values import (
     TRUTH,
     Function,
     Val,
+    fitted,
     join,
     kind_of,
+    narrowed,
     of_expr,
 )
 
@@ -136,10 +138,10 @@ class Exprs(Iterations):
             return of_expr(negate(value.expr), "b") if value.expr is not None and value.expr.integer else TRUTH
         if value.expr is not None and value.expr.integer and value.kind != "b":
             if isinstance(node.op, ast.USub):
-                return of_expr(scale(value.expr, -1))
+                return fitted(of_expr(scale(value.expr, -1)), value.narrow)
             if isinstance(node.op, ast.UAdd):
                 return value
-            return of_expr(scale(value.expr, -1) - 1)
+            return fitted(of_expr(scale(value.expr, -1) - 1), value.narrow)
         if value.is_known and value.scalar and isinstance(value.known, float) and isinstance(node.op, ast.USub):
             return self.value_of(-value.known, "a number")
         if value.scalar:
@@ -161,10 +163,13 @@ class Exprs(Iterations):
             with contextlib.suppress(Exception):
                 return self.value_of(OPERATORS[type(op)](left.known, right.known), "a number")
         a, b = left.expr, right.expr
+        narrow = narrowed((left, right))
         if a is not None and b is not None and a.integer and b.integer:
             found = integers(op, a, b)
             if found is not None:
-                return of_expr(found)
+                return fitted(of_expr(found), narrow)
+        if narrow is not None:
+            return NUMBER
         if left.kind == "U" or right.kind == "U":
             return self.text_of(OPERATORS[type(op)], [left, right])
         if isinstance(op, ast.Div | ast.Mult | ast.Add | ast.Sub) and "U" not in (left.kind, right.kind):
@@ -248,7 +253,8 @@ class Exprs(Iterations):
             and a.kind == b.kind
             and test.expr.integer
         ):
-            return of_expr(select(truth(test.expr), a.expr, b.expr), a.kind or "i")
+            made = of_expr(select(truth(test.expr), a.expr, b.expr), a.kind or "i")
+            return replace(made, narrow=narrowed((a, b)))
         return join(a, b)
 
     def _subscript(self, node: ast.Subscript) -> Val:

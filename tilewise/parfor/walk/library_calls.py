@@ -32,8 +32,11 @@ from tilewise.parfor.walk.values import (
     Axis,
     Val,
     View,
+    fitted,
     join,
     kind_of,
+    narrow_of,
+    narrowed,
     of_expr,
 )
 
@@ -139,8 +142,9 @@ class LibraryCalls(Functions):
                 and issubclass(function, np.integer)
                 and len(args) == 1
                 and args[0].expr is not None
+                and args[0].expr.integer
             ):
-                return args[0]
+                return fitted(replace(args[0], known=Val().known, narrow=None), narrow_of(function))
             return replace(NUMBER, kind=_result_kind(name, function, args))
         return self.made([], kind=_result_kind(name, function, args))
 
@@ -241,7 +245,7 @@ class LibraryCalls(Functions):
             total = ready[0]
             for e in ready[1:]:
                 total = (least if name == "min" else greatest)(total, e)
-            return of_expr(total)
+            return replace(of_expr(total), narrow=narrowed(args))
         if whole and name == "int" and len(ready) == 1:
             return of_expr(ready[0])
         if name == "int" and len(args) == 1 and ready and not named:
@@ -249,8 +253,9 @@ class LibraryCalls(Functions):
         if whole and name == "abs" and len(ready) == 1:
             low, high = ready[0].lo, ready[0].hi
             if low >= 0:
-                return of_expr(ready[0])
-            return of_expr(computed(np.abs, ready, (0, max(abs(low), abs(high)))))
+                return args[0]
+            made = of_expr(computed(np.abs, ready, (0, max(abs(low), abs(high)))))
+            return fitted(made, narrowed(args))
         if whole and name == "divmod" and len(ready) == 2:
             return Val(
                 items=tuple(self.operate(op, args[0], args[1]) for op in (ast.FloorDiv(), ast.Mod())), scalar=True

@@ -77,6 +77,8 @@ class Walk(Knowns):
                 value = scope.names[name]
                 if value.carried:
                     self.name_use(name, "read", value.carried)
+                if value.is_known:
+                    self.met(value.known, name)
                 return value
             if scope.space is not None and name in scope.space:
                 return self.value_of(scope.space[name], name)
