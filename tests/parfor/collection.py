@@ -448,7 +448,8 @@ REDUCTIONS = [
         body("if B[i] > 3: count += 1"),
         body("for j in range(5): s += X[i, j]"),
         body("best = max(best, B[i])"),
-        body("best = max(B[i], best)"),
+        body("count = max(perm[i], count)"),
+        body("count = count if count > perm[i] else perm[i]"),
         body("best = min(best, B[i])"),
         body("best = np.maximum(best, B[i])"),
         body("if B[i] > best: best = B[i]"),
@@ -491,10 +492,13 @@ REDUCTIONS = [
         body("np.subtract(B, A, out=A)"),
         body("np.add(A, A, out=A)"),
         body("s += s"),
+        body("best = max(B[i], best)"),
+        body("best = min(B[i], best)"),
+        body("A[0] = max(B[i], A[0])"),
+        body("best = best if best > B[i] else B[i]"),
         body("e[i % 3] += 1"),
         body("L[i % 2] += i"),
         body("L[0] = max(L[0], i)"),
-
     ),
 ]
 
@@ -741,6 +745,25 @@ import io
 it = iter(range(1000)); file = io.StringIO("a\\nb"); gen = (k for k in range(1000)); held = [it]; box2 = Box()
 box2.it = it; buffer = bytearray(200); from_buffer = np.frombuffer(buffer, dtype=np.uint8)
 """,
+    ),
+]
+
+LEFT_NAMES = [
+    *yes(
+        body("x = [y := k for k in range(3)]", "A[i] = x[0]"),
+        body("def f(): return 1", "A[i] = f()"),
+        body("import math", "A[i] = math.sqrt(i)"),
+    ),
+    *no(
+        body("x = [y := i for k in range(3)]", after="print(y)\n"),
+        body("x = [t := t + k for k in range(3)]"),
+        body("any((y := k) > i for k in range(5))", after="print(y)\n"),
+        body("def f(): return i", after="print(f())\n"),
+        body("import math as f", after="print(f)\n"),
+        body("from math import pi as f", after="print(f)\n"),
+        body("t = i", "del t", after="print(t)\n"),
+        body("del t"),
+        body("import re", "A[i] = len(re.sub('a', 'b', words[i]))", "A[0] = 1"),
     ),
 ]
 

@@ -42,9 +42,7 @@ WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis 
 SHAPED = frozenset("zeros empty ones full".split())
 SHAPED_LIKE = frozenset("zeros_like empty_like ones_like full_like".split())
 # Methods of arrays that write to the array, and those that return a view of it.
-ARRAY_WRITES = frozenset(
-    "sort fill partition put itemset resize setfield byteswap setflags __setitem__".split()
-)
+ARRAY_WRITES = frozenset("sort fill partition put itemset resize setfield byteswap setflags __setitem__".split())
 ARRAY_VIEWS = frozenset(
     "reshape ravel transpose swapaxes squeeze view diagonal astype flatten __getitem__ newbyteorder".split()
 )
@@ -155,7 +153,14 @@ def is_pure(function: Any) -> bool:
     if module.lstrip("_") in PURE_MODULES or getattr(math, name, None) is function:
         if isinstance(function, type) and name in ("count", "cycle", "tee"):
             return False
-        return name not in IN_PLACE and name not in ("setitem", "delitem", "reduce", "methodcaller", "call", "setcontext")
+        return name not in IN_PLACE and name not in (
+            "setitem",
+            "delitem",
+            "reduce",
+            "methodcaller",
+            "call",
+            "setcontext",
+        )
     return False
 
 

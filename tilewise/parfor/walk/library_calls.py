@@ -187,7 +187,9 @@ class LibraryCalls(Functions):
                 return self._opaque([total, *args], named, text)
             if value.is_known and (library.is_pure(value.known) or library.is_numpy(value.known)):
                 continue
-            node = value.function.node if value.function is not None else source_of(value.known)
+            node = value.function.node if value.function is not None else None
+            if node is None and isinstance(value.known, types.FunctionType):
+                node = source_of(value.known)
             if node is None:
                 return self._opaque(args, named, text)
             self.apply(value, [total] * len([*node.args.posonlyargs, *node.args.args]), {}, text)

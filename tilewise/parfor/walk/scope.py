@@ -53,6 +53,7 @@ class Scope:
         self.space = space  # a module's names, where the values of the walk are none
         self.shared: set[str] = set()  # declared global or nonlocal
         self.returned: Val | None = None
+        self.comprehension = False
         self.called = False  # a function that is being followed
 
 
