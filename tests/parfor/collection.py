@@ -676,6 +676,7 @@ WRITES_BY_CALLS = [
                 "import itertools\nlist(itertools.starmap(np.copyto, [(A, i)]))",
                 "import itertools\nlist(itertools.starmap(L.insert, [(0, i)]))",
                 "appending(L)",
+                "np.piecewise(B, [B > 0], [lambda v: A.fill(i)])",
             )
         ),
         setup="""

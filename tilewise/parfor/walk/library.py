@@ -164,8 +164,9 @@ def is_pure(function: Any) -> bool:
     return False
 
 
-WRITING_NUMPY = frozenset("save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split())
-CALLING_NUMPY = frozenset(
-    "vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split()
+# They write to files or settings, or call functions that are in a list.
+WRITING_NUMPY = frozenset(
+    "piecewise save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split()
 )
+CALLING_NUMPY = frozenset("vectorize frompyfunc apply_along_axis apply_over_axes fromfunction fromiter".split())
 EFFECT_FREE_CONTEXTS = (np.errstate,)
