@@ -676,6 +676,10 @@ WRITES_BY_CALLS = [
                 "import itertools\nlist(itertools.starmap(np.copyto, [(A, i)]))",
                 "import itertools\nlist(itertools.starmap(L.insert, [(0, i)]))",
                 "appending(L)",
+                "list(map(fs[i % 1], [i]))",
+                "list(map(fs[i % 2], [i]))",
+                "sorted([i, 2], key=fs[i % 2])",
+                "fs[i % 2](i)",
                 "np.piecewise(B, [B > 0], [lambda v: A.fill(i)])",
             )
         ),
@@ -683,6 +687,7 @@ WRITES_BY_CALLS = [
 import operator
 class Called:
     def __call__(self, x): L.append(x)
+fs = [L.append, lambda x: L.append(x)]
 called = Called(); appending = operator.methodcaller("append", 1)
 """,
     ),

@@ -79,6 +79,8 @@ class Calls(LibraryCalls):
             return self._opaque(args, named, text)
         known = function.known
         if known is functools.reduce:
+            if not args or (not args[0].is_known and args[0].function is None):
+                return self._opaque([self.reachable(args), *args], named, text)
             return self._with_function(args, named, text)
         if isinstance(known, np.vectorize):
             return self._with_function([self.value_of(known.pyfunc, text), *args], named, text)

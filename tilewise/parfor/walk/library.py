@@ -26,6 +26,11 @@ HOLDING_BUILTINS = frozenset(
 )
 # Those that take any number of arguments, none of which is called or written to.
 SPREADABLE = frozenset("zip max min range product chain zip_longest hypot gcd lcm slice".split())
+# Where those that call a function have it among their arguments.
+FUNCTION_AT = {
+    **dict.fromkeys("map filter filterfalse starmap takewhile dropwhile".split(), 0),
+    **dict.fromkeys("accumulate groupby".split(), 1),
+}
 # Those that do not call what they are given.
 LOOKING = frozenset("isinstance issubclass type id callable hasattr hash repr str bool".split())
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())

@@ -231,6 +231,10 @@ class LibraryCalls(Functions):
                 args[0].is_known and any(o.key in self.memory.not_constant for o in args[0].objs)
             ):
                 return of_expr(found)
+        called = [named[key] for key in ("key", "func") if key in named]
+        called += args[library.FUNCTION_AT[name] :][:1] if name in library.FUNCTION_AT else []
+        if any(not a.is_known and a.function is None for a in called):
+            return self._opaque([self.reachable(args), *args], named, name)
         if name not in library.LOOKING and any(
             self.calls_unknown(a, 2 if name in ("reduce", "accumulate") else 9 if name == "starmap" else len(args) - 1)
             for a in (*args, *named.values())

@@ -186,6 +186,13 @@ def same(a: Val, b: Val) -> bool:
     return replace(a, kind=None) == replace(b, kind=None)
 
 
+def _called(value: Val) -> bool:
+    """Whether it is a function, which may reach any object."""
+    if value.function is not None or (value.method is not None and value.method[1] != "slice"):
+        return True
+    return value.is_known and callable(value.known) and not isinstance(value.known, type)
+
+
 def join(a: Val | None, b: Val | None) -> Val:
     """A value that may be either."""
     if a is None or b is None:
@@ -198,7 +205,7 @@ def join(a: Val | None, b: Val | None) -> Val:
     kind = a.kind if a.kind == b.kind else None
     return Val(
         objs=objects(a) | objects(b),
-        anything=may_be_anything(a) or may_be_anything(b) or bool(a.function or b.function),
+        anything=may_be_anything(a) or may_be_anything(b) or _called(a) or _called(b),
         kind=kind,
         narrow=narrowed((a, b)),
         scalar=a.scalar and b.scalar,
