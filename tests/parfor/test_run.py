@@ -367,3 +367,27 @@ def _runs(process: int) -> bool:
             return file.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
     except FileNotFoundError:
         return False
+
+
+def _truths(mode: str, odd: bool, some: Any, B: Any) -> Any:
+    for i in tw.parfor(range(9), mode=mode, workers=3):
+        odd ^= True
+        some += B[i]
+    return odd, some
+
+
+def _into_list(cells: list[int]) -> None:
+    for i in tw.parfor(range(8), mode="processes", workers=2):
+        cells[i % 2] += i
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_accumulators_keep_their_type(mode: str) -> None:
+    B = np.arange(9) > 7
+    for some in (np.False_, np.True_, np.uint8(3)):
+        same(tw.parallel(_truths)(mode, False, some, B), _truths(mode, False, some, B))
+
+
+def test_cells_of_lists_are_not_accumulated() -> None:
+    with pytest.raises(tw.errors.ParforError):
+        tw.parallel(_into_list)([0, 0])
