@@ -448,7 +448,8 @@ REDUCTIONS = [
         body("if B[i] > 3: count += 1"),
         body("for j in range(5): s += X[i, j]"),
         body("best = max(best, B[i])"),
-        body("best = max(B[i], best)"),
+        body("count = max(perm[i], count)"),
+        body("count = count if count > perm[i] else perm[i]"),
         body("best = min(best, B[i])"),
         body("best = np.maximum(best, B[i])"),
         body("if B[i] > best: best = B[i]"),
@@ -464,7 +465,7 @@ REDUCTIONS = [
         body("M += np.outer(X[i], X[i])"),
         body("M[i % 2] += X[i]"),
         body("A[0] = max(A[0], B[i])"),
-        body("e[i % 3] += 1"),
+        body("e[i] += 1"),
         body("s += B[i]", "A[i] = B[i]", "count += 1"),
         body("A[i] += 1", "A[i] *= 2", "C[i] = A[i]"),
         body("s += B[i]", "best = max(best, B[i])"),
@@ -491,6 +492,13 @@ REDUCTIONS = [
         body("np.subtract(B, A, out=A)"),
         body("np.add(A, A, out=A)"),
         body("s += s"),
+        body("best = max(B[i], best)"),
+        body("best = min(B[i], best)"),
+        body("A[0] = max(B[i], A[0])"),
+        body("best = best if best > B[i] else B[i]"),
+        body("e[i % 3] += 1"),
+        body("L[i % 2] += i"),
+        body("L[0] = max(L[0], i)"),
     ),
 ]
 
@@ -602,6 +610,166 @@ NUMPY = [
         body("A[i] = C[i + 1] = B[i]", "B[i] = C[i]"),
         body("np.subtract.at(A, perm, B)", "A[0] = 1"),
         body("np.save('f', A)"),
+    ),
+]
+
+WRITES_BY_CALLS = [
+    *yes(
+        body("np.clip(X[i], 0, 1, M[i])"),
+        body("np.dot(X, X[i], M[i])"),
+        body("X[i].clip(0, 1, M[i])"),
+        body("np.modf(X[i], M[i], M2[i])"),
+        body("np.copyto(dst=M[i], src=X[i])"),
+        body("A[i] = max(map(abs, B))"),
+        body("A[i] = np.sum(X[i], 0)"),
+        body("A[i] = X[i].dot(X[0])"),
+        body("A[i] = np.add.reduce(X[i], 0)"),
+        body("for x, y in zip(*[B, C]): A[i] = x"),
+        setup="\nM2 = np.zeros((20, 20))",
+    ),
+    *no(
+        *(
+            body(line)
+            for line in (
+                "np.clip(B, 0, i, A)",
+                "np.dot(X, X[i], A[:20])",
+                "np.sum(X, 0, None, A[:20])",
+                "np.cumsum(X[i], 0, None, A[:20])",
+                "np.take(B, [i], 0, A[:1])",
+                "np.round(B * i, 0, A)",
+                "np.mean(X[i:], 0, None, A[:20])",
+                "np.add.reduce(X * i, 0, None, A[:20])",
+                "np.add.accumulate(B * i, 0, None, A)",
+                "np.add.reduceat(B * i, [0], 0, None, A[:1])",
+                "(B * i).clip(0, 1, A)",
+                "X.dot(X[i], A[:20])",
+                "np.modf(B * i, C.copy(), A)",
+                "np.add(*(B, i, A))",
+                "np.add(B, i, **{'out': A})",
+                "np.copyto(*(A, B * i))",
+                "B.clip(*(0, i, A))",
+                "np.copyto(dst=A, src=B * i)",
+                "np.put(a=A, ind=[0], v=i)",
+                "np.place(arr=A, mask=A > i, vals=[i])",
+                "np.putmask(a=A, mask=A > i, values=[i])",
+                "np.ravel(a=A)[0] = i",
+                "np.reshape(a=A, shape=(20, 10))[0, 0] = i",
+                "np.asarray(a=A)[0] = i",
+                "np.squeeze(a=A)[0] = i",
+                "np.transpose(a=M)[0] = i",
+                "np.nan_to_num(A, False)",
+                "A.astype(float, 'K', 'unsafe', True, False)[0] = i",
+                "A.__itruediv__(2)",
+                "A.__ifloordiv__(2)",
+                "A.__ior__(2)",
+                "L.__imul__(2)",
+                "import operator\noperator.itruediv(A, 2)",
+                "import operator\noperator.ipow(A, 2)",
+                "list(map(L.append, [i]))",
+                "any(map(L.append, [i]))",
+                "list(map(np.copyto, [A], [i]))",
+                "list(map(np.add, [B], [i], [A]))",
+                "sorted(words, key=L.append)",
+                "list(filter(L.append, [i]))",
+                "max([1, 2], key=L.append)",
+                "list(map(called, [i]))",
+                "import itertools\nlist(itertools.starmap(np.copyto, [(A, i)]))",
+                "import itertools\nlist(itertools.starmap(L.insert, [(0, i)]))",
+                "appending(L)",
+                "list(map(fs[i % 1], [i]))",
+                "list(map(fs[i % 2], [i]))",
+                "sorted([i, 2], key=fs[i % 2])",
+                "fs[i % 2](i)",
+                "np.piecewise(B, [B > 0], [lambda v: A.fill(i)])",
+            )
+        ),
+        setup="""
+import operator
+class Called:
+    def __call__(self, x): L.append(x)
+fs = [L.append, lambda x: L.append(x)]
+called = Called(); appending = operator.methodcaller("append", 1)
+""",
+    ),
+]
+
+NARROW = [
+    *yes(
+        body("A[q[i]] = i"),
+        body("A[q[i] + 1] = i"),
+        body("A[q[i] * 2] = i", over="8"),
+        body("A[int(q[i]) % 50 * 2] = i", over="8"),
+        body("A[np.uint8(perm[i])] = i"),
+        body("A[w[i] * 2] = i"),
+        setup="\nq = np.arange(100, dtype=np.uint8); w = np.arange(20, dtype=np.int32)",
+    ),
+    *no(
+        body("A[q[i] * 2] = i", over="200"),
+        body("A[q[i] + q[100]] = i", over="200"),
+        body("A[q[i] << 1] = i", over="200"),
+        body("A[p[i] % 256 * 0 + np.uint8(p[i])] = i", over="300"),
+        body("A[np.uint8(p[i])] = i", over="300"),
+        body("A[int(q[i] * 2)] = i", over="200"),
+        body("A[max(q[i], 1) * 2] = i", over="200"),
+        body("A[(q[i] if i > 0 else q[0]) * 2] = i", over="200"),
+        body("A[qs[i] * 2] = i", over="200"),
+        body("A[i * k] = i", over="200"),
+        body("A[mask[i] + mask[1]] = i", over="2"),
+        body("A[int(h[i] + 2048)] = i"),
+        "for x in parfor(q):\n    A[x * 2] = 1",
+        setup="""
+q = np.arange(200, dtype=np.uint8); p = np.arange(300); qs = list(q); k = np.uint8(2)
+A = np.zeros(3000); mask = np.array([False, True]); h = np.arange(12, dtype=np.float16)
+""",
+    ),
+]
+NARROW[2] = NARROW[2]._replace(setup="\nq = np.arange(8, dtype=np.uint8)")
+
+ITERATORS = [
+    *no(
+        *(
+            body(line)
+            for line in (
+                "for t in it: A[i] = t",
+                "A[i] = sum(it)",
+                "A[i] = 5 in it",
+                "a, *b2 = it\nA[i] = a",
+                "for x, t in zip(B, it): A[i] = t",
+                "import itertools\nA[i] = sum(itertools.islice(it, 2))",
+                "A[i] = np.fromiter(it, float, 1)[0]",
+                "for line in file: A[i] = len(line)",
+                "A[i] = sum(gen)",
+                "A[i] = sum(held[0])",
+                "A[i] = sum(box2.it)",
+                "A[i] = [t for t in it][0]",
+                "other = it\nA[i] = list(other)[0]",
+                "buffer[i] = 1\nA[i] = from_buffer[i + 1]",
+            )
+        ),
+        setup="""
+import io
+it = iter(range(1000)); file = io.StringIO("a\\nb"); gen = (k for k in range(1000)); held = [it]; box2 = Box()
+box2.it = it; buffer = bytearray(200); from_buffer = np.frombuffer(buffer, dtype=np.uint8)
+""",
+    ),
+]
+
+LEFT_NAMES = [
+    *yes(
+        body("x = [y := k for k in range(3)]", "A[i] = x[0]"),
+        body("def f(): return 1", "A[i] = f()"),
+        body("import math", "A[i] = math.sqrt(i)"),
+    ),
+    *no(
+        body("x = [y := i for k in range(3)]", after="print(y)\n"),
+        body("x = [t := t + k for k in range(3)]"),
+        body("any((y := k) > i for k in range(5))", after="print(y)\n"),
+        body("def f(): return i", after="print(f())\n"),
+        body("import math as f", after="print(f)\n"),
+        body("from math import pi as f", after="print(f)\n"),
+        body("t = i", "del t", after="print(t)\n"),
+        body("del t"),
+        body("import re", "A[i] = len(re.sub('a', 'b', words[i]))", "A[0] = 1"),
     ),
 ]
 

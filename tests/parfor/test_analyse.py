@@ -7,6 +7,9 @@ import pytest
 from tests.parfor.collection import (
     CONTAINERS,
     ELEMENTS,
+    ITERATORS,
+    LEFT_NAMES,
+    NARROW,
     NESTS,
     NUMPY,
     REDUCTIONS,
@@ -14,6 +17,7 @@ from tests.parfor.collection import (
     SETUP,
     SLICES,
     VIEWS,
+    WRITES_BY_CALLS,
 )
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
 from tilewise.errors import ParforError
@@ -28,6 +32,10 @@ GROUPS = {
     "containers": CONTAINERS,
     "numpy": NUMPY,
     "nests": NESTS,
+    "names that are left": LEFT_NAMES,
+    "narrow integers": NARROW,
+    "iterators": ITERATORS,
+    "writes by calls": WRITES_BY_CALLS,
 }
 
 

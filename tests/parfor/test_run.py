@@ -313,3 +313,81 @@ def test_interrupt(mode: str, tmp_path: Any) -> None:
         process.kill()
     assert "interrupted 0.0" in rest
     assert time.monotonic() - begin < 10  # two seconds on a machine with nothing else to do
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Any) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import os
+            import sys
+            import time
+
+            import numpy as np
+
+            import tilewise as tw
+
+            def note():
+                with open(os.path.join(sys.argv[1], f"worker-{os.getpid()}"), "w"):
+                    time.sleep(60)
+
+            @tw.parallel
+            def slow(A):
+                for i in tw.parfor(range(4), mode="processes", workers=2, check=False):
+                    note()
+                    A[i] = i
+
+            slow(np.zeros(4))
+            """
+        )
+    )
+    parent = subprocess.Popen([sys.executable, str(program), str(tmp_path)])
+    try:
+        _until(lambda: len(list(tmp_path.glob("worker-*"))) == 2)
+    finally:
+        parent.kill()
+        parent.wait()
+    workers = [int(path.name.split("-")[1]) for path in tmp_path.glob("worker-*")]
+    assert len(workers) == 2
+    if sys.platform == "linux":
+        _until(lambda: not any(map(_runs, workers)))
+        assert not any(map(_runs, workers))
+
+
+def _until(holds: Any) -> None:
+    end = time.monotonic() + 20
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def _runs(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        return False
+
+
+def _truths(mode: str, odd: bool, some: Any, B: Any) -> Any:
+    for i in tw.parfor(range(9), mode=mode, workers=3):
+        odd ^= True
+        some += B[i]
+    return odd, some
+
+
+def _into_list(cells: list[int]) -> None:
+    for i in tw.parfor(range(8), mode="processes", workers=2):
+        cells[i % 2] += i
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_accumulators_keep_their_type(mode: str) -> None:
+    B = np.arange(9) > 7
+    for some in (np.False_, np.True_, np.uint8(3)):
+        same(tw.parallel(_truths)(mode, False, some, B), _truths(mode, False, some, B))
+
+
+def test_cells_of_lists_are_not_accumulated() -> None:
+    with pytest.raises(tw.errors.ParforError):
+        tw.parallel(_into_list)([0, 0])

@@ -8,10 +8,13 @@ tasks are run again by a new one, from the state before the loop. Nothing is mer
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
 import multiprocessing
+import os
 import pickle
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -26,6 +29,7 @@ from tilewise.parfor.merge import Changes, all_zero, apply, changes
 from tilewise.parfor.reduce import combine, start_of
 
 LOOK_SECONDS = 0.2
+PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 ROUNDS = 3  # of workers, before lost ones are an error
 
 
@@ -75,7 +79,7 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
             for _ in range(min(job.workers, len(waiting))):
                 receiver, sender = context.Pipe(duplex=False)
                 worker = context.Process(
-                    target=_work, args=(job, waiting, counter, stop_at, sender, lines), daemon=True
+                    target=_work, args=(job, waiting, counter, stop_at, sender, lines, os.getpid()), daemon=True
                 )
                 with warnings.catch_warnings():
                     warnings.simplefilter(
@@ -126,9 +130,21 @@ def _received(data: bytes) -> Report:
     return report
 
 
-def _work(job: Job, waiting: Sequence[int], counter: Any, stop_at: Any, sender: Any, others: Sequence[Any]) -> None:
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone; where the system cannot do that, at the next task."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _work(
+    job: Job, waiting: Sequence[int], counter: Any, stop_at: Any, sender: Any, others: Sequence[Any], parent: int
+) -> None:
     """A worker: tasks until there are none, then one report."""
     inside.worker = True
+    _end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     for line in others:
         line.close()
@@ -138,7 +154,7 @@ def _work(job: Job, waiting: Sequence[int], counter: Any, stop_at: Any, sender: 
     attributes = [dict(vars(x)) for x in job.results.instances]
     sums = [(array, op, array.copy(order="K")) for array, op in job.summed]
     with blas_threads(1):
-        while True:
+        while os.getppid() == parent:
             with counter.get_lock():
                 place = counter.value
                 counter.value += 1

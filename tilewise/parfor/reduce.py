@@ -21,6 +21,8 @@ def start_of(op: str, value: Any) -> Any:
 
     >>> start_of("+", 7), start_of("+", 7.5), start_of("max", 7)
     (0, -0.0, 7)
+    >>> start_of("^", True), start_of("+", np.True_)
+    (False, np.False_)
     """
     if isinstance(value, np.ndarray):
         if op not in NEUTRAL:
@@ -28,7 +30,9 @@ def start_of(op: str, value: Any) -> Any:
         return np.full_like(value, _neutral(op, value.dtype.kind))
     if op not in NEUTRAL:
         return value
-    if isinstance(value, bool | np.bool_ | int) and not isinstance(value, np.integer):
+    if isinstance(value, bool) and op == "^":
+        return False
+    if isinstance(value, int) and not isinstance(value, np.integer):
         return int(NEUTRAL[op])
     return type(value)(_neutral(op, np.asarray(value).dtype.kind))
 

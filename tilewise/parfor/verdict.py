@@ -165,7 +165,11 @@ class Judge:
             if a.op is not None and a.op == b.op:
                 if summed.keys() >= a.objs | b.objs:
                     continue
-                if not self._decide(a, b).independent:
+                together = self._decide(a, b)
+                if not together.independent and not all(obj.array for obj in a.objs | b.objs):
+                    why = "only arrays and names are accumulated"
+                    self._fail(a.name, "reduction", [_at(a), _at(b)], why, together.pair)
+                if not together.independent:
                     summed |= dict.fromkeys(a.objs | b.objs, a.op)
                 continue
             outcome = self._decide(a, b)

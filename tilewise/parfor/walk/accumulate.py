@@ -28,6 +28,7 @@ class Accumulation(NamedTuple):
     target: ast.expr
     op: str
     operands: list[ast.expr]
+    whole: bool = False  # only for integers: with NaN the order of the iterations counts
 
 
 def _same(a: ast.expr, b: ast.expr) -> bool:
@@ -68,14 +69,15 @@ def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
         name = value.func.id if isinstance(value.func, ast.Name) else getattr(value.func, "attr", "")
         rest = [a for a in value.args if not _same(a, target)]
         if name in FUNCTIONS and len(rest) == 1 and not _inside(target, rest[0]):
-            return Accumulation(target, FUNCTIONS[name], rest)
+            swapped = name in ("max", "min") and not _same(value.args[0], target)
+            return Accumulation(target, FUNCTIONS[name], rest, swapped)
     if isinstance(value, ast.IfExp):
         op = _order(value.test, value.body, target) if _same(value.orelse, target) else None
         if op is not None:
             return Accumulation(target, op, [value.body])
         op = _order(value.test, value.orelse, target) if _same(value.body, target) else None
         if op is not None:
-            return Accumulation(target, "min" if op == "max" else "max", [value.orelse])
+            return Accumulation(target, "min" if op == "max" else "max", [value.orelse], True)
     return None
 
 

@@ -136,6 +136,8 @@ class Assign(Calls):
     def _accumulates(self, found: Accumulation) -> bool:
         """Record an accumulation; False if the statement is to be followed as any other."""
         target = found.target
+        if found.whole and not all(self._is_whole(e) for e in (target, *found.operands)):
+            return False
         if isinstance(target, ast.Name):
             return self._accumulate_name(target.id, found)
         if not isinstance(target, ast.Subscript):
@@ -163,6 +165,12 @@ class Assign(Calls):
                 for value in operands:
                     obj.content |= objects(value)
         return True
+
+    def _is_whole(self, node: ast.expr) -> bool:
+        self.silent += 1
+        value = self.ev(_loaded(node))
+        self.silent -= 1
+        return value.kind is not None and value.kind in "bui"
 
     def _accumulate_name(self, name: str, found: Accumulation) -> bool:
         if name in self.scope.shared or (name not in self.scope.names and self.scope.called):

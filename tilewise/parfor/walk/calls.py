@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.knowns import Alike
-from tilewise.parfor.walk.library_calls import LibraryCalls
+from tilewise.parfor.walk.library_calls import LibraryCalls, bound_to
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
@@ -72,11 +72,15 @@ class Calls(LibraryCalls):
         if function.function is not None and not spread:
             return self.enter(function.function, args, named)
         if function.method is not None:
+            if spread and not function.method[0].scalar:
+                return self._opaque([self.reachable([function.method[0], *args]), *args], named, text)
             return self._method(*function.method, args, named, text)
         if not function.is_known:
             return self._opaque(args, named, text)
         known = function.known
         if known is functools.reduce:
+            if not args or (not args[0].is_known and args[0].function is None):
+                return self._opaque([self.reachable(args), *args], named, text)
             return self._with_function(args, named, text)
         if isinstance(known, np.vectorize):
             return self._with_function([self.value_of(known.pyfunc, text), *args], named, text)
@@ -102,6 +106,10 @@ class Calls(LibraryCalls):
         owner = getattr(known, "__self__", None)
         if isinstance(known, types.BuiltinMethodType) and isinstance(owner, np.ndarray | list | dict | set):
             return self._method(self.value_of(owner, text.rsplit(".", 1)[0]), known.__name__, args, named, text)
+        if spread and (library.is_numpy(known) or library.is_pure(known)):
+            spreadable = library.is_pure(known) and getattr(known, "__name__", "") in library.SPREADABLE
+            if not spreadable or "**" in named:
+                return self._opaque([self.reachable([*args, *named.values()]), *args], named, text)
         if library.is_numpy(known):
             return self._numpy(known, args, named, text)
         if library.is_pure(known):
@@ -144,7 +152,8 @@ class Calls(LibraryCalls):
             self.use(value)
         if named and any(v.function is not None or callable(v.known) for v in named.values()):
             self._with_function([base, *args], named, text)
-        writes = name in library.LIST_WRITES | library.DICT_WRITES | library.SET_WRITES
+        in_place = library.writes_in_place(name)
+        writes = in_place or name in library.LIST_WRITES | library.DICT_WRITES | library.SET_WRITES
         private = base.objs and all(o.key == 0 for o in base.objs) and not base.anything
         if not writes and name not in library.CONTAINER_READS and not private:
             return self._opaque([base, *args], named, text)
@@ -154,7 +163,7 @@ class Calls(LibraryCalls):
             set: library.SET_WRITES,
         }
         if base.is_known and type(base.known) in kind:
-            writes = name in kind[type(base.known)]
+            writes = in_place or name in kind[type(base.known)]
         elif not base.is_known:
             writes = writes or name not in library.CONTAINER_READS
         if name == "get" and args and not named:
@@ -183,10 +192,22 @@ class Calls(LibraryCalls):
         for key, value in named.items():
             if key != "out":
                 self.use(value)
-        if name in library.ARRAY_WRITES:
+        if any(self.calls_unknown(v, 1) or v.function is not None for v in (*args, *named.values())):
+            return self._opaque([base, *args], named, name)
+        if args and name not in library.ARRAY_WRITES | library.ARRAY_VIEWS:
+            found = bound_to(getattr(np.ndarray, name, None), [base, *args], named)
+            if found is None:
+                for value in args[1:]:
+                    if not value.scalar:
+                        self.touch_value(value, write=True)
+            elif "out" in found:
+                named = {**named, "out": found["out"]}
+        if name in library.ARRAY_WRITES or library.writes_in_place(name):
             self.use(base)
             self.touch_value(base, write=True)
             return Val(known=None, scalar=True)
+        if "out" in named and named["out"].is_known and named["out"].known is None:
+            named = {key: value for key, value in named.items() if key != "out"}
         if "out" in named:
             self.touch_value(named["out"], write=True)
         if name == "transpose" and not args and base.view is not None and not base.view.within:
@@ -199,7 +220,7 @@ class Calls(LibraryCalls):
             if again is not None:
                 return self.value_of(again, base.view.name if base.view is not None else name)
         if name in library.ARRAY_VIEWS:
-            copies = name in ("flatten",) or (name == "astype" and "copy" not in named)
+            copies = name in ("flatten",) or (name == "astype" and "copy" not in named and len(args) < 5)
             if copies:
                 self.use(base)
                 return self.made([base], kind=base.kind if name == "flatten" else None)

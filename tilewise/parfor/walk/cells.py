@@ -32,6 +32,7 @@ from tilewise.parfor.walk.values import (
     TEXT,
     Val,
     join,
+    narrow_of,
     of_expr,
 )
 
@@ -126,6 +127,7 @@ class Cells(Walk):
             return ANYTHING
         out = Val(scalar=True, kind=base.kind)
         if base.is_known and isinstance(base.known, np.ndarray) and base.known.dtype.kind in "iubf":
+            out = replace(out, narrow=narrow_of(base.known.dtype))
             at = [p.expr for p in parts if isinstance(p, Val)]
             whole = all(e is not None and e.integer for e in at) and len(at) == len(parts) == base.known.ndim
             if whole and self.memory.constant(base.view.obj):
@@ -250,6 +252,8 @@ class Cells(Walk):
 
 def _gathered(table: Any, at: Sequence[Expr]) -> Expr | None:
     if table.size > 1_000_000 or table.size == 0 or table.dtype == np.uint64:
+        return None
+    if table.dtype.kind == "f" and table.dtype != np.float64:  # computed with fewer digits than here
         return None
 
     def look_up(*where: Any) -> Any:

@@ -40,8 +40,10 @@ from tilewise.parfor.walk.values import (
     TRUTH,
     Function,
     Val,
+    fitted,
     join,
     kind_of,
+    narrowed,
     of_expr,
 )
 
@@ -68,13 +70,19 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitXor: operator.xor,
 }
 HIGHEST_POWER = 8
+MOST_STEPS = 50_000  # expressions of one walk
 
 
 class Exprs(Iterations):
     """Follows expressions. Calls are in calls.py."""
 
+    steps = 0
+
     def ev(self, node: ast.expr) -> Val:
         """The value of an expression."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise RecursionError("the loop takes too long to follow")
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
             for child in ast.iter_child_nodes(node):
@@ -127,7 +135,18 @@ class Exprs(Iterations):
 
     def _namedexpr(self, node: ast.NamedExpr) -> Val:
         value = self.ev(node.value)
+        if not self.scope.comprehension:
+            self.bind(node.target, value)
+            return value
+        kept = self.scope
+        while self.scope.comprehension and self.scope.outer is not None:
+            self.scope = self.scope.outer
+        before = self.scope.names.get(node.target.id)  # there may be no element
         self.bind(node.target, value)
+        if before is not None and node.target.id not in self.scope.shared:
+            joined = join(replace(value, carried=frozenset()), replace(before, carried=frozenset()))
+            self.scope.names[node.target.id] = replace(joined, carried=before.carried)
+        self.scope = kept
         return value
 
     def _unaryop(self, node: ast.UnaryOp) -> Val:
@@ -136,10 +155,10 @@ class Exprs(Iterations):
             return of_expr(negate(value.expr), "b") if value.expr is not None and value.expr.integer else TRUTH
         if value.expr is not None and value.expr.integer and value.kind != "b":
             if isinstance(node.op, ast.USub):
-                return of_expr(scale(value.expr, -1))
+                return fitted(of_expr(scale(value.expr, -1)), value.narrow)
             if isinstance(node.op, ast.UAdd):
                 return value
-            return of_expr(scale(value.expr, -1) - 1)
+            return fitted(of_expr(scale(value.expr, -1) - 1), value.narrow)
         if value.is_known and value.scalar and isinstance(value.known, float) and isinstance(node.op, ast.USub):
             return self.value_of(-value.known, "a number")
         if value.scalar:
@@ -161,13 +180,15 @@ class Exprs(Iterations):
             with contextlib.suppress(Exception):
                 return self.value_of(OPERATORS[type(op)](left.known, right.known), "a number")
         a, b = left.expr, right.expr
+        narrow = narrowed((left, right))
         if a is not None and b is not None and a.integer and b.integer:
             found = integers(op, a, b)
             if found is not None:
-                return of_expr(found)
+                return fitted(of_expr(found), narrow)
         if left.kind == "U" or right.kind == "U":
             return self.text_of(OPERATORS[type(op)], [left, right])
-        if isinstance(op, ast.Div | ast.Mult | ast.Add | ast.Sub) and "U" not in (left.kind, right.kind):
+        plain = isinstance(op, ast.Div | ast.Mult | ast.Add | ast.Sub) and narrow is None
+        if plain and "U" not in (left.kind, right.kind):
             parts = [self.object_expr(v) for v in (left, right)]
             if all(p is not None for p in parts):
                 made = computed(OPERATORS[type(op)], [p for p in parts if p is not None], integer=False)
@@ -248,7 +269,8 @@ class Exprs(Iterations):
             and a.kind == b.kind
             and test.expr.integer
         ):
-            return of_expr(select(truth(test.expr), a.expr, b.expr), a.kind or "i")
+            made = of_expr(select(truth(test.expr), a.expr, b.expr), a.kind or "i")
+            return replace(made, narrow=narrowed((a, b)))
         return join(a, b)
 
     def _subscript(self, node: ast.Subscript) -> Val:
@@ -268,6 +290,7 @@ class Exprs(Iterations):
     def _comprehension(self, generators: Sequence[ast.comprehension], parts: Sequence[ast.expr]) -> Val:
         kept, unsure = self.scope, self.unsure
         self.scope = Scope({}, kept)
+        self.scope.comprehension = True
         with contextlib.ExitStack() as stack:
             for one in generators:
                 walk = self.iterate(one.iter)

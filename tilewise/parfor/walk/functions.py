@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 import types
@@ -20,12 +21,14 @@ from tilewise.parfor.walk.values import (
 )
 
 DEEPEST = 8  # calls inside of calls that are followed
+MOST_CALLS = 1000  # of functions that are followed, in one walk
 
 
 class Functions(Attributes):
     """Follows functions by their source."""
 
     depth = 0
+    calls = 0
     following: list[Any]  # functions that are being followed
     general: set[Any]  # those among them that are followed with any numbers as arguments
 
@@ -41,7 +44,7 @@ class Functions(Attributes):
         """Follow a function by its source; None if there is none."""
         if isinstance(function, type):
             return self._construct(function, args, named)
-        node = source_of(function)
+        node = source_of(function) if isinstance(function, types.FunctionType) else None
         if node is None:
             return None
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -88,7 +91,8 @@ class Functions(Attributes):
         numbers = all(v.scalar and v.function is None and not callable(v.known) for v in (*args, *named.values()))
         if key in self.general and numbers:
             return NUMBER  # the walk with any numbers, which is under way, covers this call
-        if self.depth >= DEEPEST or key in self.general:
+        self.calls += 1
+        if self.depth >= DEEPEST or self.calls > MOST_CALLS or key in self.general:
             return self._opaque(args, named, function.name)
         general = numbers and key in self.following
         if general:  # it calls itself
@@ -149,6 +153,7 @@ class Functions(Attributes):
         return ANYTHING
 
 
+@functools.lru_cache(maxsize=256)
 def source_of(function: Any) -> ast.FunctionDef | ast.Lambda | None:
     """The syntax tree of a function; None for those that have no source, or one that is not followed."""
     if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):

@@ -126,7 +126,7 @@ class Iterations(Cells):
             return self.element([i.known for i in items], at, "an element")
         if at.constant and 0 <= at.const < len(items):
             return items[at.const]
-        exprs = [i.expr for i in items if i.expr is not None and i.expr.integer and i.kind == "i"]
+        exprs = [i.expr for i in items if i.expr is not None and i.expr.integer and i.kind == "i" and i.narrow is None]
         if len(exprs) == len(items) <= MOST_CHOICES:
             return of_expr(choose(at, exprs))
         total: Val | None = None

@@ -6,6 +6,8 @@ walk is done again without them if the loop writes to one.
 
 from __future__ import annotations
 
+import array
+import io
 import types
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +19,7 @@ from tilewise.array.handle import Array
 from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.subscripts import LONGEST_TABLE
-from tilewise.parfor.walk.values import ANYTHING, NUMBER, Axis, Obj, Val, View, join, of_expr
+from tilewise.parfor.walk.values import ANYTHING, NUMBER, Axis, Obj, Val, View, join, narrow_of, narrowed, of_expr
 
 IMMUTABLE = (
     float,
@@ -74,10 +76,13 @@ class Knowns(Recorder):
 
     def value_of(self, thing: Any, name: str) -> Val:
         """What is known of an object."""
+        self.met(thing, name)
         if isinstance(thing, bool | np.bool_):
-            return replace(of_expr(constant(int(thing)), "b"), known=thing)
+            narrow = (0, 1) if isinstance(thing, np.bool_) else None
+            return replace(of_expr(constant(int(thing)), "b"), known=thing, narrow=narrow)
         if isinstance(thing, int | np.integer):
-            return replace(of_expr(constant(int(thing))), known=thing)
+            narrow = narrow_of(thing.dtype) if isinstance(thing, np.integer) else None
+            return replace(of_expr(constant(int(thing))), known=thing, narrow=narrow)
         if isinstance(thing, float | complex | np.number):
             return Val(known=thing, scalar=True, kind=np.asarray(thing).dtype.kind)
         if isinstance(thing, str):
@@ -96,17 +101,26 @@ class Knowns(Recorder):
             return Val(known=thing, items=items if whole else None, scalar=all(i.scalar for i in items) and whole)
         return Val(known=thing, objs=frozenset((self.memory.container(thing, name),)))
 
-    def _lazy(self, array: Any, name: str) -> Val:
+    def met(self, thing: Any, name: str) -> None:
+        """Note an object from outside of the loop that changes when it is looked at, or that shares its memory."""
+        if isinstance(thing, type):
+            return
+        if hasattr(type(thing), "__next__") or isinstance(thing, io.IOBase):
+            self.hazard(name, "iterator", "all iterations draw from one iterator")
+        elif isinstance(thing, bytearray | memoryview | array.array):
+            self.hazard(name, "alias", "arrays may share the memory of this object")
+
+    def _lazy(self, lazy: Any, name: str) -> Val:
         """One of our arrays: views share a cell, which is all that is known of where they lie."""
-        cell = array._cell
+        cell = lazy._cell
         obj = self.memory.container(cell, name)
-        kind = array.dtype.kind
-        if array.base is not None or (obj.shape is not None and obj.shape != tuple(array.shape)):
+        kind = lazy.dtype.kind
+        if lazy.base is not None or (obj.shape is not None and obj.shape != tuple(lazy.shape)):
             obj.array, obj.shape = True, None
             return Val(objs=frozenset((obj,)), kind=kind)
-        obj.array, obj.shape = True, tuple(array.shape)
-        axes = tuple(Axis(d, 1, constant(n)) for d, n in enumerate(array.shape))
-        return Val(view=View(obj, constant(obj.code), (constant(0),) * array.ndim, axes, array.itemsize), kind=kind)
+        obj.array, obj.shape = True, tuple(lazy.shape)
+        axes = tuple(Axis(d, 1, constant(n)) for d, n in enumerate(lazy.shape))
+        return Val(view=View(obj, constant(obj.code), (constant(0),) * lazy.ndim, axes, lazy.itemsize), kind=kind)
 
     def element(self, values: Sequence[Any], at: Expr, name: str) -> Val:
         """`values[at]` for things that do not change: one value that depends on the index."""
@@ -119,7 +133,10 @@ class Knowns(Recorder):
                 table = np.array([int(v) for v in values], dtype=np.int64)
             except OverflowError:
                 return NUMBER
-            return of_expr(gather(table, [at]), "b" if all(isinstance(v, bool | np.bool_) for v in values) else "i")
+            kind = "b" if all(isinstance(v, bool | np.bool_) for v in values) else "i"
+            types_held = {v.dtype for v in values if isinstance(v, np.generic)}
+            ranges = [Val(narrow=narrow_of(t)) for t in types_held]
+            return replace(of_expr(gather(table, [at]), kind), narrow=narrowed(ranges))
         if all(isinstance(v, float | complex | int | np.number | str | bytes | type(None)) for v in values):
             kinds = {np.asarray(v).dtype.kind for v in values}
             expr = gather(objects_table(values), [at])

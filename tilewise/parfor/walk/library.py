@@ -7,7 +7,9 @@ the iterations.
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
+import operator
 import sys
 import types
 from typing import Any
@@ -22,6 +24,15 @@ PURE_BUILTINS = frozenset(
 HOLDING_BUILTINS = frozenset(
     "dict enumerate filter frozenset list map reversed set sorted tuple zip max min getattr".split()
 )
+# Those that take any number of arguments, none of which is called or written to.
+SPREADABLE = frozenset("zip max min range product chain zip_longest hypot gcd lcm slice".split())
+# Where those that call a function have it among their arguments.
+FUNCTION_AT = {
+    **dict.fromkeys("map filter filterfalse starmap takewhile dropwhile".split(), 0),
+    **dict.fromkeys("accumulate groupby".split(), 1),
+}
+# Those that do not call what they are given.
+LOOKING = frozenset("isinstance issubclass type id callable hasattr hash repr str bool".split())
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
 # Their result may be a view of the first argument.
 VIEWS = frozenset(
@@ -36,9 +47,7 @@ WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis 
 SHAPED = frozenset("zeros empty ones full".split())
 SHAPED_LIKE = frozenset("zeros_like empty_like ones_like full_like".split())
 # Methods of arrays that write to the array, and those that return a view of it.
-ARRAY_WRITES = frozenset(
-    "sort fill partition put itemset resize setfield byteswap setflags __setitem__ __iadd__ __imul__ __isub__".split()
-)
+ARRAY_WRITES = frozenset("sort fill partition put itemset resize setfield byteswap setflags __setitem__".split())
 ARRAY_VIEWS = frozenset(
     "reshape ravel transpose swapaxes squeeze view diagonal astype flatten __getitem__ newbyteorder".split()
 )
@@ -50,6 +59,9 @@ SET_WRITES = frozenset(
 CONTAINER_READS = frozenset(
     "index count copy get keys values items union intersection difference symmetric_difference issubset issuperset "
     "isdisjoint __getitem__ __len__ __contains__ most_common elements".split()
+)
+IN_PLACE = frozenset(
+    "iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ior ixor iconcat".split()
 )
 INTEGER_RESULTS = frozenset("len int ord hash id argmax argmin count_nonzero searchsorted argsort digitize".split())
 FLOAT_RESULTS = frozenset("float sqrt exp log sin cos tan mean std var median norm hypot".split())
@@ -116,8 +128,27 @@ def _of_scipy(function: Any) -> bool:
     return special is not None and getattr(special, function.__name__, None) is function
 
 
+def parameters(function: Any) -> inspect.Signature | None:
+    """The parameters of a function, where Python knows them."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def writes_in_place(name: str) -> bool:
+    """Whether a method is an operator in place.
+
+    >>> writes_in_place("__itruediv__"), writes_in_place("__iter__")
+    (True, False)
+    """
+    return name.startswith("__i") and name.endswith("__") and name.strip("_") in IN_PLACE
+
+
 def is_pure(function: Any) -> bool:
     """Whether it only looks at its arguments."""
+    if not isinstance(function, (*PLAIN, operator.itemgetter)):
+        return False  # an object that may call others
     name = getattr(function, "__name__", "")
     if getattr(builtins, name, None) is function:
         return name in PURE_BUILTINS or (isinstance(function, type) and issubclass(function, BaseException))
@@ -125,24 +156,22 @@ def is_pure(function: Any) -> bool:
         return True
     module = module_of(function)
     if module.lstrip("_") in PURE_MODULES or getattr(math, name, None) is function:
-        return not (isinstance(function, type) and name in ("count", "cycle", "tee")) and name not in (
+        if isinstance(function, type) and name in ("count", "cycle", "tee"):
+            return False
+        return name not in IN_PLACE and name not in (
             "setitem",
             "delitem",
-            "iadd",
-            "isub",
-            "imul",
-            "iconcat",
-            "ior",
-            "iand",
-            "ixor",
             "reduce",
             "methodcaller",
+            "call",
+            "setcontext",
         )
     return False
 
 
-WRITING_NUMPY = frozenset("save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split())
-CALLING_NUMPY = frozenset(
-    "vectorize frompyfunc apply_along_axis apply_over_axes fromfunction piecewise fromiter".split()
+# They write to files or settings, or call functions that are in a list.
+WRITING_NUMPY = frozenset(
+    "piecewise save savez savez_compressed savetxt seterr seterrcall setbufsize set_printoptions".split()
 )
+CALLING_NUMPY = frozenset("vectorize frompyfunc apply_along_axis apply_over_axes fromfunction fromiter".split())
 EFFECT_FREE_CONTEXTS = (np.errstate,)

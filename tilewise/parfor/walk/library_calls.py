@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,8 +32,11 @@ from tilewise.parfor.walk.values import (
     Axis,
     Val,
     View,
+    fitted,
     join,
     kind_of,
+    narrow_of,
+    narrowed,
     of_expr,
 )
 
@@ -60,9 +64,30 @@ class LibraryCalls(Functions):
     def _numpy(self, function: Any, args: list[Val], named: dict[str, Val], text: str) -> Val:
         name = getattr(function, "__name__", "")
         owner = getattr(function, "__self__", None)
-        out = named.get("out", named.get("output"))
         if name in library.WRITING_NUMPY:
             return self._opaque(args, named, text)
+        out = named.get("out", named.get("output"))
+        if not isinstance(function, np.ufunc | type) and not (isinstance(owner, np.ufunc) and name == "at"):
+            bound = bound_to(function, args, named)
+            if bound is None:
+                for value in (*args[1:], *named.values()):
+                    if not value.scalar:
+                        self.touch_value(value, write=True)
+                if not args and named and name not in library.SHAPED:
+                    return self._opaque(args, named, text)
+            else:
+                out = bound.get("out", bound.get("output"))
+                if any(key.startswith("overwrite_") and not _is_false(value) for key, value in bound.items()):
+                    for value in bound.values():
+                        if not value.scalar:
+                            self.touch_value(value, write=True)
+                if name == "nan_to_num" and "copy" in bound:
+                    named = {**named, "copy": bound["copy"]}
+                if not args and named and name not in library.SHAPED:
+                    first = next(iter(bound))
+                    args = [bound[first]]
+                    named = {key: value for key, value in named.items() if key != first}
+                args = [a for a in args if a is not out]
         calls = any(_is_function(v) for v in (*args, *named.values()))
         if calls or (name in library.CALLING_NUMPY and not isinstance(function, type)):
             return self._with_function(args, named, text)
@@ -72,7 +97,11 @@ class LibraryCalls(Functions):
             self.touch_value(args[0], write=True)
             return Val(known=None, scalar=True)
         if isinstance(function, np.ufunc) and len(args) > function.nin:
+            for value in args[function.nin + 1 :]:
+                self.touch_value(value, write=True)
             out = args[function.nin]
+            if function.nout > 1:
+                out = Val(items=tuple(args[function.nin :]))
             args = args[: function.nin]
         if out is not None and not (out.is_known and out.known is None):
             return self._into(out, args, named)
@@ -113,17 +142,36 @@ class LibraryCalls(Functions):
                 and issubclass(function, np.integer)
                 and len(args) == 1
                 and args[0].expr is not None
+                and args[0].expr.integer
             ):
-                return args[0]
+                return fitted(replace(args[0], known=Val().known, narrow=None), narrow_of(function))
             return replace(NUMBER, kind=_result_kind(name, function, args))
         return self.made([], kind=_result_kind(name, function, args))
+
+    @staticmethod
+    def calls_unknown(value: Val, count: int) -> bool:
+        """Whether a value may be called, by a function it is given to, with so many arguments, and may then write."""
+        if value.method is not None and value.method[1] != "slice":
+            return True
+        known = value.known
+        if not value.is_known or not callable(known) or isinstance(known, types.FunctionType):
+            return False
+        if isinstance(known, type):
+            made = (inspect.getattr_static(known, name, None) for name in ("__new__", "__init__"))
+            return any(isinstance(m, types.FunctionType | staticmethod) for m in made) and not library.is_numpy(known)
+        if library.is_numpy(known):
+            name = getattr(known, "__name__", "")
+            writes = name in library.WRITES_FIRST | library.WRITING_NUMPY | library.CALLING_NUMPY
+            return writes or (count > known.nin if isinstance(known, np.ufunc) else count > 1)
+        return not library.is_pure(known)
 
     def _into(self, out: Val, args: list[Val], named: dict[str, Val]) -> Val:
         """`out=`: a write."""
         for value in (*args, *(v for key, v in named.items() if key not in ("out", "output"))):
             self.use(value)
         for target in out.items if out.items is not None else (out,):
-            self.touch_value(target, write=True)
+            if not (target.is_known and target.known is None):
+                self.touch_value(target, write=True)
         return out
 
     def _with_function(self, args: list[Val], named: dict[str, Val], text: str) -> Val:
@@ -135,9 +183,13 @@ class LibraryCalls(Functions):
         for value in (
             a for a in (*args, *named.values()) if a.function is not None or (a.is_known and callable(a.known))
         ):
+            if self.calls_unknown(value, 2):
+                return self._opaque([total, *args], named, text)
             if value.is_known and (library.is_pure(value.known) or library.is_numpy(value.known)):
                 continue
-            node = value.function.node if value.function is not None else source_of(value.known)
+            node = value.function.node if value.function is not None else None
+            if node is None and isinstance(value.known, types.FunctionType):
+                node = source_of(value.known)
             if node is None:
                 return self._opaque(args, named, text)
             self.apply(value, [total] * len([*node.args.posonlyargs, *node.args.args]), {}, text)
@@ -179,10 +231,16 @@ class LibraryCalls(Functions):
                 args[0].is_known and any(o.key in self.memory.not_constant for o in args[0].objs)
             ):
                 return of_expr(found)
-        if any(
-            a.function is not None or (a.is_known and isinstance(a.known, types.FunctionType))
+        called = [named[key] for key in ("key", "func") if key in named]
+        called += args[library.FUNCTION_AT[name] :][:1] if name in library.FUNCTION_AT else []
+        if any(not a.is_known and a.function is None for a in called):
+            return self._opaque([self.reachable(args), *args], named, name)
+        if name not in library.LOOKING and any(
+            self.calls_unknown(a, 2 if name in ("reduce", "accumulate") else 9 if name == "starmap" else len(args) - 1)
             for a in (*args, *named.values())
         ):
+            return self._opaque([self.reachable(args), *args], named, name)
+        if any(_is_function(a) for a in (*args, *named.values())):
             return self._with_function(args, named, name)
         for value in (*args, *named.values()):
             self.use(value)
@@ -193,7 +251,7 @@ class LibraryCalls(Functions):
             total = ready[0]
             for e in ready[1:]:
                 total = (least if name == "min" else greatest)(total, e)
-            return of_expr(total)
+            return replace(of_expr(total), narrow=narrowed(args))
         if whole and name == "int" and len(ready) == 1:
             return of_expr(ready[0])
         if name == "int" and len(args) == 1 and ready and not named:
@@ -201,8 +259,9 @@ class LibraryCalls(Functions):
         if whole and name == "abs" and len(ready) == 1:
             low, high = ready[0].lo, ready[0].hi
             if low >= 0:
-                return of_expr(ready[0])
-            return of_expr(computed(np.abs, ready, (0, max(abs(low), abs(high)))))
+                return args[0]
+            made = of_expr(computed(np.abs, ready, (0, max(abs(low), abs(high)))))
+            return fitted(made, narrowed(args))
         if whole and name == "divmod" and len(ready) == 2:
             return Val(
                 items=tuple(self.operate(op, args[0], args[1]) for op in (ast.FloorDiv(), ast.Mod())), scalar=True
@@ -238,6 +297,31 @@ class LibraryCalls(Functions):
         if all(v.scalar for v in (*args, *named.values())) or library.module_of(function) in ("math", "cmath"):
             return NUMBER
         return join(self.made(args, array=False), self.reachable([*args, *named.values()]))
+
+
+def bound_to(function: Any, args: Sequence[Val], named: dict[str, Val]) -> dict[str, Val] | None:
+    """Arguments by the names of their parameters, in order; None where these are not known."""
+    signature = library.parameters(function)
+    if signature is None:
+        return None
+    try:
+        bound = signature.bind_partial(*args, **named).arguments
+    except TypeError:
+        return None
+    found: dict[str, Val] = {}
+    for key, value in bound.items():
+        kind = signature.parameters[key].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            found |= {f"*{n}": v for n, v in enumerate(value)}
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            found |= value
+        else:
+            found[key] = value
+    return found
+
+
+def _is_false(value: Val) -> bool:
+    return value.expr is not None and value.expr.constant and not value.expr.const
 
 
 def _result_kind(name: str, function: Any, args: Sequence[Val]) -> str | None:

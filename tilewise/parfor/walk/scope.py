@@ -53,6 +53,7 @@ class Scope:
         self.space = space  # a module's names, where the values of the walk are none
         self.shared: set[str] = set()  # declared global or nonlocal
         self.returned: Val | None = None
+        self.comprehension = False
         self.called = False  # a function that is being followed
 
 
@@ -77,6 +78,8 @@ class Walk(Knowns):
                 value = scope.names[name]
                 if value.carried:
                     self.name_use(name, "read", value.carried)
+                if value.is_known:
+                    self.met(value.known, name)
                 return value
             if scope.space is not None and name in scope.space:
                 return self.value_of(scope.space[name], name)

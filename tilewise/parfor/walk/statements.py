@@ -57,7 +57,7 @@ class Branches(Assign):
                 module = __import__(alias.name, fromlist=["x"] if alias.asname else [])
             except ImportError:
                 module = None
-            self.scope.names[name] = self.value_of(module, name)
+            self._bind_name(name, self.value_of(module, name))
 
     def _do_importfrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
@@ -66,7 +66,7 @@ class Branches(Assign):
                 value = self.value_of(getattr(module, alias.name), alias.name)
             except (ImportError, AttributeError, ValueError):
                 value = ANYTHING
-            self.scope.names[alias.asname or alias.name] = value
+            self._bind_name(alias.asname or alias.name, value)
 
     def _do_global(self, node: ast.Global | ast.Nonlocal) -> None:
         self.scope.shared |= set(node.names)
@@ -75,15 +75,16 @@ class Branches(Assign):
 
     def _do_functiondef(self, node: ast.FunctionDef) -> None:
         if node.decorator_list or any(isinstance(n, ast.Yield | ast.YieldFrom | ast.Await) for n in ast.walk(node)):
-            self.scope.names[node.name] = ANYTHING
+            self._bind_name(node.name, ANYTHING)
             return
-        self.scope.names[node.name] = Val(function=Function(node, self.scope, node.name, self.file), scalar=True)
+        made = Function(node, self.scope, node.name, self.file)
+        self._bind_name(node.name, Val(function=made, scalar=True))
 
     def _do_delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if isinstance(target, ast.Name):
-                self.name_use(target.id, "write", frozenset())
-                self.scope.names[target.id] = Val()
+                self.look_up(target.id)  # it has to be there
+                self._bind_name(target.id, Val())
             elif isinstance(target, ast.Subscript):
                 base = self.ev(target.value)
                 self.parts_of(target.slice)
@@ -165,7 +166,7 @@ class Branches(Assign):
         for handler in node.handlers:
             self.scope.names = dict(after)
             if handler.name:
-                self.scope.names[handler.name] = Val(scalar=True)
+                self._bind_name(handler.name, Val(scalar=True))
             if not self.block(handler.body):
                 ends.append(self.scope.names)
         self.unsure -= 1

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from tilewise.kernel.dependence.expr import Expr, Index, constant
 
 NOTHING: Any = type("Nothing", (), {"__repr__": lambda self: "NOTHING"})()
@@ -91,6 +93,7 @@ class Val:
     function: Function | None = None
     method: tuple[Val, str] | None = None
     positions: tuple[Expr, ...] | None = None  # of a list that is written out as a subscript
+    narrow: tuple[int, int] | None = None  # the least and the greatest number of its type, where it wraps
     carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
 
     @property
@@ -110,6 +113,36 @@ TEXT = Val(scalar=True, kind="U")
 def of_expr(expr: Expr, kind: str = "i") -> Val:
     """A value that depends on indices only."""
     return Val(expr=expr, scalar=True, kind=kind if expr.integer else None)
+
+
+def narrow_of(dtype: Any) -> tuple[int, int] | None:
+    """The range of a type of integers, outside of which it wraps; None for Python's, and for those of 64 bits.
+
+    >>> narrow_of(np.uint8), narrow_of(np.int64)
+    ((0, 255), None)
+    """
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return 0, 1
+    if kind.kind not in "iu" or kind == np.int64:
+        return None
+    limits = np.iinfo(kind)
+    return int(limits.min), int(limits.max)
+
+
+def narrowed(values: Iterable[Val]) -> tuple[int, int] | None:
+    """The range that results of values surely have room in; None if none of them wraps."""
+    ranges = [v.narrow for v in values if v.narrow is not None]
+    return (max(r[0] for r in ranges), min(r[1] for r in ranges)) if ranges else None
+
+
+def fitted(value: Val, narrow: tuple[int, int] | None) -> Val:
+    """A result of integers of a type with a range: what it is, is known only if it does not wrap."""
+    if narrow is None:
+        return value
+    if value.expr is None or not value.expr.integer or value.expr.lo < narrow[0] or value.expr.hi > narrow[1]:
+        return replace(NUMBER, kind=value.kind)
+    return replace(value, narrow=narrow)
 
 
 def integer(value: int) -> Val:
@@ -144,13 +177,20 @@ def same(a: Val, b: Val) -> bool:
     """Whether two values are known to be the same."""
     if a is b:
         return True
-    if a.carried != b.carried or (a.items is None) != (b.items is None):
+    if a.carried != b.carried or a.narrow != b.narrow or (a.items is None) != (b.items is None):
         return False
     if a.is_known or b.is_known:
         return a.known is b.known
     if a.expr is not None or b.expr is not None:
         return a.expr is not None and b.expr is not None and a.expr.key() == b.expr.key()
     return replace(a, kind=None) == replace(b, kind=None)
+
+
+def _called(value: Val) -> bool:
+    """Whether it is a function, which may reach any object."""
+    if value.function is not None or (value.method is not None and value.method[1] != "slice"):
+        return True
+    return value.is_known and callable(value.known) and not isinstance(value.known, type)
 
 
 def join(a: Val | None, b: Val | None) -> Val:
@@ -165,8 +205,9 @@ def join(a: Val | None, b: Val | None) -> Val:
     kind = a.kind if a.kind == b.kind else None
     return Val(
         objs=objects(a) | objects(b),
-        anything=may_be_anything(a) or may_be_anything(b) or bool(a.function or b.function),
+        anything=may_be_anything(a) or may_be_anything(b) or _called(a) or _called(b),
         kind=kind,
+        narrow=narrowed((a, b)),
         scalar=a.scalar and b.scalar,
         carried=carried,
     )
