@@ -2,7 +2,7 @@
 
 The package's namespace shows NumPy's docstrings, whose examples are NumPy's. Tests inject faults into the compiler, so
 they share a folder of their own, which goes with them. The cases of one function share a process, for they share plans,
-code and fixtures; so do all tests that start Ray.
+code and fixtures; so do all tests that start Ray, and files whose fixtures take long.
 """
 
 import atexit
@@ -24,8 +24,13 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have it from the process 
 RAY = ("tests/engine/test_cluster.py", "tests/engine/test_nodes.py", "tests/api/test_tiles.py::test_on_ray")
 
 
+WHOLE = ("tests/test_coverage.py",)
+
+
 def scope_of(test: str) -> str:
     """What a test shares a process with."""
+    if test.startswith(WHOLE):
+        return test.split("::")[0]
     return "ray" if test.startswith(RAY) else test.split("[")[0]
 
 

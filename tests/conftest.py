@@ -1,9 +1,11 @@
 """What all tests share: how many examples properties are tried on, and settings that do not leak."""
 
+import importlib
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,21 @@ settings.register_profile("ci", derandomize=True, max_examples=25, deadline=None
 settings.register_profile("soak", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")
 compiler.checked = True
+
+
+# What is compiled is compiled quickly, with the same bits, but in the tests of code itself.
+GOOD_CODE = ("tests/kernel/", "tests/backend/", "tests/bits/", "tests/test_same_bits", "tests/test_processes")
+llvm = importlib.import_module("tilewise.backend.llvm.compile.compiler")
+
+
+@pytest.fixture(autouse=True)
+def quick_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of the suite's time would else be LLVM's."""
+    if not request.node.nodeid.startswith(GOOD_CODE):
+        monkeypatch.setattr(llvm, "object_code", partial(_object_code, level=llvm.QUICK))
+
+
+_object_code = llvm.object_code
 
 
 @pytest.fixture(autouse=True)
