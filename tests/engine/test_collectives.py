@@ -424,3 +424,15 @@ def test_a_scan_keeps_the_sign_of_zero() -> None:
     with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=3):
         got = numpy.asarray(tw.cumsum(tw.asarray(numpy.full(6, -0.0)).relayout(0)).relayout(0))
     assert numpy.signbit(got).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_two_writes_to_one_place_the_last_in_memory_order_stays(seed: int) -> None:
+    numbers = rng(3)
+    index, values = numpy.asfortranarray(numbers.integers(0, 5, (6, 4))), numbers.normal(size=(4, 6)).T
+    want = numpy.zeros(9)
+    want[index] = values
+    with tw.session(engine="virtual", workers=3), tw.config(eager_bytes=0), tw.testing.random_layouts(seed):
+        x, where = tw.evaluate(tw.zeros(9)), tw.evaluate(tw.asarray(index))
+        x[where] = values
+        numpy.testing.assert_array_equal(x.compute(), want)

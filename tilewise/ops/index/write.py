@@ -316,6 +316,8 @@ def _indexed(op: Put | At, node: Node, key: Together, have: Options, mesh: Mesh)
     n = both[0] if both else 1
     if mesh.workers == 1 or n < 1:
         return
+    if isinstance(op, Put) and any(x.ndim > 1 and x.order is not None for x in index):
+        return  # NumPy writes in the order of the indices' memory: of two equal ones another would be the last
     longest = next((k for k, x in enumerate(index) if x.ndim == len(both) and x.shape[:1] == (n,)), None)
     for asked in axis_cuts(have[count + longest], 0, n, mesh) if longest is not None else ():
         values: list[Layout] = []
