@@ -1,4 +1,4 @@
-"""Rolled arrays, known by their form. In: a node. Out: what was rolled, and how far along each axis.
+"""Rolled arrays, known by their form, and arrays with a rim. In: a node. Out: what was rolled, and how far; a node.
 
 `np.roll` records a join of the two parts of an array. A program that reads an array at several small shifts (a stencil
 on a torus) can read all of them from one copy with a rim around it: see rewrite/periodic.py.
@@ -6,10 +6,15 @@ on a torus) can read all of them from one copy with a rim around it: see rewrite
 
 from __future__ import annotations
 
-from tilewise.ir.node import Node
+from typing import Any
+
+import numpy as np
+
+from tilewise.ir.node import Node, Op, intern
 from tilewise.ir.order import strides_of
 from tilewise.ops.join import Concat, Copy
 from tilewise.ops.views import Window, view
+from tilewise.records import dataclass
 
 MOVES = (Concat, Copy)  # what a rolled array may be made by
 MOST_ROLLS = 8  # one after another, that are looked through
@@ -55,6 +60,37 @@ def rolled(node: Node) -> tuple[Node, dict[int, int]] | None:
         by = (shifts.get(axis, 0) + by) % length
         shifts[axis] = by if by <= length // 2 else by - length
     return None if node is first else (node, {axis: by for axis, by in sorted(shifts.items()) if by})
+
+
+@dataclass(frozen=True)
+class Rim(Op):
+    """An array with so many elements of its other end on both sides of each axis."""
+
+    widths: tuple[int, ...]
+    name = "rim"
+
+    def numpy(self, *arrays: Any) -> Any:
+        out = np.empty([n + 2 * w for n, w in zip(arrays[0].shape, self.widths, strict=True)], arrays[0].dtype)
+        self.middle(out)[...] = arrays[0]
+        self.close(out)
+        return out
+
+    def middle(self, out: Any) -> Any:
+        """Where the array itself goes."""
+        return out[tuple([slice(w, n - w) for n, w in zip(out.shape, self.widths, strict=True)])]
+
+    def close(self, out: Any) -> None:
+        """Copy the ends to the other sides, axis by axis, so that corners come around twice."""
+        for axis, w in enumerate(self.widths):
+            if w:
+                along = np.moveaxis(out, axis, 0)
+                along[:w], along[-w:] = along[-2 * w : -w], along[w : 2 * w]
+
+
+def rim(x: Node, widths: tuple[int, ...]) -> Node:
+    """A copy of an array with a rim."""
+    shape = tuple([n + 2 * w for n, w in zip(x.dims, widths, strict=True)])
+    return intern(Rim(widths), (x,), shape, x.dtype)
 
 
 def part(x: Node, axis: int, start: int, stop: int) -> Node:

@@ -1,7 +1,7 @@
 """Shifted reads of arrays that are rolled. In: an elementwise operator on rolled arrays. Out: one on windows.
 
-A rim of the array's other end goes around it, once for all shifts of one distance; each rolled array is then a window
-of that copy, which the pass reads in place. Not on meshes, where rims are halos.
+A rim of the array's other end goes around it, once for all shifts of one distance, along whichever axes; each rolled
+array is then a window of that copy, which the pass reads in place. Not on meshes, where rims are halos.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from tilewise.ir.node import Node, intern
 from tilewise.ir.order import strides_of
 from tilewise.ops.elementwise import Map
-from tilewise.ops.join import concat
-from tilewise.ops.periodic import MOVES, part, rolled
+from tilewise.ops.periodic import MOVES, rim, rolled
 from tilewise.ops.views import view
 from tilewise.rewrite.rule import Rule
 
 MOST_SHIFT = 16  # along an axis: farther shifts are rare, and would add to the copy
+LONG = 32  # times the shift: an axis that has a rim though nothing is shifted along it, to share it with other shifts
 LEAST_BYTES = 1 << 20  # of an array that is worth it
 
 
@@ -37,13 +37,11 @@ def _window(x: Node) -> Node | None:
     base, shifts = found
     if not shifts or any(abs(by) > min(MOST_SHIFT, base.dims[axis] // 4) for axis, by in shifts.items()):
         return None
-    rimmed = base
-    for axis, by in shifts.items():
-        length, rim = rimmed.dims[axis], abs(by)
-        parts = (part(rimmed, axis, length - rim, length), rimmed, part(rimmed, axis, 0, rim))
-        rimmed = concat(parts, axis, base.dtype)
+    width = max(map(abs, shifts.values()))
+    widths = tuple([width if axis in shifts or n >= LONG * width else 0 for axis, n in enumerate(base.dims)])
+    rimmed = rim(base, widths)
     strides = strides_of(rimmed.dims, base.dtype.itemsize, None)
-    offset = sum((abs(by) - by) * strides[axis] for axis, by in shifts.items())
+    offset = sum((w - shifts.get(axis, 0)) * strides[axis] for axis, w in enumerate(widths) if w)
     return view(rimmed, offset, base.dims, strides, base.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Rows taken and arrays joined, into memory of the pool and by all threads. In: an operator, arrays. Out: its result.
+"""Rows taken, arrays joined and given rims, into memory of the pool and by all threads. In: an operator, arrays. Out: its result.
 
 NumPy's `take` and `concatenate` give the same elements, by one thread and in fresh memory, which the system must hand
 over page by page while idle memory of the pool lies beside it.
@@ -15,19 +15,22 @@ from tilewise.backend.host.arrays import fresh
 from tilewise.ir.node import Node
 from tilewise.ops.index.gather import Gather
 from tilewise.ops.join import Concat
+from tilewise.ops.periodic import Rim
 
-BY_PARTS = (Concat, Gather)
+BY_PARTS = (Concat, Gather, Rim)
 THREADS_BYTES = 32 << 20  # of a join: below, one thread copies as fast as it would rouse another
 PARTS = 4  # per thread: threads that are held up hand over the rest
 
 
 def by_parts(node: Node, inputs: list[Any]) -> Any:
-    """The result of taking rows or of joining; None for whatever is not as simple as that."""
+    """The result of taking rows, of joining or of a rim; None for whatever is not as simple as that."""
     op = node.op
     if not node.known or not all(type(x) is np.ndarray for x in inputs):
         return None
     if type(op) is Concat and all(x.dtype == node.dtype for x in inputs):
         return _joined(node, inputs, op.axis)
+    if type(op) is Rim:
+        return _rimmed(op, node, inputs[0])
     if type(op) is Gather and op.counting is None and (op.take or len(op.key) == 1) and len(inputs) == 2:
         return _rows(node, *inputs) if op.key[0] == ("a", 0) and node.order is None else None
     return None
@@ -43,6 +46,16 @@ def _joined(node: Node, arrays: list[Any], axis: int) -> Any:
         stop = start + x.shape[axis]
         threads.parallel_copy(out[(*key, slice(start, stop))], x)
         start = stop
+    return out
+
+
+def _rimmed(op: Rim, node: Node, array: Any) -> Any:
+    out = fresh(node)
+    if node.nbytes < THREADS_BYTES:
+        op.middle(out)[...] = array
+    else:
+        threads.parallel_copy(op.middle(out), array)
+    op.close(out)
     return out
 
 
