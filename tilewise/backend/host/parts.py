@@ -1,4 +1,4 @@
-"""Rows taken, arrays joined and given rims, into memory of the pool and by all threads. In: an operator, arrays. Out: its result.
+"""Rows taken, arrays joined, rims added, in memory of the pool. In: an operator, arrays. Out: a result.
 
 NumPy's `take` and `concatenate` give the same elements, by one thread and in fresh memory, which the system must hand
 over page by page while idle memory of the pool lies beside it.
