@@ -18,6 +18,7 @@ collect_ignore = ["tilewise/__init__.py"]
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have it from the process that started them
     os.environ["TILEWISE_WAIT_FOR_NATIVE"] = "1"  # tests look at code, and leave no process behind
     os.environ["TILEWISE_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilewise-tests-")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # tests start hundreds of processes that load the package
     atexit.register(shutil.rmtree, os.environ["TILEWISE_CACHE_DIR"], ignore_errors=True)
 
 
