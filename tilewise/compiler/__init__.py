@@ -59,7 +59,7 @@ PASSES = (
     CompilerPass("schedule", schedule),
     CompilerPass("liveness", liveness, optional=False),
 )
-name_passes(*RULE_NAMES, "select", "slices", "halo", *(p.name for p in PASSES if p.optional))
+name_passes(*RULE_NAMES, "select", "slices", "halo", "source", *(p.name for p in PASSES if p.optional))
 
 
 def count_plan() -> None:

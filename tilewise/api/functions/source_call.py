@@ -55,6 +55,8 @@ class SourceFunction:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result. Raises Refused where there is no code for such arguments."""
         last = self._last
+        if last is not None and last.settings != _settings():
+            last = self._last = None
         if not self._guards.holds():
             self._codes.clear()
             self._guards, last, self._last, self.quick = Guards(), None, None, None
@@ -69,7 +71,7 @@ class SourceFunction:
         return self._found(_specs(args, kwargs), args, kwargs, apart=True)
 
     def _found(self, specs: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bool) -> Code:
-        key = (specs, apart)
+        key = (specs, apart, _settings())
         found = self._codes.get(key)
         if found is None:
             if len(self._codes) >= MOST_CODES:
@@ -153,6 +155,12 @@ def _raiser(file: str, line: int, name: str, qualified: str) -> CodeType:
     return made.replace(co_name=name, co_qualname=qualified)
 
 
+def _settings() -> tuple[bool, frozenset[str]]:
+    """What of the settings code is made for."""
+    settings = current()
+    return settings.native, settings.without
+
+
 class Code:
     """Compiled code for some types of arguments."""
 
@@ -162,6 +170,7 @@ class Code:
         places, named = specs
         options = dict(named)
         self.made: Specialised = specialise(f, list(places), options, guards, apart)
+        self.settings = _settings()
         self.native: Any = host_backend(current().native).program(self.made.program)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
