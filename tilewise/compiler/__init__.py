@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewise import events
 from tilewise.config import Settings, name_passes
+from tilewise.kernel.program.optimise import PASSES as LOOP_PASSES
 from tilewise.ir.node import Node
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
@@ -59,7 +60,7 @@ PASSES = (
     CompilerPass("schedule", schedule),
     CompilerPass("liveness", liveness, optional=False),
 )
-name_passes(*RULE_NAMES, "select", "slices", "halo", "source", *(p.name for p in PASSES if p.optional))
+name_passes(*RULE_NAMES, "select", "slices", "halo", "source", *LOOP_PASSES, *(p.name for p in PASSES if p.optional))
 
 
 def count_plan() -> None:

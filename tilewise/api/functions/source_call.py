@@ -12,6 +12,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any
@@ -30,6 +31,7 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program.ir import CALL, RERUN, Fault
+from tilewise.kernel.program.optimise import optimised
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused
@@ -169,7 +171,8 @@ class Code:
     ) -> None:
         places, named = specs
         options = dict(named)
-        self.made: Specialised = specialise(f, list(places), options, guards, apart)
+        made = specialise(f, list(places), options, guards, apart)
+        self.made: Specialised = replace(made, program=optimised(made.program, current().without))
         self.settings = _settings()
         self.native: Any = host_backend(current().native).program(self.made.program)
         self.flat = _flat(places) if not named else None

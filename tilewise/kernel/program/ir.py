@@ -139,6 +139,8 @@ class For:
     body: Block
     line: int = 0
     rare: bool = False  # hardly ever runs: not worth much code
+    independent: bool = False  # no iteration touches an element that another one writes
+    parallel: bool = False  # iterations may run at the same time, if their subscripts are in range
 
 
 @dataclass(frozen=True, slots=True)

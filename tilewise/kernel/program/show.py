@@ -62,7 +62,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
             yield from _block(s.other, deeper)
     elif isinstance(s, For):
         span = f"{expr(s.start)}, {expr(s.stop)}, {expr(s.step)}"
-        yield f"{indent}for {s.name} in range({span}):{' rarely' * s.rare}  # line {s.line}"
+        how = " rarely" * s.rare + " independent" * s.independent + " parallel" * s.parallel
+        yield f"{indent}for {s.name} in range({span}):{how}  # line {s.line}"
         yield from _block(s.body, deeper)
     elif isinstance(s, Loop):
         yield f"{indent}loop:  # line {s.line}"
