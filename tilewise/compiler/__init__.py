@@ -14,8 +14,8 @@ from typing import Any
 
 from tilewise import events
 from tilewise.config import Settings, name_passes
-from tilewise.kernel.program.optimise import PASSES as LOOP_PASSES
 from tilewise.ir.node import Node
+from tilewise.kernel.program.optimise import NAMES as LOOP_PASSES
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map

@@ -14,7 +14,7 @@ from typing import Any
 
 import tilewise as tw
 from tilewise import tuning
-from tilewise.kernel.program.optimise import PASSES
+from tilewise.kernel.program.optimise import NAMES
 
 Setting = Callable[[], AbstractContextManager[Any]]
 
@@ -35,7 +35,7 @@ def all_settings() -> dict[str, Setting]:
         "1 thread": _config(threads=1),
         "3 threads": _eager_threads,
         "interpreted": _config(threads=1, native=False),
-        "without passes": _config(threads=1, without=",".join(PASSES)),
+        "without passes": _config(threads=1, without=",".join(NAMES)),
     }
 
 

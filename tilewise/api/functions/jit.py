@@ -180,7 +180,7 @@ class jit:
             return result
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
-        if source is not None and refused is None:
+        if refused is None and (source is not None or self._straight(why)):
             return self._by_source(args, kwargs)
         if self.strict:
             raise FunctionError(
@@ -191,6 +191,14 @@ class jit:
         if current().engine != "numpy":
             warn("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
         return result if fails else f(*args, **kwargs)
+
+    def _straight(self, why: Untraceable) -> bool:
+        """Whether the source may do what a trace could not, in a function without loops: write to ndarrays, branch."""
+        found = self._plain
+        if found is None or strict_errors() or current().engine == "numpy" or why.construct.startswith("what raises"):
+            return False
+        self._source, self._loops = source_call.SourceFunction(found), "scalars"
+        return True
 
     def _by_source(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function whose loops are compiled from the source; as plain Python where they cannot be."""

@@ -31,7 +31,7 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program.ir import CALL, RERUN, Fault
-from tilewise.kernel.program.optimise import optimised
+from tilewise.kernel.program.optimise.run import optimised
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused

@@ -20,6 +20,7 @@ from tilewise.kernel.program.ir import (
     Named,
     Op,
     Pick,
+    Product,
     Program,
     Return,
     Set,
@@ -84,6 +85,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
         at = [f"{axis}: {expr(i)}" for axis, i in s.at]
         spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]
         yield f"{indent}{s.array} := view of {s.source} at ({', '.join(at)}) along ({', '.join(spans)})"
+    elif isinstance(s, Product):
+        yield f"{indent}{s.array} := {s.left} @ {s.right}"
 
 
 def _index(index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:

@@ -16,6 +16,7 @@ from tilewise.kernel.program.ir import (
     Load,
     Loop,
     Named,
+    Product,
     Return,
     Set,
     Stmt,
@@ -80,6 +81,8 @@ def arrays_used(s: Stmt) -> set[str]:
         found.add(s.array)
     elif isinstance(s, View):
         found.add(s.source)
+    elif isinstance(s, Product):
+        found |= {s.array, s.left, s.right}
     elif isinstance(s, Return):
         found |= {v for v in s.values if isinstance(v, str)}
     return found

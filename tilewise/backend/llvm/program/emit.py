@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout, memory, parallel_loop, scalars
+from tilewise.backend.llvm.program import layout, matrix_product, memory, parallel_loop, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -34,6 +34,7 @@ from tilewise.kernel.program.ir import (
     Named,
     Op,
     Pick,
+    Product,
     Program,
     Return,
     Set,
@@ -354,6 +355,8 @@ class Emitter:
             memory.allocate(self, s)
         elif isinstance(s, View):
             memory.view(self, s)
+        elif isinstance(s, Product):
+            matrix_product.emit(self, s)
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)
