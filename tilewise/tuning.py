@@ -81,6 +81,7 @@ class Tuning:
     short_ns: float = _figure(100e3, "ns", HELPERS)  # of a launch that is not worth waking a thread
     brief_ns: float = _figure(50e6, "ns", HELPERS)  # a launch that need not be interrupted
     near_bytes: int = _figure(1 << 20, "bytes", KERNELS)  # that are read as if they lay in a core's L2 cache
+    loop_share_units: int = _figure(150_000, "operations", HELPERS)  # of a compiled loop, to have several threads
     map_parallel_bytes: int = _figure(1 << 20, "bytes", KERNELS)  # of an elementwise call of NumPy on all cores
     interpret_tile: int = _figure(32_768, "elements", KERNELS)  # of a tile that NumPy runs: it stays in the L2 cache
     random_block: int = _figure(1 << 15, "elements", KERNELS)  # drawn at a time: some arrays stay in the L2 cache

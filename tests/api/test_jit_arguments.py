@@ -131,8 +131,9 @@ def test_floats_that_are_used_over_and_over() -> None:
         return x * r
 
     f = tw.jit(root)
-    for v in (2.0, 3.0, 5.0):
-        assert f(tw.ones(2), v).tolist() == root(np.ones(2), v).tolist()
+    with tw.config(without="source"):
+        for v in (2.0, 3.0, 5.0):
+            assert f(tw.ones(2), v).tolist() == root(np.ones(2), v).tolist()
     assert f.traces == 1
 
 

@@ -298,14 +298,27 @@ def test_recursion_is_refused() -> None:
         tw.jit(recursive, strict=True)(np.zeros(2))
 
 
-def test_loops_over_whole_arrays_are_traced() -> None:
+def test_loops_over_whole_arrays_are_traced_on_a_mesh_or_where_the_source_is_refused() -> None:
     @tw.jit
     def smoothed(x):
         for _ in range(3):
             x = 0.5 * (x + x[::-1])
         return x
 
-    assert type(smoothed(tw.arange(4.0))) is tw.Array and smoothed.traces == 1
+    @tw.jit
+    def spectrum(x):
+        for _ in range(2):
+            x = tw.fft.fft(x).real
+        return x
+
+    want = smoothed.__wrapped__(np.arange(4.0)).tolist()
+    for traces, settings in ((0, {}), (1, {"without": "source"}), (1, {"blocks": 2})):
+        with tw.config(**settings):
+            made = smoothed(tw.arange(4.0))
+            assert type(made) is tw.Array and made.tolist() == want and smoothed.traces == traces, settings
+    assert type(smoothed(np.arange(4.0))) is np.ndarray
+    np.testing.assert_allclose(spectrum(tw.arange(4.0)), spectrum.__wrapped__(np.arange(4.0)))
+    assert spectrum.traces == 1
 
 
 def test_explain_shows_types_and_loops() -> None:

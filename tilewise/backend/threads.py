@@ -195,6 +195,18 @@ class _Team:
         finally:
             self.owner.clear()
 
+    def begin(self) -> Sequence[Helper]:
+        """As `begin` below."""
+        count = get_threads()
+        mine = (threading.get_ident(), object())
+        if count < 2 or self.owner.setdefault("team", mine) is not mine:
+            return ()
+        self._have(count - 1)
+        helpers, core = self.helpers[: count - 1], cores.here()
+        for helper in helpers:
+            helper.call(True, core)
+        return helpers
+
     def _claim(self) -> bool:
         """Whether the caller has the helpers now."""
         mine = (threading.get_ident(), object())
@@ -263,6 +275,17 @@ def run(work: Work, parts: int, native: Posting | None = None, short: bool = Fal
     woken for it, unless more of the kind may come: the one before was just now.
     """
     _team.run(work, parts, native, short)
+
+
+def begin() -> Sequence[Helper]:
+    """Helpers that are called for native work, until `end`; none if there is one thread, or others have them."""
+    return _team.begin()
+
+
+def end() -> None:
+    """Give the helpers back."""
+    _team.latest = time.perf_counter()
+    _team.owner.clear()
 
 
 def run_in_turn(before: Work, turn: Work, after: Work, parts: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from tilewise import events
 from tilewise.config import Settings, name_passes
 from tilewise.ir.node import Node
+from tilewise.kernel.program.optimise import NAMES as LOOP_PASSES
 from tilewise.ops.const import Const
 from tilewise.ops.create import Arange, Full
 from tilewise.ops.elementwise import Map
@@ -59,7 +60,7 @@ PASSES = (
     CompilerPass("schedule", schedule),
     CompilerPass("liveness", liveness, optional=False),
 )
-name_passes(*RULE_NAMES, "select", "slices", "halo", *(p.name for p in PASSES if p.optional))
+name_passes(*RULE_NAMES, "select", "slices", "halo", "source", *LOOP_PASSES, *(p.name for p in PASSES if p.optional))
 
 
 def count_plan() -> None:

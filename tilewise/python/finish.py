@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program.ir import (
-    INT,
     Alloc,
     Array,
     Block,
@@ -15,8 +13,6 @@ from tilewise.kernel.program.ir import (
     Dim,
     For,
     If,
-    Loop,
-    Named,
     Param,
     Program,
     Set,
@@ -25,30 +21,8 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
+from tilewise.kernel.program.walk import BLOCKS, expressions, statements
 from tilewise.python.build import ONE, ZERO, Builder
-
-BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
-
-
-def statements(block: Block) -> Iterator[Stmt]:
-    """All statements, those inside of others too."""
-    for s in block:
-        yield s
-        for name in BLOCKS.get(type(s), ()):
-            yield from statements(getattr(s, name))
-
-
-def expressions(node: Any) -> Iterator[Any]:
-    """All expressions of a statement, without those of blocks inside."""
-    skip = BLOCKS.get(type(node), ())
-    todo = [getattr(node, f.name) for f in fields(node) if f.name not in skip]
-    while todo:
-        e = todo.pop()
-        if isinstance(e, tuple):
-            todo += e
-        elif is_dataclass(e):
-            yield e
-            todo += [getattr(e, f.name) for f in fields(e)]
 
 
 def finished(
@@ -125,6 +99,3 @@ def _dense(v: View, source: Array) -> bool:
         (s.step == ONE) and ((s.start == ZERO and s.length == Dim(v.source, s.axis)) or k == 0)
         for k, s in enumerate(v.spans)
     ) and first == source.rank - len(v.spans)
-
-
-_ = INT

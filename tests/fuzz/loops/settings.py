@@ -1,16 +1,20 @@
 """The settings a case is compiled under. In: a case's number. Out: named contexts.
 
-Every case is run with one thread; three threads and the interpreter of the loop language are taken in turn. A compiler
-with more settings adds them here.
+Every case is run with one thread; three threads (for every loop that may have them, however short), the interpreter of
+the loop language and programs without the passes that change them are taken in turn. A compiler with more settings adds
+them here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import tilewise as tw
+from tilewise import tuning
+from tilewise.kernel.program.optimise import NAMES
 
 Setting = Callable[[], AbstractContextManager[Any]]
 
@@ -19,12 +23,19 @@ def _config(**values: Any) -> Setting:
     return lambda: tw.config(fallback="silent", **values)
 
 
+@contextmanager
+def _eager_threads() -> Iterator[None]:
+    with tw.config(fallback="silent", threads=3), tuning.using(replace(tuning.tuned(), loop_share_units=-1)):
+        yield
+
+
 def all_settings() -> dict[str, Setting]:
     """Every setting there is."""
     return {
         "1 thread": _config(threads=1),
-        "3 threads": _config(threads=3),
+        "3 threads": _eager_threads,
         "interpreted": _config(threads=1, native=False),
+        "without passes": _config(threads=1, without=",".join(NAMES)),
     }
 
 

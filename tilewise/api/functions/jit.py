@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 else:
     source_call = later("tilewise.api.functions.source_call")
 
+TRACED_BYTES = 32 << 20  # of an Array: loops of whole arrays are traced from there on
 MAX_TEMPLATES = 64  # per function; one that is called with ever new values is not traced any more
 
 
@@ -126,8 +127,15 @@ class jit:
             args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
         if forcing.tracing.get() is not None:
             return f(*args, **kwargs)
-        if source is not None and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs)):
-            return self._by_source(args, kwargs)
+        refused: Refused | None = None
+        if source is not None:
+            if self.strict or self._loops == "elements" or not has_arrays(args, kwargs):
+                return self._by_source(args, kwargs)
+            if by_source_here((*args, *kwargs.values())) and self._plain is source.function:
+                try:
+                    return source.call(args, kwargs)
+                except Refused as error:
+                    refused = error.with_traceback(None)
         latest = self._latest
         if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:
             return made
@@ -172,6 +180,8 @@ class jit:
             return result
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
+        if refused is None and (source is not None or self._straight(why)):
+            return self._by_source(args, kwargs)
         if self.strict:
             raise FunctionError(
                 message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None)
@@ -181,6 +191,14 @@ class jit:
         if current().engine != "numpy":
             warn("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
         return result if fails else f(*args, **kwargs)
+
+    def _straight(self, why: Untraceable) -> bool:
+        """Whether the source may do what a trace could not, in a function without loops: write to ndarrays, branch."""
+        found = self._plain
+        if found is None or strict_errors() or current().engine == "numpy" or why.construct.startswith("what raises"):
+            return False
+        self._source, self._loops = source_call.SourceFunction(found), "scalars"
+        return True
 
     def _by_source(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of a function whose loops are compiled from the source; as plain Python where they cannot be."""
@@ -233,6 +251,19 @@ def has_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         not isinstance(v, int | float | complex | np.generic) and not (type(v) is list and _of_numbers(v))
         for v in (*args, *kwargs.values())
     )
+
+
+def by_source_here(args: Sequence[Any]) -> bool:
+    """Whether loops of whole arrays are compiled from the source: on one worker, if large Arrays are not among these.
+
+    On a mesh a trace has layouts to choose, and passes over arrays that no cache holds share tiles in it.
+    """
+    settings = current()
+    if settings.engine == "numpy" or not settings.native or settings.compare or "source" in settings.without:
+        return False
+    if strict_errors() or on_workers() or not unlimited_memory():
+        return False
+    return not any(type(v) is Array and meta(v).nbytes > TRACED_BYTES for v in args)
 
 
 def _of_numbers(items: list[Any]) -> bool:

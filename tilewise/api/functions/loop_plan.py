@@ -12,7 +12,7 @@ from tilewise.api.functions.warn import name_of, refusal
 from tilewise.backend import host_backend
 from tilewise.config import current
 from tilewise.kernel.program.ir import RERUN, Block, For, Load, Loop, Op, Program, Store
-from tilewise.python.finish import BLOCKS, expressions
+from tilewise.kernel.program.walk import BLOCKS, expressions
 from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
 

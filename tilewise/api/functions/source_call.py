@@ -12,6 +12,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any
@@ -30,6 +31,7 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program.ir import CALL, RERUN, Fault
+from tilewise.kernel.program.optimise.run import optimised
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused
@@ -55,6 +57,8 @@ class SourceFunction:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result. Raises Refused where there is no code for such arguments."""
         last = self._last
+        if last is not None and last.settings != _settings():
+            last = self._last = None
         if not self._guards.holds():
             self._codes.clear()
             self._guards, last, self._last, self.quick = Guards(), None, None, None
@@ -69,7 +73,7 @@ class SourceFunction:
         return self._found(_specs(args, kwargs), args, kwargs, apart=True)
 
     def _found(self, specs: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, apart: bool) -> Code:
-        key = (specs, apart)
+        key = (specs, apart, _settings())
         found = self._codes.get(key)
         if found is None:
             if len(self._codes) >= MOST_CODES:
@@ -153,6 +157,12 @@ def _raiser(file: str, line: int, name: str, qualified: str) -> CodeType:
     return made.replace(co_name=name, co_qualname=qualified)
 
 
+def _settings() -> tuple[bool, frozenset[str]]:
+    """What of the settings code is made for."""
+    settings = current()
+    return settings.native, settings.without
+
+
 class Code:
     """Compiled code for some types of arguments."""
 
@@ -161,7 +171,9 @@ class Code:
     ) -> None:
         places, named = specs
         options = dict(named)
-        self.made: Specialised = specialise(f, list(places), options, guards, apart)
+        made = specialise(f, list(places), options, guards, apart)
+        self.made: Specialised = replace(made, program=optimised(made.program, current().without))
+        self.settings = _settings()
         self.native: Any = host_backend(current().native).program(self.made.program)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]

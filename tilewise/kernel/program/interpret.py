@@ -27,6 +27,7 @@ from tilewise.kernel.program.ir import (
     Named,
     Op,
     Pick,
+    Product,
     Program,
     Return,
     Set,
@@ -174,6 +175,8 @@ class _Machine:
             self.allocate(s)
         elif isinstance(s, View):
             self.arrays[s.array] = self.view(s)
+        elif isinstance(s, Product):
+            self.arrays[s.array][...] = self.arrays[s.left] @ self.arrays[s.right]
 
     def result(self, v: Expr | str) -> Any:
         """A number, an array, or (k,) for argument k itself."""

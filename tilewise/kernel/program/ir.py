@@ -4,7 +4,7 @@
     stmt     = name := expr | array[expr, ...] := expr
              | if expr: stmts else: stmts | for name in range(expr, expr, expr): stmts | loop: stmts
              | block label: stmts | leave label | return values | fail fault(expr, ...)
-             | array := allocate shape | array := view of array
+             | array := allocate shape | array := view of array | array := array @ array
     expr     = number | name | fn(expr, ...) | array[expr, ...] | dim(array, axis) | expr if expr else expr
              | apart(array, array)
 
@@ -139,6 +139,8 @@ class For:
     body: Block
     line: int = 0
     rare: bool = False  # hardly ever runs: not worth much code
+    independent: bool = False  # no iteration touches an element that another one writes
+    parallel: bool = False  # iterations may run at the same time, if their subscripts are in range
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,16 @@ class View:
     spans: tuple[Span, ...]
 
 
-Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View
+@dataclass(frozen=True, slots=True)
+class Product:
+    """array (in C order, it is there) becomes left @ right, summed in any order; one of these may be a vector."""
+
+    array: str
+    left: str
+    right: str
+
+
+Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View | Product
 Block = tuple[Stmt, ...]
 
 

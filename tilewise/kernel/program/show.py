@@ -20,6 +20,7 @@ from tilewise.kernel.program.ir import (
     Named,
     Op,
     Pick,
+    Product,
     Program,
     Return,
     Set,
@@ -62,7 +63,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
             yield from _block(s.other, deeper)
     elif isinstance(s, For):
         span = f"{expr(s.start)}, {expr(s.stop)}, {expr(s.step)}"
-        yield f"{indent}for {s.name} in range({span}):{' rarely' * s.rare}  # line {s.line}"
+        how = " rarely" * s.rare + " independent" * s.independent + " parallel" * s.parallel
+        yield f"{indent}for {s.name} in range({span}):{how}  # line {s.line}"
         yield from _block(s.body, deeper)
     elif isinstance(s, Loop):
         yield f"{indent}loop:  # line {s.line}"
@@ -83,6 +85,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
         at = [f"{axis}: {expr(i)}" for axis, i in s.at]
         spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]
         yield f"{indent}{s.array} := view of {s.source} at ({', '.join(at)}) along ({', '.join(spans)})"
+    elif isinstance(s, Product):
+        yield f"{indent}{s.array} := {s.left} @ {s.right}"
 
 
 def _index(index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:

@@ -32,6 +32,7 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
             elementwise.shape_of(target),
             lambda at: lo.b.emit(Store(target.name, tuple(at), held, (-1,) * len(at))),
             line,
+            independent=True,
         )
         return
     if not isinstance(value, Array | Lazy):
@@ -67,7 +68,7 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
             s = v.element(inner, exact)
             lo.b.emit(Store(target.name, tuple(at), arithmetic.cast(s.e, target.t.dtype), (-1,) * len(at)))
 
-        elementwise.loops(lo, shape, one, line)
+        elementwise.loops(lo, shape, one, line, independent=True)
 
     elementwise.either(lo, tuple(dict.fromkeys((*elementwise.equal_lengths(lo, v.shape, shape), *v.equal))), run)
 

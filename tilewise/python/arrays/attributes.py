@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Op, Span, Store, Var, View
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Op, Product, Span, Store, Var, View
 from tilewise.python.build import ONE, ZERO, Array, Lazy, Scalar, Static, Tuple, Value, compare, element, mul
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LENGTH, Arr, Num, ints
@@ -112,12 +112,18 @@ def product(lo: Statements, x: Value, y: Value, line: int) -> Value:
     reads = (*p.reads, *q.reads)
     if p.t.rank == q.t.rank == 1:
         return Scalar(one, dot(lambda k: [k], lambda k: [k]))
+    if dtype in ("float64", "float32") and x.t.dtype == y.t.dtype:
+        a, c = (elementwise.materialised(lo, v, line) for v in (x, y))
+        sizes = (*elementwise.shape_of(a)[:-1], *elementwise.shape_of(c)[1:])
+        made = elementwise.allocated(lo, Arr(dtype, len(sizes), kind), sizes, False, line)
+        lo.b.emit(Product(made.name, a.name, c.name))
+        return made
     if q.t.rank == 1:
         shape: tuple[Expr, ...] = (p.shape[0],)
-        made = Lazy(
+        found = Lazy(
             Arr(dtype, 1, kind), shape, lambda at, _: Scalar(one, dot(lambda k: [at[0], k], lambda k: [k])), reads
         )
-        return elementwise.materialised(lo, made, line)
+        return elementwise.materialised(lo, found, line)
     if p.t.rank == 1:
         rows: tuple[Expr, ...] = (q.shape[1],)
         return elementwise.materialised(

@@ -134,8 +134,10 @@ def place(i: Expr, how: Expr | None, exact: bool) -> Expr:
     return ZERO if how == ZERO else mul(i, how)
 
 
-def loops(lo: Statements, shape: Sequence[Expr], body: Callable[[list[Expr]], None], line: int) -> None:
-    """A nest of loops over a shape."""
+def loops(
+    lo: Statements, shape: Sequence[Expr], body: Callable[[list[Expr]], None], line: int, independent: bool = False
+) -> None:
+    """A nest of loops over a shape; `independent`: elements do not need each other."""
     at: list[Expr] = []
 
     def nest(k: int) -> None:
@@ -147,7 +149,7 @@ def loops(lo: Statements, shape: Sequence[Expr], body: Callable[[list[Expr]], No
         at.append(Var(name, INT))
         with lo.b.inside() as inner:
             nest(k + 1)
-        lo.b.emit(For(name, ZERO, shape[k], ONE, tuple(inner), line, lo.b.rare))
+        lo.b.emit(For(name, ZERO, shape[k], ONE, tuple(inner), line, lo.b.rare, independent))
 
     nest(0)
 
@@ -194,7 +196,7 @@ def fill(lo: Statements, target: Array, v: Lazy, exact: bool, line: int) -> None
         value = arithmetic.cast(s.e, target.t.dtype)
         lo.b.emit(Store(target.name, tuple(at), value, (-1,) * len(at)))
 
-    loops(lo, shape_of(target), one, line)
+    loops(lo, shape_of(target), one, line, independent=True)
 
 
 _TOGETHER = "operands could not be broadcast together with shapes"

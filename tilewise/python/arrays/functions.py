@@ -335,6 +335,17 @@ def _transpose(lo: Statements, kind: str, g: Given) -> Value:
     return attributes.attribute(lo, x, "T", g.line)  # type: ignore[arg-type]
 
 
+def _flip(lo: Statements, kind: str, g: Given) -> Value:
+    x, axis = g.need(0, "m"), g.take(1, "axis")
+    g.done(2)
+    if not isinstance(x, Array | Lazy) or not x.t.rank:
+        raise Refused("flip of this", g.line)
+    axes = reductions.axes_of("flip", axis, x.t.rank, g.line)
+    back, all_ = Slice(None, None, arithmetic.constant(-1)), Slice(None, None, None)
+    parts: list[Any] = [back if k in axes else all_ for k in range(x.t.rank)]
+    return subscripts.view(lo, elementwise.materialised(lo, x, g.line), parts, g.line)
+
+
 def _norm(lo: Statements, kind: str, g: Given) -> Value:
     x = g.need(0, "x")
     g.done(1)
@@ -345,7 +356,7 @@ def _norm(lo: Statements, kind: str, g: Given) -> Value:
 
 
 _FUNCTIONS: dict[str, Any] = {
-    "zeros": _created(0), "ones": _created(1), "empty": _created(None), "full": _full,
+    "zeros": _created(0), "ones": _created(1), "empty": _created(None), "ndarray": _created(None), "full": _full,
     "zeros_like": _created_like(0), "ones_like": _created_like(1), "empty_like": _created_like(None),
     "copy": _copy, "array": _array, "asarray": _asarray, "ascontiguousarray": _asarray, "arange": _arange,
     "linspace": _linspace, "eye": _eye, "identity": _eye,
@@ -353,9 +364,10 @@ _FUNCTIONS: dict[str, Any] = {
     "amin": reductions.reduction("min"), "amax": reductions.reduction("max"), "argmin": reductions.arg(True),
     "argmax": reductions.arg(False), "dot": _dot, "matmul": _dot, "vdot": _dot,
     "outer": _outer, "where": _where, "clip": _clip, "real": _part("real"), "imag": _part("imag"),
-    "transpose": _transpose, "linalg.norm": _norm,
+    "transpose": _transpose, "linalg.norm": _norm, "flip": _flip, "std": reductions.spread(True),
+    "var": reductions.spread(False),
 }  # fmt: skip
-_METHODS = frozenset("sum prod mean any all min max argmin argmax dot copy transpose clip".split())
+_METHODS = frozenset("sum prod mean std var any all min max argmin argmax dot copy transpose clip".split())
 
 
 def method(lo: Statements, base: Value, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:

@@ -231,4 +231,13 @@ def together(helpers: Sequence[threads.Helper], code: int, operands: int, own: S
     _calling()(words, b"")
 
 
+def posting(helpers: Sequence[threads.Helper]) -> bytes:
+    """What native code needs to post work to helpers itself: their number, the code that calls them, their places."""
+    turns = _waiting()[1]
+    for helper in helpers:
+        helper.view[TURNS] = turns if helper.waits else 0
+    code = ctypes.cast(native("call helpers", build_call), ctypes.c_void_p).value or 0
+    return struct.pack(f"<{2 + len(helpers)}q", len(helpers), code, *[h.place for h in helpers])
+
+
 threads.set_native(serve, rouse)

@@ -45,15 +45,15 @@ def product(a: Ref, b: Ref, out: Ref) -> Call | None:
     if max(words) > MOST:
         return None
     letters = [ord(kind) for kind in kinds if kind is not None]
-    address = _address(ROUTINES[dtype][0])
-    if address is None:
+    place = address(ROUTINES[dtype][0])
+    if place is None:
         return None
-    geometry = struct.pack("<12q", 0, 0, 0, *words, *letters, address)
+    geometry = struct.pack("<12q", 0, 0, 0, *words, *letters, place)
     return Call(_code(dtype), (a, b, out), (), geometry)
 
 
 @cache
-def _address(routine: str) -> int | None:
+def address(routine: str) -> int | None:
     """Where a routine of SciPy's BLAS is; None without SciPy, which is optional."""
     try:
         return int(importlib.import_module("tilewise.backend.blas").address(routine))

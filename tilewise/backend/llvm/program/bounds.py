@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewise.backend.llvm.emit.text import Val
+from tilewise.backend.llvm.program import parallel_loop
 from tilewise.kernel.program.ir import (
     INT,
     Alloc,
@@ -33,11 +34,11 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
+from tilewise.kernel.program.walk import BLOCKS
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
 
-BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
 MOST_CHECKS = 40  # at the head of one loop
 LARGEST = 4000  # statements and expressions of a loop that is emitted twice
 
@@ -126,7 +127,10 @@ class Bounds:
             self._collect(s.body, (), (s,), changed, accesses)
         found = self._guards(s, start, stop, accesses) if accesses else None
         if found is None:
-            em.for_(s, start, stop, step)
+            if accesses:
+                em.for_(s, start, stop, step)
+            else:
+                self._fast(s, start, stop, step)
             return
         good, known = found
         fn = em.fn
@@ -135,7 +139,10 @@ class Bounds:
         fn.do(f"br i1 {good.name}, label %{fast}, label %{slow}")
         fn.label(fast)
         self.known.append(known)
-        em.for_(s, start, stop, step)
+        if known.issuperset((a.array, a.axis, a.index) for a in accesses):
+            self._fast(s, start, stop, step)
+        else:
+            em.for_(s, start, stop, step)
         self.known.pop()
         em.jump(after)
         fn.label(slow)
@@ -146,6 +153,13 @@ class Bounds:
         em.labels = labels
         em.jump(after)
         fn.label(after)
+
+    def _fast(self, s: For, start: Val, stop: Val, step: Val) -> None:
+        """A loop all of whose subscripts are in range."""
+        if s.parallel and not self.checked and not self.em.within:
+            parallel_loop.emit(self.em, s, start, stop, step)
+        else:
+            self.em.for_(s, start, stop, step)
 
     # -- collecting --------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
-from tilewise.backend.llvm.program import layout
+from tilewise.backend.llvm.program import layout, matrix_product, parallel_loop, team
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.show import text
+from tilewise.tuning import tuned
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 _FORMAT = {
@@ -58,7 +60,9 @@ class Native:
         self._complex = [k for k, p in enumerate(program.params) if p.array is None and p.dtype[0] == "c"]
         ranks = [max((a.rank for a in program.arrays.values()), default=0)]
         words = layout.RESULTS + max((len(r) for r in program.results), default=0) * layout.array_words(ranks[0]) * 2
-        self._room = ctypes.c_char * (8 * words)
+        self._room = partial(
+            _room, ctypes.c_char * (8 * words), parallel_loop.used(program), matrix_product.used(program)
+        )
         self._single = [self._numbers(r) for r in program.results]
         self._returned = [[_kind(t) for t in r] for r in program.results]
         self._rooms: list[Any] = []
@@ -198,4 +202,14 @@ class _Shown:
 
 
 _FIRST = struct.Struct("<2q")
-_HEAD = struct.Struct(f"<{layout.RESULTS}q")
+_HEAD = struct.Struct(f"<{layout.CLAIM}q")
+
+
+def _room(make: Callable[[], Any], threaded: bool, products: bool) -> Any:
+    """Where a program leaves its results."""
+    room = make()
+    if threaded:
+        struct.pack_into("<3q", room, 8 * layout.CLAIM, *team.functions(), tuned().loop_share_units)
+    if products:
+        struct.pack_into("<4q", room, 8 * layout.BLAS, *matrix_product.addresses())
+    return room

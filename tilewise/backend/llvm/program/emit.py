@@ -6,13 +6,14 @@ it is, lengths, strides). A fault stores what the caller needs and goes to the e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout, memory, scalars
+from tilewise.backend.llvm.program import layout, matrix_product, memory, parallel_loop, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -33,6 +34,7 @@ from tilewise.kernel.program.ir import (
     Named,
     Op,
     Pick,
+    Product,
     Program,
     Return,
     Set,
@@ -67,16 +69,21 @@ class Emitter:
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
         self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
-        self.arrays = {n: self._slots(a.rank) for n, a in program.arrays.items()}
+        self.arrays = {n: self.slots(a.rank) for n, a in program.arrays.items()}
         self.written = self.fn.hoist("alloca i64")
         self.scopes = memory.Scopes(self.fn, program)
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
+        self.reads = parallel_loop.reads(program.body)
+        self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
+        self.within = 0  # inside of loops on several threads
+        self.threaded = parallel_loop.used(program)
+        self.team = self.fn.hoist("alloca i64")
         self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in program.faults)
 
-    def _slots(self, rank: int) -> Slots:
+    def slots(self, rank: int) -> Slots:
         h = self.fn.hoist
         return Slots(
             h("alloca ptr"), h("alloca i64"), h("alloca i64"),
@@ -86,6 +93,7 @@ class Emitter:
     def run(self) -> Function:
         fn = self.fn
         fn.do(f"store i64 0, ptr {self.written}")
+        fn.do(f"store i64 0, ptr {self.team}")
         for n in self.p.names:
             fn.do(f"store {_type(self.p.names[n])} zeroinitializer, ptr {self.names[n]}")
         for s in self.arrays.values():
@@ -97,6 +105,8 @@ class Emitter:
         for lines in self.late:
             fn.lines += lines
         fn.label(self.exit)
+        if self.threaded:
+            parallel_loop.release(self)
         memory.release_all(self)
         return fn
 
@@ -150,6 +160,8 @@ class Emitter:
         if isinstance(x, Const):
             return Val(fn, "", "i64", 1).const(x.value, scalar.IR_TYPE[x.dtype])
         if isinstance(x, Var):
+            if x.name in self.assumed:
+                return self.assumed[x.name]
             ty = scalar.IR_TYPE[x.dtype]
             return Val(fn, fn.let(f"load {vtype(ty, 1)}, ptr {self.names[x.name]}"), ty, 1)
         if isinstance(x, Dim):
@@ -343,6 +355,8 @@ class Emitter:
             memory.allocate(self, s)
         elif isinstance(s, View):
             memory.view(self, s)
+        elif isinstance(s, Product):
+            matrix_product.emit(self, s)
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)
@@ -369,30 +383,33 @@ class Emitter:
 
     def for_(self, s: For, start: Val, stop: Val, step: Val) -> None:
         """A counted loop: its bounds are computed before."""
+        if isinstance(s.step, Const) and s.step.value in (1, -1):
+            self._counted(s, start, stop, s.step.value, lambda i: i)
+        else:
+            trips = self.trips(s, start, stop, step)
+            self._counted(s, self.number(0), trips, 1, lambda i: start.make(f"add {start.text}, {(i * step).name}"))
+
+    def iterations(self, s: For, start: Val, first: Val, end: Val) -> None:
+        """Some iterations of a loop, by their numbers."""
+        assert isinstance(s.step, Const)
+        by = s.step.value
+        here = (lambda i: start + i) if by == 1 else (lambda i: start + i * by)
+        self._counted(s, first, end, 1, here)
+
+    def _counted(self, s: For, first: Val, end: Val, by: int, here: Callable[[Val], Val]) -> None:
         fn = self.fn
         counter = fn.hoist("alloca i64")
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
-        unit = isinstance(s.step, Const) and s.step.value in (1, -1)
-        if unit:
-            self.put(counter, start)
-            sign = s.step.value  # type: ignore[union-attr]
-        else:
-            self.put(counter, self.number(0))
-            stop_at = self.trips(s, start, stop, step)
+        self.put(counter, first)
         self.jump(head)
         fn.label(head)
         i = self.word(counter)
-        if unit:
-            more = i.cmp("slt" if sign > 0 else "sgt", stop)
-        else:
-            more = i.cmp("ult", stop_at)
+        more = i.cmp("slt" if by > 0 else "sgt", end)
         fn.do(f"br i1 {more.name}, label %{body}, label %{after}")
         fn.label(body)
-        here = i if unit else start.make(f"add {start.text}, {(i * step).name}")
-        fn.do(f"store {here.text}, ptr {self.names[s.name]}")
+        fn.do(f"store {here(i).text}, ptr {self.names[s.name]}")
         self.block(s.body)
         i = self.word(counter)
-        by = "-1" if unit and sign < 0 else "1"
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))
         fn.do(f"br label %{head}{self.scopes.plain_loop() if s.rare or self.bounds.checked else ''}")
         fn.label(after)

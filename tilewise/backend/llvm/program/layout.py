@@ -1,14 +1,15 @@
 """What programs and their callers agree upon. In: nothing. Out: places of words.
 
 A program is called with two blocks of words: its arguments (addresses of ndarray objects; numbers, complex ones in two
-words) and what it gives back. Memory that it allocates has a head of HEAD bytes: how many hold it, and its size.
+words) and what it gives back, where it finds two functions, to have helper threads and to let them go, and how many
+operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of HEAD bytes: how many hold it, and its size.
 """
 
 from __future__ import annotations
 
-STATUS, WHICH, WRITTEN, PAYLOAD, RESULTS = 0, 1, 2, 3, 16  # words of what comes back
+STATUS, WHICH, WRITTEN, PAYLOAD, CLAIM, RELEASE, WORTH, BLAS, RESULTS = 0, 1, 2, 3, 16, 17, 18, 19, 23  # words of the second
 RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
-PAYLOADS = RESULTS - PAYLOAD
+PAYLOADS = CLAIM - PAYLOAD
 HEAD = 64
 # Of an ndarray object: fields after its head and data pointer, as every NumPy since 1.7 has them.
 DIMS_OFFSET, STRIDES_OFFSET, FLAGS_OFFSET = 32, 40, 64

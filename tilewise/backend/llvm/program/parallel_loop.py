@@ -1,0 +1,348 @@
+"""Loops on several threads. In: a loop that is marked as parallel. Out: a function of a range of its iterations.
+
+The function reads what the loop needs from a block of words, and takes chunks of iterations until there are none. If
+the work is worth it, helpers run the function too (team.py); iterations do not need each other, so the bits are the
+same however many come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tilewise.backend.llvm.call.helpers import CODE, GEOM, OBJS
+from tilewise.backend.llvm.emit.text import Function, Val, vtype
+from tilewise.backend.llvm.math import scalar
+from tilewise.backend.llvm.program import layout
+from tilewise.kernel.program.ir import Block, Const, Expr, For, If, Load, Loop, Op, Program, Set, Stmt, Store, Var, View
+from tilewise.kernel.program.walk import arrays_set, arrays_used, expressions, names_read, names_set, statements
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.program.emit import Emitter
+
+CHUNKS = 32
+NEXT, MANY, COUNT, START, TOUCHED, FIRST = 0, 1, 2, 3, 4, 6  # words of a block
+MOST_HELPERS = 63
+NONE = 1  # in place of an address: there are no helpers
+DEAR = {"divide": 8, "sqrt": 10, "power": 60, "floor_divide": 12, "remainder": 15}
+TRIPS, TURNS = 8, 50  # of loops whose lengths are not known before, and of those without an end
+
+
+def used(program: Program) -> bool:
+    """Whether a program has such loops."""
+    return any(isinstance(s, For) and s.parallel for s in statements(program.body))
+
+
+def reads(block: Block) -> Counter[str]:
+    """How often names and arrays are looked at."""
+    found: Counter[str] = Counter()
+    for s in statements(block):
+        found.update(e.name for e in expressions(s) if isinstance(e, Var))
+        found.update(f"array {a}" for a in arrays_used(s))
+    return found
+
+
+def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
+    """The loop, by a function of its iterations."""
+    count = em.trips(s, start, stop, step)
+    code, block = _outlined(em, s)
+    inside = reads((s,))
+    kept = any(em.reads[n] != inside[n] for n in names_set((s,)))
+    kept = kept or any(em.reads[f"array {a}"] != inside[f"array {a}"] for a in arrays_set(s.body))
+    # Variables that are used later have the values of the last iteration, which then runs here.
+    fn = em.fn
+    shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
+    worth = count.cmp("sgt", 1) & (count * _cost(em, s, start, count, step)).cmp("sgt", em.word(em.out(layout.WORTH)))
+    fn.do(f"br i1 {worth.name}, label %{shared}, label %{alone}, !prof !{em.scopes.unlikely}")
+    before = fn.block
+    fn.label(shared)
+    team = _team(em)
+    have = team.cmp("ugt", NONE)
+    go = fn.fresh("go")
+    fn.do(f"br i1 {have.name}, label %{go}, label %{alone}")
+    asked = fn.block
+    fn.label(go)
+    most = count - 1 if kept else count
+    chunks = most.intrinsic("smin", CHUNKS)
+    _filled(em, s, block, start, most, chunks)
+    fn.helpers["share"] = _SHARE
+    fn.do(f"call void @share({team.text}, ptr {code}, ptr {block})")
+    _note_written(em, block)
+    last = start + most * step
+    went = fn.block
+    em.jump(alone if kept else after)
+    fn.label(alone)
+    if kept:
+        ways = f"[ {start.name}, %{before} ], [ {start.name}, %{asked} ], [ {last.name}, %{went} ]"
+        em.for_(s, start.make(f"phi i64 {ways}"), stop, step)
+    else:
+        _filled(em, s, block, start, count, em.number(1))
+        fn.do(f"call void {code}(ptr {block}, ptr null)")
+        _note_written(em, block)
+    em.jump(after)
+    fn.label(after)
+
+
+def _team(em: Emitter) -> Val:
+    """Where helpers are, or NONE; asked for once in a call."""
+    fn = em.fn
+    known = em.word(em.team)
+    ask, have = fn.fresh("ask"), fn.fresh("have")
+    before = fn.block
+    fn.do(f"br i1 {known.cmp('eq', 0).name}, label %{ask}, label %{have}")
+    fn.label(ask)
+    claim = fn.let(f"load ptr, ptr {em.out(layout.CLAIM)}")
+    answer = Val(fn, fn.let(f"call i64 {claim}()"), "i64", 1).intrinsic("umax", NONE)
+    em.put(em.team, answer)
+    asked = fn.block
+    em.jump(have)
+    fn.label(have)
+    return known.make(f"phi i64 [ {known.name}, %{before} ], [ {answer.name}, %{asked} ]")
+
+
+def release(em: Emitter) -> None:
+    """At the end of the program: let helpers go."""
+    fn = em.fn
+    go, over = fn.fresh("letgo"), fn.fresh("over")
+    fn.do(f"br i1 {em.word(em.team).cmp('ugt', NONE).name}, label %{go}, label %{over}")
+    fn.label(go)
+    fn.do(f"call void {fn.let(f'load ptr, ptr {em.out(layout.RELEASE)}')}()")
+    em.jump(over)
+    fn.label(over)
+
+
+# -- the block of words ----------------------------------------------------------------------------------------------
+
+
+def _given(em: Emitter, s: For) -> tuple[list[str], list[str]]:
+    """Numbers and arrays that a loop takes from outside."""
+    every = list(statements((s,)))
+    names = {n for x in every for n in names_read(x)} - names_set((s,))
+    arrays = {a for x in every for a in arrays_used(x)} - arrays_set(s.body)
+    return sorted(names), sorted(arrays)
+
+
+def _size(em: Emitter, s: For) -> int:
+    names, arrays = _given(em, s)
+    return FIRST + 2 * len(names) + sum(layout.array_words(em.p.arrays[a].rank) for a in arrays)
+
+
+def _filled(em: Emitter, s: For, block: str, start: Val, count: Val, chunks: Val) -> None:
+    fn = em.fn
+    for at, v in ((NEXT, em.number(0)), (MANY, chunks), (COUNT, count), (START, start), (TOUCHED, em.number(0))):
+        em.put(_word(fn, block, at), v)
+    at = FIRST
+    names, arrays = _given(em, s)
+    for n in names:
+        ty = vtype(scalar.IR_TYPE[em.p.names[n]], 1)
+        fn.do(f"store {ty} {fn.let(f'load {ty}, ptr {em.names[n]}')}, ptr {_word(fn, block, at)}")
+        at += 2
+    for a in arrays:
+        slots = em.arrays[a]
+        fn.do(f"store ptr {fn.let(f'load ptr, ptr {slots.data}')}, ptr {_word(fn, block, at)}")
+        for k, place in enumerate((slots.base, slots.ident, *slots.dims, *slots.strides), 1):
+            em.put(_word(fn, block, at + k), em.word(place))
+        at += layout.array_words(em.p.arrays[a].rank)
+
+
+def _word(fn: Function, block: str, at: int) -> str:
+    return fn.let(f"getelementptr i64, ptr {block}, i64 {at}")
+
+
+def _note_written(em: Emitter, block: str) -> None:
+    if em.reruns:
+        em.put(em.written, em.word(em.written) | em.word(_word(em.fn, block, TOUCHED)))
+
+
+# -- the function ----------------------------------------------------------------------------------------------------
+
+
+def _outlined(em: Emitter, s: For) -> tuple[str, str]:
+    """The function of a loop's iterations, and memory for its words."""
+    outer = em.fn
+    block = outer.hoist(f"alloca [{_size(em, s)} x i64], align 16")
+    name = outer.fresh("iterations")
+    with _inside(em, s, name) as fn:
+        _taken(em, s)
+        fn.do(f"store i64 0, ptr {em.written}")
+        chunks, count, start = (em.word(_word(fn, "%block", at)) for at in (MANY, COUNT, START))
+        more, work, over = fn.fresh("more"), fn.fresh("work"), fn.fresh("over")
+        em.jump(more)
+        fn.label(more)
+        next_ = _word(fn, "%block", NEXT)
+        chunk = Val(fn, fn.let(f"atomicrmw add ptr {next_}, i64 1 monotonic, align 8"), "i64", 1)
+        fn.do(f"br i1 {chunk.cmp('slt', chunks).name}, label %{work}, label %{over}")
+        fn.label(work)
+        ends = [(c * count).op("udiv", chunks) for c in (chunk, chunk + 1)]
+        em.iterations(s, start, *ends)
+        em.jump(more)
+        fn.label(over)
+        if em.reruns:
+            touched, end = fn.fresh("touched"), fn.fresh("end")
+            fn.do(f"br i1 {em.word(em.written).cmp('ne', 0).name}, label %{touched}, label %{end}")
+            fn.label(touched)
+            fn.do(f"store atomic i64 1, ptr {_word(fn, '%block', TOUCHED)} monotonic, align 8")
+            em.jump(end)
+            fn.label(end)
+    outer.helpers[name] = fn.text()
+    return f"@{name}", block
+
+
+@contextmanager
+def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
+    """What is emitted inside is another function."""
+    kept = em.fn, em.names, em.arrays, em.written, em.late, em.labels
+    fn = em.fn = Function(name, "ptr noalias %block, ptr %own")
+    fn.head = fn.head.replace("define void", "define internal void").replace(" #0", " noinline #0")
+    fn.metadata, fn.declares = kept[0].metadata, kept[0].declares
+    fn.avx512, fn.pooling = kept[0].avx512, kept[0].pooling
+    em.scopes.fn = fn
+    every = list(statements((s,)))
+    names = {n for x in every for n in names_read(x)} | names_set((s,))
+    arrays = {a for x in every for a in arrays_used(x)} | arrays_set(s.body)
+    em.names = {n: fn.hoist(f"alloca {vtype(scalar.IR_TYPE[em.p.names[n]], 1)}") for n in sorted(names)}
+    em.arrays = {a: em.slots(em.p.arrays[a].rank) for a in sorted(arrays)}
+    em.written, em.late, em.labels = fn.hoist("alloca i64"), [], {}
+    em.within += 1
+    yield fn
+    assert not em.late, "a loop that may fail is not parallel"
+    kept[0].helpers.update(fn.helpers)
+    fn.helpers = {}
+    em.within -= 1
+    em.fn, em.names, em.arrays, em.written, em.late, em.labels = kept
+    em.scopes.fn = em.fn
+
+
+def _taken(em: Emitter, s: For) -> None:
+    """Read what the loop needs."""
+    fn, at = em.fn, FIRST
+    names, arrays = _given(em, s)
+    for n in names:
+        ty = vtype(scalar.IR_TYPE[em.p.names[n]], 1)
+        place = _word(fn, "%block", at)
+        fn.do(f"store {ty} {fn.let(f'load {ty}, ptr {place}')}, ptr {em.names[n]}")
+        at += 2
+    for a in arrays:
+        slots = em.arrays[a]
+        first = _word(fn, "%block", at)
+        fn.do(f"store ptr {fn.let(f'load ptr, ptr {first}')}, ptr {slots.data}")
+        for k, place in enumerate((slots.base, slots.ident, *slots.dims, *slots.strides), 1):
+            em.put(place, em.word(_word(fn, "%block", at + k)))
+        at += layout.array_words(em.p.arrays[a].rank)
+
+
+_SHARE = f"""define internal void @share(i64 %team, ptr %code, ptr %block) noinline {{
+entry:
+  %words = alloca [{MOST_HELPERS + 4} x i64], align 16
+  %t = inttoptr i64 %team to ptr
+  %found = load i64, ptr %t
+  %count = call i64 @llvm.smin.i64(i64 %found, i64 {MOST_HELPERS})
+  %w1 = getelementptr i64, ptr %words, i64 1
+  %w2 = getelementptr i64, ptr %words, i64 2
+  %w3 = getelementptr i64, ptr %words, i64 3
+  store i64 %count, ptr %words
+  store ptr %code, ptr %w1
+  store ptr %block, ptr %w2
+  store ptr null, ptr %w3
+  br label %head
+head:
+  %k = phi i64 [ 0, %entry ], [ %k1, %body ]
+  %more = icmp slt i64 %k, %count
+  br i1 %more, label %body, label %over
+body:
+  %k1 = add i64 %k, 1
+  %from = add i64 %k, 2
+  %p = getelementptr i64, ptr %t, i64 %from
+  %place = load ptr, ptr %p
+  %to = add i64 %k, 4
+  %q = getelementptr i64, ptr %words, i64 %to
+  store ptr %place, ptr %q
+  %c = getelementptr i64, ptr %place, i64 {CODE}
+  store ptr %code, ptr %c
+  %o = getelementptr i64, ptr %place, i64 {OBJS}
+  store ptr %block, ptr %o
+  %g = getelementptr i64, ptr %place, i64 {GEOM}
+  store ptr null, ptr %g
+  br label %head
+over:
+  %cp = getelementptr i64, ptr %t, i64 1
+  %call = load ptr, ptr %cp
+  call void %call(ptr %words, ptr null)
+  ret void
+}}"""
+
+
+# -- what an iteration costs -----------------------------------------------------------------------------------------
+
+
+def _cost(em: Emitter, s: For, start: Val, count: Val, step: Val) -> Val:
+    """Units of an iteration in the middle of the loop."""
+    middle = start + count.op("sdiv", 2) * step
+    em.assumed[s.name] = middle
+    total = _of_block(em, s.body, names_set(s.body) | {f"array {a}" for a in arrays_set(s.body)}, {s.name})
+    del em.assumed[s.name]
+    return total
+
+
+def _of_block(em: Emitter, block: Block, changed: set[str], known: set[str]) -> Val:
+    total = em.number(1)
+    for s in block:
+        units = _own(s)
+        if isinstance(s, For):
+            trips, more = _trips(em, s, changed, known), set[str]()
+            if trips.name != str(TRIPS) and isinstance(s.step, Const):
+                em.assumed[s.name], more = em.e(s.start) + trips.op("sdiv", 2) * s.step.value, {s.name}
+            total = total + trips * _of_block(em, s.body, changed, known | more)
+            em.assumed.pop(s.name, None)
+        elif isinstance(s, Loop):
+            total = total + _of_block(em, s.body, changed, known) * TURNS
+        else:
+            for name in ("then", "other", "body"):
+                if inner_block := getattr(s, name, ()):
+                    total = total + _of_block(em, inner_block, changed, known)
+        total = total + units
+    return total
+
+
+def _trips(em: Emitter, s: For, changed: set[str], known: set[str]) -> Val:
+    """How often an inner loop runs, about."""
+    parts = [e for x in (s.start, s.stop) for e in _parts(x)]
+    if any(_changes(e, changed, known) for e in parts) or not isinstance(s.step, Const):
+        return em.number(TRIPS)
+    span = em.e(s.stop) - em.e(s.start) if s.step.value > 0 else em.e(s.start) - em.e(s.stop)
+    return span.op("sdiv", abs(s.step.value)).intrinsic("smax", 0).intrinsic("smin", 1 << 30)
+
+
+def _changes(e: Expr, changed: set[str], known: set[str]) -> bool:
+    if isinstance(e, Var):
+        return e.name in changed and e.name not in known
+    if isinstance(e, Op):
+        return e.fault >= 0
+    return isinstance(e, Load) or (hasattr(e, "array") and f"array {e.array}" in changed)
+
+
+def _parts(e: Expr) -> Iterator[Expr]:
+    yield e
+    if isinstance(e, Op):
+        for a in e.args:
+            yield from _parts(a)
+    elif not isinstance(e, Const | Var) and not hasattr(e, "axis"):
+        yield Load("", "", (), ())  # anything else: not known before
+
+
+def _own(s: Stmt) -> int:
+    """Units of a statement itself."""
+    if not isinstance(s, Set | Store | If | View):
+        return 1
+    total = 2 if isinstance(s, Store) else 0
+    for e in expressions(s):
+        if isinstance(e, Op):
+            total += DEAR.get(e.fn, 30 if e.fn in _FUNCTIONS or e.fn.startswith("libm") else 1)
+        elif isinstance(e, Load):
+            total += 1
+    return total
+
+
+_FUNCTIONS = frozenset("exp log sin cos tan tanh sinh cosh arctan arcsin arccos arctan2 expm1 log1p exp2 cbrt".split())

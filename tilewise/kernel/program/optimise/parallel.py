@@ -1,0 +1,95 @@
+"""Loops whose iterations may run at the same time. In: a program. Out: the program, with such loops marked.
+
+A loop is marked if no iteration touches an element that another one writes (accesses.py), no number is carried from one
+to the next, and nothing in it can fail but subscripts, which backends prove to be in range before they make use of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from tilewise.kernel.program import ir
+from tilewise.kernel.program.optimise.accesses import Accesses
+from tilewise.kernel.program.walk import (
+    BLOCKS,
+    arrays_set,
+    arrays_used,
+    expressions,
+    names_read,
+    names_set,
+    statements,
+)
+
+SHALLOW = 1  # loops around one whose iterations have no loops: deeper ones are not worth a thread
+
+
+def parallel(program: ir.Program) -> ir.Program:
+    """The outermost loops that can be."""
+    return replace(program, body=_marked(program, program.body, 0))
+
+
+def _marked(program: ir.Program, block: ir.Block, depth: int) -> ir.Block:
+    out: list[ir.Stmt] = []
+    for s in block:
+        if isinstance(s, ir.For) and not s.rare and _worth(s, depth) and independent(program, s):
+            out.append(replace(s, parallel=True))
+            continue
+        names = BLOCKS.get(type(s), ())
+        deeper = depth + isinstance(s, ir.For | ir.Loop)
+        inner = {n: _marked(program, getattr(s, n), deeper) for n in names}
+        out.append(replace(cast(Any, s), **inner) if inner else s)
+    return tuple(out)
+
+
+def _worth(s: ir.For, depth: int) -> bool:
+    loops = any(isinstance(x, ir.For | ir.Loop) for x in statements(s.body))
+    stores = any(isinstance(x, ir.Store) for x in statements(s.body))
+    return stores and (loops or depth <= SHALLOW) and isinstance(s.step, ir.Const)
+
+
+def independent(program: ir.Program, s: ir.For) -> bool:
+    """Whether the iterations of a loop do not need each other."""
+    if not _sound(program, s) or not _private(s):
+        return False
+    return s.independent or Accesses(program, s).independent()
+
+
+def _sound(program: ir.Program, loop: ir.For) -> bool:
+    """Whether a body only computes: it does not end early, fail, or hold memory."""
+    labels = {s.label for s in statements(loop.body) if isinstance(s, ir.Named)}
+    for s in statements(loop.body):
+        if isinstance(s, ir.Return | ir.Fail | ir.Alloc | ir.Product) or (isinstance(s, ir.Leave) and s.label not in labels):
+            return False
+        if isinstance(s, ir.View) and (not s.array.startswith("$") or s.array.startswith("$a")):
+            return False
+        if any(isinstance(e, ir.Op) and e.fault >= 0 for e in expressions(s)):
+            return False
+    return loop.name not in names_set(loop.body)
+
+
+def _private(loop: ir.For) -> bool:
+    """Whether an iteration reads nothing that an earlier one has set."""
+    names, arrays = names_set(loop.body), arrays_set(loop.body)
+    good = True
+
+    def walk(block: ir.Block, known: frozenset[str]) -> frozenset[str]:
+        """What is surely set after a block."""
+        nonlocal good
+        for s in block:
+            if ((names_read(s) & names) | (arrays_used(s) & arrays)) - known:
+                good = False
+            if isinstance(s, ir.Set):
+                known |= {s.name}
+            elif isinstance(s, ir.View):
+                known |= {s.array}
+            elif isinstance(s, ir.If):
+                known = walk(s.then, known) & walk(s.other, known)
+            elif isinstance(s, ir.For):
+                walk(s.body, known | {s.name})
+            elif isinstance(s, ir.Loop | ir.Named):
+                walk(s.body, known)
+        return known
+
+    walk(loop.body, frozenset([loop.name]))
+    return good

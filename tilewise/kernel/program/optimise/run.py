@@ -1,0 +1,23 @@
+"""Faster programs with the same meaning. In: a program, names of passes to leave out. Out: a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from tilewise.kernel.program.ir import Program
+from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise.hoist import hoist
+from tilewise.kernel.program.optimise.parallel import parallel
+
+PASSES: dict[str, Callable[[Program], Program]] = {"hoist": hoist, "loop_threads": parallel}
+
+
+def optimised(program: Program, without: Collection[str] = ()) -> Program:
+    """All passes but those left out, in their order."""
+    for name, act in PASSES.items():
+        if name not in without:
+            program = act(program)
+    return program
+
+
+assert tuple(PASSES) == NAMES

@@ -1,0 +1,88 @@
+"""Parts of programs. In: blocks, statements. Out: what is inside of them, what they set and read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from tilewise.kernel.program.ir import (
+    Alloc,
+    Apart,
+    Block,
+    Dim,
+    For,
+    If,
+    Load,
+    Loop,
+    Named,
+    Product,
+    Return,
+    Set,
+    Stmt,
+    Store,
+    Var,
+    View,
+)
+
+BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
+
+
+def inner_blocks(s: Stmt) -> list[Block]:
+    """The blocks of a statement."""
+    return [getattr(s, name) for name in BLOCKS.get(type(s), ())]
+
+
+def statements(block: Block) -> Iterator[Stmt]:
+    """All statements, those inside of others too."""
+    for s in block:
+        yield s
+        for inner in inner_blocks(s):
+            yield from statements(inner)
+
+
+def expressions(node: Any) -> Iterator[Any]:
+    """All expressions of a statement (spans included), without those of blocks inside."""
+    skip = BLOCKS.get(type(node), ())
+    todo = [getattr(node, f.name) for f in fields(node) if f.name not in skip]
+    while todo:
+        e = todo.pop()
+        if isinstance(e, tuple):
+            todo += e
+        elif is_dataclass(e):
+            yield e
+            todo += [getattr(e, f.name) for f in fields(e)]
+
+
+def names_set(block: Block) -> set[str]:
+    """Numbers that statements of a block set."""
+    return {s.name for s in statements(block) if isinstance(s, Set | For)}
+
+
+def arrays_set(block: Block) -> set[str]:
+    """Array variables that statements of a block set."""
+    return {s.array for s in statements(block) if isinstance(s, Alloc | View)}
+
+
+def names_read(s: Stmt) -> set[str]:
+    """Numbers that a statement itself reads."""
+    return {e.name for e in expressions(s) if isinstance(e, Var)}
+
+
+def arrays_used(s: Stmt) -> set[str]:
+    """Array variables that a statement itself looks at, or writes elements of."""
+    found: set[str] = set()
+    for e in expressions(s):
+        if isinstance(e, Load | Dim):
+            found.add(e.array)
+        elif isinstance(e, Apart):
+            found |= {e.first, e.second}
+    if isinstance(s, Store):
+        found.add(s.array)
+    elif isinstance(s, View):
+        found.add(s.source)
+    elif isinstance(s, Product):
+        found |= {s.array, s.left, s.right}
+    elif isinstance(s, Return):
+        found |= {v for v in s.values if isinstance(v, str)}
+    return found
