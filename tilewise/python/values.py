@@ -19,7 +19,7 @@ from tilewise.python.types import PY_BOOL, Obj
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions
+from tilewise.python import arithmetic, calls, conditions, host_calls
 from tilewise.python.arrays import attributes, elementwise, subscripts
 
 OPERATORS: dict[type[ast.AST], str] = {
@@ -196,6 +196,10 @@ def _unary_op(lo: Statements, node: ast.UnaryOp) -> Value:
 
 def _subscript(lo: Statements, node: ast.Subscript) -> Value:
     base = value(lo, node.value)
+    if isinstance(base, Static) and base.value in (np.mgrid, np.ogrid):
+        grid = base.value
+        name = "np.mgrid" if grid is np.mgrid else "np.ogrid"
+        return host_calls.called(lo, grid.__getitem__, [value(lo, node.slice)], {}, node.lineno, name=name)
     if isinstance(base, Static) and isinstance(base.value, tuple | list | dict):
         raise Refused(f"a subscript of a {type(base.value).__name__} from outside", node.lineno)
     return subscripts.get_item(lo, base, index_of(lo, node.slice), node.lineno)

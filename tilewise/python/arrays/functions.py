@@ -5,7 +5,7 @@ Results are of the kind that the namespace gives: `numpy.zeros` makes an ndarray
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,7 +32,7 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, values
+from tilewise.python import arithmetic, calls, conditions, host_functions, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
@@ -59,7 +59,31 @@ def dtype_named(found: Value | None, line: int, default: str = "float64") -> str
 
 
 def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
-    """A function of NumPy's namespace."""
+    """A function of NumPy's namespace: by loops, or else through Python."""
+    return _or_by_python(
+        lo,
+        lambda: _of_numpy(lo, name, kind, args, options, line),
+        lambda: host_functions.of_numpy(lo, name, kind, args, options, line),
+    )
+
+
+def _or_by_python(lo: Statements, native: Callable[[], Value], python: Callable[[], Value | None]) -> Value:
+    """What has no native form is called through Python, where its types are known."""
+    at, env = len(lo.b.block), dict(lo.env or {})
+    try:
+        return native()
+    except calls.Several:
+        raise
+    except Refused as error:
+        del lo.b.block[at:]
+        lo.env = env
+        made = python()
+        if made is None:
+            raise error from None
+        return made
+
+
+def _of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
     plain = _DTYPE_NAMES.get(name, name)
     if plain in arithmetic.NATIVE_DTYPES and not options and len(args) <= 1:
         return _converted(lo, plain, args, line)
@@ -353,7 +377,7 @@ _FUNCTIONS: dict[str, Any] = {
     "amin": reductions.reduction("min"), "amax": reductions.reduction("max"), "argmin": reductions.arg(True),
     "argmax": reductions.arg(False), "dot": _dot, "matmul": _dot, "vdot": _dot,
     "outer": _outer, "where": _where, "clip": _clip, "real": _part("real"), "imag": _part("imag"),
-    "transpose": _transpose, "linalg.norm": _norm,
+    "transpose": _transpose, "linalg.norm": _norm, "ndarray": _created(None),
 }  # fmt: skip
 _METHODS = frozenset("sum prod mean any all min max argmin argmax dot copy transpose clip".split())
 
@@ -372,9 +396,20 @@ def method(lo: Statements, base: Value, name: str, args: list[Value], options: d
             return _converted(lo, dtype_named(args[0], line), [base], line)
         raise Refused(f"the method {name} of a number", line)
     assert isinstance(base, Array | Lazy)
+    array = base
+    return _or_by_python(
+        lo,
+        lambda: _method(lo, array, name, args, options, line),
+        lambda: host_functions.method(lo, array, name, args, options, line),
+    )
+
+
+def _method(
+    lo: Statements, base: Array | Lazy, name: str, args: list[Value], options: dict[str, Value], line: int
+) -> Value:
     kind = base.t.kind
     if name in _METHODS:
-        return of_numpy(lo, name, kind, [base, *args], options, line)
+        return _of_numpy(lo, name, kind, [base, *args], options, line)
     if name == "fill" and len(args) == 1 and isinstance(base, Array):
         assign.assign(lo, base, args[0], line)
         return Static(None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout, memory, scalars
+from tilewise.backend.llvm.program import host, layout, memory, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -26,6 +26,7 @@ from tilewise.kernel.program.ir import (
     Expr,
     Fail,
     For,
+    HostCall,
     If,
     Leave,
     Load,
@@ -343,6 +344,8 @@ class Emitter:
             memory.allocate(self, s)
         elif isinstance(s, View):
             memory.view(self, s)
+        elif isinstance(s, HostCall):
+            host.call(self, s)
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)
