@@ -113,3 +113,48 @@ def surprising(a, n):
     for _ in range(n):
         s += np.squeeze(a).sum()
     return s
+
+
+def by_masks(a, n):
+    for i in range(n):
+        m = a > i
+        b = a[m]
+        a[m] = b * 2.0
+        a[a > 3 * n] = -1.0
+        a[~m] += 0.5
+    return a[a > 1].sum(), len(a[a < -100]), np.where(a > 0)[0], a[np.array([0, -1])]
+
+
+def rows_by_masks(a, m):
+    out = a[m]
+    for i in range(out.shape[0]):
+        a[m] = out[i, 0]
+    a[:, m[: a.shape[1]]] *= 2.0
+    return out
+
+
+def wrong_masks(a, k):
+    for _ in range(2):
+        a[a > 0] = np.ones(k)
+    return a
+
+
+def several_axes(a):
+    out = np.zeros(a.shape[1])
+    for _ in range(2):
+        out += a.sum(axis=(0, 2)) + np.max(a, axis=(-1, 0))
+    return out, np.mean(a, axis=(0, 1), keepdims=True), a.max(keepdims=True), np.prod(a, axis=1), a.all(axis=(1,))
+
+
+def zero_dimensional(x, y):
+    s = x + 1
+    for _ in range(2):
+        s = s * y + x
+    return s
+
+
+def complex_powers(z, n):
+    s = z * 0
+    for k in range(n):
+        s += z**k + np.power(z, 0.5)
+    return s

@@ -33,6 +33,21 @@ ROWS: list[tuple[Any, ...]] = [
     (f.drawn_from_all, 4),
     (f.surprising, A[:1], 2),
     (f.surprising, A, 2),
+    (f.by_masks, np.array([1.0, -2.0, 5.0, np.nan, np.inf]), 2),
+    (f.by_masks, np.zeros(2), 1),
+    (f.by_masks, np.arange(6.0, dtype=np.float32).reshape(2, 3)[::-1, ::2], 1),
+    (f.rows_by_masks, A, np.array([True, False, True])),
+    (f.rows_by_masks, A, np.array([True, False])),
+    (f.wrong_masks, np.ones(3), 3),
+    (f.wrong_masks, np.ones(3), 2),
+    (f.wrong_masks, np.ones(3), 1),
+    (f.several_axes, np.arange(24.0).reshape(2, 3, 4)),
+    (f.several_axes, np.zeros((2, 1, 3))),
+    (f.several_axes, np.arange(8, dtype=np.uint8).reshape(2, 2, 2)),
+    (f.zero_dimensional, np.array(2.5), 3),
+    (f.zero_dimensional, np.array(2), np.array(1.5, np.float32)),
+    (f.complex_powers, np.complex128(1 + 2j), 3),
+    (f.complex_powers, np.array([1j, 2.0]), 3),
 ]
 
 

@@ -38,17 +38,10 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import (
-    arithmetic,
-    conditions,
-    host_functions,
-    host_state,
-    math_functions,
-    sequences,
-    signatures,
-    values,
-)
+from tilewise.python import arithmetic, conditions, math_functions, sequences, signatures, values
 from tilewise.python.arrays import elementwise, functions
+from tilewise.python.host import library as host_library
+from tilewise.python.host import state
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}
@@ -115,9 +108,9 @@ def call(lo: Statements, node: ast.Call) -> Value:
         if isinstance(base, Array | Lazy | Scalar):
             args, options = arguments(lo, node)
             return functions.method(lo, base, node.func.attr, args, options, line)
-        if isinstance(base, Static) and isinstance(base.value, (Opaque, *host_state.GENERATORS)):
+        if isinstance(base, Static) and isinstance(base.value, (Opaque, *state.GENERATORS)):
             args, options = arguments(lo, node)
-            made = host_functions.of_object(lo, base.value, node.func.attr, args, options, line)
+            made = host_library.of_object(lo, base.value, node.func.attr, args, options, line)
             if made is not None:
                 return made
         if isinstance(base, Tuple):
@@ -277,7 +270,7 @@ def of_library(lo: Statements, f: Library, args: list[Value], options: dict[str,
         if isinstance(strict, Scalar) and strict.e == Const(BOOL, False):
             options = {}
         if f.name == "print":
-            return host_functions.printed(lo, args, options, line)
+            return host_library.printed(lo, args, options, line)
         how = _BUILTINS.get(f.name)
         if how is None or options:
             raise Refused(f"a call of {f.name}", line)

@@ -118,7 +118,11 @@ class jit:
             args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
         if forcing.tracing.get() is not None:
             return f(*args, **kwargs)
-        if source is not None and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs)):
+        if (
+            source is not None
+            and self._loops
+            and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs))
+        ):
             return self._by_source(args, kwargs)
         latest = self._latest
         if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:
@@ -164,11 +168,13 @@ class jit:
             return result
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
+        fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
+        if not fails and (made := self._by_source_instead(args, kwargs)) is not MISSED:
+            return made
         if self.strict:
             raise FunctionError(
                 message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None)
             )
-        fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
         result = f(*args, **kwargs) if fails else None
         if current().engine != "numpy":
             warn("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
@@ -188,6 +194,19 @@ class jit:
                 raise FunctionError(refusal(self._function, why)) from None
             warn_plain(self._function, why)
         return self._function(*args, **kwargs)
+
+    def _by_source_instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that cannot be traced, on NumPy's arrays; MISSED if its source has no native form."""
+        if self._plain is None or not PLAIN.issuperset(map(type, (*args, *kwargs.values()))):
+            return MISSED
+        if current().engine == "numpy" or strict_errors():
+            return MISSED
+        if self._source is None:
+            self._source = source_call.SourceFunction(self._plain)
+        try:
+            return self._source.call(args, kwargs)
+        except Refused:
+            return MISSED
 
     def _identity(self, key: Hashable) -> object:
         """An object that stands for what the function is: code takes long to hash."""
@@ -234,6 +253,7 @@ def _of_numbers(items: list[Any]) -> bool:
 
 
 _LISTED = frozenset((int, float, complex, bool, list))
+PLAIN = frozenset((np.ndarray, float, int, bool, complex, type(None)))
 FLAT = frozenset((Array, np.ndarray, float, int, bool, type(None), ModuleType))
 
 

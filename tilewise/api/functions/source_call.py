@@ -30,9 +30,9 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program.ir import CALL, HOST, RERUN, Fault
-from tilewise.python import host_state
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
+from tilewise.python.host import state
 from tilewise.python.refuse import Refused
 from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
@@ -119,13 +119,13 @@ class SourceFunction:
             return code.results[outcome.which](outcome.values, code.given(leaves))
         fault = code.made.program.faults[outcome.which]
         if fault.error == HOST:
-            raised: BaseException | None = host_state.raised()
+            raised: BaseException | None = state.raised()
             assert raised is not None
-            if isinstance(raised, host_state.Surprise):
+            if isinstance(raised, state.Surprise):
                 if not outcome.written:
                     return self.function(*args, **kwargs)
                 raised = TypeError(f"{fault.message} has given another type than it gives for other values")
-            raised = raised.with_traceback(host_state.outside(raised.__traceback__))
+            raised = raised.with_traceback(state.outside(raised.__traceback__))
         elif fault.error == RERUN or fault.error.startswith(CALL):
             if not outcome.written:
                 return self.function(*args, **kwargs)
@@ -207,7 +207,7 @@ class Code:
     def run(self, leaves: list[Any]) -> Outcome:
         if self.made.objects:
             objects = [leaves[k] for k in self.opaque]
-            with host_state.frame(objects + [None] * (self.made.objects - len(objects))):
+            with state.frame(objects + [None] * (self.made.objects - len(objects))):
                 return self._run_ours(leaves) if self.ours else self.native(self.given(leaves))
         return self._run_ours(leaves) if self.ours else self.native(self.given(leaves))
 
@@ -260,7 +260,7 @@ def _spec(v: Any) -> Any:
         return ArraySpec(_dtype(nd), nd.ndim, bool(nd.flags.c_contiguous), "tilewise")
     if t is tuple:
         return tuple(map(_spec, v))
-    if isinstance(v, host_state.GENERATORS):
+    if isinstance(v, state.GENERATORS):
         return OpaqueSpec(t, v)
     if v is None or t is str or callable(v) or isinstance(v, np.dtype):
         return _Fixed(v)

@@ -5,7 +5,7 @@ Results are of the kind that the namespace gives: `numpy.zeros` makes an ndarray
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,8 +32,9 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, host_functions, values
+from tilewise.python import arithmetic, calls, conditions, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
+from tilewise.python.host import library as host_library
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
                 "single": "float32", "intp": "int64", "int_": "int64", "uint": "uint64", "ubyte": "uint8",
@@ -60,27 +61,10 @@ def dtype_named(found: Value | None, line: int, default: str = "float64") -> str
 
 def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
     """A function of NumPy's namespace: by loops, or else through Python."""
-    return _or_by_python(
-        lo,
+    return lo.native_or(
         lambda: _of_numpy(lo, name, kind, args, options, line),
-        lambda: host_functions.of_numpy(lo, name, kind, args, options, line),
+        lambda: host_library.of_numpy(lo, name, kind, args, options, line),
     )
-
-
-def _or_by_python(lo: Statements, native: Callable[[], Value], python: Callable[[], Value | None]) -> Value:
-    """What has no native form is called through Python, where its types are known."""
-    at, env = len(lo.b.block), dict(lo.env or {})
-    try:
-        return native()
-    except calls.Several:
-        raise
-    except Refused as error:
-        del lo.b.block[at:]
-        lo.env = env
-        made = python()
-        if made is None:
-            raise error from None
-        return made
 
 
 def _of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
@@ -108,6 +92,7 @@ def _of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: 
 
 
 def of_ufunc(lo: Statements, name: str, args: Sequence[Value], line: int) -> Value:
+    args = values.zero_dimensional(lo, args, line)
     if any(isinstance(a, Array | Lazy) for a in args):
         if not all(isinstance(a, Scalar | Array | Lazy) for a in args):
             raise Refused(f"{name} of these", line)
@@ -397,10 +382,9 @@ def method(lo: Statements, base: Value, name: str, args: list[Value], options: d
         raise Refused(f"the method {name} of a number", line)
     assert isinstance(base, Array | Lazy)
     array = base
-    return _or_by_python(
-        lo,
+    return lo.native_or(
         lambda: _method(lo, array, name, args, options, line),
-        lambda: host_functions.method(lo, array, name, args, options, line),
+        lambda: host_library.method(lo, array, name, args, options, line),
     )
 
 

@@ -28,41 +28,44 @@ def reduced(lo: Statements, name: str, found: Value, axis: Value | None, keep: b
     if not isinstance(found, Array | Lazy):
         raise Refused(f"{name} of something that is no array", line)
     v = elementwise.lazy(found)
-    which: int | None = None
-    if axis is not None:
-        if not isinstance(axis, Scalar) or not isinstance(axis.e, Const):
-            raise Refused(f"{name} along several axes, or one not known before", line)
-        which = axis.e.value + (v.t.rank if axis.e.value < 0 else 0)
-        if not 0 <= which < v.t.rank:
-            raise Refused(f"{name} along an axis that there is not", line)
-        if v.t.rank == 1 and not keep:
-            which = None
-    if which is None and keep:
-        raise Refused(f"{name} with keepdims", line)
-    inner = v.shape if which is None else (v.shape[which],)
+    axes = _axes(name, axis, v.t.rank, line)
+    inner = tuple(v.shape[k] for k in axes)
     if name in ("min", "max"):
         for n in inner:
             text = f"zero-size array to reduction operation {name}imum which has no identity"
             lo.b.emit(If(compare("equal", n, ZERO), (Fail(lo.b.fault("ValueError", text, line)),)))
-
-    if which is None and isinstance(found, Lazy) and found.equal:
+    if isinstance(found, Lazy) and (found.equal or len(axes) < v.t.rank):
         v = elementwise.lazy(elementwise.materialised(lo, found, line))
-
-    def all_of(place: Callable[[list[Expr]], list[Expr]]) -> Scalar:
-        return _accumulate(lo, name, v, inner, place, line)
-
-    if which is None:
-        return all_of(lambda at: list(at))
-    v = elementwise.lazy(elementwise.materialised(lo, found, line)) if isinstance(found, Lazy) else v
+    if len(axes) == v.t.rank and not keep:
+        return _accumulate(lo, name, v, inner, list, line)
     with lo.b.inside():
-        t = all_of(lambda at: [*at] * v.t.rank).t
-    shape = tuple(ONE if k == which else n for k, n in enumerate(v.shape) if k != which or keep)
+        t = _accumulate(lo, name, v, inner, lambda at: [ZERO] * v.t.rank, line).t
+    shape = tuple(ONE if k in axes else n for k, n in enumerate(v.shape) if k not in axes or keep)
 
     def one(at: Sequence[Expr], _: bool) -> Scalar:
-        outer = [i for k, i in enumerate(at) if not (keep and k == which)]
-        return all_of(lambda k: [*outer[:which], k[0], *outer[which:]])
+        outer = [i for k, i in enumerate(at) if not (keep and k in axes)]
+
+        def place(inside: list[Expr]) -> list[Expr]:
+            others, reduced_ = iter(outer), iter(inside)
+            return [next(reduced_ if k in axes else others) for k in range(v.t.rank)]
+
+        return _accumulate(lo, name, v, inner, place, line)
 
     return elementwise.materialised(lo, Lazy(Arr(t.dtype, len(shape), v.t.kind), shape, one, v.reads), line)
+
+
+def _axes(name: str, axis: Value | None, rank: int, line: int) -> tuple[int, ...]:
+    """The axes that a reduction goes along, in order."""
+    if axis is None:
+        return tuple(range(rank))
+    found = []
+    for a in axis.items if isinstance(axis, Tuple) else (axis,):
+        if not isinstance(a, Scalar) or not isinstance(a.e, Const):
+            raise Refused(f"{name} along axes not known before", line)
+        found.append(a.e.value + (rank if a.e.value < 0 else 0))
+    if len(set(found)) < len(found) or any(not 0 <= k < rank for k in found):
+        raise Refused(f"{name} along an axis that there is not", line)
+    return tuple(sorted(found))
 
 
 def _accumulate(

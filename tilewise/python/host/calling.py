@@ -3,7 +3,7 @@
 Which types a result has is found by calling the function on small samples when the program is made (`Sample`), or is
 given. When the program runs, results of other types end the call (`Surprise`), and Python makes it anew.
 
-What is raised, and objects that have no type of their own in programs, are kept in host_state.py.
+What is raised, and objects that have no type of their own in programs, are kept in state.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.kernel.program.ir import HOST, Const, Expr, HostCall, Var
 from tilewise.python.build import Array, Lazy, Opaque, Scalar, Slice, Static, Tuple, Value
-from tilewise.python.host_state import LOCAL, Surprise, frame
+from tilewise.python.host.state import LOCAL, Surprise, frame
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LEAST, MOST, PY_INT, Arr, Num
 

@@ -6,6 +6,7 @@ Only those are here whose results have types that follow from the types of the a
 from __future__ import annotations
 
 import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from tilewise.python.refuse import Refused
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import host_calls, host_state
 from tilewise.python.arrays import elementwise
+from tilewise.python.host import calling, state
 
 # What may show memory of its argument.
 _SHOWN = frozenset(
@@ -63,11 +64,12 @@ def of_numpy(
     if space == "random":
         return _random(lo, last, kind, args, options, line)
     allowed = {"": _FUNCTIONS, "linalg": _LINALG, "fft": frozenset(dir(np.fft))}.get(space)
-    if allowed is None or last not in allowed:
+    known = allowed is not None and last in allowed
+    if not known and not (not space and isinstance(getattr(np, last, None), np.ufunc)):
         return None
     kind = "tilewise" if kind == "tilewise" or any(map(_ours, args)) else "numpy"
     f = python_of(kind, name)
-    return host_calls.called(
+    return calling.called(
         lo, f, args, options, line, name=f"np.{name}", kind=kind, shown=last in _SHOWN and not space,
         result=_shaped(last, args, options) if not space else None,
     )  # fmt: skip
@@ -98,13 +100,11 @@ def method(
     given: list[Value] = [base, *args]
     if name in _IN_PLACE:
         held = elementwise.materialised(lo, base, line)
-        return host_calls.called(
-            lo, host_calls.method(name), [held, *args], options, line, name=f"ndarray.{name}", writes=0
-        )
+        return calling.called(lo, calling.method(name), [held, *args], options, line, name=f"ndarray.{name}", writes=0)
     if name not in _METHODS:
         return None
-    return host_calls.called(
-        lo, host_calls.method(name), given, options, line, name=f"ndarray.{name}", kind=base.t.kind,
+    return calling.called(
+        lo, calling.method(name), given, options, line, name=f"ndarray.{name}", kind=base.t.kind,
         shown=name in _SHOWN, result=_shaped(name, given, options),
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ def _drawn(
             args = [*args[:first], elementwise.materialised(lo, target, line), *args[first + 1 :]]
         elif not isinstance(target, Array):
             raise Refused(f"{name} of something that is no array", line)
-    return host_calls.called(lo, f, args, options, line, name=name, sampled=sample, effect=True, writes=writes)
+    return calling.called(lo, f, args, options, line, name=name, sampled=sample, effect=True, writes=writes)
 
 
 def _generator(lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
@@ -141,9 +141,9 @@ def _generator(lo: Statements, name: str, args: list[Value], options: dict[str, 
     make = getattr(np.random, name)
 
     def store(*given: Any, **named: Any) -> None:
-        host_state.keep_object(place.at, make(*given, **named))
+        state.keep_object(place.at, make(*given, **named))
 
-    host_calls.called(lo, store, args, options, line, name=f"np.random.{name}", sampled=lambda *a, **k: None)
+    calling.called(lo, store, args, options, line, name=f"np.random.{name}", sampled=lambda *a, **k: None)
     return Static(place)
 
 
@@ -152,7 +152,7 @@ def of_object(
 ) -> Value | None:
     """A method of a generator of random numbers."""
     sample = found.sample if isinstance(found, Opaque) else found
-    if not isinstance(sample, host_state.GENERATORS) or not hasattr(sample, name):
+    if not isinstance(sample, state.GENERATORS) or not hasattr(sample, name):
         return None
     sample = np.random.default_rng(0) if isinstance(sample, np.random.Generator) else np.random.RandomState(0)
 
@@ -160,9 +160,27 @@ def of_object(
         return getattr(sample, name)(*given, **named)
 
     given: list[Value] = [Static(found), *args]
-    return _drawn(lo, host_calls.method(name), fresh, name, given, options, line, 1)
+    return _drawn(lo, calling.method(name), fresh, name, given, options, line, 1)
+
+
+def operation(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value | None:
+    """x op y, of arrays and NumPy's numbers."""
+    several = isinstance(x, Array | Lazy) or isinstance(y, Array | Lazy)
+    numpys = any(isinstance(v, Scalar) and not v.t.py for v in (x, y))
+    if not (several or numpys) or not all(isinstance(v, Scalar | Array | Lazy) for v in (x, y)):
+        return None
+    kind = "tilewise" if _ours(x) or _ours(y) else "numpy"
+    return calling.called(lo, _OPERATORS[op], [x, y], {}, line, name=op, kind=kind)
+
+
+_OPERATORS: dict[str, Any] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "@": operator.matmul, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 
 
 def printed(lo: Statements, args: list[Value], options: dict[str, Value], line: int) -> Value:
     """print(...)"""
-    return host_calls.called(lo, print, args, options, line, name="print", effect=True, sampled=lambda *a, **k: None)
+    return calling.called(lo, print, args, options, line, name="print", effect=True, sampled=lambda *a, **k: None)
