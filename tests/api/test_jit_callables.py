@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import pickle
+import types
 import warnings
 from typing import Any, NamedTuple
 
@@ -133,3 +134,33 @@ def test_what_is_no_function_of_python_is_called_as_it_is() -> None:
         warnings.simplefilter("ignore")
         f = tw.jit(functools.partial(np.add, 1.0))
         np.testing.assert_allclose(f(tw.asarray(X)), X + 1)
+
+
+def test_modules_and_classes_decorate_every_function_of_their_own():
+    module = types.ModuleType("a_module")
+    exec("import os\ndef f(x): return x + 1\nclass C: pass\nnumber = 3\ng = os.path.join\n", vars(module))
+    assert tw.jit(module) is module
+    assert isinstance(module.f, tw.jit) and not isinstance(module.g, tw.jit) and module.number == 3
+    np.testing.assert_array_equal(module.f(tw.ones(3)), [2, 2, 2])
+
+    @tw.jit(strict=True)
+    class Sums:
+        def __init__(self, start):
+            self.start = start
+
+        @staticmethod
+        def prefix(a):
+            for i in range(1, len(a)):
+                a[i] += a[i - 1]
+            return a
+
+        @classmethod
+        def name(cls):
+            return cls.__name__
+
+        def of(self, a):
+            return self.start + a
+
+    assert type(Sums) is type and not isinstance(Sums.__init__, tw.jit) and Sums.prefix.strict
+    np.testing.assert_array_equal(Sums.prefix(np.arange(4.0)), [0, 1, 3, 6])
+    assert isinstance(vars(Sums)["of"], tw.jit)

@@ -1,6 +1,7 @@
 """Shared by tests of loops compiled from source: a function by Python and by `tw.jit`, and what differs."""
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,8 @@ def same(x: Any, y: Any) -> bool:
         if (x.dtype, x.shape) != (y.dtype, y.shape):
             return False
         return bool(np.allclose(x, y, rtol=1e-12, equal_nan=True)) if x.dtype.kind in "fc" else bool((x == y).all())
+    if isinstance(x, np.random.Generator | np.random.RandomState):
+        return pickle.dumps(x) == pickle.dumps(y)
     if isinstance(x, float | complex | np.inexact):
         return bool(np.isclose(x, y, rtol=1e-12, equal_nan=True))
     return bool(x == y)

@@ -225,25 +225,14 @@ def depth(n):
     return 0.0 if n == 0 else depth(n - 1) + 1.0
 
 
-def draws(a):
-    for i in range(len(a)):
-        a[i] = np.random.random()
-
-
 def deletes(a):
     for i in range(len(a)):
         x = a[i]
         del x
 
 
-def masked(a):
-    for i in range(len(a)):
-        a[i] = a[a > 0].sum()
-
-
 REFUSALS = [
-    (tries, "try", 2), (lists, "a list", 1), (dicts, "a dict", 1), (draws, "random numbers", 2), (deletes, "del", 3),
-    (masked, "a mask", 2),
+    (tries, "try", 2), (lists, "a list", 1), (dicts, "a dict", 1), (deletes, "del", 3),
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
-from tilewise.kernel.program.ir import Program
+from tilewise.kernel.program.ir import Host, Program
 from tilewise.records import dataclass
 from tilewise.stage.steps import Stage, Step, Tiled
 from tilewise.stage.tiles import Formed, Tiling
@@ -151,8 +151,8 @@ class HostBackend(Backend, Protocol):
     def replays(self, runner: Any, nodes: Sequence[Any], given: Iterable[int], wanted: Sequence[int]) -> Replays:
         """Runs of a plan that are repeated as few native calls."""
 
-    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
-        """A program with loops: a function of its params, ndarrays and numbers."""
+    def program(self, program: Program, host: Sequence[Host] = ()) -> Callable[[list[Any]], Outcome]:
+        """A program with loops: a function of its params, ndarrays and numbers. host: what its HostCalls call."""
 
     def vector_loops(self, program: Program) -> int:
         """How many loops of a program work on several elements at once."""

@@ -15,6 +15,7 @@ from tilewise.kernel.program.ir import (
     Dim,
     Expr,
     Fault,
+    Host,
     Load,
     Op,
     Pick,
@@ -70,6 +71,14 @@ class Static:
     """Something known when compiling."""
 
     value: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """An object at a place of the table of a call; `sample` is one of its kind."""
+
+    at: int
+    sample: Any
 
 
 @dataclass(frozen=True)
@@ -166,7 +175,13 @@ class Builder:
     kept: dict[Expr, Expr] = field(default_factory=dict)  # sizes computed in this statement
     rare: bool = False  # what is emitted hardly ever runs
     count: int = 0
+    host: list[Host] = field(default_factory=list)  # what HostCalls call
+    objects: dict[Any, Opaque] = field(default_factory=dict)  # what has no type of its own, by where it is made
     place: tuple[str, str] = ("", "")  # the file and name of a function that is called, for its exceptions
+
+    def object(self, key: Any, sample: Any) -> Opaque:
+        """The object that is made at some place."""
+        return self.objects.setdefault(key, Opaque(len(self.objects), sample))
 
     def emit(self, stmt: Stmt) -> None:
         self.block.append(stmt)

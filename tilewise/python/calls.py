@@ -6,6 +6,8 @@ Functions of the user are lowered at the place of the call, for the types that t
 from __future__ import annotations
 
 import ast
+import builtins
+import functools
 import math
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -14,7 +16,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tilewise.kernel.program.ir import BOOL, CALL, INT, Const, Leave, Named, Op, Set
-from tilewise.python.build import ZERO, Array, Lazy, Scalar, Sequence_, Static, Tuple, Value, add, compare, pick, sub
+from tilewise.python.build import (
+    ZERO,
+    Array,
+    Lazy,
+    Opaque,
+    Scalar,
+    Sequence_,
+    Static,
+    Tuple,
+    Value,
+    add,
+    compare,
+    pick,
+    sub,
+)
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
 from tilewise.python.source import tree_of
@@ -24,6 +40,8 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import arithmetic, conditions, math_functions, sequences, signatures, values
 from tilewise.python.arrays import elementwise, functions
+from tilewise.python.host import library as host_library
+from tilewise.python.host import state
 
 DEEPEST = 12  # calls inside of each other
 NAMESPACES = {"numpy": "numpy", "tilewise": "tilewise"}
@@ -35,6 +53,13 @@ class Library:
 
     kind: str
     name: str
+
+    @property
+    def python(self) -> Any:
+        """What it is in Python; ours have NumPy's meaning."""
+        if self.kind in ("builtins", "math"):
+            return getattr(builtins if self.kind == "builtins" else math, self.name)
+        return functools.reduce(getattr, self.name.split("."), np)
 
 
 class Several(Refused):
@@ -54,9 +79,8 @@ def member(lo: Statements, module: ModuleType, name: str, found: Any, line: int)
         and (callable(found) or isinstance(found, np.dtype))
         and not isinstance(found, ModuleType)
     ):
-        if ".random" in module.__name__ or module.__name__.endswith("random"):
-            raise Refused(f"the random numbers of {name}", line, "Draw them before, and give them as an array")
-        prefix = "linalg." if module.__name__.endswith("linalg") else ""
+        space = module.__name__.rpartition(".")[2]
+        prefix = f"{space}." if space in ("linalg", "fft", "random") else ""
         return Static(Library(root, prefix + name))
     return values.given(lo, found, name, line)
 
@@ -84,6 +108,11 @@ def call(lo: Statements, node: ast.Call) -> Value:
         if isinstance(base, Array | Lazy | Scalar):
             args, options = arguments(lo, node)
             return functions.method(lo, base, node.func.attr, args, options, line)
+        if isinstance(base, Static) and isinstance(base.value, (Opaque, *state.GENERATORS)):
+            args, options = arguments(lo, node)
+            made = host_library.of_object(lo, base.value, node.func.attr, args, options, line)
+            if made is not None:
+                return made
         if isinstance(base, Tuple):
             raise Refused(f"the method {node.func.attr} of a list or tuple", line, "Use an array")
     found = values.value(lo, node.func)
@@ -240,6 +269,8 @@ def of_library(lo: Statements, f: Library, args: list[Value], options: dict[str,
         strict = options.get("strict") if f.name == "zip" else None
         if isinstance(strict, Scalar) and strict.e == Const(BOOL, False):
             options = {}
+        if f.name == "print":
+            return host_library.printed(lo, args, options, line)
         how = _BUILTINS.get(f.name)
         if how is None or options:
             raise Refused(f"a call of {f.name}", line)

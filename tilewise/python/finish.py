@@ -12,6 +12,7 @@ from tilewise.kernel.program.ir import (
     Const,
     Dim,
     For,
+    HostCall,
     If,
     Param,
     Program,
@@ -34,9 +35,11 @@ def finished(
     every = list(statements(body))
     used = {e.name for s in every for e in expressions(s) if isinstance(e, Var)}
     used |= {s.name for s in every if isinstance(s, Set | For)}
+    used |= {n for s in every if isinstance(s, HostCall) for n in s.results}
     names = {n: t for n, t in b.names.items() if n in used}
     arrays = _arrays(b, every, params)
     stored = {r for s in every if isinstance(s, Store) for r in arrays[s.array].roots}
+    stored |= {r for s in every if isinstance(s, HostCall) for a in s.writes for r in arrays[a].roots}
     params = [replace(p, written=p.array is not None and p.name in stored) for p in params]
     faults = tuple(b.faults)
     return Program(name, tuple(params), names, arrays, body, faults, tuple(results), apart)
@@ -58,10 +61,14 @@ def _without_idle(body: Block, read: set[str]) -> Block:
 
 def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Array]:
     """What is known of each array: which memory it shows, whether it has gaps."""
-    made: dict[str, list[Alloc | View]] = {}
+    made: dict[str, list[Alloc | View | HostCall]] = {}
     for s in every:
         if isinstance(s, Alloc | View):
             made.setdefault(s.array, []).append(s)
+        elif isinstance(s, HostCall):
+            for n in s.results:
+                if n in b.arrays:
+                    made.setdefault(n, []).append(s)
     facts = {p.name: p.array for p in params if p.array is not None}
     known = {n: Array(b.arrays[n][0], b.arrays[n][1], True, True, b.roots.get(n, frozenset())) for n in (*made, *facts)}
     for n, a in facts.items():
@@ -76,6 +83,9 @@ def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Arr
                 if isinstance(s, View):
                     roots |= known[s.source].roots
                     unit, dense = unit and _unit(s, known[s.source]), dense and _dense(s, known[s.source])
+                elif isinstance(s, HostCall) and s.shown:
+                    unit = dense = False
+                    roots = roots.union(*(known[v].roots for v in s.inputs if isinstance(v, str)))
             if (unit, dense, roots) != (now.unit, now.dense, now.roots):
                 known[n] = replace(now, unit=unit, dense=dense, roots=roots)
                 changed = True

@@ -6,7 +6,7 @@ holds. Arrays from outside become arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
@@ -37,6 +37,14 @@ class ArraySpec:
 
 
 @dataclass(frozen=True)
+class OpaqueSpec:
+    """An argument that only functions of Python's see."""
+
+    kind: type
+    sample: Any = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Specialised:
     """A program, the structures of its results, and arrays from outside that follow the arguments."""
 
@@ -44,6 +52,8 @@ class Specialised:
     results: tuple[Any, ...]
     captured: tuple[Any, ...]
     types: dict[str, str]
+    host: tuple[ir.Host, ...] = ()  # what the program's HostCalls call
+    objects: int = 0  # places in the table of a call; those of arguments come first
 
 
 class Watch:
@@ -137,6 +147,8 @@ def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guard
         nonlocal count
         if isinstance(spec, tuple):
             return Tuple(tuple(given(s) for s in spec))
+        if isinstance(spec, OpaqueSpec):
+            return Static(b.object(len(b.objects), spec.sample))
         if isinstance(spec, Static):
             return spec
         slot = f"argument{count}"
@@ -169,4 +181,4 @@ def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guard
         pass
     program = finished(f.__name__, b, tuple(b.block), [*params, *watch.params], lo.result_dtypes, apart)
     types = {n: " or ".join(map(str, alts)) for n, alts in (lo.last or {}).items()}
-    return Specialised(program, tuple(lo.results), tuple(watch.arrays), types)
+    return Specialised(program, tuple(lo.results), tuple(watch.arrays), types, tuple(b.host), len(b.objects))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 from tilewise.kernel.program.ir import (
     BOOL,
@@ -24,6 +25,8 @@ from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import Env, Obj, join
+
+Result = TypeVar("Result")
 
 
 class Statements(Names):
@@ -48,6 +51,21 @@ class Statements(Names):
         if self.env is None:
             raise Dead
         return Var(slot, BOOL)
+
+    def native_or(self, native: Callable[[], Result], python: Callable[[], Result | None]) -> Result:
+        """What has no native form is done through Python, where its types are known (None: they are not)."""
+        at, env = len(self.b.block), dict(self.env or {})
+        try:
+            return native()
+        except calls.Several:
+            raise
+        except Refused as error:
+            del self.b.block[at:]
+            self.env = env
+            made = python()
+            if made is None:
+                raise error from None
+            return made
 
     def block(self, body: list[ast.stmt]) -> None:
         for node in body:
@@ -198,13 +216,14 @@ class Statements(Names):
             old = Scalar(old.t, self.b.keep(old.e))
             new = values.binary(self, op, old, values.value(self, node.value), line)
             subscripts.set_item(self, base, index, new, line)
-        elif isinstance(old, Array):
+        elif isinstance(old, Array) and not any(isinstance(i, Array | Lazy) for i in index):
             assign.update(self, old, op, values.value(self, node.value), line)
+        elif isinstance(old, Array | Lazy):  # a copy, which is changed in place
+            changed = elementwise.materialised(self, old, line)
+            assign.update(self, changed, op, values.value(self, node.value), line)
+            subscripts.set_item(self, base, index, changed, line)
         else:
-            old = elementwise.materialised(self, old, line) if isinstance(old, Lazy) else old
-            subscripts.set_item(
-                self, base, index, values.binary(self, op, old, values.value(self, node.value), line), line
-            )
+            raise Refused(f"{op}= of {what(old)}", line)
 
     def if_(self, node: ast.If) -> None:
         test = self.condition(node.test)

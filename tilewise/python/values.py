@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import arithmetic, calls, conditions
 from tilewise.python.arrays import attributes, elementwise, subscripts
+from tilewise.python.host import calling
+from tilewise.python.host import library as host_library
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -94,6 +96,19 @@ def spilled(lo: Statements, first: Value, block: list[Stmt], at: int) -> Value:
 
 
 def binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
+    """x op y"""
+    return lo.native_or(lambda: _binary(lo, op, x, y, line), lambda: host_library.operation(lo, op, x, y, line))
+
+
+def zero_dimensional(lo: Statements, operands: Sequence[Value], line: int) -> list[Value]:
+    """Operands of an operation: arrays without axes are numbers in it, if there are no others."""
+    if any(isinstance(v, Array | Lazy) and v.t.rank for v in operands):
+        return list(operands)
+    return [scalar(lo, v, line) if isinstance(v, Array | Lazy) else v for v in operands]
+
+
+def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
+    x, y = zero_dimensional(lo, (x, y), line)
     if isinstance(x, Scalar) and isinstance(y, Scalar):
         return arithmetic.binary(lo.b, op, x, y, line)
     if isinstance(x, Scalar | Array | Lazy) and isinstance(y, Scalar | Array | Lazy):
@@ -188,7 +203,7 @@ def _unary_op(lo: Statements, node: ast.UnaryOp) -> Value:
     op = OPERATORS[type(node.op)]
     if op == "not":
         return Scalar(PY_BOOL, negate(conditions.test(lo, node.operand)))
-    x = value(lo, node.operand)
+    (x,) = zero_dimensional(lo, (value(lo, node.operand),), node.lineno)
     if isinstance(x, Array | Lazy):
         return elementwise.elementwise(lo, lambda p: arithmetic.unary(lo.b, op, p, node.lineno), op, (x,), node.lineno)
     return arithmetic.unary(lo.b, op, scalar(lo, x, node.lineno), node.lineno)
@@ -196,6 +211,10 @@ def _unary_op(lo: Statements, node: ast.UnaryOp) -> Value:
 
 def _subscript(lo: Statements, node: ast.Subscript) -> Value:
     base = value(lo, node.value)
+    if isinstance(base, Static) and base.value in (np.mgrid, np.ogrid):
+        grid = base.value
+        name = "np.mgrid" if grid is np.mgrid else "np.ogrid"
+        return calling.called(lo, grid.__getitem__, [value(lo, node.slice)], {}, node.lineno, name=name)
     if isinstance(base, Static) and isinstance(base.value, tuple | list | dict):
         raise Refused(f"a subscript of a {type(base.value).__name__} from outside", node.lineno)
     return subscripts.get_item(lo, base, index_of(lo, node.slice), node.lineno)

@@ -30,12 +30,13 @@ from tilewise.array.schedule import policy
 from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
-from tilewise.kernel.program.ir import CALL, RERUN, Fault
+from tilewise.kernel.program.ir import CALL, HOST, RERUN, Fault
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
+from tilewise.python.host import state
 from tilewise.python.refuse import Refused
-from tilewise.python.specialise import ArraySpec, Specialised, spec_of_number, specialise
+from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
 RETURNED, FAILED, MISSED = range(3)
@@ -121,10 +122,18 @@ class SourceFunction:
         if outcome.status == RETURNED:
             return code.results[outcome.which](outcome.values, code.given(leaves))
         fault = code.made.program.faults[outcome.which]
-        if fault.error == RERUN or fault.error.startswith(CALL):
+        if fault.error == HOST:
+            raised: BaseException | None = state.raised()
+            assert raised is not None
+            if isinstance(raised, state.Surprise):
+                if not outcome.written:
+                    return self.function(*args, **kwargs)
+                raised = TypeError(f"{fault.message} has given another type than it gives for other values")
+            raised = raised.with_traceback(state.outside(raised.__traceback__))
+        elif fault.error == RERUN or fault.error.startswith(CALL):
             if not outcome.written:
                 return self.function(*args, **kwargs)
-            raised: BaseException = _too_late(fault, outcome.payload)
+            raised = _too_late(fault, outcome.payload)
         else:
             text = fault.message.format(*outcome.payload)
             raised = getattr(builtins, fault.error)(*([text] if text else []))
@@ -174,17 +183,18 @@ class Code:
         made = specialise(f, list(places), options, guards, apart)
         self.made: Specialised = replace(made, program=optimised(made.program, current().without))
         self.settings = _settings()
-        self.native: Any = host_backend(current().native).program(self.made.program)
+        self.native: Any = host_backend(current().native).program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
         self.structures = self.made.results
         self.results = [_builder(s) for s in self.made.results]
         params = self.made.program.params
         leaves = _leaves((*places, *options.values()))
-        self.kept = [k for k, s in enumerate(leaves) if not isinstance(s, Static)]
+        self.kept = [k for k, s in enumerate(leaves) if not isinstance(s, Static | OpaqueSpec)]
+        self.opaque = [k for k, s in enumerate(leaves) if isinstance(s, OpaqueSpec)]
         self.ours = [k for k, s in enumerate(leaves) if isinstance(s, ArraySpec) and s.kind == "tilewise"]
         self.written = {k for k, p in zip(self.kept, params, strict=False) if p.written}
-        self.plain = len(self.kept) == len(leaves) and not self.made.captured
+        self.plain = len(self.kept) == len(leaves) and not self.made.captured and not self.made.objects
 
     def fitting(self, args: tuple[Any, ...]) -> list[Any] | None:
         """The arguments, if they are of the types that the code is for; the code itself sees how arrays lie."""
@@ -207,6 +217,10 @@ class Code:
         return leaves if self.plain else [*(leaves[k] for k in self.kept), *self.made.captured]
 
     def run(self, leaves: list[Any]) -> Outcome:
+        if self.made.objects:
+            objects = [leaves[k] for k in self.opaque]
+            with state.frame(objects + [None] * (self.made.objects - len(objects))):
+                return self._run_ours(leaves) if self.ours else self.native(self.given(leaves))
         return self._run_ours(leaves) if self.ours else self.native(self.given(leaves))
 
     def _run_ours(self, leaves: list[Any]) -> Outcome:
@@ -258,6 +272,8 @@ def _spec(v: Any) -> Any:
         return ArraySpec(_dtype(nd), nd.ndim, bool(nd.flags.c_contiguous), "tilewise")
     if t is tuple:
         return tuple(map(_spec, v))
+    if isinstance(v, state.GENERATORS):
+        return OpaqueSpec(t, v)
     if v is None or t is str or callable(v) or isinstance(v, np.dtype):
         return _Fixed(v)
     raise Refused(f"an argument that is a {t.__name__}", 0, "Give arrays, numbers and tuples of them")
@@ -282,10 +298,9 @@ def _dtype(nd: Any) -> str:
 
 def _flat(specs: Sequence[Any]) -> list[Any] | None:
     """Specs that a quick test can be made of: no tuples, nothing but ndarrays and numbers."""
-    quick = all(
-        not isinstance(s, tuple | Static) and not (isinstance(s, ArraySpec) and s.kind != "numpy") for s in specs
-    )
-    return list(specs) if quick else None
+    slow = any(isinstance(s, tuple | Static | OpaqueSpec) for s in specs)
+    ours = any(isinstance(s, ArraySpec) and s.kind != "numpy" for s in specs)
+    return None if slow or ours else list(specs)
 
 
 def _check(spec: Any) -> tuple[Any, Any, int]:

@@ -30,7 +30,7 @@ from tilewise.stage.variance import read_once
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program import call as programs
     from tilewise.backend.llvm.replay import calls
-    from tilewise.kernel.program.ir import Program
+    from tilewise.kernel.program.ir import Host, Program
 else:
     calls = later("tilewise.backend.llvm.replay.calls")  # for traced functions
     programs = later("tilewise.backend.llvm.program.call")  # for functions with loops
@@ -88,9 +88,9 @@ class Llvm(OnHost):
         """Runs of small plans as few native calls."""
         return calls.Lines(runner, nodes, given, wanted)
 
-    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
+    def program(self, program: Program, host: Sequence[Host] = ()) -> Callable[[list[Any]], Outcome]:
         """A program with loops as machine code."""
-        return programs.Native(program)
+        return programs.Native(program, host)
 
     def vector_loops(self, program: Program) -> int:
         """How many loops LLVM has made vectors of."""

@@ -14,7 +14,7 @@ from tilewise.backend.host.facts import host_facts
 from tilewise.kernel import interpret, show
 from tilewise.kernel.loops import Kernel
 from tilewise.kernel.program.interpret import run
-from tilewise.kernel.program.ir import Program
+from tilewise.kernel.program.ir import Host, Program
 from tilewise.records import dataclass
 from tilewise.stage.steps import Pass, Step, Tiled, dead_after
 from tilewise.stage.tiles import Formed, Tiling
@@ -67,11 +67,11 @@ class Reference(OnHost):
         """The loops; there are no instructions."""
         return Listing(show.text(kernel), "")
 
-    def program(self, program: Program) -> Callable[[list[Any]], Outcome]:
+    def program(self, program: Program, host: Sequence[Host] = ()) -> Callable[[list[Any]], Outcome]:
         """A program with loops, one step after the other."""
 
         def call(args: list[Any]) -> Outcome:
-            return Outcome(2, 0, False, (), ()) if _misses(program, args) else Outcome(*run(program, args))
+            return Outcome(2, 0, False, (), ()) if _misses(program, args) else Outcome(*run(program, args, host))
 
         return call
 

@@ -20,6 +20,8 @@ from tilewise.kernel.program.ir import (
     Expr,
     Fail,
     For,
+    Host,
+    HostCall,
     If,
     Leave,
     Load,
@@ -61,9 +63,9 @@ class _Over(Exception):
         self.ended = ended
 
 
-def run(program: Program, args: Sequence[Any]) -> Ended:
+def run(program: Program, args: Sequence[Any], host: Sequence[Host] = ()) -> Ended:
     """The program on ndarrays and numbers, in the order of its params."""
-    machine = _Machine(program, args)
+    machine = _Machine(program, args, host)
     with np.errstate(all="ignore"):
         try:
             machine.block(program.body)
@@ -73,8 +75,8 @@ def run(program: Program, args: Sequence[Any]) -> Ended:
 
 
 class _Machine:
-    def __init__(self, program: Program, args: Sequence[Any]) -> None:
-        self.program = program
+    def __init__(self, program: Program, args: Sequence[Any], host: Sequence[Host]) -> None:
+        self.program, self.host = program, host
         self.names: dict[str, Any] = {n: np.dtype(t).type(0) for n, t in program.names.items()}
         self.arrays: dict[str, Any] = {}
         self.given: dict[int, int] = {}  # which argument an ndarray object is
@@ -177,6 +179,21 @@ class _Machine:
             self.arrays[s.array] = self.view(s)
         elif isinstance(s, Product):
             self.arrays[s.array][...] = self.arrays[s.left] @ self.arrays[s.right]
+        elif isinstance(s, HostCall):
+            self.host_call(s)
+
+    def host_call(self, s: HostCall) -> None:
+        inputs = [self.arrays[v] if isinstance(v, str) else self.e(v).item() for v in s.inputs]
+        self.written |= s.effect or any(self.program.arrays[a].roots & self.outside for a in s.writes)
+        try:
+            made = self.host[s.which](inputs)
+        except Exception:  # kept by the host function itself
+            self.fail(s.fault, [])
+        for name, v in zip(s.results, made, strict=True):
+            if name in self.program.arrays:
+                self.arrays[name] = v if s.shown else np.array(v, order="C")
+            else:
+                self.names[name] = np.dtype(self.program.names[name]).type(v)
 
     def result(self, v: Expr | str) -> Any:
         """A number, an array, or (k,) for argument k itself."""

@@ -5,6 +5,7 @@
              | if expr: stmts else: stmts | for name in range(expr, expr, expr): stmts | loop: stmts
              | block label: stmts | leave label | return values | fail fault(expr, ...)
              | array := allocate shape | array := view of array | array := array @ array
+             | names, arrays := host function(expr or array, ...)
     expr     = number | name | fn(expr, ...) | array[expr, ...] | dim(array, axis) | expr if expr else expr
              | apart(array, array)
 
@@ -12,19 +13,23 @@ Numbers have a dtype; functions are those of kernels (`kernel/native_support.py`
 operands of equal dtypes. Names and arrays are mutable variables, each of one dtype (and rank). A subscript that has a
 fault counts from the end if it is negative, and fails if it is out of range. An operation with a fault fails where
 its result would not be Python's: sums, products that overflow, divisors that are zero. Operands are evaluated from left
-to right, the arms of a conditional only if they are chosen. `loose` sums may be added up in any order.
+to right, the arms of a conditional only if they are chosen. `loose` sums may be added up in any order. Host functions
+are given beside the arguments: they take numbers and arrays, and give such.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
 from tilewise.records import dataclass
 
+Host = Callable[[list[Any]], Sequence[Any]]  # what HostCall calls: numbers and arrays, and what it gives for them
 INT = "int64"
 BOOL = "bool"
 CALL = "call:"  # begins the class of a fault that a Python function of these operands raises: "call:log"
+HOST = "host"  # the class of a fault that a host function has raised
 RERUN = "rerun"  # the class of a fault that is no error of the program: the result does not fit into our integers
 
 
@@ -219,7 +224,24 @@ class Product:
     right: str
 
 
-Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View | Product
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """Numbers and arrays (names) that a function of the caller's gives for others.
+
+    Arrays among the results are new and in C order, or show memory of inputs if `shown`. `writes`: inputs that it
+    changes. `effect`: it changes something else, so that the program cannot be run again from the start.
+    """
+
+    which: int
+    inputs: tuple[Expr | str, ...]
+    results: tuple[str, ...]
+    fault: int
+    writes: tuple[str, ...] = ()
+    shown: bool = False
+    effect: bool = False
+
+
+Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View | Product | HostCall
 Block = tuple[Stmt, ...]
 
 

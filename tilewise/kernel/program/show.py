@@ -13,6 +13,7 @@ from tilewise.kernel.program.ir import (
     Expr,
     Fail,
     For,
+    HostCall,
     If,
     Leave,
     Load,
@@ -87,6 +88,10 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
         yield f"{indent}{s.array} := view of {s.source} at ({', '.join(at)}) along ({', '.join(spans)})"
     elif isinstance(s, Product):
         yield f"{indent}{s.array} := {s.left} @ {s.right}"
+    elif isinstance(s, HostCall):
+        inputs = ", ".join(v if isinstance(v, str) else expr(v) for v in s.inputs)
+        notes = f"{' shown' * s.shown}{' effect' * s.effect}{' writes ' * bool(s.writes)}{', '.join(s.writes)}"
+        yield f"{indent}{', '.join(s.results)} := host {s.which}({inputs}) !{s.fault}{notes}"
 
 
 def _index(index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:

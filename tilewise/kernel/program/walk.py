@@ -12,6 +12,7 @@ from tilewise.kernel.program.ir import (
     Block,
     Dim,
     For,
+    HostCall,
     If,
     Load,
     Loop,
@@ -55,13 +56,15 @@ def expressions(node: Any) -> Iterator[Any]:
 
 
 def names_set(block: Block) -> set[str]:
-    """Numbers that statements of a block set."""
-    return {s.name for s in statements(block) if isinstance(s, Set | For)}
+    """Numbers that statements of a block set (of host functions, also the arrays)."""
+    found = {s.name for s in statements(block) if isinstance(s, Set | For)}
+    return found.union(*(s.results for s in statements(block) if isinstance(s, HostCall)))
 
 
 def arrays_set(block: Block) -> set[str]:
-    """Array variables that statements of a block set."""
-    return {s.array for s in statements(block) if isinstance(s, Alloc | View)}
+    """Array variables that statements of a block set (of host functions, also the numbers)."""
+    found = {s.array for s in statements(block) if isinstance(s, Alloc | View)}
+    return found.union(*(s.results for s in statements(block) if isinstance(s, HostCall)))
 
 
 def names_read(s: Stmt) -> set[str]:
@@ -83,6 +86,8 @@ def arrays_used(s: Stmt) -> set[str]:
         found.add(s.source)
     elif isinstance(s, Product):
         found |= {s.array, s.left, s.right}
+    elif isinstance(s, HostCall):
+        found |= {v for v in s.inputs if isinstance(v, str)}
     elif isinstance(s, Return):
         found |= {v for v in s.values if isinstance(v, str)}
     return found

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import arithmetic, calls, conditions, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
+from tilewise.python.host import library as host_library
 
 _DTYPE_NAMES = {"bool_": "bool", "float": "float64", "int": "int64", "complex": "complex128", "double": "float64",
                 "single": "float32", "intp": "int64", "int_": "int64", "uint": "uint64", "ubyte": "uint8",
@@ -59,7 +60,14 @@ def dtype_named(found: Value | None, line: int, default: str = "float64") -> str
 
 
 def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
-    """A function of NumPy's namespace."""
+    """A function of NumPy's namespace: by loops, or else through Python."""
+    return lo.native_or(
+        lambda: _of_numpy(lo, name, kind, args, options, line),
+        lambda: host_library.of_numpy(lo, name, kind, args, options, line),
+    )
+
+
+def _of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
     plain = _DTYPE_NAMES.get(name, name)
     if plain in arithmetic.NATIVE_DTYPES and not options and len(args) <= 1:
         return _converted(lo, plain, args, line)
@@ -84,6 +92,7 @@ def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: d
 
 
 def of_ufunc(lo: Statements, name: str, args: Sequence[Value], line: int) -> Value:
+    args = values.zero_dimensional(lo, args, line)
     if any(isinstance(a, Array | Lazy) for a in args):
         if not all(isinstance(a, Scalar | Array | Lazy) for a in args):
             raise Refused(f"{name} of these", line)
@@ -384,9 +393,19 @@ def method(lo: Statements, base: Value, name: str, args: list[Value], options: d
             return _converted(lo, dtype_named(args[0], line), [base], line)
         raise Refused(f"the method {name} of a number", line)
     assert isinstance(base, Array | Lazy)
+    array = base
+    return lo.native_or(
+        lambda: _method(lo, array, name, args, options, line),
+        lambda: host_library.method(lo, array, name, args, options, line),
+    )
+
+
+def _method(
+    lo: Statements, base: Array | Lazy, name: str, args: list[Value], options: dict[str, Value], line: int
+) -> Value:
     kind = base.t.kind
     if name in _METHODS:
-        return of_numpy(lo, name, kind, [base, *args], options, line)
+        return _of_numpy(lo, name, kind, [base, *args], options, line)
     if name == "fill" and len(args) == 1 and isinstance(base, Array):
         assign.assign(lo, base, args[0], line)
         return Static(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Fail, If, Load, Op, Span, Store, View
+from tilewise.kernel.program.ir import INT, Const, Dim, Expr, Load, Op, Span, Store, View
 from tilewise.python.build import (
     ONE,
     ZERO,
@@ -28,7 +28,7 @@ from tilewise.python.types import Arr, Num
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
 from tilewise.python import arithmetic, calls, values
-from tilewise.python.arrays import assign, elementwise
+from tilewise.python.arrays import assign, elementwise, indexing
 
 NEW = object()
 
@@ -52,7 +52,10 @@ def get_item(lo: Statements, base: Value, index: tuple[Value, ...], line: int) -
     if not isinstance(base, Array | Lazy):
         raise Refused("a subscript of something that is no array", line)
     if any(isinstance(i, Array | Lazy) for i in index):
-        return _gathered(lo, base, index, line)
+        held = elementwise.materialised(lo, base, line)
+        return lo.native_or(
+            lambda: _gathered(lo, held, index, line), lambda: indexing.gathered_by_python(lo, held, index, line)
+        )
     parts = _expanded(base.t.rank, index, line)
     if len([p for p in parts if isinstance(p, Scalar)]) == base.t.rank == len(parts):
         if isinstance(base, Array):
@@ -222,14 +225,13 @@ def _clamped_down(lo: Statements, s: Scalar, size: Expr) -> Expr:
     return lo.b.keep(pick(compare("less", e, ZERO), low, Op("minimum", INT, (e, sub(size, ONE)))))
 
 
-def _gathered(lo: Statements, base: Array | Lazy, index: tuple[Value, ...], line: int) -> Value:
-    """base[integers], along the first axis."""
-    held = elementwise.materialised(lo, base, line)
+def _gathered(lo: Statements, held: Array, index: tuple[Value, ...], line: int) -> Value:
+    """base[integers], along the first axis, or base[mask]."""
     which = index[0]
     if len(index) != 1 or not isinstance(which, Array | Lazy):
         raise Refused("arrays beside other subscripts", line)
     if which.t.dtype == "bool":
-        raise Refused("a mask, whose length is not known before", line, "Use np.where, or a loop with an if")
+        return indexing.by_mask(lo, held, which, line)
     if which.t.dtype[0] not in "iu":
         raise Refused(f"an array of {which.t.dtype} as a subscript", line)
     at = elementwise.lazy(which)
@@ -252,7 +254,10 @@ def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value
     if not isinstance(base, Array):
         raise Refused("an assignment to a part of something that is no array", line)
     if any(isinstance(i, Array | Lazy) for i in index):
-        _scatter(lo, base, index, value, line)
+        lo.native_or(
+            lambda: indexing.put_by_mask(lo, base, index, value, line),
+            lambda: indexing.put_by_python(lo, base, index, value, line),
+        )
         return
     parts = _expanded(base.t.rank, index, line)
     if len([p for p in parts if isinstance(p, Scalar)]) == base.t.rank == len(parts):
@@ -269,28 +274,3 @@ def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value
     elif isinstance(value, Scalar):
         value = Scalar(value.t, lo.b.keep(value.e))
     assign.assign(lo, view(lo, base, parts, line), value, line)
-
-
-def _scatter(lo: Statements, base: Array, index: tuple[Value, ...], value: Value, line: int) -> None:
-    """base[mask] = number"""
-    (mask,) = index if len(index) == 1 else (None,)
-    if not isinstance(mask, Array | Lazy) or mask.t.dtype != "bool" or mask.t.rank != base.t.rank:
-        raise Refused("an assignment by arrays of subscripts", line, "Write it as a loop")
-    if not isinstance(value, Scalar):
-        raise Refused("an assignment of arrays by a mask", line, "Use np.where")
-    held = lo.b.keep(arithmetic.stored(lo.b, value, base.t.dtype, line))
-    at_mask = elementwise.lazy(
-        elementwise.materialised(lo, mask, line)
-        if isinstance(mask, Lazy) and base.name in mask.reads and base.name not in mask.aligned
-        else mask
-    )
-    for k, (a, c) in enumerate(zip(at_mask.shape, elementwise.shape_of(base), strict=True)):
-        text = f"boolean index did not match indexed array along axis {k}; size of axis is {{0}} "
-        text += "but size of corresponding boolean axis is {1}"
-        lo.b.emit(If(compare("not_equal", a, c), (Fail(lo.b.fault("IndexError", text, line), (c, a)),)))
-
-    def one(at: list[Expr]) -> None:
-        test = at_mask.element(at, False)
-        lo.b.emit(If(test.e, (Store(base.name, tuple(at), held, (-1,) * len(at)),)))
-
-    elementwise.loops(lo, elementwise.shape_of(base), one, line)

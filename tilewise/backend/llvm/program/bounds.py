@@ -22,6 +22,7 @@ from tilewise.kernel.program.ir import (
     Dim,
     Expr,
     For,
+    HostCall,
     If,
     Load,
     Loop,
@@ -256,6 +257,9 @@ def _changed(block: Block) -> Changed:
                 found.names.add(s.name)
             if isinstance(s, Alloc | View):
                 found.arrays.add(s.array)
+            if isinstance(s, HostCall):
+                found.names.update(s.results)
+                found.arrays.update(s.results)
             for name in BLOCKS.get(type(s), ()):
                 walk(getattr(s, name))
 

@@ -16,15 +16,12 @@ from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.program import layout, matrix_product, parallel_loop, team
 from tilewise.backend.llvm.program.emit import emitted
-from tilewise.kernel.program.ir import Program
+from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
+from tilewise.kernel.program.ir import Host, Program
 from tilewise.kernel.program.show import text
 from tilewise.tuning import tuned
 
 _SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
-_FORMAT = {
-    "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
-    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "complex64": "ff", "complex128": "dd",
-}  # fmt: skip
 COPIED_BYTES = 1 << 15  # results up to here are copied, which is less work than owning them
 _free = ctypes.CDLL(None).free
 _free.argtypes, _free.restype = [ctypes.c_void_p], None
@@ -49,13 +46,16 @@ class _Owner:
 class Native:
     """A compiled program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, host: Sequence[Host] = ()) -> None:
         self.program = program
         code: Any = build.native(("program", text(program)), self._make)
         self._code = code  # which must live as long
         self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
-        formats = ["Q" if p.array is not None else _FORMAT[p.dtype] for p in program.params]
+        formats = ["Q" if p.array is not None else FORMAT[p.dtype] for p in program.params]
         self._pack = struct.Struct("<" + "".join(formats)).pack
+        if any(calls_of(program.body)):
+            self._host = Table(program, host)
+            self._pack = _followed(self._pack, struct.pack("<q", self._host.address))
         self._arrays = [k for k, p in enumerate(program.params) if p.array is not None]
         self._complex = [k for k, p in enumerate(program.params) if p.array is None and p.dtype[0] == "c"]
         ranks = [max((a.rank for a in program.arrays.values()), default=0)]
@@ -110,7 +110,7 @@ class Native:
         """How results are read that are numbers alone."""
         if any(t.startswith("array") or t[0] == "c" for t in dtypes):
             return None
-        return struct.Struct("<" + "".join(_FORMAT[t] for t in dtypes))
+        return struct.Struct("<" + "".join(FORMAT[t] for t in dtypes))
 
     def __call__(self, args: list[Any]) -> Outcome:
         """args: ndarrays and numbers, in the order of the params."""
@@ -172,6 +172,10 @@ def _owned(data: int, base: int, shape: Any, strides: Any, dtype: Any, several: 
     return np.ndarray(shape, dtype, several[base], data - base - layout.HEAD if nbytes else 0, strides)
 
 
+def _followed(pack: Callable[..., bytes], tail: bytes) -> Callable[..., bytes]:
+    return lambda *words: pack(*words) + tail
+
+
 def vector_loops(program: Program) -> int:
     """How many loops of a program have become vectors."""
     return build.optimised(emitted(program, build.ENTRY)).count("\nvector.body")
@@ -181,7 +185,7 @@ def _kind(result: str) -> tuple[np.dtype[Any], int | None, struct.Struct]:
     """The dtype and rank of a result (no rank: a number), and its words."""
     _, _, array = result.partition("array ")
     if not array:
-        return np.dtype(result), None, struct.Struct("<" + _FORMAT[result])
+        return np.dtype(result), None, struct.Struct("<" + FORMAT[result])
     dtype, rank = array.split()
     return np.dtype(dtype), int(rank), struct.Struct(f"<{layout.array_words(int(rank))}q")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import layout, matrix_product, memory, parallel_loop, scalars
+from tilewise.backend.llvm.program import host, layout, matrix_product, memory, parallel_loop, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -27,6 +27,7 @@ from tilewise.kernel.program.ir import (
     Expr,
     Fail,
     For,
+    HostCall,
     If,
     Leave,
     Load,
@@ -357,6 +358,8 @@ class Emitter:
             memory.view(self, s)
         elif isinstance(s, Product):
             matrix_product.emit(self, s)
+        elif isinstance(s, HostCall):
+            host.call(self, s)
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)

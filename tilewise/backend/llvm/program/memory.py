@@ -82,7 +82,7 @@ def arguments(em: Emitter) -> None:
         word = fn.let(f"getelementptr i64, ptr %objs, i64 {at}")
         at += 1
         if p.array is None:
-            _number(em, p.name, p.dtype, word)
+            number_from(em, p.name, p.dtype, word)
             at += p.dtype == "complex128"
             continue
         obj = fn.let(f"load ptr, ptr {word}")
@@ -119,7 +119,8 @@ def _field(fn: Function, obj: str, offset: int, ty: str) -> str:
     return fn.let(f"load {ty}, ptr {fn.let(f'getelementptr i8, ptr {obj}, i64 {offset}')}")
 
 
-def _number(em: Emitter, name: str, dtype: str, word: str) -> None:
+def number_from(em: Emitter, name: str, dtype: str, word: str) -> None:
+    """A name gets the number in memory."""
     fn, ty = em.fn, IR_TYPE[dtype]
     if name not in em.names:
         return
@@ -191,8 +192,8 @@ def view(em: Emitter, s: View) -> None:
     base, ident = em.word(source.base), em.word(source.ident) if whole else em.number(0)
     counted = owned(s.array) and any(em.scopes._of(r) not in em.scopes.params for r in em.p.arrays[s.array].roots)
     if counted:
-        _count(em, base, 1)
-        _count(em, em.word(target.base), -1)
+        count(em, base, 1)
+        count(em, em.word(target.base), -1)
     fn.do(f"store ptr {data}, ptr {target.data}")
     em.put(target.base, base)
     em.put(target.ident, ident)
@@ -225,7 +226,8 @@ no:
 }"""
 
 
-def _count(em: Emitter, base: Val, by: int) -> None:
+def count(em: Emitter, base: Val, by: int) -> None:
+    """One more holder of memory, or one less."""
     em.fn.declares.add("declare void @free(ptr)")
     em.fn.helpers["hold"] = _HOLD
     em.fn.do(f"call void @hold({base.text}, i64 {by})")
@@ -306,32 +308,47 @@ def returned(em: Emitter, s: Return) -> None:
     made = [None if isinstance(v, str) else em.e(v) for v in s.values]
     for v, number in zip(s.values, made, strict=True):
         if number is not None:
-            _hand_number(em, number, at)
+            hand_number(em, number, em.out(at))
             at += 2 if number.ty == "c128" else 1
             continue
         assert isinstance(v, str)
-        slots, rank = em.arrays[v], em.p.arrays[v].rank
-        base = em.word(slots.base)
-        _count(em, base, 1)
-        data = fn.let(f"ptrtoint ptr {fn.let(f'load ptr, ptr {slots.data}')} to i64")
-        words = [em.number(data), base, em.word(slots.ident), *map(em.word, slots.dims), *map(em.word, slots.strides)]
-        for k, w in enumerate(words):
-            em.put(em.out(at + k), w)
-        at += layout.array_words(rank)
+        count(em, em.word(em.arrays[v].base), 1)
+        hand_array(em, v, em.out(at))
+        at += layout.array_words(em.p.arrays[v].rank)
     fn.do(f"store i64 {s.which}, ptr {em.out(layout.WHICH)}")
     fn.do(f"store i64 {layout.RETURNED}, ptr {em.out(layout.STATUS)}")
 
 
-def _hand_number(em: Emitter, v: Val, at: int) -> None:
+def hand_array(em: Emitter, name: str, at: str) -> None:
+    """The words of an array, to memory."""
+    fn, slots = em.fn, em.arrays[name]
+    data = fn.let(f"ptrtoint ptr {fn.let(f'load ptr, ptr {slots.data}')} to i64")
+    words = [em.number(data), *map(em.word, (slots.base, slots.ident, *slots.dims, *slots.strides))]
+    for k, w in enumerate(words):
+        em.put(fn.let(f"getelementptr i64, ptr {at}, i64 {k}"), w)
+
+
+def take_array(em: Emitter, name: str, at: str) -> None:
+    """An array variable gets what words in memory say; it holds that memory already."""
+    fn, slots = em.fn, em.arrays[name]
+    count(em, em.word(slots.base), -1)
+    data = fn.let(f"load ptr, ptr {at}")
+    fn.do(f"store ptr {data}, ptr {slots.data}")
+    for k, place in enumerate((slots.base, slots.ident, *slots.dims, *slots.strides)):
+        em.put(place, em.word(fn.let(f"getelementptr i64, ptr {at}, i64 {k + 1}")))
+
+
+def hand_number(em: Emitter, v: Val, at: str) -> None:
+    """A number, to memory; bools and the like in a whole word."""
     fn = em.fn
     if v.ty in COMPLEX:
         for k, part in enumerate(v.parts):
-            place = fn.let(f"getelementptr {part.ty}, ptr {em.out(at)}, i64 {k}")
+            place = fn.let(f"getelementptr {part.ty}, ptr {at}, i64 {k}")
             fn.do(f"store {part.text}, ptr {place}")
         return
     if v.ty == "i1":
         v = v.convert("zext", "i64")
-    fn.do(f"store {v.text}, ptr {em.out(at)}")
+    fn.do(f"store {v.text}, ptr {at}")
 
 
 def release_all(em: Emitter) -> None:
@@ -343,4 +360,4 @@ def release_all(em: Emitter) -> None:
             and name not in em.scopes.params
             and any(r not in em.scopes.params and r != "arguments" for r in roots)
         ):
-            _count(em, em.word(slots.base), -1)
+            count(em, em.word(slots.base), -1)

@@ -20,6 +20,9 @@ def hoist(program: ir.Program) -> ir.Program:
     every = list(statements(program.body))
     counts = Counter(s.name for s in every if isinstance(s, ir.Set | ir.For))
     counts.update(f"array {s.array}" for s in every if isinstance(s, ir.Alloc | ir.View))
+    for s in every:
+        if isinstance(s, ir.HostCall):
+            counts.update([*s.results, *(f"array {name}" for name in s.results)])
     once = {n for n, c in counts.items() if c == 1}
     return replace(program, body=_block(program.body, once))
 

@@ -59,7 +59,9 @@ def _sound(program: ir.Program, loop: ir.For) -> bool:
     """Whether a body only computes: it does not end early, fail, or hold memory."""
     labels = {s.label for s in statements(loop.body) if isinstance(s, ir.Named)}
     for s in statements(loop.body):
-        if isinstance(s, ir.Return | ir.Fail | ir.Alloc | ir.Product) or (isinstance(s, ir.Leave) and s.label not in labels):
+        if isinstance(s, ir.Return | ir.Fail | ir.Alloc | ir.Product | ir.HostCall):
+            return False
+        if isinstance(s, ir.Leave) and s.label not in labels:
             return False
         if isinstance(s, ir.View) and (not s.array.startswith("$") or s.array.startswith("$a")):
             return False

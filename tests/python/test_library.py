@@ -1,0 +1,101 @@
+"""Library calls inside of compiled loops, against plain Python."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tests.python import library_functions as f
+from tests.python.conftest import ended, same
+
+A = np.array([[4.0, 1.0, -2.0], [1.0, 5.0, 0.5], [-2.0, 0.5, 6.0]])
+
+ROWS: list[tuple[Any, ...]] = [
+    (f.sorted_rows, A),
+    (f.sorted_rows, np.zeros((0, 3))),
+    (f.sorted_rows, np.array([[2, 1], [0, -1]])),
+    (f.sorts_in_place, A.astype(np.float32)),
+    (f.sorts_in_place, A.T[::-1]),
+    (f.factorisations, A),
+    (f.transforms, np.arange(5.0)),
+    (f.transforms, np.arange(4).astype(np.complex64)),
+    (f.reshaped, A[:2].copy()),
+    (f.reshaped, A[:, :2]),
+    (f.joined, np.arange(3), 2),
+    (f.joined, np.array([1.5, np.nan, -0.0]), 0),
+    (f.grids, 3),
+    (f.fails, A),
+    (f.drawn, 20, 7),
+    (f.drawn_from_argument, np.random.default_rng(2), 5),
+    (f.drawn_from_argument, np.random.RandomState(2), 3),
+    (f.drawn_from_all, 4),
+    (f.surprising, A[:1], 2),
+    (f.surprising, A, 2),
+    (f.by_masks, np.array([1.0, -2.0, 5.0, np.nan, np.inf]), 2),
+    (f.by_masks, np.zeros(2), 1),
+    (f.by_masks, np.arange(6.0, dtype=np.float32).reshape(2, 3)[::-1, ::2], 1),
+    (f.rows_by_masks, A, np.array([True, False, True])),
+    (f.rows_by_masks, A, np.array([True, False])),
+    (f.wrong_masks, np.ones(3), 3),
+    (f.wrong_masks, np.ones(3), 2),
+    (f.wrong_masks, np.ones(3), 1),
+    (f.several_axes, np.arange(24.0).reshape(2, 3, 4)),
+    (f.several_axes, np.zeros((2, 1, 3))),
+    (f.several_axes, np.arange(8, dtype=np.uint8).reshape(2, 2, 2)),
+    (f.zero_dimensional, np.array(2.5), 3),
+    (f.zero_dimensional, np.array(2), np.array(1.5, np.float32)),
+    (f.complex_powers, np.complex128(1 + 2j), 3),
+    (f.complex_powers, np.array([1j, 2.0]), 3),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0].__name__)
+def test_library_calls_are_made_where_python_makes_them(agree, row):
+    agree(*row)
+
+
+def test_a_generator_from_outside_goes_on_where_it_was():
+    before = copy.deepcopy(f.GENERATOR)
+    got = tw.jit(f.drawn_from_global, strict=True)(5)
+    then = f.GENERATOR.random()
+    f.GENERATOR.bit_generator.state = before.bit_generator.state
+    want = f.drawn_from_global(5)
+    assert (got, then) == (want, f.GENERATOR.random())
+
+
+def test_what_was_drawn_is_not_drawn_again():
+    """An integer beyond 64 bits after a first draw: Python could not begin anew."""
+
+    def grows(rng, n):
+        p, s = 1, 0.0
+        for _ in range(n):
+            s += rng.random()
+            p *= 3
+        return p, s
+
+    rng = np.random.default_rng(1)
+    with pytest.raises(OverflowError):
+        tw.jit(grows, strict=True)(rng, 50)
+    other = np.random.default_rng(1)
+    [other.random() for _ in range(40)]
+    assert rng.random() == other.random()
+
+
+def test_arrays_of_ours_give_ours():
+    x = tw.asarray(A.copy())
+    got = ended(tw.jit(f.sorted_rows, strict=True), (x,))
+    want = ended(f.sorted_rows, (A.copy(),))
+    assert type(got[1][1]) is tw.Array
+    assert same((got[1][0], np.asarray(got[1][1])), want[1])
+
+
+def test_printing(capsys):
+    @tw.jit(strict=True)
+    def says(n):
+        for i in range(n):
+            print("i =", i, i / 2)
+
+    says(2)
+    assert capsys.readouterr().out == "i = 0 0.0\ni = 1 0.5\n"

@@ -1,0 +1,159 @@
+"""Calls of Python functions from compiled programs. In: a HostCall. Out: IR for it; the function that IR calls.
+
+The code writes its numbers and arrays as words into a block on its stack and calls one address, which it is given
+beside its arguments; the results come back in the same block. ctypes takes the GIL for the time of the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewise.backend.llvm.program import layout, memory
+from tilewise.kernel.program.ir import Block, Host, HostCall, Program
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.program.emit import Emitter
+
+_CALLED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+FORMAT = {
+    "float64": "d", "float32": "f4x", "bool": "?7x", "int8": "b7x", "int16": "h6x", "int32": "i4x", "int64": "q",
+    "uint8": "B7x", "uint16": "H6x", "uint32": "I4x", "uint64": "Q", "complex64": "ff", "complex128": "dd",
+}  # fmt: skip
+_aligned_alloc = ctypes.CDLL(None).aligned_alloc
+_aligned_alloc.argtypes, _aligned_alloc.restype = [ctypes.c_size_t, ctypes.c_size_t], ctypes.c_void_p
+
+
+def calls_of(block: Block) -> Iterator[HostCall]:
+    """All HostCalls, those inside of other statements too."""
+    for s in block:
+        if isinstance(s, HostCall):
+            yield s
+        for name in ("then", "other", "body"):
+            yield from calls_of(getattr(s, name, ()))
+
+
+def words_of(program: Program, v: Any) -> int:
+    """How many words a number or an array takes."""
+    if isinstance(v, str) and v in program.arrays:
+        return layout.array_words(program.arrays[v].rank)
+    return 2 if (program.names[v] if isinstance(v, str) else v.dtype) == "complex128" else 1
+
+
+def call(em: Emitter, s: HostCall) -> None:
+    """IR for a call: what goes in, the call, what comes out."""
+    fn = em.fn
+    size = max(sum(words_of(em.p, v) for v in s.inputs), sum(words_of(em.p, v) for v in s.results), 1)
+    room = fn.hoist(f"alloca [{size} x i64], align 16")
+    at = 0
+    for v in s.inputs:
+        place = fn.let(f"getelementptr i64, ptr {room}, i64 {at}")
+        memory.hand_array(em, v, place) if isinstance(v, str) else memory.hand_number(em, em.e(v), place)
+        at += words_of(em.p, v)
+    if em.reruns and (s.effect or any(em.scopes.outside(a) for a in s.writes)):
+        fn.do(f"store i64 1, ptr {em.written}")
+    words = sum(2 if p.array is None and p.dtype == "complex128" else 1 for p in em.p.params)
+    address = fn.let(f"load ptr, ptr {fn.let(f'getelementptr i64, ptr %objs, i64 {words}')}")
+    status = em.number(fn.let(f"call i64 {address}(i64 {s.which}, ptr {room})"))
+    em.fail_if(status.cmp("ne", 0), s.fault)
+    at = 0
+    for name in s.results:
+        place = fn.let(f"getelementptr i64, ptr {room}, i64 {at}")
+        if name in em.p.arrays:
+            memory.take_array(em, name, place)
+        else:
+            memory.number_from(em, name, em.p.names[name], place)
+        at += words_of(em.p, name)
+
+
+class Table:
+    """The function that compiled code calls, for all HostCalls of a program."""
+
+    def __init__(self, program: Program, host: Sequence[Host]) -> None:
+        self._made = {s.which: _called(program, s, host[s.which]) for s in calls_of(program.body)}
+        self._function = _CALLED(self._run)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+    def _run(self, which: int, room: int) -> int:
+        try:
+            self._made[which](room)
+        except BaseException:  # kept by the host function itself
+            return 1
+        return 0
+
+
+class _Memory:
+    """Memory of a running program."""
+
+    def __init__(self, data: int, shape: Any, strides: Any, dtype: Any) -> None:
+        self.__array_interface__ = {
+            "data": (data, False), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3,
+        }  # fmt: skip
+
+
+def _called(program: Program, s: HostCall, f: Host) -> Callable[[int], None]:
+    """One HostCall: words to values, the call, values to words."""
+    ins, outs = ([_format(program, v) for v in some] for some in (s.inputs, s.results))
+    read = struct.Struct("<" + "".join(text for _, _, text in ins))
+    write = struct.Struct("<" + "".join(text for _, _, text in outs))
+
+    def run(room: int) -> None:
+        words = read.unpack(ctypes.string_at(room, read.size))
+        values: list[Any] = []
+        bases: list[tuple[Any, int]] = []
+        at = 0
+        for dtype, rank, _ in ins:
+            if rank is None:
+                pair = dtype.kind == "c"
+                values.append(complex(words[at], words[at + 1]) if pair else words[at])
+                at += 1 + pair
+                continue
+            shape, strides = words[at + 3 : at + 3 + rank], words[at + 3 + rank : at + 3 + 2 * rank]
+            found = np.empty(shape, dtype) if 0 in shape else np.asarray(_Memory(words[at], shape, strides, dtype))
+            bases.append((found, words[at + 1]))
+            values.append(found)
+            at += layout.array_words(rank)
+        made: list[Any] = []
+        for v, (dtype, rank, _) in zip(f(values), outs, strict=True):
+            if rank is None:
+                made += [v.real, v.imag] if dtype.kind == "c" else [v]
+                continue
+            base = next((b for x, b in bases if s.shown and v.size and np.may_share_memory(x, v)), 0)
+            made += _handed(v, base)
+        ctypes.memmove(room, write.pack(*made), write.size)
+
+    return run
+
+
+def _format(program: Program, v: Any) -> tuple[Any, int | None, str]:
+    """Dtype, rank (None: a number) and words."""
+    if isinstance(v, str) and v in program.arrays:
+        a = program.arrays[v]
+        return np.dtype(a.dtype), a.rank, f"{layout.array_words(a.rank)}q"
+    dtype = program.names[v] if isinstance(v, str) else v.dtype
+    return np.dtype(dtype), None, FORMAT[dtype]
+
+
+def _handed(v: Any, base: int) -> list[int]:
+    """The words of an array: memory of an input (its base), or new memory with a head, as programs have it."""
+    if base:
+        if base >= layout.HEAP:
+            ctypes.c_int64.from_address(base).value += 1
+        return [v.__array_interface__["data"][0], base, 0, *v.shape, *v.strides]
+    base = _aligned_alloc(64, (v.nbytes + 127) & -64) or 0
+    if not base:
+        raise MemoryError
+    ctypes.c_int64.from_address(base).value = 1
+    ctypes.c_int64.from_address(base + 8).value = v.nbytes
+    data, step = base + layout.HEAD, v.itemsize
+    strides: list[int] = []
+    for n in reversed(v.shape):
+        strides.insert(0, step)
+        step *= n
+    if v.size:
+        np.asarray(_Memory(data, v.shape, tuple(strides), v.dtype))[...] = v
+    return [data, base, 0, *v.shape, *strides]

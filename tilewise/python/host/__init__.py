@@ -1,0 +1,1 @@
+"""What compiled functions call through Python. In: functions, values. Out: values of known types."""

@@ -1,0 +1,186 @@
+"""Which functions and methods are called through Python. In: names, values. Out: values; None: not one of them.
+
+Only those are here whose results have types that follow from the types of the arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewise.python.build import Array, Lazy, Opaque, Scalar, Static, Tuple, Value
+from tilewise.python.refuse import Refused
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python.arrays import elementwise
+from tilewise.python.host import calling, state
+
+# What may show memory of its argument.
+_SHOWN = frozenset(
+    "reshape ravel swapaxes moveaxis rollaxis expand_dims atleast_1d atleast_2d atleast_3d broadcast_to diagonal diag "
+    "flip fliplr flipud rot90 transpose squeeze asarray ascontiguousarray asfortranarray real imag".split()
+)
+_FUNCTIONS = _SHOWN | frozenset(
+    "sort argsort lexsort partition argpartition searchsorted cumsum cumprod nancumsum diff ediff1d gradient roll "
+    "concatenate hstack vstack dstack column_stack stack append insert delete repeat tile pad tril triu tri vander "
+    "kron tensordot einsum inner cross trace outer dot vdot matmul convolve correlate interp polyval polyfit "
+    "trapezoid unique bincount histogram histogram2d digitize median percentile quantile average std var ptp cov "
+    "corrcoef sum prod mean min max amin amax any all argmin argmax count_nonzero nonzero flatnonzero argwhere "
+    "where clip nanmin nanmax nansum nanprod nanmean nanstd nanvar nanmedian nanargmin nanargmax nan_to_num isclose "
+    "allclose array_equal isin union1d intersect1d setdiff1d meshgrid indices logspace geomspace linspace arange "
+    "take take_along_axis choose select compress extract round around fix copysign eye identity full full_like "
+    "array copy zeros ones empty zeros_like ones_like empty_like diagflat tril_indices triu_indices diag_indices "
+    "unravel_index ravel_multi_index divmod modf frexp iscomplexobj isrealobj array_equiv shape size ndim hanning "
+    "hamming sinc i0 unwrap angle cumulative_sum".split()
+)
+_LINALG = frozenset(
+    "norm det inv solve cholesky qr svd svdvals eigh eigvalsh pinv lstsq matrix_power matrix_rank slogdet cond trace "
+    "cross outer matmul vecdot multi_dot tensorsolve tensorinv".split()
+)
+_METHODS = frozenset(
+    "reshape ravel flatten swapaxes squeeze diagonal transpose std var cumsum cumprod argsort argpartition round "
+    "repeat trace nonzero take searchsorted sum prod mean min max any all argmin argmax dot copy clip astype conj "
+    "conjugate choose compress".split()
+)
+_IN_PLACE = frozenset("sort partition fill".split())
+# Of generators: those that change an argument, which comes first, or that are no numbers.
+_SHUFFLES = frozenset(["shuffle"])
+
+
+def python_of(kind: str, name: str) -> Any:
+    """NumPy's function of a name; ours have the same."""
+    return functools.reduce(getattr, name.split("."), np)
+
+
+def of_numpy(
+    lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int
+) -> Value | None:
+    """A function of NumPy's namespace."""
+    space, _, last = name.rpartition(".")
+    if space == "random":
+        return _random(lo, last, kind, args, options, line)
+    allowed = {"": _FUNCTIONS, "linalg": _LINALG, "fft": frozenset(dir(np.fft))}.get(space)
+    known = allowed is not None and last in allowed
+    if not known and not (not space and isinstance(getattr(np, last, None), np.ufunc)):
+        return None
+    kind = "tilewise" if kind == "tilewise" or any(map(_ours, args)) else "numpy"
+    f = python_of(kind, name)
+    return calling.called(
+        lo, f, args, options, line, name=f"np.{name}", kind=kind, shown=last in _SHOWN and not space,
+        result=_shaped(last, args, options) if not space else None,
+    )  # fmt: skip
+
+
+def _ours(v: Value) -> bool:
+    if isinstance(v, Tuple):
+        return any(map(_ours, v.items))
+    return isinstance(v, Array | Lazy) and v.t.kind == "tilewise"
+
+
+def _shaped(name: str, args: list[Value], options: dict[str, Value]) -> Any:
+    """A sample of the result where its number of axes hangs on a shape that is given."""
+    if name not in ("reshape", "broadcast_to") or not isinstance(args[0], Array | Lazy):
+        return None
+    shape = options.get("shape") or (args[1] if len(args) == 2 else Tuple(tuple(args[1:])))
+    if isinstance(shape, Scalar):
+        shape = Tuple((shape,))
+    if not isinstance(shape, Tuple) or not all(isinstance(n, Scalar) for n in shape.items):
+        return None
+    return np.empty((1,) * len(shape.items), args[0].t.dtype)
+
+
+def method(
+    lo: Statements, base: Array | Lazy, name: str, args: list[Value], options: dict[str, Value], line: int
+) -> Value | None:
+    """A method of an array."""
+    given: list[Value] = [base, *args]
+    if name in _IN_PLACE:
+        held = elementwise.materialised(lo, base, line)
+        return calling.called(lo, calling.method(name), [held, *args], options, line, name=f"ndarray.{name}", writes=0)
+    if name not in _METHODS:
+        return None
+    return calling.called(
+        lo, calling.method(name), given, options, line, name=f"ndarray.{name}", kind=base.t.kind,
+        shown=name in _SHOWN, result=_shaped(name, given, options),
+    )  # fmt: skip
+
+
+def _random(
+    lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int
+) -> Value | None:
+    """np.random.name(...): the stream that everybody shares, or a generator of its own."""
+    if name in ("default_rng", "RandomState"):
+        return _generator(lo, name, args, options, line)
+    if kind == "tilewise" or not hasattr(np.random.RandomState, name):
+        return None
+    f, sample = getattr(np.random, name), getattr(np.random.RandomState(0), name)
+    return _drawn(lo, f, sample, f"np.random.{name}", args, options, line, 0)
+
+
+def _drawn(
+    lo: Statements, f: Any, sample: Any, name: str, args: list[Value], options: dict[str, Value], line: int, first: int
+) -> Value:
+    writes = -1
+    if name.rpartition(".")[2] in _SHUFFLES:
+        writes, target = first, args[first]
+        if isinstance(target, Lazy):
+            args = [*args[:first], elementwise.materialised(lo, target, line), *args[first + 1 :]]
+        elif not isinstance(target, Array):
+            raise Refused(f"{name} of something that is no array", line)
+    return calling.called(lo, f, args, options, line, name=name, sampled=sample, effect=True, writes=writes)
+
+
+def _generator(lo: Statements, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
+    """A generator that is made inside: it gets a place in the table of the call."""
+    sample: Any = np.random.default_rng(0) if name == "default_rng" else np.random.RandomState(0)
+    place = lo.b.object((lo.scope.prefix, line, name), sample)
+    make = getattr(np.random, name)
+
+    def store(*given: Any, **named: Any) -> None:
+        state.keep_object(place.at, make(*given, **named))
+
+    calling.called(lo, store, args, options, line, name=f"np.random.{name}", sampled=lambda *a, **k: None)
+    return Static(place)
+
+
+def of_object(
+    lo: Statements, found: Any, name: str, args: list[Value], options: dict[str, Value], line: int
+) -> Value | None:
+    """A method of a generator of random numbers."""
+    sample = found.sample if isinstance(found, Opaque) else found
+    if not isinstance(sample, state.GENERATORS) or not hasattr(sample, name):
+        return None
+    sample = np.random.default_rng(0) if isinstance(sample, np.random.Generator) else np.random.RandomState(0)
+
+    def fresh(_: Any, *given: Any, **named: Any) -> Any:
+        return getattr(sample, name)(*given, **named)
+
+    given: list[Value] = [Static(found), *args]
+    return _drawn(lo, calling.method(name), fresh, name, given, options, line, 1)
+
+
+def operation(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value | None:
+    """x op y, of arrays and NumPy's numbers."""
+    several = isinstance(x, Array | Lazy) or isinstance(y, Array | Lazy)
+    numpys = any(isinstance(v, Scalar) and not v.t.py for v in (x, y))
+    if not (several or numpys) or not all(isinstance(v, Scalar | Array | Lazy) for v in (x, y)):
+        return None
+    kind = "tilewise" if _ours(x) or _ours(y) else "numpy"
+    return calling.called(lo, _OPERATORS[op], [x, y], {}, line, name=op, kind=kind)
+
+
+_OPERATORS: dict[str, Any] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "@": operator.matmul, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def printed(lo: Statements, args: list[Value], options: dict[str, Value], line: int) -> Value:
+    """print(...)"""
+    return calling.called(lo, print, args, options, line, name="print", effect=True, sampled=lambda *a, **k: None)
