@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.native.kinds import PYTHON
-from tilewise.api.functions.native.vectorized import by_source, first, loops_in
+from tilewise.api.functions.native.vectorized import applied, by_source, first, loops_in
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.scalar_trace import Traced, key_of, own_key, traced
 from tilewise.api.functions.scalar_tracer import dtype_of
@@ -72,15 +72,17 @@ class vectorize(np.vectorize):
             self._check(arrays)
             return _traced(f, arrays, self.otypes)
         except Untraceable as error:
-            why: Untraceable | Refused = error
-            plain_call = bool(error.construct.startswith(NOT_CALLS))
+            why: Any = error
+            pure, plain_call = error.pure, error.construct in NOT_CALLS
         # Not above: what these raise has nothing to do with the trace.
         if not plain_call and current().engine != "numpy" and (loops_in(f) or not policy.small([a for a in arrays if type(a) is Array])):
             try:
-                return by_source(f, arrays, self.otypes)
+                made, targets = by_source(f, arrays, self.otypes)
             except Refused as error:
                 why = error if error.line else why
-        return self._on_numpy(args, kwargs, arrays, why)
+            else:
+                return run(made, arrays, targets) if isinstance(made, Tape) else applied(made, arrays)
+        return self._on_numpy(args, kwargs, arrays, why, pure)
 
     def _check(self, arrays: Sequence[Any]) -> None:
         if any(a.dtype.char not in ELEMENTS or not a.dtype.isnative for a in arrays):
@@ -90,11 +92,11 @@ class vectorize(np.vectorize):
         if self.otypes is not None and any(np.dtype(t).char not in ELEMENTS for t in self.otypes):
             raise Untraceable(NOT_CALLS[4], pure=False)
 
-    def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Untraceable | Refused) -> Any:
+    def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Any, pure: bool) -> Any:
         """NumPy calls the function: later and by tiles if it does nothing else, else now."""
         warn("vectorize", self.pyfunc, error, args)
         ours = [a for a in arrays if type(a) is Array]
-        if (isinstance(error, Refused) or error.pure) and not policy.small(ours):
+        if pure and not policy.small(ours):
             dtype = self._found(arrays)
             if dtype is not None:
                 return _recorded(self.pyfunc, arrays, dtype)

@@ -22,6 +22,7 @@ from tilewise.backend import host_backend, threads
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program.ir import Program
+from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused
 from tilewise.python.specialise import ArraySpec, Specialised, specialise
@@ -87,7 +88,7 @@ def cuts(n: int, least: int) -> list[tuple[int, int]]:
 # -- making them -------------------------------------------------------------------------------------------------------
 
 _loops: dict[Hashable, tuple[Guards | None, Loop | Refused]] = {}
-_types: dict[Hashable, tuple[Guards | None, tuple[Any, ...] | Refused]] = {}
+_types: dict[Hashable, tuple[Guards | None, Specialised | Refused]] = {}
 
 
 def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], outs: int) -> Loop:
@@ -107,11 +108,22 @@ def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], out
 
 def result_types(f: Any, specs: Sequence[Spec]) -> tuple[Any, ...]:
     """The types that a function may give for arguments of these: ("py", "int64"), ("np", "float32"), ("tuple", ...)."""
+    return tuple(dict.fromkeys(_of_numbers(f, specs).results))
 
-    def make(guards: Guards) -> tuple[Any, ...]:
+
+def straight(f: Any, specs: Sequence[Spec]) -> tuple[Program | None, bool]:
+    """The program of a function of numbers, if it gives one kind of result and needs no arrays; whether it is a tuple."""
+    made = _of_numbers(f, specs)
+    if len(made.results) != 1 or made.program.arrays:
+        return None, False
+    return made.program, made.results[0][0] == "tuple"
+
+
+def _of_numbers(f: Any, specs: Sequence[Spec]) -> Specialised:
+    def make(guards: Guards) -> Specialised:
         names = ", ".join(f"x{k}" for k in range(len(specs)))
         text = f"def given(f, {names}):\n    return f({names})\n"
-        return tuple(dict.fromkeys(_lowered(written(text), [Static(f), *specs], guards).results))
+        return _lowered(written(text), [Static(f), *specs], guards)
 
     return _found(_types, tuple(specs), (f,), make)  # type: ignore[no-any-return]
 
@@ -167,4 +179,6 @@ _texts: list[str] = []
 def array(dtype: Any, rank: int) -> ArraySpec:
     """The type of an array in C order. Raises Refused for dtypes without native form."""
     name = np.dtype(dtype).name
+    if name not in NATIVE_DTYPES:
+        raise Refused(f"numbers of dtype {name}")
     return ArraySpec(name, rank, True)

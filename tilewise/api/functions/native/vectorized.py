@@ -10,8 +10,10 @@ import numpy as np
 from tilewise.api.functions.native.elements import Component, Elements, elements_loop, record
 from tilewise.api.functions.native.kinds import DTYPES, PYTHON, of_result, spec
 from tilewise.api.functions.native.loop import result_types
+from tilewise.api.functions.native.select import selected
 from tilewise.api.functions.purity import plain
 from tilewise.api.functions.scalar_trace import own_key
+from tilewise.api.functions.tape import Tape
 from tilewise.api.functions.warn import name_of
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
@@ -24,6 +26,7 @@ from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
 
 DTypes = tuple[np.dtype[Any], ...]
+SHORT = frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2")))  # integers that are small for the front end
 
 
 def loops_in(f: Any) -> bool:
@@ -32,18 +35,36 @@ def loops_in(f: Any) -> bool:
     return found is not None and bool(loops_of(found))
 
 
-def by_source(f: Any, arrays: Sequence[Any], given: Any) -> Any:
-    """The results of a function on all elements. Raises Refused."""
+def by_source(f: Any, arrays: Sequence[Any], given: Any) -> tuple[Tape | Elements, DTypes]:
+    """What computes a function on all elements: selections, or a compiled loop; dtypes of results. Raises Refused."""
     kinds = tuple(PYTHON[a.dtype.kind] for a in arrays)
     found = result_types(f, [spec(k) for k in kinds])
     several = {len(s) - 1 if s[0] == "tuple" else 0 for s in found}
     if len(several) != 1 or several == {1}:
         raise Refused("a result that is one number, or several, as it comes")
     outs = _targets(f, arrays, given, several.pop())
+    tape = _selected(f, arrays, outs)
+    if tape is not None:
+        return tape, outs
     tuples = found[0][0] == "tuple"
     dtypes = tuple(a.dtype if a.dtype.name in NATIVE_DTYPES else DTYPES[k] for a, k in zip(arrays, kinds, strict=True))
-    run = Elements(f, elements_loop(f, kinds, dtypes, outs, tuples), kinds, dtypes, outs, tuples)
-    return _applied(run, arrays)
+    return Elements(f, elements_loop(f, kinds, dtypes, outs, tuples), kinds, dtypes, outs, tuples), outs
+
+
+def _selected(f: Any, arrays: Sequence[Any], outs: DTypes) -> Tape | None:
+    """The tape of a function whose branches become selections, if its results can be stored so."""
+    if any(a.dtype == np.uint64 for a in arrays):  # which are no int64
+        return None
+    specs = ["int" if a.dtype in SHORT else spec(PYTHON[a.dtype.kind]) for a in arrays]
+    tape = selected(f, specs)
+    if tape is None or not all(map(_stores, tape.dtypes, outs)):
+        return None
+    return tape
+
+
+def _stores(have: np.dtype[Any], want: np.dtype[Any]) -> bool:
+    """Whether numbers are stored as they are cast: integers that do not fit, and NaN as an integer, raise."""
+    return np.can_cast(have, want, "safe" if have.kind in "iu" else "same_kind")
 
 
 def _targets(f: Any, arrays: Sequence[Any], given: Any, count: int) -> DTypes:
@@ -60,6 +81,7 @@ def _targets(f: Any, arrays: Sequence[Any], given: Any, count: int) -> DTypes:
     if len(kinds) == 1:
         parts = kinds[0][1:] if kinds[0][0] == "tuple" else kinds
         found = [of_result(p) for p in parts]
+    if len(kinds) == 1 and not (int in found and any(a.dtype == np.uint64 for a in arrays)):  # an int may be larger
         return tuple(DTYPES[k] if isinstance(k, type) else k for k in found)
     made = f(*[first(a) for a in arrays])  # the type of the result depends on the value
     return tuple(np.asarray(m).dtype for m in (made if isinstance(made, tuple) else (made,)))
@@ -70,7 +92,7 @@ def first(a: Any) -> Any:
     return np.asarray(rec.unwrap(a)).flat[0]
 
 
-def _applied(run: Elements, arrays: Sequence[Any]) -> Any:
+def applied(run: Elements, arrays: Sequence[Any]) -> Any:
     """At once if arrays are small, else recorded."""
     ours = [a for a in arrays if type(a) is Array]
     policy.flush_loop(ours)
