@@ -49,7 +49,11 @@ class Elements:
     dtypes: tuple[np.dtype[Any], ...]
     outs: tuple[np.dtype[Any], ...]
     several: bool
-    native = True
+
+    @property
+    def native(self) -> bool:
+        """Whether it is compiled."""
+        return self.loop.program is not None
 
     def __call__(self, *blocks: Any) -> Any:
         made = self.arrays(*blocks)
@@ -77,24 +81,8 @@ class Elements:
             lo, hi, xs = parts[k]
             return [*(o[lo:hi] for o in outs), *(np.ascontiguousarray(x).reshape(-1) for x in xs), *rest]
 
-        def python(k: int) -> None:
-            lo, hi, xs = parts[k]
-            self._python([o[lo:hi] for o in outs], [x.reshape(-1) for x in xs])
-
-        in_parts(self.loop, len(parts), args, python)
+        in_parts(self.loop, len(parts), args)
         return made
-
-    def _python(self, outs: list[ND], xs: list[ND]) -> None:
-        """The same by Python."""
-        columns = [_numbers(x, k) for x, k in zip(xs, self.kinds, strict=True)]
-        for i, row in enumerate(zip(*columns, strict=True)):
-            found = self.f(*row)
-            for o, value in zip(outs, found if self.several else (found,), strict=True):
-                o[i] = value
-
-
-def _numbers(x: ND, kind: Kind) -> Any:
-    return x.tolist() if isinstance(kind, type) else x
 
 
 def _boxes(arrays: Sequence[ND], shape: tuple[int, ...]) -> Iterator[tuple[int, list[ND]]]:

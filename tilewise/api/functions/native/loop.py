@@ -34,38 +34,49 @@ Spec = Any  # ArraySpec, or the class of a number
 
 
 class Loop:
-    """A program, compiled where it first runs."""
+    """A program, compiled where it first runs; the text that it was made of says what it does, in Python.
 
-    def __init__(self, program: Program, captured: tuple[Any, ...] = ()) -> None:
-        self.program, self.captured = program, captured
+    Without a program (functions that cannot be compiled) Python runs the text.
+    """
+
+    def __init__(
+        self, text: str, functions: tuple[Any, ...], program: Program | None = None, captured: tuple[Any, ...] = ()
+    ) -> None:
+        self.text, self.functions, self.program, self.captured = text, functions, program, captured
         self._bound: Callable[[list[Any]], Outcome] | None = None
 
     def __call__(self, args: Sequence[Any]) -> Outcome:
         if self._bound is None:
+            assert self.program is not None
             self._bound = host_backend(True).program(self.program)
         return self._bound(list(args))
 
+    def python(self, args: Sequence[Any]) -> None:
+        """The same, by Python."""
+        written(self.text)(*self.functions, *args[: len(args) - len(self.captured)])
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Loop, (self.program,))  # what it captured are operands
+        return (Loop, (self.text, self.functions, self.program, (None,) * len(self.captured)))  # these are operands
 
     def raised(self, outcome: Outcome) -> bool:
         """Raise what a call came to, at the user's line; False if Python must make the call."""
         if outcome.status != FAILED:
             return False
+        assert self.program is not None
         fault = self.program.faults[outcome.which]
         if reruns(fault):
             return False
         raise_fault(fault, outcome.payload, "<tilewise loop>", self.program.name, self.program.name)
 
 
-def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]], python: Callable[[int], None]) -> None:
-    """All parts of some work on all threads: by the loop, or by Python where the loop cannot.
+def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]]) -> None:
+    """All parts of some work on all threads: by the program, or by Python where there is none or it cannot.
 
     Of several exceptions the one of the first part is raised, as in a loop over all elements.
     """
-    if not current().native:
+    if loop.program is None or not current().native:
         for k in range(parts):
-            python(k)
+            loop.python(args(k))
         return
     ends: list[Outcome | None] = [None] * parts
 
@@ -76,7 +87,7 @@ def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]], pytho
     for k, end in enumerate(ends):
         assert end is not None
         if end.status != RETURNED and not loop.raised(end):
-            python(k)
+            loop.python(args(k))
 
 
 def cuts(n: int, least: int) -> list[tuple[int, int]]:
@@ -101,7 +112,8 @@ def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], out
         made = _lowered(written(text), [*map(Static, functions.values()), *specs], guards)
         if any(p.written for p in made.program.params[outs:]):
             raise Refused("a write to an array that it is given, or refers to", 0, "Give a new array as the result")
-        return Loop(made.program, tuple(np.array(c, order="C") for c in made.captured))
+        captured = tuple(np.array(c, order="C") for c in made.captured)
+        return Loop(text, tuple(functions.values()), made.program, captured)
 
     return _found(_loops, (text, tuple(specs), outs), tuple(functions.values()), make)  # type: ignore[no-any-return]
 
