@@ -130,7 +130,7 @@ class Code:
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
         self.structures = self.made.results
-        self.results = [_builder(s) for s in self.made.results]
+        self.results = [builder(s) for s in self.made.results]
         params = self.made.program.params
         leaves = _leaves((*places, *options.values()))
         self.kept = [k for k, s in enumerate(leaves) if not isinstance(s, Static)]
@@ -268,7 +268,7 @@ def _flatten(args: Sequence[Any], leaves: list[Any]) -> None:
 Builder = Callable[[Sequence[Any], list[Any]], Any]
 
 
-def _builder(structure: Any) -> Builder:
+def builder(structure: Any) -> Builder:
     """What makes a result of a program's values."""
     make, used = _part(structure, 0)
     assert used >= 0

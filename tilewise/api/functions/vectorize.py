@@ -75,7 +75,11 @@ class vectorize(np.vectorize):
             why: Any = error
             pure, plain_call = error.pure, error.construct in NOT_CALLS
         # Not above: what these raise has nothing to do with the trace.
-        if not plain_call and current().engine != "numpy" and (loops_in(f) or not policy.small([a for a in arrays if type(a) is Array])):
+        if (
+            not plain_call
+            and current().engine != "numpy"
+            and (loops_in(f) or not policy.small([a for a in arrays if type(a) is Array]))
+        ):
             try:
                 made, targets = by_source(f, arrays, self.otypes)
             except Refused as error:

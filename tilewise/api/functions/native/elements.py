@@ -49,11 +49,7 @@ class Elements:
     dtypes: tuple[np.dtype[Any], ...]
     outs: tuple[np.dtype[Any], ...]
     several: bool
-
-    @property
-    def native(self) -> bool:
-        """Whether it is compiled."""
-        return self.loop.program is not None
+    native = True
 
     def __call__(self, *blocks: Any) -> Any:
         made = self.arrays(*blocks)

@@ -191,11 +191,7 @@ class Lines:
     outs: tuple[np.dtype[Any], ...]
     several: bool
     scans: bool
-
-    @property
-    def native(self) -> bool:
-        """Whether it is compiled."""
-        return self.loop.program is not None
+    native = True
 
     def __call__(self, *blocks: Any) -> Any:
         made = self.arrays(*blocks)
@@ -253,5 +249,7 @@ def pairwise(merge: Elements, pieces: list[ND]) -> list[ND]:
     while (n := pieces[0].shape[1]) > 1:
         even = n // 2 * 2
         made = merge.arrays(*(p[:, 0:even:2] for p in pieces), *(p[:, 1:even:2] for p in pieces))
-        pieces = [m if even == n else np.concatenate([m, p[:, even:]], axis=1) for m, p in zip(made, pieces, strict=True)]
+        pieces = [
+            m if even == n else np.concatenate([m, p[:, even:]], axis=1) for m, p in zip(made, pieces, strict=True)
+        ]
     return pieces

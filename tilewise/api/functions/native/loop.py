@@ -34,35 +34,32 @@ Spec = Any  # ArraySpec, or the class of a number
 
 
 class Loop:
-    """A program, compiled where it first runs; the text that it was made of says what it does, in Python.
-
-    Without a program (functions that cannot be compiled) Python runs the text.
-    """
+    """A program, compiled where it first runs; the text that it was made of says what it does, in Python."""
 
     def __init__(
-        self, text: str, functions: tuple[Any, ...], program: Program | None = None, captured: tuple[Any, ...] = ()
+        self, text: str, functions: tuple[Any, ...], program: Program, captured: tuple[Any, ...], results: Any
     ) -> None:
         self.text, self.functions, self.program, self.captured = text, functions, program, captured
+        self.results = results  # structures of what it returns
         self._bound: Callable[[list[Any]], Outcome] | None = None
 
     def __call__(self, args: Sequence[Any]) -> Outcome:
         if self._bound is None:
-            assert self.program is not None
             self._bound = host_backend(True).program(self.program)
         return self._bound(list(args))
 
-    def python(self, args: Sequence[Any]) -> None:
+    def python(self, args: Sequence[Any]) -> Any:
         """The same, by Python."""
-        written(self.text)(*self.functions, *args[: len(args) - len(self.captured)])
+        return written(self.text)(*self.functions, *args[: len(args) - len(self.captured)])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Loop, (self.text, self.functions, self.program, (None,) * len(self.captured)))  # these are operands
+        captured = (None,) * len(self.captured)  # these are operands
+        return (Loop, (self.text, self.functions, self.program, captured, self.results))
 
     def raised(self, outcome: Outcome) -> bool:
         """Raise what a call came to, at the user's line; False if Python must make the call."""
         if outcome.status != FAILED:
             return False
-        assert self.program is not None
         fault = self.program.faults[outcome.which]
         if reruns(fault):
             return False
@@ -70,11 +67,11 @@ class Loop:
 
 
 def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]]) -> None:
-    """All parts of some work on all threads: by the program, or by Python where there is none or it cannot.
+    """All parts of some work on all threads: by the program, or by Python where that cannot.
 
     Of several exceptions the one of the first part is raised, as in a loop over all elements.
     """
-    if loop.program is None or not current().native:
+    if not current().native:
         for k in range(parts):
             loop.python(args(k))
         return
@@ -113,7 +110,7 @@ def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], out
         if any(p.written for p in made.program.params[outs:]):
             raise Refused("a write to an array that it is given, or refers to", 0, "Give a new array as the result")
         captured = tuple(np.array(c, order="C") for c in made.captured)
-        return Loop(text, tuple(functions.values()), made.program, captured)
+        return Loop(text, tuple(functions.values()), made.program, captured, made.results)
 
     return _found(_loops, (text, tuple(specs), outs), tuple(functions.values()), make)  # type: ignore[no-any-return]
 
