@@ -64,7 +64,8 @@ def _file(text: str) -> ast.Module:
 
 def _first(node: ast.FunctionDef | ast.Lambda) -> int:
     """The line where a function begins, for its code."""
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min(d.lineno for d in (node, *decorators))
 
 
 def _start(node: ast.FunctionDef | ast.Lambda) -> tuple[int, int]:

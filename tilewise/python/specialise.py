@@ -161,7 +161,7 @@ def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guard
         lo.bind(k, v, tree.lineno)
     try:
         if hasattr(tree.body, "lineno"):
-            lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])  # type: ignore[arg-type, type-var]
+            lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])  # type: ignore[arg-type]
         else:
             lo.block(tree.body)
             if lo.env is not None:

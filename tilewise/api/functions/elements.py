@@ -108,7 +108,7 @@ def scan(
         return scanned(f, x if isinstance(x, tuple) else (x,), axis, init, combine, emit)
     way = _combiner(f, asarray(x), axis, "scan")
     if way.ufunc is not None:
-        return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)  # type: ignore[no-any-return]
+        return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)
     return _apply(way, way.lines or Scan(way.tape, f, way.axis, way.dtype), "scan", True)
 
 

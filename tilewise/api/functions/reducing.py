@@ -62,7 +62,7 @@ def reduce(f: Callable[..., Any], *xs: Any, init: Any = None, combine: Any = Non
     """
     if axis is None:
         xs = tuple(asarray(x) for x in public(np.broadcast_arrays)(*map(asarray, xs)))
-        return reduce(f, *(x.reshape(-1) for x in xs), init=init, combine=combine)  # type: ignore[attr-defined]
+        return reduce(f, *(x.reshape(-1) for x in xs), init=init, combine=combine)
     return _along("reduce", Functions(f, combine, None), xs, axis, init)
 
 
@@ -206,7 +206,7 @@ def _by_python(operator: str, by: Functions, arrays: list[Any], axis: int, first
         elements = zip(*(m[at] for m in moved), strict=True)
         start: list[Any] = [] if first is None else [first if tuples else first[0]]
         if by.combine is None:
-            steps: Any = elements if start else itertools.chain([next(elements)[0]], elements)  # type: ignore[list-item]
+            steps: Any = elements if start else itertools.chain([next(elements)[0]], elements)
             states = itertools.accumulate([*start, *steps], lambda s, v: by.f(s, *v))
         else:
             states = itertools.accumulate([*start, *(by.f(*v) for v in elements)], by.combine)

@@ -59,4 +59,7 @@ def joined(kinds: Iterable[Kind]) -> Kind:
     ours = [k for k in found if isinstance(k, type)]
     if len(ours) == len(found):
         return max(ours, key=lambda k: RANK[k])
-    return np.result_type(*(k for k in found if not isinstance(k, type)), *(WEAK.get(k, np.bool_) for k in ours))
+    whole: np.dtype[Any] = np.result_type(
+        *(k for k in found if not isinstance(k, type)), *(WEAK.get(k, np.bool_) for k in ours)
+    )
+    return whole

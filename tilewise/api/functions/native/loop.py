@@ -121,7 +121,7 @@ def result_types(f: Any, specs: Sequence[Spec]) -> tuple[Any, ...]:
 
 
 def straight(f: Any, specs: Sequence[Spec]) -> tuple[Program | None, bool]:
-    """The program of a function of numbers, if it gives one kind of result and needs no arrays; whether it is a tuple."""
+    """The program of a function of numbers, if it gives one kind of result, without arrays; whether it is a tuple."""
     made = _of_numbers(f, specs)
     if len(made.results) != 1 or made.program.arrays:
         return None, False

@@ -91,7 +91,7 @@ class _Ways:
         return self._step("where", (test, yes, no), ["bool", dtype, dtype, dtype])
 
     def _both(self, live: int, test: int) -> int:
-        if live == ALWAYS or live == NEVER:
+        if live in (ALWAYS, NEVER):
             return test if live == ALWAYS else NEVER
         made = self._step("logical_and", (live, test), ["bool"] * 3)
         self.halves[made] = (live, test)

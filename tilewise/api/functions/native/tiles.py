@@ -1,4 +1,4 @@
-"""Functions of rows and tiles, compiled. In: a function of arrays, their types. Out: loops over pairs, calls on tiles."""
+"""Functions of rows and tiles, compiled. In: a function of arrays, their types. Out: loops over pairs and tiles."""
 
 from __future__ import annotations
 
