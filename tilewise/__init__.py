@@ -9,7 +9,8 @@ Every name of NumPy is here and does what it does there, on Arrays that are comp
 
 - `compute`, `evaluate`: results now; `explain`: the plan and its cost before anything runs; `profile`: what ran.
 - `session`: workers, on this machine or many; `config`: settings, for a block or for good; `calibrate`.
-- `jit`, `vectorize`, `map_tiles`, `fold`, `scan`, `filter`, `join_update`, `allpairs`, `outer_map`: your own functions.
+- `jit`, `vectorize`, `map_tiles`, `fold`, `reduce`, `scan`, `filter`, `join_update`, `allpairs`, `outer_map`: your own
+  functions.
 
 `help(np.config)` and the like say more about each. What follows is NumPy's own documentation of its names.
 """
@@ -22,6 +23,7 @@ from tilewise import testing
 from tilewise.api.functions.elements import filter, fold, outer_map, scan
 from tilewise.api.functions.jit import jit
 from tilewise.api.functions.pairs import allpairs
+from tilewise.api.functions.reducing import reduce
 from tilewise.api.functions.tiles import join_update, map_tiles
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, session
@@ -79,6 +81,7 @@ __all__ = [
     "parallel",
     "parfor",
     "profile",
+    "reduce",
     "scan",
     "session",
     "testing",

@@ -42,7 +42,7 @@ class Opaque(Op):
         return self.run(*arrays)
 
     def label(self) -> str:
-        return f"{self.text} on NumPy tiles"
+        return f"{self.text}, compiled" if getattr(self.run, "native", False) else f"{self.text} on NumPy tiles"
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,8 @@ def library(found: Any) -> Library | None:
     if isinstance(found, np.ufunc):
         return Library("numpy", name)
     module = (getattr(found, "__module__", None) or type(found).__module__ or "").split(".")[0]
+    if isinstance(found, FunctionType) and found.__code__.co_filename.startswith("<"):  # in a doctest of ours
+        return None
     if isinstance(found, type) and issubclass(found, np.generic):
         return Library("numpy", name)
     if module == "builtins" or found in (len, abs, min, max, range, sum, float, int, bool, complex):
@@ -246,7 +248,7 @@ def inlined(
             lo.bind(prefix + k, v, line, full=True)
         with lo.within(scope):
             if isinstance(tree, ast.Lambda):
-                lo.return_value(values.value(lo, tree.body), line)
+                lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])
             else:
                 lo.block(tree.body)
                 if lo.env is not None:

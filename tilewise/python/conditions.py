@@ -218,7 +218,9 @@ def common(
     if key(x.t) == key(y.t):
         return merge(x.t, y.t), x.e, y.e  # type: ignore[return-value]
     if x.t.py and y.t.py:
-        if "float64" in (x.t.dtype, y.t.dtype) and "complex128" not in (x.t.dtype, y.t.dtype):
+        if "complex128" in (x.t.dtype, y.t.dtype):
+            return replace(x.t, dtype="complex128"), *(arithmetic.cast(v.e, "complex128") for v in (x, y))  # type: ignore[return-value]
+        if "float64" in (x.t.dtype, y.t.dtype):
             p, q = (arithmetic.plain_float(lo.b, arithmetic.as_int(v), line) for v in (x, y))
             return replace(x.t, dtype="float64"), p, q
         p2, q2 = arithmetic.as_int(x), arithmetic.as_int(y)

@@ -26,15 +26,54 @@ def _parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
     text = textwrap.dedent("".join(lines))
     try:
         tree = ast.parse(text)
-    except SyntaxError:
-        raise Refused("source that cannot be read alone", first, "Define the function on lines of its own") from None
-    ast.increment_lineno(tree, max(first, 1) - 1)
-    kinds = (ast.FunctionDef, ast.Lambda)
-    found = [n for n in ast.walk(tree) if isinstance(n, kinds) and getattr(n, "name", "<lambda>") == code.co_name]
-    found = [n for n in found if _arguments(n) == code.co_varnames[: _count(code)]]
+        ast.increment_lineno(tree, max(first, 1) - 1)
+        found = _candidates(tree, code)
+    except SyntaxError:  # a lambda in a longer statement
+        found = []
+    if len(found) != 1:
+        found = _at_place(code)
     if len(found) != 1:
         raise Refused("source that is not that of the function", first, "Define the function on lines of its own")
     return found[0]
+
+
+def _candidates(tree: ast.AST, code: CodeType) -> list[ast.FunctionDef | ast.Lambda]:
+    """Functions of the right name and arguments."""
+    kinds = (ast.FunctionDef, ast.Lambda)
+    found = [n for n in ast.walk(tree) if isinstance(n, kinds) and getattr(n, "name", "<lambda>") == code.co_name]
+    return [n for n in found if _arguments(n) == code.co_varnames[: _count(code)]]
+
+
+def _at_place(code: CodeType) -> list[ast.FunctionDef | ast.Lambda]:
+    """Those of the whole file whose lines and columns are those of the code; the innermost."""
+    try:
+        tree = _file("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError:
+        return []
+    spots = [(line, at) for line, _, at, _ in code.co_positions() if line is not None and at is not None]
+    spots = [s for s in spots if s != (code.co_firstlineno, 0)]  # that of the beginning
+    found = [n for n in _candidates(tree, code) if spots and _first(n) == code.co_firstlineno]
+    around = [n for n in found if all(_start(n) <= s < _end(n) for s in spots)]
+    return [n for n in around if not any(m is not n and _start(n) <= _start(m) and _end(m) <= _end(n) for m in around)]
+
+
+@lru_cache(maxsize=16)
+def _file(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def _first(node: ast.FunctionDef | ast.Lambda) -> int:
+    """The line where a function begins, for its code."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min(d.lineno for d in (node, *decorators))
+
+
+def _start(node: ast.FunctionDef | ast.Lambda) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: ast.FunctionDef | ast.Lambda) -> tuple[int, int]:
+    return node.end_lineno or 0, node.end_col_offset or 0
 
 
 def _lines(code: CodeType) -> tuple[list[str], int]:

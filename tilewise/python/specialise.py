@@ -6,6 +6,7 @@ holds. Arrays from outside become arguments.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -172,7 +173,7 @@ def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guard
         lo.bind(k, v, tree.lineno)
     try:
         if hasattr(tree.body, "lineno"):
-            lo.return_value(values.value(lo, tree.body), tree.lineno)  # type: ignore[arg-type]
+            lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])  # type: ignore[arg-type]
         else:
             lo.block(tree.body)
             if lo.env is not None:

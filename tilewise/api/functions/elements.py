@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray, full
+from tilewise.api.functions.native.lines import Lines
+from tilewise.api.functions.native.vectorized import loops_in
 from tilewise.api.functions.purity import Untraceable
+from tilewise.api.functions.reducing import combined, scanned
 from tilewise.api.functions.scalar_trace import key_of, own_key, traced
 from tilewise.api.functions.scalar_tracer import dtype_of
 from tilewise.api.functions.tape import Step, Tape
@@ -30,6 +33,7 @@ from tilewise.ops import reduce
 from tilewise.ops.elementwise import cast
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import JOINED, Opaque, opaque
+from tilewise.python.refuse import Refused
 from tilewise.records import dataclass
 
 
@@ -62,7 +66,7 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
         return reduce_ufunc(way.ufunc, way.x, way.axis, way.dtype, None, False, first, True)  # type: ignore[no-any-return]
     if none:
         return full((*way.x.shape[: way.axis], *way.x.shape[way.axis + 1 :]), initial, way.dtype)
-    made = _apply(way, Fold(way.tape, f, way.axis, way.dtype), "fold", False)
+    made = _apply(way, way.lines or Fold(way.tape, f, way.axis, way.dtype), "fold", False)
     return made if initial is None else _begun(way, made, way.dtype.type(initial))
 
 
@@ -84,20 +88,28 @@ def _axis_of(x: Any, axis: int, operator: str) -> int:
     return np.lib.array_utils.normalize_axis_index(axis, x.ndim)
 
 
-def scan(f: Callable[..., Any], x: Any, axis: int = 0) -> Array:
+def scan(
+    f: Callable[..., Any], x: Any, axis: int = 0, *, init: Any = None, combine: Any = None, emit: Any = None
+) -> Any:
     """All partial results of a fold along an axis: element i is the fold of elements 0 to i.
+
+    With any of the options, it is all partial results of `tw.reduce(f, x, init=init, combine=combine)`, each given to
+    `emit` if there is one; x may be a tuple of arrays then.
 
     >>> import tilewise as tw
     >>> tw.scan(lambda a, b: a + b, tw.arange(5))
     Array([ 0,  1,  3,  6, 10])
     >>> tw.scan(lambda a, b: max(a, b), tw.array([3, 1, 4, 1, 5]))
     Array([3, 3, 4, 4, 5])
+    >>> tw.scan(lambda s, v: 0.5 * s + v, tw.ones(4), init=0.0, emit=lambda s: -s)
+    Array([-1.   , -1.5  , -1.75 , -1.875])
     """
+    if init is not None or combine is not None or emit is not None:
+        return scanned(f, x if isinstance(x, tuple) else (x,), axis, init, combine, emit)
     way = _combiner(f, asarray(x), axis, "scan")
     if way.ufunc is not None:
-        return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)  # type: ignore[no-any-return]
-    run = Scan(way.tape, f, way.axis, way.dtype)
-    return _apply(way, run, "scan", True)
+        return scan_ufunc(way.ufunc, way.x, way.axis, way.dtype, None)
+    return _apply(way, way.lines or Scan(way.tape, f, way.axis, way.dtype), "scan", True)
 
 
 def filter(pred: Any, x: Any) -> Array:
@@ -132,7 +144,7 @@ def outer_map(f: Callable[..., Any], x: Any, y: Any) -> Array:
 
 @dataclass(frozen=True)
 class Combiner:
-    """How a function of two elements is applied along an axis: as a ufunc, by its tape, or by calling it."""
+    """How a function of two elements is applied along an axis: as a ufunc, by its tape, compiled, or by calling it."""
 
     f: Any
     x: Array
@@ -140,6 +152,13 @@ class Combiner:
     dtype: np.dtype[Any]
     ufunc: np.ufunc | None
     tape: Tape | None
+    lines: Lines | None = None
+
+    @property
+    def pairs(self) -> Callable[[Any, Any], Any]:
+        """The function on two arrays."""
+        merge = None if self.lines is None else self.lines.merge
+        return merge or Pairs(self.tape, self.f, self.dtype)
 
 
 def _combiner(f: Any, x: Any, axis: int, operator: str) -> Combiner:
@@ -150,7 +169,13 @@ def _combiner(f: Any, x: Any, axis: int, operator: str) -> Combiner:
         tape, dtype = _steady(f, x.dtype)
         return Combiner(f, x.astype(dtype), axis, dtype, _as_ufunc(tape, dtype), tape)
     except Untraceable as error:
-        why = error
+        why: Untraceable | Refused = error
+    if loops_in(f) or not policy.small([x]):
+        try:
+            lines = combined(f, x.dtype, axis, operator == "scan")
+            return Combiner(f, x.astype(lines.outs[0]), axis, lines.outs[0], None, None, lines)
+        except Refused as error:
+            why = error if error.line else why
     warn(operator, f, why, [x])
     return Combiner(f, x, axis, _tried(f, x), None, None)
 
@@ -185,11 +210,12 @@ def _tried(f: Any, x: Any) -> np.dtype[Any]:
     return np.result_type(np.asarray(f(first, first)).dtype, x.dtype)
 
 
-def _apply(way: Combiner, run: Fold | Scan, operator: str, kept: bool) -> Array:
+def _apply(way: Combiner, run: Fold | Scan | Lines, operator: str, kept: bool) -> Array:
     x = way.x
     policy.flush_loop([x])
+    more = run.loop.captured if isinstance(run, Lines) else ()
     if policy.small([x]):
-        return rec.wrap(run(rec.unwrap(x)))  # type: ignore[no-any-return]
+        return rec.wrap(run(rec.unwrap(x), *more)[()])  # type: ignore[no-any-return]
     own = LETTERS[: x.ndim]
     along = own[way.axis]
     term = own if kept else own.replace(along, JOINED)
@@ -197,7 +223,7 @@ def _apply(way: Combiner, run: Fold | Scan, operator: str, kept: bool) -> Array:
     shape = x.shape if kept else (*x.shape[: way.axis], *x.shape[way.axis + 1 :])
     key = (operator, own_key(way.f, run), way.axis, way.dtype.str)
     text = f"{operator} with {name_of(way.f)}"
-    accum = user_reduction(text, key, Pairs(way.tape, way.f, way.dtype)) if isinstance(run, Fold) else None
+    accum = user_reduction(text, key, way.pairs) if operator == "fold" else None
     op = Opaque(run, key, f"{term}->{out}", accum, text)
     node = opaque(op, (cast(rec.as_node(x), way.dtype),), shape, way.dtype)
     return rec.record(node, fixed=not shape)
@@ -205,7 +231,7 @@ def _apply(way: Combiner, run: Fold | Scan, operator: str, kept: bool) -> Array:
 
 def _begun(way: Combiner, made: Array, initial: Any) -> Array:
     """What a fold comes to that begins with a value: blocks contribute without it, so that it counts once."""
-    run = Begin(way.tape, way.f, way.dtype, initial)
+    run = Begin(way.pairs, way.dtype, initial)
     if type(made) is not Array or policy.small([made]):
         return rec.wrap(run(rec.unwrap(made)))  # type: ignore[no-any-return]
     own, key = LETTERS[: made.ndim], ("begin", own_key(way.f, run), way.dtype.str, repr(initial))
@@ -259,14 +285,18 @@ class Fold:
 class Begin:
     """A value before what others come to."""
 
-    tape: Tape | None
-    f: Any
+    pairs: Callable[[Any, Any], Any]
     dtype: np.dtype[Any]
     initial: Any
 
+    @property
+    def native(self) -> bool:
+        """Whether it is compiled."""
+        return bool(getattr(self.pairs, "native", False))
+
     def __call__(self, block: Any) -> Any:
         x = np.asarray(block)
-        return _combine(self.tape, self.f, np.full(x.shape, self.initial, self.dtype), x, self.dtype)
+        return self.pairs(np.full(x.shape, self.initial, self.dtype), x)
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,15 @@ import numpy as np
 from tilewise.api.create import asarray
 from tilewise.api.functions.array_trace import Made, Spec, trace
 from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.native.tiles import NativePairs, by_element, pairs_dtype, pairs_loop
+from tilewise.api.functions.native.vectorized import with_captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.scalar_trace import own_key
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of
 from tilewise.array.schedule import policy
+from tilewise.config import current
 from tilewise.errors import FunctionError, message
 from tilewise.ir.node import Node, intern
 from tilewise.ops.contract import Contract, einsum, matmul
@@ -28,7 +31,9 @@ from tilewise.ops.elementwise import Map, apply, cast
 from tilewise.ops.join import broadcast_view, copy
 from tilewise.ops.reduce import Reduce, reduce
 from tilewise.ops.reshape import reshape
+from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
+from tilewise.python.refuse import Refused
 from tilewise.records import dataclass
 
 
@@ -52,6 +57,13 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
         raise ValueError(message("allpairs needs rows", got="an array without axes"))
     policy.flush_loop([a, b])
     captured: list[Array] = []
+    if by_element(f):
+        try:
+            return _compiled(f, a, b)
+        except Refused as error:
+            refused: Untraceable | Refused = error
+        warn("allpairs", f, refused, [a, b])
+        return _looped(f, a, b)
     try:
         found = plain(f)
         if found is not None:
@@ -63,9 +75,33 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
             raise Untraceable(f"a {type(f).__name__} (not a plain function)", pure=False)
         return rec.record(_lifted(f, a, b, captured))
     except Untraceable as error:
-        why = error
+        why: Untraceable | Refused = error
+    if not policy.small([a, b]) and current().engine != "numpy":
+        try:
+            return _compiled(f, a, b)
+        except Refused as error:
+            why = error if error.line else why
     warn("allpairs", f, why, [a, b])
     return _looped(f, a, b)
+
+
+def _compiled(f: Any, a: Any, b: Any) -> Array:
+    """All pairs by compiled code. Raises Refused."""
+    dtypes, ranks = (a.dtype, b.dtype), (a.ndim, b.ndim)
+    dtype = pairs_dtype(f, dtypes, ranks)
+    if dtype is None:
+        if 0 in (a.shape[0], b.shape[0]):
+            raise Refused("a result whose type depends on values")
+        dtype = np.asarray(f(rec.unwrap(a[0]), rec.unwrap(b[0]))).dtype
+    run = NativePairs(pairs_loop(f, dtypes, ranks, dtype), dtype)
+    if policy.small([a, b]):
+        return rec.wrap(run(rec.unwrap(a), rec.unwrap(b), *run.loop.captured))  # type: ignore[no-any-return]
+    left, right = LETTERS[: a.ndim - 1], LETTERS[a.ndim - 1 : a.ndim + b.ndim - 2]
+    terms = [f"Y{left}", f"Z{right}"]
+    nodes, terms = with_captured(run.loop, [rec.as_node(a), rec.as_node(b)], terms, a.ndim + b.ndim - 2)
+    key, text = ("compiled pairs", own_key(f, run), dtype.str), f"allpairs with {name_of(f)}"
+    op = Opaque(run, key, f"{','.join(terms)}->YZ", None, text)
+    return rec.record(opaque(op, nodes, (a.shape[0], b.shape[0]), dtype))
 
 
 def _lifted(f: Any, a: Any, b: Any, captured: list[Array]) -> Node:

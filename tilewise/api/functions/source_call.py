@@ -7,19 +7,15 @@ than 64 bits) is done by Python, from the start, if nothing has been written yet
 
 from __future__ import annotations
 
-import builtins
-import math
-import operator
-import struct
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from tilewise.api.functions.call_cache import MISSED as MISSED_CALL
+from tilewise.api.functions.faults import raise_fault, reruns
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.quick_call import Quick, quick_call
 from tilewise.array import force as forcing
@@ -30,7 +26,7 @@ from tilewise.array.schedule import policy
 from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
-from tilewise.kernel.program.ir import CALL, HOST, RERUN, Fault
+from tilewise.kernel.program.ir import HOST
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
@@ -41,7 +37,6 @@ from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
 RETURNED, FAILED, MISSED = range(3)
 MOST_CODES = 64
-RERUN_RESULT = object()
 _NUMBERS = (int, float, complex, bool)
 
 
@@ -122,48 +117,19 @@ class SourceFunction:
         if outcome.status == RETURNED:
             return code.results[outcome.which](outcome.values, code.given(leaves))
         fault = code.made.program.faults[outcome.which]
+        raised: BaseException | None = None
         if fault.error == HOST:
-            raised: BaseException | None = state.raised()
+            raised = state.raised()
             assert raised is not None
             if isinstance(raised, state.Surprise):
                 if not outcome.written:
                     return self.function(*args, **kwargs)
                 raised = TypeError(f"{fault.message} has given another type than it gives for other values")
             raised = raised.with_traceback(state.outside(raised.__traceback__))
-        elif fault.error == RERUN or fault.error.startswith(CALL):
-            if not outcome.written:
-                return self.function(*args, **kwargs)
-            raised = _too_late(fault, outcome.payload)
-        else:
-            text = fault.message.format(*outcome.payload)
-            raised = getattr(builtins, fault.error)(*([text] if text else []))
+        elif reruns(fault) and not outcome.written:
+            return self.function(*args, **kwargs)
         code_ = self.function.__code__
-        names = (fault.function, fault.function) if fault.function else (code_.co_name, code_.co_qualname)
-        exec(_raiser(fault.file or code_.co_filename, fault.line, *names), {"error": raised})
-        return None
-
-
-def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
-    """What is raised where Python cannot begin anew, as arguments have been written to."""
-    if fault.error.startswith(CALL):
-        name = fault.error.removeprefix(CALL)
-        f = {"int": int, "float_power": operator.pow}.get(name) or getattr(math, name)
-        if name == "int" and fault.message:  # an element of this dtype
-            f = partial(np.zeros(1, fault.message).__setitem__, 0)
-        operands = struct.unpack("<2d", struct.pack("<2q", *(*payload, 0)[:2]))
-        try:
-            f(*operands[: 2 if name in ("float_power", "pow", "atan2", "hypot", "fmod") else 1])
-        except Exception as error:
-            return error.with_traceback(None)
-        return OverflowError(f"{name} of {operands[0]} is beyond what compiled loops have")
-    return OverflowError(fault.message)
-
-
-@lru_cache(maxsize=1024)
-def _raiser(file: str, line: int, name: str, qualified: str) -> CodeType:
-    """Code that raises at a line of the user's."""
-    made = compile("\n" * (line - 1) + "raise error", file, "exec")
-    return made.replace(co_name=name, co_qualname=qualified)
+        raise_fault(fault, outcome.payload, code_.co_filename, code_.co_name, code_.co_qualname, raised)
 
 
 def _settings() -> tuple[bool, frozenset[str]]:
@@ -187,7 +153,7 @@ class Code:
         self.flat = _flat(places) if not named else None
         self.checks = None if self.flat is None else [_check(s) for s in self.flat]
         self.structures = self.made.results
-        self.results = [_builder(s) for s in self.made.results]
+        self.results = [builder(s) for s in self.made.results]
         params = self.made.program.params
         leaves = _leaves((*places, *options.values()))
         self.kept = [k for k, s in enumerate(leaves) if not isinstance(s, Static | OpaqueSpec)]
@@ -331,7 +297,7 @@ def _flatten(args: Sequence[Any], leaves: list[Any]) -> None:
 Builder = Callable[[Sequence[Any], list[Any]], Any]
 
 
-def _builder(structure: Any) -> Builder:
+def builder(structure: Any) -> Builder:
     """What makes a result of a program's values."""
     make, used = _part(structure, 0)
     assert used >= 0

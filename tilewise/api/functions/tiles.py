@@ -14,6 +14,9 @@ import numpy as np
 from tilewise.api.create import asarray
 from tilewise.api.functions.array_trace import Made, spec_of, trace
 from tilewise.api.functions.guards import Guards
+from tilewise.api.functions.native.loop import Loop, in_parts
+from tilewise.api.functions.native.tiles import by_element, call_loop, called, tile_loop
+from tilewise.api.functions.native.vectorized import with_captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.rows import by_rows
 from tilewise.api.functions.scalar_trace import own_key
@@ -21,10 +24,13 @@ from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy
+from tilewise.backend import threads
+from tilewise.config import current
 from tilewise.errors import FunctionError, message
 from tilewise.ir.reductions import SPLITTING, by_name
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
+from tilewise.python.refuse import Refused
 from tilewise.records import dataclass
 
 TILE_BYTES = 1 << 20  # of the largest operand: what a function makes on the way stays in a core's cache
@@ -50,13 +56,13 @@ def map_tiles(
     """
     given, n, at = _operands(arrays, axis, "map_tiles")
     policy.flush_loop(given)
-    run: Any
-    if not policy.small(given) and dtype is None and shape is None:
+    loops = by_element(f)
+    why: Untraceable | None = None
+    if not policy.small(given) and dtype is None and shape is None and not loops:
         try:
             return _inlined(f, given, at)
         except Untraceable as error:
             why = error
-        warn("map_tiles", f, why, given)
     if dtype is None or shape is None:
         probe = _probe(f, given, at)
         found = _checked(f, f(*probe), probe[_longest(given, at)].shape[at], at)
@@ -66,13 +72,23 @@ def map_tiles(
     if len(shape) <= at or shape[at] != n:
         what = f"the result of map_tiles is as long as its arrays along axis {at}, which are {n}"
         raise FunctionError(message(what, got=f"shape={shape}", cure="Give the shape of the whole result"))
-    run = Tiles(f, at, n, shape, dtype)
+    loop = None
+    if (loops or why is not None) and rec.numeric(dtype):
+        try:
+            loop = tile_loop(f, [x.dtype for x in given], [x.ndim for x in given], dtype, len(shape))
+        except Refused as error:
+            warn("map_tiles", f, error if why is None or error.line else why, given)
+    elif why is not None:
+        warn("map_tiles", f, why, given)
+    run = Tiles(f, at, n, shape, dtype, loop)
+    captured = () if loop is None else loop.captured
     if policy.small(given) or not rec.numeric(dtype):
-        return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
+        return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given), *captured))  # type: ignore[no-any-return]
     terms, used = _letters(given, at, n)
     out = "".join("Z" if i == at else LETTERS[used + i] for i in range(len(shape)))
-    key = ("tiles", own_key(f, run), at, n, shape, dtype.str)
-    return _recorded(run, key, f"{','.join(terms)}->{out}", None, f"map_tiles with {name_of(f)}", given, shape, dtype)
+    key = ("tiles", own_key(f, run), at, n, shape, dtype.str, loop is None)
+    text = f"map_tiles with {name_of(f)}"
+    return _recorded(run, key, terms, out, used + len(shape), None, text, given, shape, dtype)
 
 
 def join_update(
@@ -109,22 +125,33 @@ def join_update(
     if lengths == {0}:
         raise FunctionError(message("join_update cannot tell the dtype of no tiles", cure="Give at least one row"))
     dtype = np.result_type(_update(f, f(*parts), size)[1])
-    run = Join(f, where, size, name, dtype)
+    loop = None
+    if current().engine != "numpy" and (by_element(f) or not policy.small(given)):
+        try:
+            loop = call_loop(f, [x.dtype for x in given], [x.ndim for x in given])
+        except Refused as error:
+            warn("join_update", f, error if error.line else Untraceable("places of its own choice"), given)
+    run = Join(f, where, size, name, dtype, loop)
+    captured = () if loop is None else loop.captured
     if policy.small(given):
-        return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given)))  # type: ignore[no-any-return]
-    warn("join_update", f, Untraceable("places of its own choice"), given)
+        return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given), *captured))  # type: ignore[no-any-return]
     names = iter(LETTERS[:-1])
     terms = ["".join("Z" if i == a else next(names) for i in range(x.ndim)) for x, a in zip(given, where, strict=True)]
     out = "".join(next(names) for _ in size)
-    key = ("join", own_key(f, run), where, size, name)
-    return _recorded(run, key, f"{','.join(terms)}->{out}", name, f"join_update with {name_of(f)}", given, size, dtype)
+    key = ("join", own_key(f, run), where, size, name, loop is None)
+    used = sum(x.ndim for x in given) + len(size)
+    return _recorded(run, key, terms, out, used, name, f"join_update with {name_of(f)}", given, size, dtype)
 
 
 def _recorded(
-    run: Any, key: Hashable, letters: str, accum: str | None, text: str, given: Sequence[Array], shape: Any, dtype: Any
-) -> Array:
-    op = Opaque(run, key, letters, accum, text)
-    return rec.record(opaque(op, tuple(rec.as_node(x) for x in given), shape, dtype))
+    run: Tiles | Join, key: Hashable, terms: list[str], out: str, used: int, accum: str | None, text: str,
+    given: Sequence[Array], shape: Any, dtype: Any,
+) -> Array:  # fmt: skip
+    nodes: Any = tuple(rec.as_node(x) for x in given)
+    if run.loop is not None:
+        nodes, terms = with_captured(run.loop, nodes, terms, used)
+    op = Opaque(run, key, f"{','.join(terms)}->{out}", accum, text)
+    return rec.record(opaque(op, nodes, shape, dtype))
 
 
 def _operands(arrays: Sequence[Any], axis: int, operator: str) -> tuple[list[Array], int, int]:
@@ -229,9 +256,16 @@ class Tiles:
     length: int  # of the axis, of all blocks together
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    loop: Loop | None = None
 
-    def __call__(self, *blocks: Any) -> Any:
+    @property
+    def native(self) -> bool:
+        """Whether it is compiled."""
+        return self.loop is not None
+
+    def __call__(self, *given: Any) -> Any:
         at = self.axis
+        blocks, captured = _apart(given, self.loop)
         rows = max(b.shape[at] for b in blocks if b.ndim > at)
         cut = [b.ndim > at and (b.shape[at] != 1 or rows == 1) for b in blocks]
         if self.length != 0 and any(b.ndim > at and b.shape[at] == 0 for b in blocks):
@@ -239,6 +273,9 @@ class Tiles:
         out = np.empty((*self.shape[:at], rows, *self.shape[at + 1 :]), self.dtype)
         biggest = max(b.nbytes for b in blocks) // max(rows, 1)
         step = max(1, TILE_BYTES // max(biggest, 1))
+        if self.loop is not None:
+            self._compiled(self.loop, out, blocks, captured, cut, step)
+            return out
         for low in range(0, rows, step):
             high = min(low + step, rows)
             tiles = [_tile(b[_cut(at, low, high)] if c else b) for b, c in zip(blocks, cut, strict=True)]
@@ -250,6 +287,20 @@ class Tiles:
                 raise FunctionError(message(text, got=got, cure="Give dtype= and shape= of the whole result"))
             part[...] = made
         return out
+
+    def _compiled(self, loop: Loop, out: Any, blocks: Any, captured: Any, cut: list[bool], step: int) -> None:
+        """The tiles on all threads."""
+        at = self.axis
+        places = [_cut(at, low, low + step) for low in range(0, out.shape[at], step)]
+        parts = [out[p] if at == 0 else np.empty(out[p].shape, out.dtype) for p in places]
+
+        def args(k: int) -> list[Any]:
+            tiles = [b[places[k]] if c else b for b, c in zip(blocks, cut, strict=True)]
+            return [parts[k], *(_tile(np.ascontiguousarray(t)) for t in tiles), *captured]
+
+        in_parts(loop, len(parts), args)
+        for p, part in zip(places, parts, strict=True) if at else ():
+            out[p] = part
 
 
 def _update(f: Any, made: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
@@ -275,17 +326,44 @@ class Join:
     shape: tuple[int, ...]
     accum: str
     dtype: np.dtype[Any]
+    loop: Loop | None = None
 
-    def __call__(self, *blocks: Any) -> Any:
+    @property
+    def native(self) -> bool:
+        """Whether it is compiled."""
+        return self.loop is not None
+
+    def __call__(self, *given: Any) -> Any:
+        blocks, captured = _apart(given, self.loop)
         merge = by_name(self.accum)
         out = np.full(self.shape, merge.identity(self.dtype))
         rows = next(b.shape[a] for b, a in zip(blocks, self.axes, strict=True) if a is not None)
         biggest = max(b.nbytes for b, a in zip(blocks, self.axes, strict=True) if a is not None) // max(rows, 1)
         step = max(1, TILE_BYTES // max(biggest, 1))
-        for low in range(0, rows, step):
-            cuts = [None if a is None else _cut(a, low, min(low + step, rows)) for a in self.axes]
+        lows = range(0, rows, step)
+        updates: list[Any] = [None] * len(lows)
+
+        def compute(k: int) -> None:
+            cuts = [None if a is None else _cut(a, lows[k], min(lows[k] + step, rows)) for a in self.axes]
             tiles = [_tile(b if c is None else b[c]) for b, c in zip(blocks, cuts, strict=True)]
-            where, update = _update(self.f, self.f(*tiles), self.shape)
+            updates[k] = self.f(*tiles) if self.loop is None else called(self.loop, [*tiles, *captured])
+
+        def add(k: int) -> None:
+            where, update = _update(self.f, updates[k], self.shape)
+            updates[k] = None
             part = out[tuple(slice(w, w + d) for w, d in zip(where, update.shape, strict=True))]
             merge.combine(part, update, out=part)
+
+        if self.loop is not None:  # updates are merged in order: the bits do not depend on threads
+            threads.run_in_turn(compute, add, lambda k: None, len(lows))
+            return out
+        for k in range(len(lows)):
+            compute(k)
+            add(k)
         return out
+
+
+def _apart(given: Sequence[Any], loop: Loop | None) -> tuple[Sequence[Any], list[Any]]:
+    """Blocks, and arrays that the function refers to."""
+    n = len(given) - (0 if loop is None else len(loop.captured))
+    return given[:n], [np.ascontiguousarray(x) for x in given[n:]]

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.api.functions.native.kinds import PYTHON
+from tilewise.api.functions.native.vectorized import applied, by_source, first, loops_in
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.scalar_trace import Traced, key_of, own_key, traced
 from tilewise.api.functions.scalar_tracer import dtype_of
@@ -20,16 +22,24 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy
+from tilewise.config import current
 from tilewise.ir.node import Node
 from tilewise.ops.create import full
 from tilewise.ops.elementwise import broadcast, cast
 from tilewise.ops.join import broadcast_view, copy
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
+from tilewise.python.refuse import Refused
 from tilewise.records import dataclass
 
-PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}  # what NumPy gives the function, by a dtype's kind
 ELEMENTS = frozenset("?bhilqBHILQefdFD")
+NOT_CALLS = (  # why a call is NumPy's own, whatever the function is
+    "options (keywords, excluded, signature or cache)",
+    "an np.errstate that raises around it",
+    "arguments that are not numbers",
+    "no elements to tell the dtype",
+    "results that are not numbers",
+)
 
 
 class vectorize(np.vectorize):
@@ -56,28 +66,41 @@ class vectorize(np.vectorize):
         arrays = [a if type(a) is Array else np.asarray(rec.unwrap(a)) for a in args]
         try:
             if kwargs or self.excluded or self.signature is not None or self.cache or not args:
-                raise Untraceable("options (keywords, excluded, signature or cache)", pure=False)
+                raise Untraceable(NOT_CALLS[0], pure=False)
             if strict_errors():
-                raise Untraceable("an np.errstate that raises around it", pure=False)
+                raise Untraceable(NOT_CALLS[1], pure=False)
             self._check(arrays)
             return _traced(f, arrays, self.otypes)
         except Untraceable as error:
-            why = error
-        return self._on_numpy(args, kwargs, arrays, why)  # not above: what it raises has nothing to do with the trace
+            why: Any = error
+            pure, plain_call = error.pure, error.construct in NOT_CALLS
+        # Not above: what these raise has nothing to do with the trace.
+        if (
+            not plain_call
+            and current().engine != "numpy"
+            and (loops_in(f) or not policy.small([a for a in arrays if type(a) is Array]))
+        ):
+            try:
+                made, targets = by_source(f, arrays, self.otypes)
+            except Refused as error:
+                why = error if error.line else why
+            else:
+                return run(made, arrays, targets) if isinstance(made, Tape) else applied(made, arrays)
+        return self._on_numpy(args, kwargs, arrays, why, pure)
 
     def _check(self, arrays: Sequence[Any]) -> None:
         if any(a.dtype.char not in ELEMENTS or not a.dtype.isnative for a in arrays):
-            raise Untraceable("arguments that are not numbers", pure=False)
+            raise Untraceable(NOT_CALLS[2], pure=False)
         if self.otypes is None and any(a.size == 0 for a in arrays):
-            raise Untraceable("no elements to tell the dtype", pure=False)
+            raise Untraceable(NOT_CALLS[3], pure=False)
         if self.otypes is not None and any(np.dtype(t).char not in ELEMENTS for t in self.otypes):
-            raise Untraceable("results that are not numbers", pure=False)
+            raise Untraceable(NOT_CALLS[4], pure=False)
 
-    def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Untraceable) -> Any:
+    def _on_numpy(self, args: Any, kwargs: Any, arrays: Sequence[Any], error: Any, pure: bool) -> Any:
         """NumPy calls the function: later and by tiles if it does nothing else, else now."""
         warn("vectorize", self.pyfunc, error, args)
         ours = [a for a in arrays if type(a) is Array]
-        if error.pure and not policy.small(ours):
+        if pure and not policy.small(ours):
             dtype = self._found(arrays)
             if dtype is not None:
                 return _recorded(self.pyfunc, arrays, dtype)
@@ -90,11 +113,6 @@ class vectorize(np.vectorize):
         made = self.pyfunc(*[first(a) for a in arrays])
         dtype = np.asarray(made).dtype
         return dtype if not isinstance(made, tuple) and dtype.char in ELEMENTS else None
-
-
-def first(a: Any) -> Any:
-    """The first element, as a NumPy scalar."""
-    return np.asarray(rec.unwrap(a)).flat[0]
 
 
 def _traced(f: Any, arrays: Sequence[Any], given: Any) -> Any:

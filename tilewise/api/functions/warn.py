@@ -35,7 +35,9 @@ def user_site() -> tuple[str, int]:
     return sites.outside(sys._getframe(1))
 
 
-def warn(operator: str, f: Any, error: Untraceable, arrays: Sequence[Any], what: str = "runs on NumPy tiles") -> None:
+def warn(
+    operator: str, f: Any, error: Untraceable | Refused, arrays: Sequence[Any], what: str = "runs on NumPy tiles"
+) -> None:
     """Warn, or refuse, as `config(fallback=...)` says; nothing about little work."""
     ours = [x for x in arrays if type(x) is Array]
     file, line = user_site()
@@ -46,10 +48,14 @@ def warn(operator: str, f: Any, error: Untraceable, arrays: Sequence[Any], what:
     mode = current().fallback
     if mode == "silent" or policy.small(ours):
         return
-    where = f"{error.where}" if error.where else f"{file}:{line}"
-    cure = next((c for start, c in CURES.items() if error.construct.startswith(start)), None)
+    if isinstance(error, Refused):
+        verb, place, cure = "compile", _place(f, error), error.cure or None
+    else:
+        verb, place = "trace", error.where
+        cure = next((c for start, c in CURES.items() if error.construct.startswith(start)), None)
+    where = place or f"{file}:{line}"
     text = message(
-        f"{operator} cannot trace {name_of(f)} and {what}: it has {error.construct}",
+        f"{operator} cannot {verb} {name_of(f)} and {what}: it has {error.construct}",
         where=where,
         cure=cure or 'tw.config(fallback="silent") accepts this',
     )
@@ -72,8 +78,14 @@ def warn_again(f: Any, count: int) -> None:
 
 def refusal(f: Any, why: Refused) -> str:
     """Why a function's loops have no native form."""
-    where = f"{why.file or f.__code__.co_filename}:{why.line}" if why.line else None
+    where = _place(f, why) or None
     return message(f"jit cannot compile {name_of(f)}: it has {why.construct}", where=where, cure=why.cure or None)
+
+
+def _place(f: Any, why: Refused) -> str:
+    """The user's file and line of what has no native form."""
+    file = why.file or getattr(getattr(f, "__code__", None), "co_filename", "")
+    return f"{file}:{why.line}" if why.line and file else ""
 
 
 def warn_plain(f: Any, why: Refused) -> None:

@@ -1,0 +1,133 @@
+"""vectorize, compiled from the source. In: a function of numbers, arrays, otypes. Out: results, pending if large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.functions.native.elements import Component, Elements, elements_loop, record
+from tilewise.api.functions.native.kinds import DTYPES, PYTHON, of_result, spec
+from tilewise.api.functions.native.loop import result_types
+from tilewise.api.functions.native.select import selected
+from tilewise.api.functions.purity import plain
+from tilewise.api.functions.scalar_trace import own_key
+from tilewise.api.functions.tape import Tape
+from tilewise.api.functions.warn import name_of
+from tilewise.array import record as rec
+from tilewise.array.handle import Array
+from tilewise.array.schedule import policy
+from tilewise.ops.elementwise import broadcast
+from tilewise.ops.traits.rule import LETTERS
+from tilewise.ops.user import Opaque, opaque
+from tilewise.python.arithmetic import NATIVE_DTYPES
+from tilewise.python.policy import loops_of
+from tilewise.python.refuse import Refused
+
+DTypes = tuple[np.dtype[Any], ...]
+SHORT = frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2")))  # integers that are small for the front end
+
+
+def loops_in(f: Any) -> bool:
+    """Whether a function has loops: then small arrays are much work, too."""
+    found = plain(f)
+    return found is not None and bool(loops_of(found))
+
+
+def by_source(f: Any, arrays: Sequence[Any], given: Any) -> tuple[Tape | Elements, DTypes]:
+    """What computes a function on all elements: selections, or a compiled loop; dtypes of results. Raises Refused."""
+    kinds = tuple(PYTHON[a.dtype.kind] for a in arrays)
+    found = result_types(f, [spec(k) for k in kinds])
+    several = {len(s) - 1 if s[0] == "tuple" else 0 for s in found}
+    if len(several) != 1 or several == {1}:
+        raise Refused("a result that is one number, or several, as it comes")
+    outs = _targets(f, arrays, given, several.pop())
+    tape = _selected(f, arrays, outs)
+    if tape is not None:
+        return tape, outs
+    tuples = found[0][0] == "tuple"
+    dtypes = tuple(a.dtype if a.dtype.name in NATIVE_DTYPES else DTYPES[k] for a, k in zip(arrays, kinds, strict=True))
+    return Elements(f, elements_loop(f, kinds, dtypes, outs, tuples), kinds, dtypes, outs, tuples), outs
+
+
+def _selected(f: Any, arrays: Sequence[Any], outs: DTypes) -> Tape | None:
+    """The tape of a function whose branches become selections, if its results can be stored so."""
+    if any(a.dtype == np.uint64 for a in arrays):  # which are no int64
+        return None
+    specs = ["int" if a.dtype in SHORT else spec(PYTHON[a.dtype.kind]) for a in arrays]
+    tape = selected(f, specs)
+    if tape is None or not all(map(_stores, tape.dtypes, outs)):
+        return None
+    return tape
+
+
+def _stores(have: np.dtype[Any], want: np.dtype[Any]) -> bool:
+    """Whether numbers are stored as they are cast: integers that do not fit, and NaN as an integer, raise."""
+    return np.can_cast(have, want, "safe" if have.kind in "iu" else "same_kind")
+
+
+def _targets(f: Any, arrays: Sequence[Any], given: Any, count: int) -> DTypes:
+    """The dtypes of the results: given, or what the first element's would be."""
+    if given is not None:
+        targets = tuple(np.dtype(t) for t in given)
+        if len(targets) != (count or 1):
+            raise Refused("another number of results than of otypes")
+        return targets
+    try:
+        kinds = result_types(f, [spec(a.dtype) for a in arrays])
+    except Refused:
+        kinds = ()
+    if len(kinds) == 1:
+        parts = kinds[0][1:] if kinds[0][0] == "tuple" else kinds
+        found = [of_result(p) for p in parts]
+    if len(kinds) == 1 and not (int in found and any(a.dtype == np.uint64 for a in arrays)):  # an int may be larger
+        return tuple(DTYPES[k] if isinstance(k, type) else k for k in found)
+    made = f(*[first(a) for a in arrays])  # the type of the result depends on the value
+    return tuple(np.asarray(m).dtype for m in (made if isinstance(made, tuple) else (made,)))
+
+
+def first(a: Any) -> Any:
+    """The first element, as a NumPy scalar."""
+    return np.asarray(rec.unwrap(a)).flat[0]
+
+
+def applied(run: Elements, arrays: Sequence[Any]) -> Any:
+    """At once if arrays are small, else recorded."""
+    ours = [a for a in arrays if type(a) is Array]
+    policy.flush_loop(ours)
+    if policy.small(ours) and all(a.nbytes < policy.eager_limit() for a in arrays):
+        made = run.arrays(*(np.asarray(rec.unwrap(a)) for a in arrays), *run.loop.captured)
+        results = [rec.wrap(x) for x in made]
+        return tuple(results) if run.several else results[0]
+    return recorded(run, [rec.as_node(a) for a in arrays])
+
+
+def recorded(run: Elements, inputs: Sequence[Any]) -> Any:
+    """Pending results of nodes that broadcast together."""
+    shape = broadcast([n.shape for n in inputs])
+    out = LETTERS[: len(shape)]
+    terms = [out[len(shape) - n.ndim :] for n in inputs]
+    nodes, letters = with_captured(run.loop, inputs, terms, len(shape))
+    kind = (run.several, *(d.str for d in (*run.dtypes, *run.outs)))
+    key, name = ("compiled elements", own_key(run.f, run), kind), name_of(run.f)
+    if not run.several:
+        op = Opaque(run, key, f"{','.join(letters)}->{out}", None, name)
+        return rec.record(opaque(op, nodes, shape, run.outs[0]))
+    size = record(run.outs).itemsize
+    op = Opaque(run, key, f"{','.join(letters)}->{out}Z", None, name)
+    whole = opaque(op, nodes, (*shape, size), np.dtype(np.uint8))
+    made = []
+    for k, d in enumerate(run.outs):
+        part = Opaque(Component(run.outs, k), (*key, k), f"{out}Z->{out}", None, f"result {k} of {name}")
+        made.append(rec.record(opaque(part, (whole,), shape, d)))
+    return tuple(made)
+
+
+def with_captured(loop: Any, inputs: Sequence[Any], terms: list[str], used: int) -> tuple[Any, list[str]]:
+    """Operands and their letters, with the arrays that functions refer to: each whole, everywhere."""
+    more = [rec.as_node(c) for c in loop.captured]
+    for n in more:
+        terms = [*terms, LETTERS[used : used + n.ndim]]
+        used += n.ndim
+    return (*inputs, *more), terms
