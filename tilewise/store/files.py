@@ -1,0 +1,142 @@
+"""Files of this machine, as stores use them. In: paths. Out: stamps that show changes, files written as a whole.
+
+A file is written under another name beside its own, and renamed when all of it is on the disk: who dies on the way
+leaves the old file, or none.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tilewise.errors import SourceChangedError, StoreError, message
+
+CURES = {
+    errno.ENOSPC: "Free some space, or store it elsewhere; what was there before is unharmed",
+    errno.EDQUOT: "Free some space, or store it elsewhere; what was there before is unharmed",
+    errno.EFBIG: "Store it where files may be larger; what was there before is unharmed",
+    errno.EACCES: "Choose a path that you may write to, or change its permissions",
+    errno.EPERM: "Choose a path that you may write to, or change its permissions",
+    errno.EROFS: "Choose a path that you may write to",
+    errno.ENOENT: "Make the folder first, or correct the path",
+    errno.ENOTDIR: "Correct the path: something on the way is no folder",
+    errno.EISDIR: "Name a file in this folder",
+}
+UNFINISHED = ".unfinished-"  # in the names of files that are being written
+
+
+class Stamp(NamedTuple):
+    """What a file looks like from outside: it has changed if this has."""
+
+    size: int
+    modified_ns: int
+    inode: int
+
+    @staticmethod
+    def of(seen: os.stat_result) -> Stamp:
+        """The stamp in what `os.stat` or `os.fstat` gives."""
+        return Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ino)
+
+
+def stamp(path: str) -> Stamp:
+    """The stamp of a file; StoreError if there is none that may be read."""
+    with explained(path, "read"):
+        return Stamp.of(os.stat(path))
+
+
+def full_path(path: Any) -> str:
+    """A path as every process on this machine understands it."""
+    return os.path.abspath(os.path.expanduser(os.fspath(path)))
+
+
+def changed(path: str) -> SourceChangedError:
+    """The error for a file that is not what it was when it was opened."""
+    return SourceChangedError(
+        message(
+            f"{path} was changed after it was opened as an array",
+            cure="Open it again, or evaluate what reads it before it is written to",
+        )
+    )
+
+
+@contextmanager
+def explained(path: str, doing: str) -> Iterator[None]:
+    """What the system refuses, as an error that names the file and a cure."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except FileExistsError:
+        raise in_the_way(path) from None
+    except OSError as error:
+        what = f"{path} cannot be {'read' if doing == 'read' else 'written'}: {os.strerror(error.errno or 0)}"
+        cure = (
+            CURES.get(error.errno or 0) if doing != "read" or error.errno not in (errno.EACCES, errno.EPERM) else None
+        )
+        raise _like(error, message(what, cure=cure or "Check the path and its permissions")) from None
+
+
+def _like(error: OSError, text: str) -> StoreError:
+    """A StoreError that `except FileNotFoundError` and `error.errno` know, too."""
+    kind = type(error) if type(error) in (FileNotFoundError, PermissionError, IsADirectoryError) else None
+    made = StoreError(text) if kind is None else type(f"Store{kind.__name__}", (StoreError, kind), {})(text)
+    made.errno = error.errno
+    return made
+
+
+def in_the_way(path: str) -> StoreError:
+    """The error for a path that exists where a new store is to be."""
+    return _InTheWay(
+        message(f"{path} exists already, and nothing was written", cure="Store elsewhere, or pass overwrite=True")
+    )
+
+
+class _InTheWay(StoreError, FileExistsError):
+    pass
+
+
+def beside(path: str) -> str:
+    """A name for what will be renamed to a path: in the same folder, used by nobody else."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}{UNFINISHED}{secrets.token_hex(6)}")
+
+
+def replace_file(made: str, path: str) -> None:
+    """Give a finished file its name: it is on the disk first, and so is the name afterwards."""
+    flush(made)
+    with suppress(OSError):
+        os.chmod(made, stat.S_IMODE(os.stat(path).st_mode))  # as the file that it takes the place of
+    os.replace(made, path)
+    flush(os.path.dirname(path))
+
+
+def flush(path: str) -> None:
+    """Return when a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove(path: str) -> None:
+    """Remove a file that may be gone already."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def write_text(path: str, text: str) -> None:
+    """A small file, whole or not at all."""
+    made = beside(path)
+    try:
+        Path(made).write_text(text)
+        replace_file(made, path)
+    except BaseException:
+        remove(made)
+        raise
