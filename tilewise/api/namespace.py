@@ -20,6 +20,7 @@ from tilewise.api import (
     modules,
     padding,
     reductions,
+    saving,
     standard,
     views,
     writes,
@@ -65,6 +66,7 @@ def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:
 
 
 OWN |= float_warnings.NAMES
+OWN["save"] = saving.save
 OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc, "nditer": flat.nditer}
 
 
