@@ -20,11 +20,11 @@ from tilewise.api import (
     modules,
     padding,
     reductions,
-    saving,
     standard,
     views,
     writes,
 )
+from tilewise.api.data import saving
 from tilewise.api.dispatch import MUTATORS, public, signature_of
 from tilewise.api.functions import along_axis
 from tilewise.api.functions.vectorize import vectorize

@@ -11,7 +11,7 @@ from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.later import later
 
-stores = later("tilewise.api.stores")
+stores = later("tilewise.api.data.stores")
 
 
 def save(file: Any, arr: Any, allow_pickle: bool | None = None, **options: Any) -> None:

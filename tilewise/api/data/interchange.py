@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewise.array.handle import Array, from_source
 from tilewise.errors import StoreError, message
+from tilewise.store.arrays import ArraySource
 from tilewise.store.base import Source
 from tilewise.store.kinds import need
 from tilewise.store.sliced import Sliced
@@ -73,8 +74,6 @@ def from_xarray(x: Any) -> Array:
 
 def _snapshot(data: Any) -> Source:
     """A copy: the elements of a Source never change."""
-    from tilewise.store.arrays import ArraySource
-
     return ArraySource(np.array(data, copy=True, order="K"))
 
 
