@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
+from tilewise.api.data.checkpoints import open_checkpoint
 from tilewise.array.handle import Array, from_source
 from tilewise.array.storing import settle_readers, write
 from tilewise.errors import StoreError, message
@@ -46,6 +47,8 @@ def open(path: Any, name: str | None = None, *, storage_options: Options | None 
         return _only(from_npy(path), name, path)
     if kind == "npz":
         return from_npz(path, name)
+    if kind == "checkpoint":
+        return open_checkpoint(path, name)
     if kind == "zarr":
         return from_zarr(path, name, storage_options=storage_options)
     if kind == "hdf5":
