@@ -42,6 +42,14 @@ class MemoryBudgetError(TilewiseError, MemoryError):
     """No plan fits the memory that a worker may use; raised before anything runs."""
 
 
+class StoreError(TilewiseError, OSError):
+    """A file or store that cannot be read or written as an array: damaged, of another kind, in the way, full."""
+
+
+class SourceChangedError(StoreError):
+    """A file was written to after an array of it was opened, and before its elements were read."""
+
+
 class FunctionError(TilewiseError, ValueError):
     """A user's function gave something that its operator cannot use."""
 

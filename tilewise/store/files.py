@@ -1,0 +1,184 @@
+"""Files of this machine, as stores use them. In: paths. Out: stamps that show changes, files written as a whole.
+
+A file is written under another name beside its own, and renamed when all of it is on the disk: who dies on the way
+leaves the old file, or none.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tilewise.errors import SourceChangedError, StoreError, message
+from tilewise.machine import machine
+
+CURES = {
+    errno.ENOSPC: "Free some space, or store it elsewhere; what was there before is unharmed",
+    errno.EDQUOT: "Free some space, or store it elsewhere; what was there before is unharmed",
+    errno.EFBIG: "Store it where files may be larger; what was there before is unharmed",
+    errno.EACCES: "Choose a path that you may write to, or change its permissions",
+    errno.EPERM: "Choose a path that you may write to, or change its permissions",
+    errno.EROFS: "Choose a path that you may write to",
+    errno.ENOENT: "Make the folder first, or correct the path",
+    errno.ENOTDIR: "Correct the path: something on the way is no folder",
+    errno.EISDIR: "Name a file in this folder",
+}
+UNFINISHED = ".unfinished-"  # in the names of files that are being written
+
+
+class Stamp(NamedTuple):
+    """What a file looks like from outside: it has changed if this has."""
+
+    size: int
+    modified_ns: int
+    inode: int
+
+    @staticmethod
+    def of(seen: os.stat_result) -> Stamp:
+        """The stamp in what `os.stat` or `os.fstat` gives."""
+        return Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ino)
+
+
+def stamp(path: str) -> Stamp:
+    """The stamp of a file; StoreError if there is none that may be read."""
+    with explained(path, "read"):
+        return Stamp.of(os.stat(path))
+
+
+def full_path(path: Any) -> str:
+    """A path as every process on this machine understands it."""
+    return str(os.path.abspath(os.path.expanduser(os.fspath(path))))
+
+
+def changed(path: str) -> SourceChangedError:
+    """The error for a file that is not what it was when it was opened."""
+    return SourceChangedError(
+        message(
+            f"{path} was changed after it was opened as an array",
+            cure="Open it again, or evaluate what reads it before it is written to",
+        )
+    )
+
+
+@contextmanager
+def explained(path: str, doing: str) -> Iterator[None]:
+    """What the system refuses, as an error that names the file and a cure."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except FileExistsError:
+        raise in_the_way(path) from None
+    except OSError as error:
+        what = f"{path} cannot be {'read' if doing == 'read' else 'written'}: {os.strerror(error.errno or 0)}"
+        cure = (
+            CURES.get(error.errno or 0) if doing != "read" or error.errno not in (errno.EACCES, errno.EPERM) else None
+        )
+        raise _like(error, message(what, cure=cure or "Check the path and its permissions")) from None
+
+
+class NotThere(StoreError, FileNotFoundError):
+    """There is no such file."""
+
+
+class NotAllowed(StoreError, PermissionError):
+    """The file may not be read or written."""
+
+
+class InTheWay(StoreError, FileExistsError):
+    """Something is there already."""
+
+
+def _like(error: OSError, text: str) -> StoreError:
+    """A StoreError that `except FileNotFoundError` and `error.errno` know, too."""
+    kinds = {FileNotFoundError: NotThere, PermissionError: NotAllowed}
+    made = kinds.get(type(error), StoreError)(text)
+    made.errno = error.errno
+    return made
+
+
+def in_the_way(path: str) -> StoreError:
+    """The error for a path that exists where a new store is to be."""
+    return InTheWay(
+        message(f"{path} exists already, and nothing was written", cure="Store elsewhere, or pass overwrite=True")
+    )
+
+
+def check_free(path: str, overwrite: bool) -> None:
+    """Raise if something is in the way of a new file; a folder is never replaced by one."""
+    if os.path.isdir(path) or (os.path.lexists(path) and not overwrite):
+        raise in_the_way(path)
+
+
+def check_parent(path: str) -> None:
+    """Raise if there is no folder to make something in."""
+    with explained(path, "write"):
+        os.stat(os.path.dirname(path))
+
+
+def beside(path: str) -> str:
+    """A name for what will be renamed to a path: in the same folder, used by nobody else."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}{UNFINISHED}{secrets.token_hex(6)}")
+
+
+def replace_file(made: str, path: str) -> None:
+    """Give a finished file its name: it is on the disk first, and so is the name afterwards."""
+    flush(made)
+    with suppress(OSError):
+        os.chmod(made, stat.S_IMODE(os.stat(path).st_mode))  # as the file that it takes the place of
+    os.replace(made, path)
+    flush(os.path.dirname(path))
+
+
+def flush(path: str) -> None:
+    """Return when a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove(path: str) -> None:
+    """Remove a file that may be gone already."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def write_text(path: str, text: str) -> None:
+    """A small file, whole or not at all."""
+    made = beside(path)
+    try:
+        Path(made).write_text(text)
+        replace_file(made, path)
+    except BaseException:
+        remove(made)
+        raise
+
+
+SHARE = 0.5  # of this machine's memory: what a snapshot may take up
+
+
+def snapshot_bytes() -> int:
+    """The most that a copy of something in a file may take up."""
+    return int(SHARE * machine().memory_bytes)
+
+
+def check_snapshot(nbytes: int, limit: int | None, what: str) -> None:
+    """Raise if a copy of something in a file would not fit into memory."""
+    most = snapshot_bytes() if limit is None else limit
+    if nbytes > most:
+        raise StoreError(
+            message(
+                f"{what} can be written to, so that an array of it is a copy, which does not fit into memory",
+                got=f"{nbytes:,} bytes, of {most:,}",
+                cure="Open it to read only: tw.open(path)",
+            )
+        )
