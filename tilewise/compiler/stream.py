@@ -15,7 +15,7 @@ from tilewise.config import Settings
 from tilewise.cost.stored import machine_for
 from tilewise.errors import MemoryBudgetError, message
 from tilewise.ir.node import Node
-from tilewise.layout import Mesh, OnDriver, Stored
+from tilewise.layout import Layout, Mesh, OnDriver, Shard, Stored, even_cuts
 from tilewise.plan.loops import streams
 from tilewise.plan.streams import Streams
 from tilewise.plan.structure import remember
@@ -59,7 +59,6 @@ def _meshes(
             break
         needed = -(-blocks * moving // (memory - fixed))
         blocks = min(max(needed + needed // 16, blocks + 1), most)
-        blocks = min(_whole_chunks(nodes, blocks), most)
     for rows, columns in GRIDS:
         if rows <= longest:
             yield Mesh(rows * columns, 1, columns), True
@@ -69,16 +68,19 @@ def _meshes(
             yield Mesh(rows * columns, 1, columns), False
 
 
-def _whole_chunks(nodes: Sequence[Node], blocks: int) -> int:
-    """A few blocks more, if these then end where chunks of the largest source do."""
-    sources = [n.value for n in nodes if isinstance(n.value, Source)]
-    largest = max(sources, key=lambda s: s.nbytes, default=None)
-    if largest is None or not largest.shape:
-        return blocks
-    axis = max(range(len(largest.shape)), key=lambda k: largest.shape[k] // largest.chunks[k])
-    count, rest = divmod(largest.shape[axis], largest.chunks[axis])
-    fits = [b for b in range(blocks, 2 * blocks + 1) if not rest and count and count % b == 0]
-    return fits[0] if fits else blocks
+def lies(source: Source, mesh: Mesh) -> Layout:
+    """How a source is best cut for blocks: along its chunks, of which no two blocks then read the same.
+
+    Another way to cut it costs as much as an exchange: its chunks are read in parts.
+    """
+    if not source.shape:
+        return Stored()
+    blocks, lengths = mesh.total_blocks, source.chunks if source.whole_chunks else [1] * len(source.shape)
+    counts = [-(-n // c) for n, c in zip(source.shape, lengths, strict=True)]
+    axes = source.order or tuple(range(len(counts)))
+    axis = next((a for a in axes if counts[a] >= blocks), max(axes, key=lambda a: counts[a]))
+    cuts = even_cuts(counts[axis], blocks)
+    return Shard(axis, tuple(min(c * lengths[axis], source.shape[axis]) for c in cuts))
 
 
 def _planned(
@@ -87,9 +89,9 @@ def _planned(
     leaves: dict[Node, Held] = {}
     for n in nodes:
         if n.value is not None:
-            leaves[n] = (Stored() if isinstance(n.value, Source) else OnDriver(),)
+            leaves[n] = (lies(n.value, mesh) if isinstance(n.value, Source) else OnDriver(),)
     machine = replace(machine_for(settings), objective="bytes")
-    plan = prepare_mesh(nodes, wanted, leaves, mesh, replace(settings, objective="bytes"), machine)
+    plan = prepare_mesh(nodes, wanted, leaves, mesh, settings, machine, one_pass=True)
     key = "streams", id(plan), len(wanted), memory, ahead
     known: tuple[object, Streams] | None = mesh_plans.get(key)
     if known is not None and known[0] is plan:

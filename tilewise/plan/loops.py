@@ -14,8 +14,10 @@ from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Collective
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
-from tilewise.plan.streams import Loop, Streams, is_cut
+from tilewise.plan.streams import Loop, Streams, is_cut, tree_height
 from tilewise.stage.steps import Exchange, Pass, Step, Tiled, View, makes, passes, reads
+
+SHARE = 8  # one in so many bytes of memory may be contributions that wait in a tree
 
 
 def streams(plan: Exchanges, wanted: Sequence[int], here: Iterable[int], memory: int, ahead: bool) -> Streams:
@@ -46,7 +48,10 @@ class _Loops:
         """Loops; of what they keep, the smallest values stay in memory."""
         loops = tuple(self._loop(k) for k in range(max(self.level.values(), default=-1) + 1))
         kept = [x for loop in loops for x in (*loop.gives, *(s.pos for s in loop.after))]
-        made = Streams(self.plan, loops, self.wanted, tuple(self.origin), self.here, frozenset(kept), ahead)
+        sums = [x for loop in loops for x in loop.partial]
+        high = tree_height(self.plan.mesh.workers) * SHARE
+        turn = frozenset(x for x in sums if self.plan.specs[x].nbytes * high > memory)
+        made = Streams(self.plan, loops, self.wanted, tuple(self.origin), self.here, frozenset(kept), turn, ahead)
         for x in sorted(kept, key=lambda x: self.plan.specs[x].nbytes):
             other = replace(made, on_disk=made.on_disk - {x})
             made = other if other.peak_bytes <= memory else made

@@ -9,11 +9,11 @@ engine/stream.py). loops.py finds the loops of a plan, compiler/stream.py choose
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from tilewise.layout import Grid, Held, Layout, Mesh, Replicate, most_held, reduction, shards, size
+from tilewise.layout import Grid, Held, Layout, Mesh, Outside, Replicate, most_held, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
 from tilewise.records import dataclass
@@ -46,6 +46,7 @@ class Streams:
     origin: tuple[int, ...]
     here: frozenset[int]  # leaves that are arrays of this process
     on_disk: frozenset[int]  # kept values that go to spill files
+    in_turn: frozenset[int]  # contributions too large for a tree of them: each is added to those before it
     ahead: bool  # blocks are read before they are needed, and written while others are computed
 
     @property
@@ -70,9 +71,7 @@ class Streams:
     @cached_property
     def read_bytes(self) -> int:
         """Bytes read from sources."""
-        return sum(self._taken(loop, pos) for loop in self.loops for pos in loop.takes if self._source(pos)) + sum(
-            self._bytes(x) for loop in self.loops for x in self.read_once(loop) if self._source(x)
-        )
+        return self._moved(self._source)
 
     @cached_property
     def spilled_bytes(self) -> int:
@@ -84,11 +83,30 @@ class Streams:
     @cached_property
     def restored_bytes(self) -> int:
         """Bytes read from spill files by loops."""
+        sent = [(len(t.widths), t.bytes) for loop in self.loops for s in loop.after if (t := self.plan.traffic(s))]
+        return self._moved(lambda x: self.origin[x] in self.on_disk) + sum(n * size for n, size in sent)
+
+    def _moved(self, counts: Callable[[int], bool]) -> int:
+        """Bytes that loops and collectives read of the values that count; a collective reads its operands every round."""
         total = 0
         for loop in self.loops:
-            total += sum(self._taken(loop, x) for x in loop.takes if self.origin[x] in self.on_disk)
-            total += sum(self._bytes(x) for x in self.read_once(loop) if self.origin[x] in self.on_disk)
+            total += sum(self._taken(loop, x) for x in loop.takes if counts(x))
+            total += sum(self._bytes(x) for x in self.read_once(loop) if counts(x))
+            for step in loop.after:
+                traffic = self.plan.traffic(step)
+                assert traffic is not None
+                for x in reads(step):
+                    if counts(x):
+                        total += self._in_rounds(x, len(traffic.widths))
         return total
+
+    def _in_rounds(self, pos: int, rounds: int) -> int:
+        """Bytes that the blocks of a collective read of an operand."""
+        if not shards(self.plan.layouts[pos]):
+            return self._bytes(pos)
+        return (
+            (rounds + 1) * sum(size(self.box(pos, b)) for b in range(self.blocks)) * self.plan.specs[pos].dtype.itemsize
+        )
 
     def read_once(self, loop: Loop) -> tuple[int, ...]:
         """What the steps before a loop read from files, as a whole."""
@@ -124,9 +142,7 @@ class Streams:
         given = sum(self._bytes(x) for x in self.here)
         kept = sum(self._bytes(x) for x in self.kept_during(index) if x not in self.on_disk)
         once = sum(self._bytes(x) for s in loop.once for x in makes(s)) + sum(map(self._bytes, self.read_once(loop)))
-        height = (self.blocks - 1).bit_length() + 2
-        trees = sum(height * self.largest(x) for x in loop.partial)
-        fixed, moving = given + kept + once + trees, 0
+        fixed, moving = given + kept + once + self.sum_bytes(loop), 0
         for x in self.buffered(loop):
             if shards(plan.layouts[x]):
                 moving += self.largest(x) * (2 if self.ahead and self.in_file(x) else 1)
@@ -137,6 +153,11 @@ class Streams:
         for step in loop.after:
             moving = max(moving, self.collective_bytes(step))
         return fixed, moving
+
+    def sum_bytes(self, loop: Loop) -> int:
+        """Bytes of contributions that wait for others, beside the sums and what the block under way contributes."""
+        height = tree_height(self.blocks)
+        return sum(self.largest(x) * height for x in loop.partial if x not in self.in_turn)
 
     def buffered(self, loop: Loop) -> list[int]:
         """What a block has a copy of, of what it takes."""
@@ -170,7 +191,7 @@ class Streams:
     def largest(self, pos: int) -> int:
         """Bytes of the largest block of a value."""
         spec, layout = self.plan.specs[pos], self.plan.layouts[pos]
-        if spec.leaf:
+        if isinstance(layout, Outside):
             return 0
         return most_held(layout, spec.shape, self.plan.mesh) * spec.dtype.itemsize
 
@@ -183,6 +204,11 @@ class Streams:
             if k < index:
                 there -= set(loop.drops)
         return there
+
+
+def tree_height(blocks: int) -> int:
+    """How many contributions of blocks a tree of sums keeps at most."""
+    return (blocks - 1).bit_length() + 2
 
 
 def sizes_inside(step: Step, sizes: Sequence[int]) -> int:

@@ -37,7 +37,7 @@ class Source(ABC):
     """An array that exists before a program runs, read by boxes. Its elements never change: the fingerprint names them.
 
     `order` is the memory order that a copy of it gets (None: C). `chunks` are the lengths of a chunk along each axis:
-    reads are cut at multiples of them. A source that `opened_by_workers` pickles small (a path, not the data), and
+    reads are cut at multiples of them; with `whole_chunks`, what is asked of a chunk costs as much as all of it. A source that `opened_by_workers` pickles small (a path, not the data), and
     whoever unpickles it reads the same elements.
     """
 
@@ -46,6 +46,7 @@ class Source(ABC):
     order: Order = None
     chunks: tuple[int, ...]
     opened_by_workers: bool = True
+    whole_chunks: bool = True
 
     @abstractmethod
     def fingerprint(self) -> Hashable:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.engine.collectives import Participant
 from tilewise.engine.stream.values import Values
-from tilewise.layout import shards
+from tilewise.layout import Shard, shards
 from tilewise.ops.traits.collectives import Collective, CollectiveCall, Outbox, Parts
 from tilewise.plan.streams import Streams
 from tilewise.stage.steps import Exchange, reads
@@ -29,37 +29,50 @@ SMALL_BYTES = 256  # of a piece that is kept in memory: counts, totals
 def run_collective(streams: Streams, step: Exchange, values: Values) -> None:
     """Make the value of a collective, for which there is room already."""
     plan = streams.plan
-    op, traffic = plan.specs[step.pos].op, plan.traffic(step)
-    assert isinstance(op, Collective) and traffic is not None
+    op = plan.specs[step.pos].op
+    assert isinstance(op, Collective)
     operands = tuple(plan.operand(x) for x in reads(step))
-    call = CollectiveCall(op, operands, plan.operand(step.pos), plan.mesh, plan.specs[step.pos].site)
-    rounds, blocks = len(traffic.widths), streams.blocks
+    site, blocks = plan.specs[step.pos].site, streams.blocks
+    call = CollectiveCall(op, operands, plan.operand(step.pos), plan.mesh, site, in_turn=True)
     values.blocks.reserve(("a collective",), streams.collective_bytes(step))
+    whole = {x: {-1: values.whole(x)} for x in reads(step) if not shards(plan.layouts[x])}
     with _Pile() as pile:
         sent: list[list[list[list[_Piece | ND]]]] = []  # by round, sender and receiver
 
-        def begun(block: int, last: int) -> Participant:
-            """A block after some rounds."""
-            sources: list[Parts] = []
-            for x in reads(step):
-                cut = bool(shards(plan.layouts[x]))
-                sources.append({block: values.block(x, block)} if cut else {-1: values.whole(x)})
+        def begun(block: int) -> Participant:
+            """A block after the rounds so far."""
+            sources: list[Parts] = [whole[x] if x in whole else {block: values.block(x, block)} for x in reads(step)]
             found = Participant(call, block, sources)
-            for k in range(last):
+            for boxes in sent:
                 own = found.outbox[block]
-                found.receive([own if w == block else pile.taken(sent[k][w][block]) for w in range(blocks)])
+                found.receive([own if w == block else pile.taken(boxes[w][block]) for w in range(blocks)])
             return found
 
-        for k in range(rounds):
-            sent.append([pile.put(begun(b, k).outbox, b) for b in range(blocks)])
-            values.counters.spilled_bytes += pile.written
-            pile.written = 0
+        first = begun(0)
+        while first.result is None:
+            sent.append([pile.put(begun(b).outbox if b else first.outbox, b) for b in range(blocks)])
+            first = begun(0)
+        end = 0
         for b in range(blocks):
-            result = begun(b, rounds).result
+            result = (begun(b) if b else first).result
             assert result is not None
-            values.give(b, {step.pos: result[b] if b in result else result[-1]})
-        values.written()
+            end = _put(values, step.pos, b, result[b] if b in result else result[-1], end)
+        values.counters.spilled_bytes += pile.written
+        values.counters.restored_bytes += pile.taken_bytes
     values.blocks.release(("a collective",))
+
+
+def _put(values: Values, pos: int, block: int, part: ND, end: int) -> int:
+    """Keep a block's part of the result, behind those before it; where the next one begins."""
+    layout = values.plan.layouts[pos]
+    if not isinstance(layout, Shard):
+        values.give(block, {pos: part})
+        values.written()
+        return 0
+    begin, end = end, end + part.shape[layout.axis]
+    box = tuple((begin, end) if axis == layout.axis else (0, n) for axis, n in enumerate(part.shape))
+    values.put(pos, box, part)
+    return end
 
 
 class _Piece(NamedTuple):
@@ -74,7 +87,7 @@ class _Pile:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(dir=folder(), prefix="tilewise-spill-", buffering=0)
         self._end = 0
-        self.written = 0
+        self.written = self.taken_bytes = 0
 
     def put(self, outbox: Outbox, own: int) -> list[list[_Piece | ND]]:
         """Keep what a block sends to others; what goes to several is kept once."""
@@ -101,6 +114,7 @@ class _Pile:
 
     def _read(self, piece: _Piece) -> ND:
         out = np.empty(piece.shape, piece.dtype)
+        self.taken_bytes += out.nbytes
         view, got = memoryview(out.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
         while got < len(view):
             got += os.preadv(self._file.fileno(), [view[got:]], piece.at + got)

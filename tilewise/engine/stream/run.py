@@ -86,9 +86,9 @@ class _Run:
         streams, values, store = self.streams, self.values, self.values.blocks
         for pos in loop.gives:
             values.make_room(pos)
-        sums = {pos: _Sum(self.plan, pos) for pos in loop.partial}
-        height = (streams.blocks - 1).bit_length() + 2
-        store.reserve(("contributions",), sum(height * streams.largest(x) for x in loop.partial))
+        sums = {pos: _Sum(self.plan, pos, pos in streams.in_turn) for pos in loop.partial}
+        ends = sum(streams.plan.specs[x].nbytes for x in loop.partial)
+        store.reserve(("contributions",), ends + streams.sum_bytes(loop))
         steps = runner(loop.steps, self.backend)
         sizes = [streams.largest(x) for x in range(len(self.plan.specs))]
         work = streams.work_bytes(loop, sizes)
@@ -164,8 +164,9 @@ def _single(step: Step) -> Sequence[Step]:
 class _Sum:
     """Contributions of blocks to a value; on a grid, to each of its parts."""
 
-    def __init__(self, plan: Any, pos: int) -> None:
+    def __init__(self, plan: Any, pos: int, in_turn: bool) -> None:
         self.plan, self.layout, self.spec = plan, plan.layouts[pos], plan.specs[pos]
+        self.in_turn = in_turn
         self.by: Reduction | None = reduction(self.layout)
         self.parts: dict[Held, Combining] = {}
 
@@ -175,7 +176,11 @@ class _Sum:
         if counts_for(self.layout, self.plan.mesh, block):
             box = owned_box(self.layout, self.spec.shape, self.plan.mesh, block=block)
             tree = self.parts.get(box) or self.parts.setdefault(box, Combining(self.by))
-            tree.add(None if part is None else np.asarray(part))
+            if not self.in_turn:
+                tree.add(None if part is None else np.asarray(part))
+            elif part is not None:
+                so_far = tree.result()
+                tree.add(part if so_far is None else self.by.combine(so_far, part, so_far))
 
     def result(self) -> ND:
         """The value."""

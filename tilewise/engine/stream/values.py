@@ -141,6 +141,16 @@ class Values:
         self.blocks.reserve(("value", pos), array.nbytes)
         self.there[pos] = array
 
+    def put(self, pos: int, box: Box, array: ND) -> None:
+        """A part of a kept value, written at once."""
+        target = self.there[pos]
+        if isinstance(target, Spilled):
+            self.counters.spilled_bytes += array.nbytes
+            target.write(box, array)
+        else:
+            assert isinstance(target, np.ndarray)
+            target[within(box, tuple((0, n) for n in target.shape))] = array
+
     def give(self, block: int, made: Mapping[int, ND]) -> None:
         """What a block has made of kept values. Files are written behind: what came before is written by then."""
         self.written()
@@ -150,20 +160,16 @@ class Values:
             if not counts_for(layout, self.plan.mesh, block):
                 continue
             box, own = self.streams.box(pos, block), owned_box(layout, shape, self.plan.mesh, block=block)
-            target = self.there[pos]
+            behind = self.streams.ahead and pos in self.streams.on_disk
             for part in _boxes(own):
                 data = array[within(part, box)]
-                if isinstance(target, Spilled):
-                    self.counters.spilled_bytes += data.nbytes
+                if behind:
                     held += data.nbytes
-                    self._writing.append(self._writer.submit(target.write, part, data))
+                    self._writing.append(self._writer.submit(self.put, pos, part, data))
                 else:
-                    assert isinstance(target, np.ndarray)
-                    target[within(part, tuple((0, n) for n in shape))] = data
-        if held and self.streams.ahead:
+                    self.put(pos, part, data)
+        if held:
             self.blocks.reserve(("blocks being written",), held)
-        elif held:
-            self.written()
 
     def written(self) -> None:
         """Wait until all is written."""
