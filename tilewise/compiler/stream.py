@@ -47,7 +47,7 @@ def prepare_streams(nodes: Sequence[Node], wanted: Sequence[int], settings: Sett
 def _meshes(
     nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int
 ) -> Iterator[tuple[Mesh, bool]]:
-    """Numbers of blocks to try: those that should do by what is known of fewer, then grids, then without reading ahead."""
+    """Numbers of blocks to try: as many as should do by what fewer need, then grids, then without reading ahead."""
     longest = max((d for n in nodes for d in n.dims), default=1)
     most = min(MOST_BLOCKS, max(longest, 2))
     blocks = min(FEW_BLOCKS, most)

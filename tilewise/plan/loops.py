@@ -1,7 +1,7 @@
 """In which loop over blocks each step runs. In: a plan for a mesh with a worker per block. Out: `Streams`.
 
-A loop ends where a value is needed that all blocks have a part in: a sum, or blocks in another layout. What a later loop
-reads of a block is kept, or made again if that moves fewer bytes.
+A loop ends where a value is needed that all blocks have a part in: a sum, or blocks in another layout. What later loops
+read of a block is kept, or made again if that moves fewer bytes.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Streams:
         return self._moved(lambda x: self.origin[x] in self.on_disk) + sum(n * size for n, size in sent)
 
     def _moved(self, counts: Callable[[int], bool]) -> int:
-        """Bytes that loops and collectives read of the values that count; a collective reads its operands every round."""
+        """Bytes that loops and collectives read of the values that count; collectives read operands every round."""
         total = 0
         for loop in self.loops:
             total += sum(self._taken(loop, x) for x in loop.takes if counts(x))
@@ -104,9 +104,8 @@ class Streams:
         """Bytes that the blocks of a collective read of an operand."""
         if not shards(self.plan.layouts[pos]):
             return self._bytes(pos)
-        return (
-            (rounds + 1) * sum(size(self.box(pos, b)) for b in range(self.blocks)) * self.plan.specs[pos].dtype.itemsize
-        )
+        count = sum(size(self.box(pos, b)) for b in range(self.blocks))
+        return (rounds + 1) * count * self.plan.specs[pos].dtype.itemsize
 
     def read_once(self, loop: Loop) -> tuple[int, ...]:
         """What the steps before a loop read from files, as a whole."""

@@ -37,8 +37,8 @@ class Source(ABC):
     """An array that exists before a program runs, read by boxes. Its elements never change: the fingerprint names them.
 
     `order` is the memory order that a copy of it gets (None: C). `chunks` are the lengths of a chunk along each axis:
-    reads are cut at multiples of them; with `whole_chunks`, what is asked of a chunk costs as much as all of it. A source that `opened_by_workers` pickles small (a path, not the data), and
-    whoever unpickles it reads the same elements.
+    reads are cut at multiples of them; with `whole_chunks`, what is asked of a chunk costs as much as all of it. A source
+    that `opened_by_workers` pickles small (a path, not the data), and whoever unpickles it reads the same elements.
     """
 
     shape: tuple[int, ...]

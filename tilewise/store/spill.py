@@ -38,7 +38,7 @@ class Spilled(FlatSource):
         self._number = next(_numbers)
         self.path = folder()
         with files.explained(self.path, "write"):
-            self._file = tempfile.TemporaryFile(dir=self.path, prefix="tilewise-spill-", buffering=0)
+            self._file = nameless_file()
             os.ftruncate(self._file.fileno(), prod(self.shape) * self.dtype.itemsize)
             self.stamp = files.Stamp.of(os.fstat(self._file.fileno()))
         weakref.finalize(self, self._file.close)
@@ -68,6 +68,11 @@ class Spilled(FlatSource):
 
     def __reduce__(self) -> Any:
         raise TypeError("a spill file is of one process")
+
+
+def nameless_file() -> Any:
+    """A new file that goes when it is closed, or the process ends in whatever way."""
+    return tempfile.TemporaryFile(dir=folder(), prefix="tilewise-spill-", buffering=0)  # noqa: SIM115
 
 
 def folder() -> str:

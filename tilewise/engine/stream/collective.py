@@ -8,7 +8,6 @@ was sent before, and what it sends now goes to a pile in a file.
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from tilewise.plan.streams import Streams
 from tilewise.stage.steps import Exchange, reads
 from tilewise.store import files
 from tilewise.store.base import ND
-from tilewise.store.spill import folder
+from tilewise.store.spill import folder, nameless_file
 
 SMALL_BYTES = 256  # of a piece that is kept in memory: counts, totals
 
@@ -85,7 +84,7 @@ class _Pile:
     """Pieces in a file without a name."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder(), prefix="tilewise-spill-", buffering=0)
+        self._file = nameless_file()
         self._end = 0
         self.written = self.taken_bytes = 0
 
