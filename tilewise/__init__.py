@@ -35,6 +35,8 @@ from tilewise.errors import (
     MemoryBudgetError,
     ParforError,
     PerformanceWarning,
+    SourceChangedError,
+    StoreError,
     TilewiseError,
 )
 from tilewise.parfor.loop import parfor
@@ -62,6 +64,8 @@ __all__ = [
     "MemoryBudgetError",
     "ParforError",
     "PerformanceWarning",
+    "SourceChangedError",
+    "StoreError",
     "TilewiseError",
     "allpairs",
     "calibrate",
@@ -85,6 +89,13 @@ __all__ = [
 ]
 
 _LATER = dict.fromkeys(("explain", "profile"), "tilewise.api.explaining")
+_LATER |= dict.fromkeys(
+    "open from_npy from_npz from_raw from_zarr from_hdf5 from_parquet from_arrow from_csv from_images".split(),
+    "tilewise.api.data.stores",
+)
+_LATER |= dict.fromkeys(
+    "from_dask to_dask from_xarray to_xarray from_ray to_ray".split(), "tilewise.api.data.interchange"
+)
 _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
 fill_namespace(globals(), _LATER)
 __all__ += [n for n in globals() if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace")]

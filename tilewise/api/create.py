@@ -16,6 +16,7 @@ from tilewise.array.arithmetic import few
 from tilewise.array.handle import Array, from_buffer, meta, node_of
 from tilewise.array.indexing import OBJECT
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts
+from tilewise.array.interop.opened import opened
 from tilewise.array.schedule import policy
 from tilewise.array.session import on_workers
 from tilewise.backend import threads
@@ -27,6 +28,7 @@ from tilewise.ops.create import full as full_node
 from tilewise.store import pool
 
 FEW = 1 << 14  # elements of an array that is made before anything is asked
+PLAIN = frozenset((np.ndarray, list, tuple, int, float, bool, complex, range))  # types that lie in no file
 MOST_PARTS = 4096  # pending arrays that become one: planning takes a few microseconds for each
 
 
@@ -269,6 +271,8 @@ def array(
         while x.ndim < ndmin:
             x = x[None]  # type: ignore[index]
         return x
+    if type(object) not in PLAIN and (found := opened(object)) is not None:
+        return array(found, dtype, copy=copy if dtype is not None else None, order=order, ndmin=ndmin)
     if dtype is None and copy and not ndmin and not ndmax and order in ("K", "C") and _siblings(object):
         return call(np.stack, (object,), {})  # type: ignore[no-any-return]
     large = isinstance(object, np.ndarray) and not object.dtype.hasobject and object.nbytes >= policy.eager_limit() > 0

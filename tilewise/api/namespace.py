@@ -24,6 +24,7 @@ from tilewise.api import (
     views,
     writes,
 )
+from tilewise.api.data import saving
 from tilewise.api.dispatch import MUTATORS, public, signature_of
 from tilewise.api.functions import along_axis
 from tilewise.api.functions.vectorize import vectorize
@@ -65,6 +66,7 @@ def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:
 
 
 OWN |= float_warnings.NAMES
+OWN["save"] = saving.save
 OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc, "nditer": flat.nditer}
 
 

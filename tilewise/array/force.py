@@ -24,6 +24,7 @@ from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
+from tilewise.array.slices import sliced_sources
 from tilewise.array.unshared import mark_unshared
 from tilewise.backend import chosen, threads
 from tilewise.config import Settings, current
@@ -118,6 +119,11 @@ def _make_known(cells: Iterable[Cell]) -> None:
         replaced = _still_read(replaced)
     if len(PENDING) > len(outputs):
         _add_living(outputs, at)
+    if structure.stored and settings.rewrite and settings.engine != "numpy" and not settings.compare:
+        narrowed = _read_less(outputs)
+        if narrowed:
+            at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
+            replaced += _still_read(narrowed)
     begun = settings.progress and progress.begin()
     try:
         _evaluate(at, values, structure, outputs, settings)
@@ -180,6 +186,16 @@ def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Setti
     for c, _, node in found:
         c.node = node
     return [(c, old) for c, old, _ in found]
+
+
+def _read_less(outputs: list[Cell]) -> list[tuple[Cell, Node]]:
+    """Give cells nodes that read no more of files than they need. Gives those that have another now, and the old."""
+    roots = [c.node for c in outputs if c.node is not None]
+    new = sliced_sources(roots)
+    changed = [(c, old, n) for c, old, n in zip(outputs, roots, new, strict=True) if old is not n]
+    for c, _, n in changed:
+        c.node = n
+    return [(c, old) for c, old, _ in changed]
 
 
 def _still_read(replaced: list[tuple[Cell, Node]]) -> list[tuple[Cell, Node]]:

@@ -265,6 +265,11 @@ def from_source(source: Source) -> Array:
     return from_node(leaf)
 
 
+def source_leaves() -> list[Node]:
+    """The leaves of sources that something still refers to."""
+    return list(_source_leaves.values())
+
+
 def on_cell(cell: Cell, nd: ND) -> Array:
     """A view: another handle on a cell. `nd` is a view of the cell's buffer or meta array."""
     x = _new(Array)

@@ -16,7 +16,7 @@ from tilewise.array.handle import NUMBER, Array, node_of
 from tilewise.array.parts import only_handle, part_of, shared_with_mask
 from tilewise.array.pending import CHEAP, pending_cells, waiting
 from tilewise.array.session import cluster_here
-from tilewise.array.slices import sliced_inputs
+from tilewise.array.slices import sliced_inputs, sliced_sources
 from tilewise.array.workers import cutting_whole, elsewhere, layout_on, nearest
 from tilewise.compiler import mesh as mesh_compiler
 from tilewise.config import Settings, current
@@ -207,7 +207,7 @@ def program_of(arrays: Sequence[Array], on_mesh: bool = False) -> Program:
             view = held and part_of(x) is not None
             if view and only_handle(x):
                 apart.add(x._cell.read())
-            elif not view or waiting(x._cell):
+            elif waiting(x._cell):
                 recorded.append(x._cell.read())
             recorded.append(node_of(x))
         recorded = list(dict.fromkeys(recorded))
@@ -219,6 +219,10 @@ def program_of(arrays: Sequence[Array], on_mesh: bool = False) -> Program:
         kept = [new.get(c.node, c.node) for c in pending_cells() if c.node is not None and c.node not in apart]
         roots = tuple(dict.fromkeys([*asked, *(n for n in kept if n in at and not isinstance(n.op, CHEAP))]))
         shown = [node_of(x) for x in away]
+        if settings.rewrite:
+            least = tuple(sliced_sources(roots))
+            new = {**new, **{n: least[roots.index(new.get(n, n))] for n in recorded}}
+            roots = least
         return Program(roots, tuple(roots.index(new.get(n, n)) for n in shown), settings, new, passes=passes)
 
 

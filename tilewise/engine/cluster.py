@@ -56,6 +56,7 @@ class Counters:
     copies: int = 0  # of what workers held at a moment
     copied_bytes: int = 0  # to neighbours
     read_bytes: int = 0  # by workers, from sources
+    written_bytes: int = 0  # to sinks, by workers and by the driver for them
     peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan
 
 
@@ -368,18 +369,15 @@ class Cluster:
             got[within(part, box)] = data
         return got
 
-    def _fetch(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
-        """The pieces of a box of a stored value, with where they belong."""
+    def ask_holders(self, x: Remote, holders: set[int], method: str, *args: Any) -> list[Any]:
+        """What the hosts of some workers answer to a call about a stored value; asked again if workers are lost."""
         self._check_open()
         self._check_made(x.key)
-        return self._surely(lambda: self._fetch_now(x, box))
+        return self._surely(lambda: self._ask_holders(x, holders, method, *args))
 
-    def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
+    def _ask_holders(self, x: Remote, holders: set[int], method: str, *args: Any) -> list[Any]:
         self._check_made(x.key)  # it may have been lost meanwhile
-        e = moves(x.layout, OnDriver(), x.shape, self.mesh)
-        pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
-        senders = {p.src_worker for p, _ in pieces}
-        futures = [self.call(h, "cut_stored", x.key, e, box) for h, ws in self.hosts.items() if senders & {*ws}]
+        futures = [self.call(h, method, *args) for h, workers in self.hosts.items() if holders & {*workers}]
         try:
             self._settle(0)
             got = self.wait(futures)
@@ -389,6 +387,18 @@ class Cluster:
         failures = [a.error for a in got if isinstance(a, Failure) and a.error is not None]
         if failures:
             raise failures[0]
+        return got
+
+    def _fetch(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
+        """The pieces of a box of a stored value, with where they belong."""
+        self._check_open()
+        self._check_made(x.key)
+        return self._surely(lambda: self._fetch_now(x, box))
+
+    def _fetch_now(self, x: Remote, box: Box) -> list[tuple[Box, ND]]:
+        e = moves(x.layout, OnDriver(), x.shape, self.mesh)
+        pieces = [(p, both) for p in e.pieces if box_size(both := overlap(p.box, box))]
+        got = self._ask_holders(x, {p.src_worker for p, _ in pieces}, "cut_stored", x.key, e, box)
         queues: dict[int, list[ND]] = {w: list(cut) for g in got for w, cut in g.items()}
         out = [(both, queues[p.src_worker].pop(0)) for p, both in pieces]
         counters = self._counters

@@ -25,6 +25,7 @@ from tilewise.engine.rounds import rounds
 from tilewise.engine.worker import Start, Worker
 from tilewise.layout import DRIVER, Box, Exchange, Mesh
 from tilewise.plan.exchanges import Exchanges
+from tilewise.store.base import Sink
 
 T = TypeVar("T")
 
@@ -95,6 +96,11 @@ class Host:
     def cut_stored(self, key: int, exchange: Exchange, box: Box) -> dict[int, list[ND]]:
         """By worker: pieces of a box of a stored value for the driver."""
         return {i: w.cut_stored(key, exchange, box) for i, w in self.workers.items()}
+
+    def write_stored(self, key: int, exchange: Exchange, sink: bytes) -> int:
+        """Write what workers hold of a value to a sink: how many elements."""
+        into: Sink = pickle.loads(sink)
+        return sum(w.write_stored(key, exchange, into) for w in self.workers.values())
 
     def answer(self, method: str, args: Sequence[Any]) -> Any:
         """Do what the driver asks for: the result, or a failure."""

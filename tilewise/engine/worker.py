@@ -38,7 +38,7 @@ from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.blocks import BlockNode
 from tilewise.plan.exchanges import Exchanges
 from tilewise.store import pool
-from tilewise.store.base import Source, read_box
+from tilewise.store.base import Sink, Source, read_box
 from tilewise.store.blocks import MemoryBlocks
 
 ND = np.ndarray[Any, Any]
@@ -312,6 +312,20 @@ class Worker:
         mine = [p for p in exchange.pieces if p.src_worker == self.index]
         cut = [replace(p, box=both) for p in mine if box_size(both := overlap(p.box, box))]
         return [piece_of(source, exchange, self.mesh, p) for p in cut]
+
+    def write_stored(self, key: int, exchange: Exchange, sink: Sink) -> int:
+        """Write the pieces of a stored value that are for this worker to write: how many elements."""
+        began, written = time.perf_counter(), 0
+        for p in exchange.pieces:
+            if p.src_worker == self.index:
+                for box in sink.parts(p.box):
+                    if not sink.whole_chunks or sink.chunk_box(box) == box:
+                        sink.write(box, piece_of(self.store[key], exchange, self.mesh, replace(p, box=box)))
+                        written += box_size(box)
+        if events.listeners:
+            nbytes = written * sink.dtype.itemsize
+            events.emit(events.Event("store", type(sink).__name__, began, time.perf_counter(), nbytes, self.index))
+        return written
 
 
 def _reduction(plan: Exchanges, pos: int) -> Reduction:

@@ -1,7 +1,8 @@
 """The seams of storage. Source: what a leaf of a graph is read from. Sink: what a result is written to. BlockStore:
 where a worker keeps its blocks. All three take boxes or blocks that others have chosen, and decide nothing themselves.
 
-Implementations: arrays.py (the driver's arrays), blocks.py (memory), engine/cluster.py (values that workers hold).
+Implementations: arrays.py (the driver's arrays), part.py (slices of others), flat.py, npy.py, npz.py, zarr_store.py,
+hdf5.py, arrow.py, images.py (files), blocks.py (memory), engine/cluster.py (values that workers hold).
 tests/store/test_conformance.py runs on every one of them.
 """
 
@@ -56,6 +57,14 @@ class Source(ABC):
     def read(self, box: Box, out: ND | None = None) -> ND:
         """The elements of a box: written to `out` if it is given, else in an array that the caller only reads."""
 
+    def parts(self, box: Box) -> Iterator[Box]:
+        """A box in parts, of which each lies in one chunk: what `read` is asked for."""
+        return cut_at_chunks(box, self.chunks)
+
+    def reads(self, path: str) -> bool:
+        """Whether its elements lie in the file or folder of this path: they are gone when it is written anew."""
+        return False
+
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
@@ -81,7 +90,7 @@ class Source(ABC):
 
 def read_box(source: Source, box: Box, out: ND) -> None:
     """Read a box into an array of its shape, cut where chunks end: no read holds more than one chunk."""
-    for part in cut_at_chunks(box, source.chunks):
+    for part in source.parts(box):
         source.read(part, out=out[within(part, box)])
 
 
@@ -118,12 +127,33 @@ def check_box(box: Box, shape: tuple[int, ...], dtype: np.dtype[Any], block: ND 
 class Sink(ABC):
     """Where an array is written, box by box. Nothing is seen of it before `commit`; after `abort` nothing ever is.
 
-    As a context manager it aborts what was not committed.
+    As a context manager it aborts what was not committed. A sink that `opened_by_workers` pickles small, and whoever
+    unpickles it writes to the same place; only the one that was made first commits or aborts. A chunk of one with
+    `whole_chunks` is written by one call: two that share a chunk could undo each other's work.
     """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    opened_by_workers: bool = False
+    whole_chunks: bool = False
 
     @abstractmethod
     def write(self, box: Box, block: ND) -> None:
         """The elements of a box, each written once."""
+
+    def parts(self, box: Box) -> Iterator[Box]:
+        """A box in parts, of which each lies in one chunk."""
+        return cut_at_chunks(box, self.chunks)
+
+    def chunk_box(self, part: Box) -> Box:
+        """All of the chunk that a part lies in."""
+        axes = zip(part, self.chunks, self.shape, strict=True)
+        return tuple((lo // c * c, min(lo // c * c + c, n)) for (lo, _), c, n in axes)
+
+    def count(self, elements: int) -> None:
+        """So many elements were written by copies of this sink in other processes."""
+        raise NotImplementedError
 
     @abstractmethod
     def commit(self) -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tilewise.errors import SourceChangedError, StoreError, message
+from tilewise.machine import machine
 
 CURES = {
     errno.ENOSPC: "Free some space, or store it elsewhere; what was there before is unharmed",
@@ -52,7 +53,7 @@ def stamp(path: str) -> Stamp:
 
 def full_path(path: Any) -> str:
     """A path as every process on this machine understands it."""
-    return os.path.abspath(os.path.expanduser(os.fspath(path)))
+    return str(os.path.abspath(os.path.expanduser(os.fspath(path))))
 
 
 def changed(path: str) -> SourceChangedError:
@@ -82,23 +83,43 @@ def explained(path: str, doing: str) -> Iterator[None]:
         raise _like(error, message(what, cure=cure or "Check the path and its permissions")) from None
 
 
+class NotThere(StoreError, FileNotFoundError):
+    """There is no such file."""
+
+
+class NotAllowed(StoreError, PermissionError):
+    """The file may not be read or written."""
+
+
+class InTheWay(StoreError, FileExistsError):
+    """Something is there already."""
+
+
 def _like(error: OSError, text: str) -> StoreError:
     """A StoreError that `except FileNotFoundError` and `error.errno` know, too."""
-    kind = type(error) if type(error) in (FileNotFoundError, PermissionError, IsADirectoryError) else None
-    made = StoreError(text) if kind is None else type(f"Store{kind.__name__}", (StoreError, kind), {})(text)
+    kinds = {FileNotFoundError: NotThere, PermissionError: NotAllowed}
+    made = kinds.get(type(error), StoreError)(text)
     made.errno = error.errno
     return made
 
 
 def in_the_way(path: str) -> StoreError:
     """The error for a path that exists where a new store is to be."""
-    return _InTheWay(
+    return InTheWay(
         message(f"{path} exists already, and nothing was written", cure="Store elsewhere, or pass overwrite=True")
     )
 
 
-class _InTheWay(StoreError, FileExistsError):
-    pass
+def check_free(path: str, overwrite: bool) -> None:
+    """Raise if something is in the way of a new file; a folder is never replaced by one."""
+    if os.path.isdir(path) or (os.path.lexists(path) and not overwrite):
+        raise in_the_way(path)
+
+
+def check_parent(path: str) -> None:
+    """Raise if there is no folder to make something in."""
+    with explained(path, "write"):
+        os.stat(os.path.dirname(path))
 
 
 def beside(path: str) -> str:
@@ -140,3 +161,24 @@ def write_text(path: str, text: str) -> None:
     except BaseException:
         remove(made)
         raise
+
+
+SHARE = 0.5  # of this machine's memory: what a snapshot may take up
+
+
+def snapshot_bytes() -> int:
+    """The most that a copy of something in a file may take up."""
+    return int(SHARE * machine().memory_bytes)
+
+
+def check_snapshot(nbytes: int, limit: int | None, what: str) -> None:
+    """Raise if a copy of something in a file would not fit into memory."""
+    most = snapshot_bytes() if limit is None else limit
+    if nbytes > most:
+        raise StoreError(
+            message(
+                f"{what} can be written to, so that an array of it is a copy, which does not fit into memory",
+                got=f"{nbytes:,} bytes, of {most:,}",
+                cure="Open it to read only: tw.open(path)",
+            )
+        )

@@ -17,9 +17,10 @@ import numpy as np
 
 from tilewise.errors import StoreError, message
 from tilewise.ir.order import Order, strides_of
-from tilewise.layout import Box, box_size
+from tilewise.layout import Box
 from tilewise.store import files
-from tilewise.store.base import ND, BoxError, Sink, Source, check_box
+from tilewise.store.base import ND, Source, check_box
+from tilewise.store.file_sink import FileSink, region_lengths
 
 CHUNK_BYTES = 8 << 20  # of a read: large enough that the disk, not the call, decides how long it takes
 GAP_BYTES = 64 << 10  # runs in a file that lie closer than this are read together with what is between them
@@ -74,6 +75,10 @@ class FlatSource(Source):
     def fingerprint(self) -> Hashable:
         """The file as it was when it was opened, and which part of it."""
         return "file", self.path, self.stamp, self.offset, self.shape, self.dtype.str, self.order
+
+    def reads(self, path: str) -> bool:
+        """Whether this is its file."""
+        return path == self.path
 
     def read(self, box: Box, out: ND | None = None) -> ND:
         """The elements of a box: in one read if they lie together, else in one per run of rows that nearly do."""
@@ -154,12 +159,8 @@ def refuse_objects(path: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-class FlatSink(Sink):
-    """Elements written into a file under another name; `commit` gives it the name. `head` comes before the elements.
-
-    Whoever has the sink, here or in another process, may write; only who made it commits, told by `count` what others
-    have written.
-    """
+class FlatSink(FileSink):
+    """Elements written into a file under another name; `commit` gives it the name. `head` comes before the elements."""
 
     opened_by_workers = True
 
@@ -172,71 +173,61 @@ class FlatSink(Sink):
         head: bytes = b"",
         overwrite: bool = False,
     ) -> None:
-        self.path = files.full_path(path)
-        self.shape, self.dtype, self.order = tuple(shape), np.dtype(dtype), order
-        self.chunks = row_chunks(self.shape, self.dtype.itemsize, order)
-        self.overwrite = overwrite
-        self.offset = len(head)
-        refuse_objects(self.path, self.dtype)
-        self._missing = prod(self.shape)
-        self._open = True
-        self._unfinished = files.beside(self.path)
-        with files.explained(self.path, "write"):
-            if os.path.isdir(self.path) or (os.path.lexists(self.path) and not overwrite):
-                raise files.in_the_way(self.path)
-            handle = os.open(self._unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        name, kind = files.full_path(path), np.dtype(dtype)
+        super().__init__(name, tuple(shape), kind, row_chunks(tuple(shape), kind.itemsize, order), None)
+        self.overwrite, self.offset = overwrite, len(head)
+        self.order, self._strides = order, strides_of(self.shape, kind.itemsize, order)
+        refuse_objects(name, kind)
+        self._at = files.beside(name)
+        with files.explained(name, "write"):
+            files.check_free(name, overwrite)
+            handle = os.open(self._at, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             try:
                 os.pwrite(handle, head, 0)
-                os.ftruncate(handle, self.offset + prod(self.shape) * self.dtype.itemsize)
+                os.ftruncate(handle, self.offset + prod(self.shape) * kind.itemsize)
             except BaseException:
-                files.remove(self._unfinished)
+                files.remove(self._at)
                 raise
             finally:
                 os.close(handle)
 
-    def write(self, box: Box, block: ND) -> None:
-        """Write a block where it belongs."""
-        self._check_open()
-        check_box(box, self.shape, self.dtype, block)
-        if block.size:
-            with files.explained(self.path, "write"):
-                handle = os.open(self._unfinished, os.O_WRONLY)
-                try:
-                    axes = self.order or tuple(range(len(self.shape)))
-                    strides = strides_of(self.shape, self.dtype.itemsize, self.order)
-                    at = self.offset + sum(lo * s for (lo, _), s in zip(box, strides, strict=True))
-                    write_runs(handle, at, [strides[a] for a in axes], block.transpose(axes))
-                finally:
-                    os.close(handle)
-        self._missing -= box_size(box)
+    def put(self, box: Box, block: ND) -> None:
+        """Write a block, in as many runs as it has in the file."""
+        axes = self.order or tuple(range(len(self._strides)))
+        at = self.offset + sum(lo * s for (lo, _), s in zip(box, self._strides, strict=True))
+        handle = os.open(self._at, os.O_WRONLY)
+        try:
+            write_runs(handle, at, [self._strides[a] for a in axes], block.transpose(axes))
+        finally:
+            os.close(handle)
 
-    def count(self, elements: int) -> None:
-        """So many elements were written in other processes."""
-        self._missing -= elements
-
-    def commit(self) -> Any:
+    def finish(self) -> None:
         """Give the file its name."""
-        self._check_open()
-        if self._missing:
-            raise BoxError(
-                message(f"every element of {self.shape} is written once", got=f"{self._missing:,} too few writes")
-            )
-        with files.explained(self.path, "write"):
-            if os.path.lexists(self.path) and not self.overwrite:
-                raise files.in_the_way(self.path)
-            files.replace_file(self._unfinished, self.path)
-        self._open = False
-        return self.path
+        files.check_free(self.path, self.overwrite)
+        files.replace_file(self._at, self.path)
 
-    def abort(self) -> None:
-        """Remove what was written."""
-        if self._open:
-            self._open = False
-            files.remove(self._unfinished)
+    def discard(self) -> None:
+        """Remove the file."""
+        files.remove(self._at)
 
-    def _check_open(self) -> None:
-        if not self._open:
-            raise BoxError(message("a sink that was committed or aborted takes no more", cure="Make a new one"))
+
+class FlatRegion(FlatSink):
+    """A part of an array that lies in a file already, written in place."""
+
+    def __init__(self, into: FlatSource, region: Box) -> None:
+        lengths = region_lengths(into.path, region, into.shape)
+        FileSink.__init__(self, into.path, lengths, into.dtype, into.chunks, region)
+        self.offset, self.order, self._at = into.offset, into.order, into.path
+        self._strides = strides_of(into.shape, into.dtype.itemsize, into.order)
+        with files.explained(into.path, "write"):
+            os.close(os.open(into.path, os.O_WRONLY))  # whether that is allowed
+
+    def finish(self) -> None:
+        """What was written is on the disk."""
+        files.flush(self.path)
+
+    def discard(self) -> None:
+        """What was written stays: it took the place of what was there."""
 
 
 def write_runs(handle: int, at: int, strides: Any, block: ND) -> None:

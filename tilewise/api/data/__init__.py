@@ -1,0 +1,1 @@
+"""Arrays in files and in other libraries. In: paths, objects. Out: Arrays, files."""
