@@ -90,7 +90,7 @@ class Streams:
         """Bytes that loops and collectives read of the values that count; collectives read operands every round."""
         total = 0
         for loop in self.loops:
-            total += sum(self._taken(loop, x) for x in loop.takes if counts(x))
+            total += sum(self.taken_bytes(loop, x) for x in loop.takes if counts(x))
             total += sum(self._bytes(x) for x in self.read_once(loop) if counts(x))
             for step in loop.after:
                 traffic = self.plan.traffic(step)
@@ -119,8 +119,10 @@ class Streams:
     def _bytes(self, pos: int) -> int:
         return self.plan.specs[pos].nbytes
 
-    def _taken(self, loop: Loop, pos: int) -> int:
+    def taken_bytes(self, loop: Loop, pos: int) -> int:
         """Bytes that a loop reads of a value: of blocks that have the same box, the first reads it."""
+        if pos not in loop.takes:
+            return self._bytes(pos)
         if any(pos == part for part, _ in loop.inside):
             return 0
         boxes = [self.box(pos, b) for b in range(self.blocks)]

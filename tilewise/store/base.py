@@ -38,7 +38,7 @@ class Source(ABC):
     """An array that exists before a program runs, read by boxes. Its elements never change: the fingerprint names them.
 
     `order` is the memory order that a copy of it gets (None: C). `chunks` are the lengths of a chunk along each axis:
-    reads are cut at multiples of them; with `whole_chunks`, what is asked of a chunk costs as much as all of it. A source
+    reads are cut at multiples of them. With `whole_chunks`, a part of a chunk costs as much to read as all of it. One
     that `opened_by_workers` pickles small (a path, not the data), and whoever unpickles it reads the same elements.
     """
 

@@ -72,7 +72,7 @@ class Spilled(FlatSource):
 
 def nameless_file() -> Any:
     """A new file that goes when it is closed, or the process ends in whatever way."""
-    return tempfile.TemporaryFile(dir=folder(), prefix="tilewise-spill-", buffering=0)  # noqa: SIM115
+    return tempfile.TemporaryFile(dir=folder(), prefix="tilewise-spill-", buffering=0)
 
 
 def folder() -> str:

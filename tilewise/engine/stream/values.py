@@ -18,7 +18,7 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.layout import Box, Held, dims, owned_box, runs, size
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.store import pool
-from tilewise.store.base import ND, Source, cut_at_chunks, within
+from tilewise.store.base import ND, Source, within
 from tilewise.store.blocks import MemoryBlocks
 from tilewise.store.spill import Spilled
 
@@ -121,7 +121,7 @@ class Values:
             self.counters.read_bytes += out.nbytes
         taken.fresh += out.nbytes
         for run in _boxes(box):
-            for part in cut_at_chunks(run, source.chunks):
+            for part in source.parts(run):
                 taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))
         return out
 
