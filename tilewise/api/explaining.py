@@ -17,6 +17,7 @@ from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, node_of
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
+from tilewise.array.streaming import plan_streams
 from tilewise.array.workers import specs_of, within
 from tilewise.backend import host_backend
 from tilewise.config import Settings, current
@@ -26,6 +27,7 @@ from tilewise.errors import ConfigError, message
 from tilewise.ir.node import walk
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
+from tilewise.observe.in_turns import InTurns
 from tilewise.observe.profile import Profile
 from tilewise.plan.exchanges import Exchanges
 from tilewise.stage.tiles import as_run
@@ -152,6 +154,10 @@ def _planned(
             stored = [i for i, n in enumerate(nodes) if isinstance(n.value, Source) and n.value.opened_by_workers]
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
+            if budget is not None and shown.memory_bytes > budget:
+                in_turns = plan_streams(program.on_mesh().roots, current(), budget)[0]
+                shown = InTurns(in_turns, machine, again, budget, texts)
+                shown.passes = (*program.passes, ("solve", in_turns.plan.solved_s), *in_turns.plan.stages.seconds)
             return shown
         held = program.beside_bytes() if beside is not None else 0
         with program.counted([m.length for m in masks], mesh, machine, left) as counts:

@@ -42,9 +42,11 @@ from tilewise.store import pool
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array import workers
+    from tilewise.array import streaming, workers
+    from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
 else:
+    streaming = later("tilewise.array.streaming")
     workers = later("tilewise.array.workers")
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
@@ -209,6 +211,8 @@ def _evaluate(
     nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
+    elif (limited := _limited(settings)) is not None and not _fits(nodes, at, structure, outputs, settings, limited):
+        _run_streamed(outputs, settings, limited)
     else:
         values, noted, shared = _run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
@@ -246,9 +250,6 @@ def _run(
         plan.bound = runner(plan.steps, chosen(settings))
     if settings.compare:
         return compare(nodes, _read(values), settings), set(), []
-    session = session_here()
-    if session is not None and session.memory is not None:
-        workers.within_here(plan.steps, nodes, wanted, session.memory)
     if structure.stored:
         values = _read(values)
     if plan.bases:
@@ -262,6 +263,41 @@ def _run(
             if isinstance(op, Leaf):
                 op.unshared = False
     return values, noted, shared
+
+
+def _limited(settings: Settings) -> Session | None:
+    """The session of this process that sets a limit to memory."""
+    session = session_here()
+    limited = session is not None and session.memory is not None and settings.engine != "numpy"
+    return session if limited and not settings.compare else None
+
+
+def _fits(
+    nodes: list[Node],
+    at: dict[Node, int],
+    structure: compiler.Structure,
+    outputs: Sequence[Cell],
+    settings: Settings,
+    session: Session,
+) -> bool:
+    """Whether a plan on whole arrays stays within memory."""
+    wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
+    plan = compiler.prepare(at, wanted, settings, structure)
+    assert session.memory is not None
+    return workers.needed_here(plan.steps, nodes, wanted) <= session.memory
+
+
+def _run_streamed(outputs: Sequence[Cell], settings: Settings, session: Session) -> None:
+    """Run block by block, within memory."""
+    roots = [c.node for c in outputs if c.node is not None]
+    new = compiler.selected(roots, settings)
+    for c, node in zip(outputs, new, strict=True):
+        c.node = node
+    lent: list[Node] = []
+    if _count_masks(walk(new), outputs, False, lent):
+        outputs = [c for c in outputs if waiting(c)]
+    if outputs:
+        streaming.run_streamed(outputs, settings, session, conform)
 
 
 def _read(values: list[Any]) -> list[Any]:

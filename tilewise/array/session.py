@@ -15,6 +15,7 @@ import numpy as np
 from tilewise import engine as engines
 from tilewise.backend import threads as thread_pool
 from tilewise.config import current, parse_bytes
+from tilewise.engine.counters import DiskCounters
 from tilewise.errors import ConfigError, message
 from tilewise.ir.node import Node
 from tilewise.layout import Mesh
@@ -68,6 +69,7 @@ class Session:
         self.moved: dict[
             tuple[str, int], int
         ] = {}  # by the line that needed values: bytes, since results were asked for
+        self.disk = DiskCounters()  # of plans that ran block by block in this process
         self.noted: WeakSet[Node] = WeakSet()  # nodes of pending work that have the value which workers hold
         self._token: Token[Session | None] | None = None
         if threads is not None:

@@ -141,9 +141,9 @@ def within(need: int, allowed: int) -> None:
         )
 
 
-def within_here(steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[int], allowed: int) -> None:
-    """Raise if a plan of this process needs more than is allowed."""
-    within(peak_bytes(steps, specs_of(nodes), None, Mesh(1), wanted), allowed)
+def needed_here(steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[int]) -> int:
+    """Bytes that a plan of this process needs."""
+    return peak_bytes(steps, specs_of(nodes), None, Mesh(1), wanted)
 
 
 def specs_of(nodes: Sequence[Node]) -> list[Spec]:

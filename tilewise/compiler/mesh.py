@@ -47,8 +47,11 @@ def prepare_mesh(
     machine: Rates | None = None,
     memory: int | None = None,
     to_show: bool = False,
+    one_pass: bool = False,
 ) -> Exchanges:
     """The plan for a graph on a mesh (of machines as the settings say, unless others are given), within some memory.
+
+    With `one_pass`, blocks contribute to a variance in one pass whatever is exchanged for that.
 
     A plan to show has the lines and numbers of this very graph, one to run perhaps those of an equal one before it.
     """
@@ -64,7 +67,7 @@ def prepare_mesh(
         else:
             parts.append((n.op, n.dims, *[at[x] for x in n.inputs]))
     how = (settings.fusion, settings.rewrite, settings.exact, settings.without, settings.layout_seed)
-    key = (tuple(parts), tuple(wanted), mesh, how, machine, memory, *_variances(nodes, leaves, settings))
+    key = (tuple(parts), tuple(wanted), mesh, how, machine, memory, one_pass, *_variances(nodes, leaves, settings))
     plan: Exchanges | None = mesh_plans.get(key)
     told = tuple(n.op if type(n.op) is Const else n.site for n in nodes)
     if plan is None or (to_show and plan.told != told):
@@ -74,7 +77,8 @@ def prepare_mesh(
             others = alternative(plan, nodes, wanted, leaves, settings)
             if others is not None:
                 other = _mesh_plan(*others, leaves, mesh, settings, machine, None)
-                if plan.choice is None or other.choice is None or other.choice.cost < plan.choice.cost:
+                surely = one_pass and alternative is _one_pass
+                if surely or plan.choice is None or other.choice is None or other.choice.cost < plan.choice.cost:
                     plan, (nodes, wanted) = other, others
         if memory is not None and plan.choice is not None and mesh_peak(plan) > memory:
             plan = _smaller(

@@ -98,9 +98,9 @@ class Prepared:
 
     def _step(self, step: Step, backend: str) -> WorkerStep:
         plan = self.plan
-        nothing = frozenset(b for b in self.blocks if self._has_nothing(step, b))
+        nothing = frozenset(b for b in self.blocks if has_nothing(plan, step, b))
         inner: tuple[WorkerStep, ...] = ()
-        if isinstance(step, Tiled) and any(self._contributes_nothing(s, b) for s in step.steps for b in self.blocks):
+        if isinstance(step, Tiled) and any(contributes_nothing(plan, s, b) for s in step.steps for b in self.blocks):
             # What is nothing to one pass may be something to another.
             inner = tuple(self._step(s, backend) for s in step.steps)
         made = () if type(step) is View else makes(step)
@@ -117,23 +117,6 @@ class Prepared:
             inner,
             (*(inside if inner else ()), *step.frees),
         )
-
-    def _has_nothing(self, step: Step, block: int) -> bool:
-        """Whether a block has no elements of a result, or for a partial one (passes that share tiles: all of them)."""
-        if isinstance(step, Tiled):
-            return all(self._has_nothing(inner, block) for inner in step.steps)
-        layouts, nodes, made = self.plan.layouts, self.plan.nodes(block), makes(step)
-        if not any(reduction(layouts[p]) for p in made):
-            return all(0 in nodes[p].dims and 0 not in self.plan.specs[p].shape for p in made)
-        return self._contributes_nothing(step, block)
-
-    def _contributes_nothing(self, step: Step, block: int) -> bool:
-        """Whether a block has no elements for a partial result."""
-        layouts, nodes = self.plan.layouts, self.plan.nodes(block)
-        if not any(reduction(layouts[p]) for p in makes(step)):
-            return False
-        seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
-        return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))
 
     # -- exchanges ------------------------------------------------------------------------------------------------
 
@@ -187,3 +170,22 @@ class Prepared:
 
 def _number(block: int | None) -> int:
     return -1 if block is None else block
+
+
+def has_nothing(plan: Exchanges, step: Step, block: int) -> bool:
+    """Whether a block has no elements of a result, or for a partial one (passes that share tiles: all of them)."""
+    if isinstance(step, Tiled):
+        return all(has_nothing(plan, inner, block) for inner in step.steps)
+    layouts, nodes, made = plan.layouts, plan.nodes(block), makes(step)
+    if not any(reduction(layouts[p]) for p in made):
+        return all(0 in nodes[p].dims and 0 not in plan.specs[p].shape for p in made)
+    return contributes_nothing(plan, step, block)
+
+
+def contributes_nothing(plan: Exchanges, step: Step, block: int) -> bool:
+    """Whether a block has no elements for a partial result."""
+    layouts, nodes = plan.layouts, plan.nodes(block)
+    if not any(reduction(layouts[p]) for p in makes(step)):
+        return False
+    seen = (*reads(step), *((step.space,) if isinstance(step, Pass) else ()))
+    return any(nodes[p].dims[cut.axis] == 0 for p in seen for cut in shards(layouts[p]))

@@ -58,6 +58,8 @@ def recut(call: CollectiveCall, worker: int, run: ND) -> Exchanging:
     """The worker's blocks of the runs of all workers, one after the other along the first axis."""
     mesh, layout = call.mesh, call.out.layout
     assert isinstance(layout, Shard) and layout.axis == 0
+    if call.in_turn:
+        return {worker: run}
     inbox = yield [[np.array([len(run)], np.int64)]] * mesh.workers
     ends = list(accumulate((int(count[0]) for (count,) in inbox), initial=0))
     assert ends[-1] == layout.cuts[-1], (ends, layout)

@@ -20,6 +20,7 @@ class ArraySource(Source):
     """An ndarray that nobody writes to. It pickles with all of its elements: the driver sends workers their parts."""
 
     opened_by_workers = False
+    whole_chunks = False
 
     def __init__(self, array: ND) -> None:
         self.array = array

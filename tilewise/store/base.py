@@ -38,8 +38,8 @@ class Source(ABC):
     """An array that exists before a program runs, read by boxes. Its elements never change: the fingerprint names them.
 
     `order` is the memory order that a copy of it gets (None: C). `chunks` are the lengths of a chunk along each axis:
-    reads are cut at multiples of them. A source that `opened_by_workers` pickles small (a path, not the data), and
-    whoever unpickles it reads the same elements.
+    reads are cut at multiples of them. With `whole_chunks`, a part of a chunk costs as much to read as all of it. One
+    that `opened_by_workers` pickles small (a path, not the data), and whoever unpickles it reads the same elements.
     """
 
     shape: tuple[int, ...]
@@ -47,6 +47,7 @@ class Source(ABC):
     order: Order = None
     chunks: tuple[int, ...]
     opened_by_workers: bool = True
+    whole_chunks: bool = True
 
     @abstractmethod
     def fingerprint(self) -> Hashable:

@@ -46,6 +46,8 @@ def row_chunks(
 class FlatSource(Source):
     """Elements in a file, without gaps, in some order of their axes; `offset` is where the first of them lies."""
 
+    whole_chunks = False
+
     def __init__(
         self,
         path: Any,

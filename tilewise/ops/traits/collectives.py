@@ -103,6 +103,7 @@ class CollectiveCall:
     out: Operand
     mesh: Mesh
     site: tuple[str, int] | None
+    in_turn: bool = False  # results are put one behind the other: a worker's part may have any length
 
 
 @functools.singledispatch

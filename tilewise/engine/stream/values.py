@@ -1,0 +1,195 @@
+"""Where the values of a stream are. In: leaves, a plan. Out: boxes of values, read ahead; places for what is kept.
+
+Reads and writes run on threads of their own. Memory is set aside in a block store by who plans it, before it is used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tilewise import events
+from tilewise.engine.counters import DiskCounters
+from tilewise.layout import Box, Held, dims, owned_box, runs, size
+from tilewise.plan.streams import Loop, Streams, counts_for
+from tilewise.store import pool
+from tilewise.store.base import ND, Source, within
+from tilewise.store.blocks import MemoryBlocks
+from tilewise.store.spill import Spilled
+
+READERS = 4  # threads that read: enough for a disk to have several requests at once
+
+
+class Taken:
+    """What a block takes: arrays, some of which are still being read."""
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.arrays: dict[int, ND] = {}
+        self.boxes: dict[int, Held] = {}
+        self.reading: list[Future[None]] = []
+        self.nbytes = self.fresh = 0  # of buffers that are new, and of those, what is read from sources
+        self.began = time.perf_counter()
+
+    def wait(self) -> dict[int, ND]:
+        """The arrays, when all of them are there."""
+        for future in self.reading:
+            future.result()
+        if self.reading and events.listeners:
+            events.emit(events.Event("read", "blocks", self.began, time.perf_counter(), self.fresh))
+        self.reading = []
+        return self.arrays
+
+
+class Values:
+    """Leaves and kept values by position, and the threads that read and write them."""
+
+    def __init__(self, streams: Streams, leaves: Sequence[Any], memory: int | None, counters: DiskCounters) -> None:
+        self.streams = streams
+        self.plan = streams.plan
+        self.counters = counters
+        self.there: dict[int, ND | Source] = dict(zip(self.plan.leaves, leaves, strict=True))
+        self.blocks = MemoryBlocks(memory, "this process", lambda key: " ".join(map(str, key)))
+        self._readers = ThreadPoolExecutor(READERS, "tilewise-read")
+        self._writer = ThreadPoolExecutor(1, "tilewise-spill")
+        self._writing: list[Future[None]] = []
+
+    def close(self) -> None:
+        """Wait for threads; what was under way is of no use."""
+        self._readers.shutdown(cancel_futures=True)
+        self._writer.shutdown(cancel_futures=True)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def take(self, loop: Loop, block: int, before: Taken | None) -> Taken:
+        """Begin to read what a block takes. What has the same box as for the block before is not read again."""
+        taken = Taken(block)
+        parts = dict(loop.inside)
+        for x in loop.takes:
+            box = taken.boxes[x] = self.streams.box(x, block)
+            if x in parts:
+                continue
+            if before is not None and before.boxes[x] == box and self.streams.in_file(x):
+                taken.arrays[x] = before.arrays[x]
+                taken.reading += before.reading
+            else:
+                taken.arrays[x] = self._part(x, box, taken)
+        for x, whole in parts.items():
+            inner = tuple(tuple(s) for s in taken.boxes[x])
+            taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]  # type: ignore[arg-type]
+        self.blocks.reserve(("blocks read ahead", block), taken.nbytes)
+        return taken
+
+    def whole(self, pos: int) -> ND:
+        """All of a value."""
+        taken = Taken(-1)
+        spec = self.plan.specs[pos]
+        array = self._part(pos, tuple((0, n) for n in spec.shape), taken)
+        for future in taken.reading:
+            future.result()
+        return array
+
+    def block(self, pos: int, block: int) -> ND:
+        """A block's part of a value."""
+        taken = Taken(block)
+        array = self._part(pos, self.streams.box(pos, block), taken)
+        for future in taken.reading:
+            future.result()
+        return array
+
+    def _part(self, pos: int, box: Held, taken: Taken) -> ND:
+        spec, source = self.plan.specs[pos], self.there[self.streams.origin[pos]]
+        full = tuple((0, n) for n in spec.shape)
+        if isinstance(source, np.ndarray) and all(len(runs(s)) == 1 for s in box):
+            view: ND = source[within(tuple(runs(s)[0] for s in box), full)]
+            if not self.streams.copies:
+                return view
+        out = pool.empty(dims(box), spec.dtype, spec.order)
+        taken.nbytes += out.nbytes
+        if isinstance(source, np.ndarray):
+            for part in _boxes(box):
+                out[within(part, box)] = source[within(part, full)]
+            return out
+        if isinstance(source, Spilled) and self.streams.origin[pos] in self.streams.on_disk:
+            self.counters.restored_bytes += out.nbytes
+        else:
+            self.counters.read_bytes += out.nbytes
+        taken.fresh += out.nbytes
+        for run in _boxes(box):
+            for part in source.parts(run):
+                taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))
+        return out
+
+    # -- keeping --------------------------------------------------------------------------------------------------
+
+    def make_room(self, pos: int) -> None:
+        """A place for a value that blocks will give."""
+        spec = self.plan.specs[pos]
+        if pos in self.streams.on_disk:
+            self.there[pos] = Spilled(spec.shape, spec.dtype, spec.order)
+        else:
+            self.blocks.reserve(("value", pos), spec.nbytes)
+            self.there[pos] = pool.empty(spec.shape, spec.dtype, spec.order)
+
+    def keep(self, pos: int, array: ND) -> None:
+        """A whole value."""
+        self.blocks.reserve(("value", pos), array.nbytes)
+        self.there[pos] = array
+
+    def put(self, pos: int, box: Box, array: ND) -> None:
+        """A part of a kept value, written at once."""
+        target = self.there[pos]
+        if isinstance(target, Spilled):
+            self.counters.spilled_bytes += array.nbytes
+            target.write(box, array)
+        else:
+            assert isinstance(target, np.ndarray)
+            target[within(box, tuple((0, n) for n in target.shape))] = array
+
+    def give(self, block: int, made: Mapping[int, ND]) -> None:
+        """What a block has made of kept values. Files are written behind: what came before is written by then."""
+        self.written()
+        held = 0
+        for pos, array in made.items():
+            layout, shape = self.plan.layouts[pos], self.plan.specs[pos].shape
+            if not counts_for(layout, self.plan.mesh, block):
+                continue
+            box, own = self.streams.box(pos, block), owned_box(layout, shape, self.plan.mesh, block=block)
+            behind = self.streams.ahead and pos in self.streams.on_disk
+            for part in _boxes(own):
+                data = array[within(part, box)]
+                if behind:
+                    held += data.nbytes
+                    self._writing.append(self._writer.submit(self.put, pos, part, data))
+                else:
+                    self.put(pos, part, data)
+        if held:
+            self.blocks.reserve(("blocks being written",), held)
+
+    def written(self) -> None:
+        """Wait until all is written."""
+        for future in self._writing:
+            future.result()
+        self._writing = []
+        if ("blocks being written",) in self.blocks:
+            self.blocks.release(("blocks being written",))
+
+    def drop(self, positions: Sequence[int]) -> None:
+        """Let go of kept values."""
+        for pos in positions:
+            if self.there.pop(pos, None) is not None and ("value", pos) in self.blocks:
+                self.blocks.release(("value", pos))
+
+
+def _read(source: Source, box: Box, out: ND) -> None:
+    source.read(box, out=out)
+
+
+def _boxes(held: Held) -> list[Box]:
+    """Boxes that together are all of it; none of them empty."""
+    return [box for box in product(*map(runs, held)) if size(box)]

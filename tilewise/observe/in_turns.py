@@ -1,0 +1,134 @@
+"""Plans whose blocks take turns, for people. In: streams. Out: a `Plan` with what is read, spilled and held at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewise.cost.model import Rates
+from tilewise.layout import describe
+from tilewise.observe import table
+from tilewise.observe.explain import Plan
+from tilewise.observe.picture import Drawn
+from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, bytes_text, count_text, time_text, where_text
+from tilewise.observe.whatif import Again
+from tilewise.plan.streams import Loop, Streams
+
+FILE, SPILL = "in a store", "in a spill file"
+
+
+class InTurns(Plan):
+    """A plan of this process that stays within memory by taking blocks in turn; `str(plan)` is a table.
+
+    >>> import tilewise as tw
+    >>> with tw.config(eager_bytes=0), tw.session(memory="1MiB"):
+    ...     plan = tw.explain(tw.random.default_rng(1).normal(size=10**6).sum())
+    >>> plan.memory_bytes <= 1 << 20, plan.blocks > 1, plan.spilled_bytes
+    (True, True, 0)
+    """
+
+    def __init__(
+        self, streams: Streams, machine: Rates, again: Again | None, budget: int | None, masks: Sequence[str]
+    ) -> None:
+        plan = streams.plan
+        super().__init__(
+            plan.steps,
+            plan.specs,
+            plan.mesh,
+            plan.layouts,
+            plan,
+            streams.wanted,
+            machine,
+            None,
+            again,
+            budget,
+            (),
+            masks,
+        )
+        self._streams = streams
+        self._apart = tuple(self.parts)  # as if blocks were workers
+        self.parts = [part for loop in streams.loops for part in self._loop(loop)]
+        self.memory_bytes = streams.peak_bytes
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks take turns."""
+        return self._streams.blocks
+
+    @property
+    def network_bytes(self) -> int:
+        """Nothing crosses: there is one worker."""
+        return 0
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes read from sources, in all passes over them."""
+        return self._streams.read_bytes
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes written to spill files (at most, where it depends on data)."""
+        return self._streams.spilled_bytes
+
+    @property
+    def restored_bytes(self) -> int:
+        """Bytes read from spill files."""
+        return self._streams.restored_bytes
+
+    @property
+    def main_layouts(self) -> str:
+        """All of it is here, if not at once."""
+        return "whole"
+
+    def _loop(self, loop: Loop) -> list[Part]:
+        streams, parts = self._streams, list[Part]()
+        for x in (*loop.takes, *streams.read_once(loop)):
+            if streams.in_file(x) and (nbytes := streams.taken_bytes(loop, x)):
+                spilled = streams.origin[x] in streams.on_disk
+                parts.append(self._file("restore" if spilled else "read", x, SPILL if spilled else FILE, "", nbytes))
+        rows = [self._row(s) for s in (*loop.once, *loop.steps)]
+        if rows:
+            parts.append(Stage(tuple(self._in_all(r, k < len(loop.once)) for k, r in enumerate(rows))))
+        for step in loop.after:
+            traffic = self._plan and self._plan.traffic(step)
+            assert traffic is not None
+            row = self._collective(step.pos, streams.plan.layouts[step.input], traffic)
+            parts.append(replace(row, source="from file to file"))
+        for x in (*loop.gives, *(s.pos for s in loop.after)):
+            if x in streams.on_disk:
+                parts.append(self._file("spill", x, "", SPILL, streams.plan.specs[x].nbytes))
+        return parts
+
+    def _file(self, kind: str, pos: int, source: str, target: str, nbytes: int) -> ExchangeRow:
+        layout = describe(self._streams.plan.layouts[pos])
+        seconds = nbytes / self._machine.network_rate
+        where = where_text([self._sites[pos]])
+        return ExchangeRow(kind, self._value(pos), source or layout, target or layout, 0, seconds, where, read=nbytes)
+
+    def _in_all(self, row: StepRow, once: bool) -> StepRow:
+        """A step of one block, counted for all of them."""
+        n = 1 if once else self.blocks
+        return replace(row, bytes_read=row.bytes_read * n, bytes_written=row.bytes_written * n, seconds=row.seconds * n)
+
+    def _drawn(self) -> Drawn:
+        return replace(super()._drawn(), parts=self._apart)
+
+    @property
+    def totals(self) -> Any:
+        """As `Plan.totals`; nothing is sent."""
+        return replace(super().totals, sent=0)
+
+    def _head(self) -> list[str]:
+        passes = sum(len(s.passes) for s in self.stages)
+        spilled = (
+            f"{self.spilled_bytes:,} are spilled and {self.restored_bytes:,} read again, " if self.spilled_bytes else ""
+        )
+        return [
+            f"Plan for 1 worker, {self.blocks:,} blocks in turn: "
+            f"{count_text(len(self._streams.loops), 'loop')} over them, {count_text(passes, 'pass')}",
+            f"{self.read_bytes:,} bytes are read from sources, {spilled}peak {bytes_text(self.memory_bytes)}, "
+            f"predicted {time_text(self.seconds)} (files {time_text(self.exchange_seconds)})",
+            table.sum_text(self.totals.read, self.totals.written, self.totals.allocated, 0),
+            *[f"A mask keeps {m}; it is counted first, and the rest is planned by what it keeps." for m in self._masks],
+        ]

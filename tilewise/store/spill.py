@@ -1,0 +1,93 @@
+"""Values of a plan on disk. In: blocks, by boxes. Out: a Source of them. The plan says what is spilled, and when.
+
+A spill file has no name: whatever happens to the process, the system takes it back.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Hashable
+from itertools import count
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import StoreError, message
+from tilewise.ir.order import Order, strides_of
+from tilewise.layout import Box
+from tilewise.store import files
+from tilewise.store.base import ND, check_box
+from tilewise.store.flat import FlatSource, row_chunks, write_runs
+
+_numbers = count(1)
+
+
+class Spilled(FlatSource):
+    """An array in a file of this process, written by boxes and then read. It goes with the last reference to it."""
+
+    opened_by_workers = False
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, order: Order = None) -> None:
+        self.shape, self.dtype, self.order, self.offset = tuple(shape), np.dtype(dtype), order, 0
+        self.chunks = row_chunks(self.shape, self.dtype.itemsize, order)
+        self._strides = strides_of(self.shape, self.dtype.itemsize, order)
+        self._number = next(_numbers)
+        self.path = folder()
+        with files.explained(self.path, "write"):
+            self._file = nameless_file()
+            os.ftruncate(self._file.fileno(), prod(self.shape) * self.dtype.itemsize)
+            self.stamp = files.Stamp.of(os.fstat(self._file.fileno()))
+        weakref.finalize(self, self._file.close)
+
+    def fingerprint(self) -> Hashable:
+        """Which one of this process: nobody else has it."""
+        return "spilled", os.getpid(), self._number
+
+    def read(self, box: Box, out: ND | None = None) -> ND:
+        """The elements of a box."""
+        check_box(box, self.shape, self.dtype, out)
+        if out is None:
+            out = np.empty([hi - lo for lo, hi in box], self.dtype)
+        if out.size:
+            with files.explained(self.path, "read"):
+                self._read(self._file.fileno(), box, out)
+        return out
+
+    def write(self, box: Box, block: ND) -> None:
+        """Keep the elements of a box."""
+        check_box(box, self.shape, self.dtype, block)
+        if block.size:
+            with files.explained(self.path, "write"):
+                axes = self.order or tuple(range(len(self.shape)))
+                at = sum(lo * s for (lo, _), s in zip(box, self._strides, strict=True))
+                write_runs(self._file.fileno(), at, [self._strides[a] for a in axes], block.transpose(axes))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a spill file is of one process")
+
+
+def nameless_file() -> Any:
+    """A new file that goes when it is closed, or the process ends in whatever way."""
+    return tempfile.TemporaryFile(dir=folder(), prefix="tilewise-spill-", buffering=0)
+
+
+def folder() -> str:
+    """Where spill files are: the system's folder for such (TMPDIR)."""
+    return tempfile.gettempdir()
+
+
+def check_room(nbytes: int) -> None:
+    """Raise if so many bytes cannot be spilled."""
+    free = shutil.disk_usage(folder()).free
+    if nbytes > free:
+        raise StoreError(
+            message(
+                f"{nbytes:,} bytes would be spilled to {folder()}",
+                got=f"{free:,} bytes free",
+                cure="Free some space, raise memory=, or set TMPDIR to a larger disk",
+            )
+        )
