@@ -22,7 +22,9 @@ from tilewise.array.handle import Array
 from tilewise.errors import ParforError, message
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Job, Results, inside
+from tilewise.parfor.bodies.choose import Way, chosen
+from tilewise.parfor.bodies.native import run_native
+from tilewise.parfor.job import MISSING, Job, Results, inside
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
@@ -33,8 +35,6 @@ from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import Statements
-
-MISSING = object()  # the value of a name that has none
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,15 @@ class LoopReport:
     workers: int
     tasks: tuple[int, ...]
     partition: str
+    body: str = "python"  # "native": machine code, "arrays": array expressions
+    why: str = ""  # not another way
 
     def __str__(self) -> str:
         """One line."""
         checked = "not checked (check=False)" if self.verdict is None else str(self.verdict)
         how = f"{self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
-        return f"parfor at {self.where}: {checked}; {how}"
+        body = f"body: {self.body}{' (' * bool(self.why)}{self.why}{')' * bool(self.why)}"
+        return f"parfor at {self.where}: {checked}; {how}; {body}"
 
 
 @dataclass
@@ -135,17 +138,23 @@ class _Run:
             self.source.where,
             ast.unparse(self.source.node.target),
         )
-        sizes = tuple(map(len, tasks))
+        way = Way("python", "it runs inside of a worker") if inside.worker else chosen(self, job, mode)
+        if way.native is not None:
+            mode, job, name = "threads", way.native, way.partition or name
+        sizes = tuple(map(len, job.tasks))
         self.report.append(
-            LoopReport(self.source.where, verdict if self.options.check else None, mode, workers, sizes, name)
+            LoopReport(
+                self.source.where,
+                verdict if self.options.check else None,
+                mode,
+                workers,
+                sizes,
+                name,
+                way.body,
+                way.why,
+            )
         )
-        if mode == "here":
-            values = _here(job)
-        elif mode == "threads":
-            with blas_threads(max(1, cores() // workers)):
-                values = run_threads(job)
-        else:
-            values = run_processes(job)
+        values = run_native(way.native, _interpreted(mode)) if way.native is not None else _interpreted(mode)(job)
         for handle, array in back:
             handle[...] = array
         return Out([self.loop.elements[count - 1]], values)
@@ -256,6 +265,16 @@ class _Run:
         if name is None:
             name = "factoring" if count // 4 >= workers else "naive"
         return partition(count, workers, name, options.task_size), name
+
+
+def _interpreted(mode: str) -> Callable[[Job], dict[str, Any]]:
+    """What runs a loop by the interpreter."""
+    return {"here": _here, "threads": _threads}.get(mode, run_processes)
+
+
+def _threads(job: Job) -> dict[str, Any]:
+    with blas_threads(max(1, cores() // job.workers)):
+        return run_threads(job)
 
 
 def _here(job: Job) -> dict[str, Any]:
