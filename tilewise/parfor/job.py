@@ -18,7 +18,6 @@ import numpy as np
 from tilewise.parfor.reduce import start_of
 from tilewise.parfor.streams import Streams
 
-
 MISSING = object()  # the value of a name that has none
 
 

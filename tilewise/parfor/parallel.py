@@ -22,6 +22,7 @@ from tilewise.array.handle import Array
 from tilewise.errors import ParforError, message
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
+from tilewise.parfor.bodies.arrays.run import run_arrays
 from tilewise.parfor.bodies.choose import Way, chosen
 from tilewise.parfor.bodies.native import run_native
 from tilewise.parfor.job import MISSING, Job, Results, inside
@@ -114,7 +115,7 @@ class _Run:
         walk, verdict = self._analysed()
         given = {name: self.names.get(name, MISSING) for name in self.parameters}
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
-        kept = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
+        kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
         mode = self._mode(results, summed, given)
         workers = min(self.options.workers or cores(), count)
@@ -138,23 +139,24 @@ class _Run:
             self.source.where,
             ast.unparse(self.source.node.target),
         )
-        way = Way("python", "it runs inside of a worker") if inside.worker else chosen(self, job, mode)
+        if inside.worker or count == 1:
+            way = Way("python", "it runs inside of a worker" if inside.worker else "one iteration")
+        else:
+            way = chosen(self.source, replace(job, kept=frozenset(unchecked)), self.options, self.names, walk)
+        values = None
+        if way.arrays is not None:
+            values, why = run_arrays(way.arrays, job)
+            way = way if values is not None else Way("python", why)
         if way.native is not None:
             mode, job, name = "threads", way.native, way.partition or name
+        elif way.arrays is not None:
+            mode, name, job = "here", "static", replace(job, tasks=[range(count)])
         sizes = tuple(map(len, job.tasks))
-        self.report.append(
-            LoopReport(
-                self.source.where,
-                verdict if self.options.check else None,
-                mode,
-                workers,
-                sizes,
-                name,
-                way.body,
-                way.why,
-            )
-        )
-        values = run_native(way.native, _interpreted(mode)) if way.native is not None else _interpreted(mode)(job)
+        checked = verdict if self.options.check else None
+        self.report.append(LoopReport(self.source.where, checked, mode, workers, sizes, name, way.body, way.why))
+        if values is None:
+            python = _interpreted(mode)
+            values = run_native(way.native, python) if way.native is not None else python(job)
         for handle, array in back:
             handle[...] = array
         return Out([self.loop.elements[count - 1]], values)

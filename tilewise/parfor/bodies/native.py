@@ -138,7 +138,7 @@ def native_job(source: LoopSource, job: Job) -> NativeJob:
     over = elements if isinstance(elements, np.ndarray) else None
     span = elements if isinstance(elements, range) else None
     kept = _compiled.setdefault(source, {})
-    key = (parameters, returned, span and (span.start, span.step), job.body.__globals__.get("__name__"))  # type: ignore[attr-defined]
+    key = (parameters, returned, span and (span.start, span.step), job.body.__globals__.get("__name__"))
     code = kept.get(key)
     body: Any = job.body
     if code is None:
