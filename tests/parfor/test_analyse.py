@@ -19,6 +19,7 @@ from tests.parfor.collection import (
     VIEWS,
     WRITES_BY_CALLS,
 )
+from tests.parfor.group_rows import GROUP_ROWS
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
 from tilewise.errors import ParforError
 from tilewise.parfor.analyse import analyse
@@ -36,6 +37,7 @@ GROUPS = {
     "narrow integers": NARROW,
     "iterators": ITERATORS,
     "writes by calls": WRITES_BY_CALLS,
+    "rows of groups": GROUP_ROWS,
 }
 
 

@@ -7,6 +7,7 @@ something whose values were used, it is walked again without them.
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import itertools
 import linecache
@@ -68,13 +69,19 @@ def analyse(source: str | Callable[..., Any], setup: str | Mapping[str, Any] | N
             message("analyse looks at loops over parfor(...)", got="none", cure="Write for i in parfor(range(n))")
         )
     exec(compile(ast.Module(ahead, []), named(source, "source"), "exec"), names)
-    called = {
-        name
-        for value in names.values()
-        if isinstance(value, types.FunctionType) and value.__globals__ is names
-        for name in value.__code__.co_names
-    }
+    own = [v for v in names.values() if isinstance(v, types.FunctionType) and v.__globals__ is names]
+    called = {name for value in own for name in _globals_read(value.__code__)}
     return judge(tree.body[len(ahead) :], names, names, called)
+
+
+def _globals_read(code: types.CodeType) -> Iterator[str]:
+    """Names from outside that a function reads, functions inside of it included."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _globals_read(inner)
 
 
 def analyse_function(function: Callable[..., Any], names: Mapping[str, Any]) -> list[Verdict]:

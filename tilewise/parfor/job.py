@@ -18,6 +18,8 @@ import numpy as np
 from tilewise.parfor.reduce import start_of
 from tilewise.parfor.streams import Streams
 
+MISSING = object()  # the value of a name that has none
+
 
 class _Inside(threading.local):
     worker = False

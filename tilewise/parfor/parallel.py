@@ -22,7 +22,10 @@ from tilewise.array.handle import Array
 from tilewise.errors import ParforError, message
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Job, Results, inside
+from tilewise.parfor.bodies.arrays.run import run_arrays
+from tilewise.parfor.bodies.choose import Way, chosen
+from tilewise.parfor.bodies.native import run_native
+from tilewise.parfor.job import MISSING, Job, Results, inside
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
@@ -33,8 +36,6 @@ from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import Statements
-
-MISSING = object()  # the value of a name that has none
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,15 @@ class LoopReport:
     workers: int
     tasks: tuple[int, ...]
     partition: str
+    body: str = "python"  # "native": machine code, "arrays": array expressions
+    why: str = ""  # not another way
 
     def __str__(self) -> str:
         """One line."""
         checked = "not checked (check=False)" if self.verdict is None else str(self.verdict)
         how = f"{self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
-        return f"parfor at {self.where}: {checked}; {how}"
+        body = f"body: {self.body}{' (' * bool(self.why)}{self.why}{')' * bool(self.why)}"
+        return f"parfor at {self.where}: {checked}; {how}; {body}"
 
 
 @dataclass
@@ -111,7 +115,7 @@ class _Run:
         walk, verdict = self._analysed()
         given = {name: self.names.get(name, MISSING) for name in self.parameters}
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
-        kept = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
+        kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
         mode = self._mode(results, summed, given)
         workers = min(self.options.workers or cores(), count)
@@ -135,17 +139,24 @@ class _Run:
             self.source.where,
             ast.unparse(self.source.node.target),
         )
-        sizes = tuple(map(len, tasks))
-        self.report.append(
-            LoopReport(self.source.where, verdict if self.options.check else None, mode, workers, sizes, name)
-        )
-        if mode == "here":
-            values = _here(job)
-        elif mode == "threads":
-            with blas_threads(max(1, cores() // workers)):
-                values = run_threads(job)
+        if inside.worker or count == 1:
+            way = Way("python", "it runs inside of a worker" if inside.worker else "one iteration")
         else:
-            values = run_processes(job)
+            way = chosen(self.source, replace(job, kept=frozenset(unchecked)), self.options, self.names, walk)
+        values = None
+        if way.arrays is not None:
+            values, why = run_arrays(way.arrays, job)
+            way = way if values is not None else Way("python", why)
+        if way.native is not None:
+            mode, job, name = "threads", way.native, way.partition or name
+        elif way.arrays is not None:
+            mode, name, job = "here", "static", replace(job, tasks=[range(count)])
+        sizes = tuple(map(len, job.tasks))
+        checked = verdict if self.options.check else None
+        self.report.append(LoopReport(self.source.where, checked, mode, workers, sizes, name, way.body, way.why))
+        if values is None:
+            python = _interpreted(mode)
+            values = run_native(way.native, python) if way.native is not None else python(job)
         for handle, array in back:
             handle[...] = array
         return Out([self.loop.elements[count - 1]], values)
@@ -256,6 +267,16 @@ class _Run:
         if name is None:
             name = "factoring" if count // 4 >= workers else "naive"
         return partition(count, workers, name, options.task_size), name
+
+
+def _interpreted(mode: str) -> Callable[[Job], dict[str, Any]]:
+    """What runs a loop by the interpreter."""
+    return {"here": _here, "threads": _threads}.get(mode, run_processes)
+
+
+def _threads(job: Job) -> dict[str, Any]:
+    with blas_threads(max(1, cores() // job.workers)):
+        return run_threads(job)
 
 
 def _here(job: Job) -> dict[str, Any]:

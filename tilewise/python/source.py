@@ -11,13 +11,22 @@ import linecache
 import textwrap
 from functools import lru_cache
 from types import CodeType, FunctionType
+from weakref import WeakKeyDictionary
 
 from tilewise.python.refuse import Refused
+
+_made: WeakKeyDictionary[CodeType, ast.FunctionDef] = WeakKeyDictionary()  # of functions that were never text
 
 
 def tree_of(f: FunctionType) -> ast.FunctionDef | ast.Lambda:
     """The definition of a function. Raises Refused where there is no source, or more than one that it could be."""
-    return _parsed(f.__code__)
+    made = _made.get(f.__code__)
+    return made if made is not None else _parsed(f.__code__)
+
+
+def keep_tree(f: FunctionType, tree: ast.FunctionDef) -> None:
+    """Say which tree a function was compiled from that has no source of its own."""
+    _made[f.__code__] = tree
 
 
 @lru_cache(maxsize=1024)

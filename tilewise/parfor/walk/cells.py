@@ -126,7 +126,7 @@ class Cells(Walk):
         if base.kind == "O":
             return ANYTHING
         out = Val(scalar=True, kind=base.kind)
-        if base.is_known and isinstance(base.known, np.ndarray) and base.known.dtype.kind in "iubf":
+        if base.is_known and isinstance(base.known, np.ndarray) and base.known.dtype.kind in "iubfU":
             out = replace(out, narrow=narrow_of(base.known.dtype))
             at = [p.expr for p in parts if isinstance(p, Val)]
             whole = all(e is not None and e.integer for e in at) and len(at) == len(parts) == base.known.ndim
@@ -256,8 +256,10 @@ def _gathered(table: Any, at: Sequence[Expr]) -> Expr | None:
     if table.dtype.kind == "f" and table.dtype != np.float64:  # computed with fewer digits than here
         return None
 
+    dtype: Any = {"f": float, "U": object}.get(table.dtype.kind, np.int64)
+
     def look_up(*where: Any) -> Any:
-        return table[tuple(np.asarray(w) for w in where)].astype(np.int64 if table.dtype.kind in "iub" else float)
+        return table[tuple(np.asarray(w) for w in where)].astype(dtype)
 
     whole = table.dtype.kind in "iub"
     bounds = (int(table.min()), int(table.max())) if whole else (-np.inf, np.inf)

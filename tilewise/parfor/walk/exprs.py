@@ -31,6 +31,7 @@ from tilewise.kernel.dependence.expr import (
     truth,
     var,
 )
+from tilewise.parfor.walk.groups import common_rows, equal_rows
 from tilewise.parfor.walk.iterate import Iterations
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.values import (
@@ -175,7 +176,8 @@ class Exprs(Iterations):
             kind = kind_of((left, right))
             if any(v.objs and not all(o.array for o in v.objs) for v in (left, right)) or left.items or right.items:
                 return self.made([left, right], array=False)
-            return self.made([left, right], kind="f" if isinstance(op, ast.Div) and kind in ("i", "u", "b") else kind)
+            made = self.made([left, right], kind="f" if isinstance(op, ast.Div) and kind in ("i", "u", "b") else kind)
+            return common_rows((left, right), made) if isinstance(op, ast.BitAnd) and kind == "b" else made
         if left.is_known and right.is_known and not (left.expr and right.expr):
             with contextlib.suppress(Exception):
                 return self.value_of(OPERATORS[type(op)](left.known, right.known), "a number")
@@ -207,7 +209,12 @@ class Exprs(Iterations):
             and len(values) == 2
             and not isinstance(node.ops[0], ast.In | ast.NotIn | ast.Is | ast.IsNot)
         ):
-            return self.made(values, kind="b")
+            made = self.made(values, kind="b")
+            if isinstance(node.ops[0], ast.Eq):
+                other = next((v for v in values if v.scalar), None)
+                rows = equal_rows(values, self.object_expr(other) if other is not None else None, self)
+                made = replace(made, group=rows)
+            return made
         total: Expr | None = None
         for op, a, b in zip(node.ops, values, values[1:], strict=False):
             found = self._compared(op, a, b)

@@ -20,6 +20,7 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.functions import Functions, source_of
+from tilewise.parfor.walk.groups import positions_of
 from tilewise.parfor.walk.subscripts import (
     length_of,
 )
@@ -146,7 +147,12 @@ class LibraryCalls(Functions):
             ):
                 return fitted(replace(args[0], known=Val().known, narrow=None), narrow_of(function))
             return replace(NUMBER, kind=_result_kind(name, function, args))
-        return self.made([], kind=_result_kind(name, function, args))
+        made = self.made([], kind=_result_kind(name, function, args))
+        if name == "flatnonzero" and len(args) == 1:
+            return positions_of(args[0], made)
+        if name in ("nonzero", "where") and len(args) == 1 and args[0].group is not None:
+            return Val(items=(positions_of(args[0], made),))
+        return made
 
     @staticmethod
     def calls_unknown(value: Val, count: int) -> bool:

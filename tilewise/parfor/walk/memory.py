@@ -26,6 +26,7 @@ class Memory:
         self.not_constant = not_constant
         self.known: dict[int, Obj] = {}
         self.alive: list[Any] = []  # ids stay unique
+        self.sorted_tables: dict[int, Any] = {}  # of labels (groups.py)
         self.count = 1
         self.unit = 0  # a divisor of all addresses and strides of flat memory
 

@@ -14,7 +14,7 @@ from typing import Any
 from tilewise.kernel.dependence.access import Access
 from tilewise.kernel.dependence.expr import Expr, Index, Undecided, choose, computed, constant, gather, scale, var
 from tilewise.parfor.walk.memory import Memory
-from tilewise.parfor.walk.values import Obj, Val, View, objects
+from tilewise.parfor.walk.values import Group, Obj, Val, View, objects
 
 NO_END = float("inf")
 
@@ -83,6 +83,8 @@ def _left_over(used: Sequence[Expr], loops: Sequence[Index]) -> list[Index]:
 
 def _selected(table: Any, along: Expr) -> Expr:
     """A position that is selected by a table, or by a list of expressions."""
+    if isinstance(table, Group):
+        return gather(table.order, [table.start + along])
     if isinstance(table, tuple):
         return choose(along, table)
     return gather(table, [along]) if table.size else constant(0)

@@ -25,7 +25,7 @@ from tilewise.kernel.dependence.expr import (
     select,
 )
 from tilewise.parfor.walk.record import Recorder
-from tilewise.parfor.walk.values import Axis, Val, View
+from tilewise.parfor.walk.values import Axis, Group, Val, View, objects
 
 LONGEST_TABLE = 1_000_000  # elements of an index array that are looked at
 
@@ -162,6 +162,11 @@ def subscript_view(view: View, parts: Sequence[Part], recorder: Recorder) -> tup
                 selects = True
                 axes.append(Axis(axis.dim, axis.slope, constant(len(ready)), ready))
                 continue
+        group = part.group if not any(o.written or o.maybe_written for o in objects(part)) else None
+        if group is not None and axis.dim is not None and axis.table is None and _fits(group, axis.length):
+            selects = True
+            axes.append(Axis(axis.dim, axis.slope, group.count, group))
+            continue
         table = _index_table(part, recorder)
         if table is not None and table.dtype.kind == "b":
             for other in [axis, *(queue.pop(0) for _ in range(table.ndim - 1))]:
@@ -184,6 +189,13 @@ def subscript_view(view: View, parts: Sequence[Part], recorder: Recorder) -> tup
         # Some elements, or all: a mask may stand for several axes.
         return replace(view, dims=tuple(dims), axes=(*axes, axis, *queue), within=True), selects
     return replace(view, dims=tuple(dims), axes=(*axes, *queue)), selects
+
+
+def _fits(group: Group, length: Expr | None) -> bool:
+    """Whether positions of a group are positions along an axis."""
+    if length is None or not length.constant:
+        return False
+    return length.const == group.length if group.mask else length.const >= group.length
 
 
 def _adds_axis(part: Part) -> bool:

@@ -43,13 +43,24 @@ class Obj:
 
 
 @dataclass(frozen=True, eq=False)
+class Group:
+    """Rows that are selected by a label: `order[start : start + count]`, of `length` rows in all."""
+
+    order: Any
+    start: Expr
+    count: Expr
+    length: int
+    mask: bool = True  # a mask of all rows; else an array of positions
+
+
+@dataclass(frozen=True, eq=False)
 class Axis:
     """One axis of a view: it moves along `dim` of its array by `slope`. `dim` None: an axis that does not move."""
 
     dim: int | None
     slope: int
     length: Expr | None
-    table: Any = None  # positions along it, where they are selected one by one
+    table: Any = None  # positions along it, where they are selected one by one: numbers, expressions or a Group
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +106,7 @@ class Val:
     positions: tuple[Expr, ...] | None = None  # of a list that is written out as a subscript
     narrow: tuple[int, int] | None = None  # the least and the greatest number of its type, where it wraps
     carried: frozenset[Index] = frozenset()  # loops in whose iteration it may not have been assigned yet
+    group: Group | None = None  # the rows that a mask or an array of positions stands for
 
     @property
     def is_known(self) -> bool:

@@ -1,0 +1,1 @@
+"""Bodies as array expressions: all iterations at once, with one axis per loop."""

@@ -1,0 +1,76 @@
+"""Rows of a group: `labels == i`. In: a table of labels that does not change, a label that depends on indices.
+
+Out: `Group`, the positions that have the label.
+
+Positions are sorted by label, so the rows of a group are a run of that order: all groups together have as many
+positions as the table, whatever their number, and the inspector sees that no row is in two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.kernel.dependence.expr import Expr, computed, gather
+from tilewise.parfor.walk.record import Recorder
+from tilewise.parfor.walk.subscripts import LONGEST_TABLE
+from tilewise.parfor.walk.values import Group, Val, objects
+
+
+def equal_rows(values: Sequence[Val], label: Expr | None, recorder: Recorder) -> Group | None:
+    """The positions at which a table equals a label: `values` are the two sides of the comparison."""
+    tables = [v.known for v in values if v.is_known and isinstance(v.known, np.ndarray)]
+    if len(tables) != 1 or label is None:
+        return None
+    (table,) = tables
+    text = table.dtype.kind == "U"
+    whole = table.dtype.kind in "iub" and table.dtype != np.uint64
+    if table.ndim != 1 or not 0 < table.size <= LONGEST_TABLE or not (text or (whole and label.integer)):
+        return None
+    if not recorder.memory.constant(recorder.memory.owner(table, "labels")):
+        return None
+    names, order, starts, counts = _sorted(table, recorder)
+    known = {name: n for n, name in enumerate(names.tolist())}
+    find = np.frompyfunc(lambda x: known.get(x, len(known)), 1, 1)
+
+    def number(labels: Any) -> Any:
+        return np.asarray(find(labels)).astype(np.int64)
+
+    at = computed(number, [label], (0, len(known)), ("label", id(names)))
+    return Group(order, gather(starts, [at]), gather(counts, [at]), table.size)
+
+
+def _sorted(table: Any, recorder: Recorder) -> tuple[Any, Any, Any, Any]:
+    """Labels, positions in the order of labels, and the run of each label; one more for labels that are not there."""
+    kept = recorder.memory.sorted_tables
+    if id(table) not in kept:
+        names, codes = np.unique(table, return_inverse=True)
+        counts = np.append(np.bincount(codes, minlength=names.size), 0)
+        recorder.memory.alive.append(table)
+        kept[id(table)] = names, np.argsort(codes, kind="stable"), np.cumsum(counts) - counts, counts
+    return kept[id(table)]
+
+
+def positions_of(mask: Val, made: Val) -> Val:
+    """An index array (`np.flatnonzero(mask)`): the same rows."""
+    group = mask.group if not any(o.written or o.maybe_written for o in objects(mask)) else None
+    return made if group is None else replace(made, group=replace(group, mask=False))
+
+
+def common_rows(values: Sequence[Val], made: Val) -> Val:
+    """`mask & other`: rows of the mask, at most."""
+    groups = [v.group for v in values if v.group is not None and v.group.mask]
+    written = any(o.written or o.maybe_written for v in values for o in objects(v) if v.group is not None)
+    return made if not groups or written or not all(map(_one_axis, values)) else replace(made, group=groups[0])
+
+
+def _one_axis(value: Val) -> bool:
+    """Whether a value surely has not more than one axis."""
+    if value.is_known and isinstance(value.known, np.ndarray):
+        return value.known.ndim < 2
+    if value.view is not None:
+        return not value.view.within and len(value.view.axes) < 2
+    return value.scalar or value.group is not None
