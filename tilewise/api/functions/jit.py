@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors
 from tilewise.array.cell import address, root
 from tilewise.array.handle import Array, meta
+from tilewise.array.session import on_workers, unlimited_memory
 from tilewise.config import current
 from tilewise.errors import FunctionError, message
 from tilewise.later import later
