@@ -31,6 +31,12 @@ def test_random_programs(part: int) -> None:
             pytest.fail(f"case {case}: {found}\n{source(small, name)}")
 
 
+@pytest.mark.parametrize("case", [868, 2_000_681, 2_010_626])
+def test_programs_that_once_failed_on_workers(case: int) -> None:
+    """Writes through indices in Fortran order; inputs with two copies in one layout."""
+    assert check(case, only="workers") is None
+
+
 @pytest.mark.parametrize("part", range(2))
 def test_small_arrays_go_the_ways_of_large_ones(part: int) -> None:
     for case in range(140_000_000 + part, 140_000_012, 2):

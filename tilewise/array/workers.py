@@ -223,9 +223,11 @@ def nearest(n: Node, cluster: Cluster, spare: bool = True) -> list[Any]:
     Without `spare`, as if copies that may be dropped had been.
     """
     alive = [x for x in _copies(n, cluster) or () if x.cluster is cluster and not x.dropped and (spare or not x.spare)]
-    if not isinstance(layout_on(n.value, cluster), Outside):
-        return [n.value, *alive]
-    return alive or [n.value]
+    held = alive if isinstance(layout_on(n.value, cluster), Outside) else [n.value, *alive]
+    found: dict[Layout, Any] = {}
+    for x in held:
+        found.setdefault(layout_on(x, cluster), x)  # one of each layout will do
+    return list(found.values()) or [n.value]
 
 
 def on_driver(n: Node, cluster: Cluster) -> bool:
