@@ -145,6 +145,7 @@ FIGURES: dict[str, Sequence[Any]] = {
     "argmin_least_ns": (0.0, 5e6),
     "argmin_least_lanes": (1, 4, 8),
     "argmin_table_bytes": (64, 2000, 128 << 10),
+    "loop_share_units": (0, 1000, 150_000),
     "select_part": (1, 7, 64),
     "select_unsure": (1000, 16),
 }
