@@ -23,8 +23,12 @@ import tilewise as tw
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
 from tilewise.array.session import Session
-from tilewise.engine.cluster import REVIVALS, Cluster, Counters, Log, WorkerLost
+from tilewise.engine.cluster import Cluster
+from tilewise.engine.counters import Counters
+from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.transport import Mailbox, PeerLost, Tag
+from tilewise.engine.recovery.replay_log import Log
+from tilewise.engine.recovery.revive import REVIVALS
 from tilewise.engine.recovery.worker_errors import portable
 from tilewise.engine.rounds import rounds
 from tilewise.engine.virtual import Virtual

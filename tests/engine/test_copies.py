@@ -19,8 +19,8 @@ from tests.engine.threads import Threads, process_of, start, steps
 from tests.store.toys import Grown, elements
 from tilewise import engine
 from tilewise.array.handle import from_source
-from tilewise.engine.cluster import WorkerLost
 from tilewise.engine.footprint import Footprint, resident_bytes
+from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.links import Address
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.copying import LEAST_PLANS, Copying, keepers

@@ -1,18 +1,14 @@
 """Driving workers through a plan. In: a plan and its leaves. Out: handles on results that stay where they are.
 
 A plan is one call of each host of workers, which runs it to its end; the driver goes on meanwhile, unless the plan may
-fail for reasons that lie in the data. An engine says how to call a host (`call`) and how to wait (`wait`); everything
-else is here: runs under way, the count of bytes that changed owner, and the log from which lost workers are brought
-back.
+fail for reasons that lie in the data. Runs under way and the count of bytes that changed owner are here; how an engine
+speaks to its hosts is in hosts.py, how lost workers are brought back in recovery/revive.py.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-import time
-import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -21,135 +17,28 @@ import numpy as np
 from tilewise import events
 from tilewise.backend import NATIVE
 from tilewise.engine.ahead import never_fails
+from tilewise.engine.counters import Counters
 from tilewise.engine.host import Copied, Report, on_the_drivers_clock
-from tilewise.engine.recovery.copies import Copies, packed, unpacked
-from tilewise.engine.recovery.copying import LEAST_PLANS, REMEMBERED_BYTES, Copying, keepers
-from tilewise.engine.recovery.replay_log import Entry, Log
+from tilewise.engine.hosts import Mark, Taught, WorkerLost
+from tilewise.engine.recovery.replay_log import Entry
+from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
 from tilewise.engine.worker import Start
-from tilewise.errors import SessionClosedError, TilewiseError, message
-from tilewise.layout import Box, Mesh, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.errors import SessionClosedError, message
+from tilewise.layout import Box, OnDriver, box_size, local_dims, moves, overlap
 from tilewise.plan.exchanges import Exchanges
-from tilewise.records import dataclass
 from tilewise.store.base import Sink, Source, within
 
 ND = np.ndarray[Any, Any]
 T = TypeVar("T")
 
-REVIVALS = 3  # a plan that workers do not survive so many times would kill them again
-RUNS_AHEAD = 32  # runs under way: the driver waits before it starts more
 PLANS_KEPT = 1024  # plans that workers know; those not needed to replay go first
 
 
-@dataclass
-class Counters:
-    """What an engine has moved so far. What was moved again because a worker was lost is counted apart."""
-
-    network_bytes: int = 0  # counted where they arrive
-    predicted_bytes: int = 0  # what the plans said of exchanges that do not depend on data
-    bounded_bytes: int = 0  # the most they said of those that do
-    exchanges: int = 0
-    replays: int = 0
-    replayed_bytes: int = 0
-    copies: int = 0  # of what workers held at a moment
-    copied_bytes: int = 0  # to neighbours
-    read_bytes: int = 0  # by workers, from sources
-    written_bytes: int = 0  # to sinks, by workers and by the driver for them
-    peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan
-
-
-@dataclass(frozen=True, eq=False)
-class Taught:
-    """A plan that workers know or may get to know, and what the driver needs of it for each run."""
-
-    plan: Exchanges
-    scatters: tuple[Move, ...]
-    predicted_bytes: int
-    bounded_bytes: int
-    exchanges: int
-    never_fails: bool
-    sizes: tuple[int, ...]  # bytes that its results take up on the worker with the most
-
-
-@dataclass(frozen=True, eq=False)
-class Mark:
-    """A copy under way: of which values, and which plans had run by then."""
-
-    keys: tuple[int, ...]
-    before: frozenset[Entry]
-
-
-class Cluster:
+class Cluster(Recovery):
     """The driver's side of an engine with several workers."""
-
-    mortal = True  # whether workers can be lost: otherwise nothing is logged
-    copies_blocks = False  # whether blocks are copied now and then, so that the log stays short
-    in_process = False  # whether a call has run when it returns, and its events have been heard
-
-    def __init__(self, mesh: Mesh, memory: int | None = None) -> None:
-        self.mesh = mesh
-        self.memory = memory  # bytes that the blocks of a worker may take up
-        self.hosts: dict[int, tuple[int, ...]] = {}  # the workers of each process
-        self.epoch = 0
-        self.closed = False
-        self.plans: dict[int, Taught] = {}
-        self.numbers: dict[int, int] = {}  # by the plan's id; self.plans keeps it from being another's
-        self.counter = itertools.count(1)
-        self.taught: set[int] = set()
-        self.dead: list[int] = []  # keys nobody has a handle on; workers still store them
-        self.log = Log()
-        self.copying = Copying()
-        self.copies = Copies()  # what no worker but one could keep
-        self.under_way: dict[Entry | Mark, list[Any]] = {}  # whose reports have not been looked at, in order
-        self.failed: dict[int, Exception] = {}  # why there is no value under a key
-        self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
-        self.broken = False  # workers were lost and are not back
-        self.lost_at: float | None = None  # when that was noticed, in what is being done now
-        self._counters = Counters()
-
-    # -- what an engine provides ----------------------------------------------------------------------------------
-
-    def call(self, host: int, method: str, *args: Any) -> Any:
-        """Start a method of a host: a future. A host does its calls in order."""
-        raise NotImplementedError
-
-    def call_all(self, method: str, *args: Any) -> list[Any]:
-        """Start the same method of all hosts: futures."""
-        return [self.call(h, method, *args) for h in self.hosts]
-
-    def tell(self, host: int, method: str, *args: Any) -> None:
-        """Start a method whose result nobody waits for."""
-        raise NotImplementedError
-
-    def wait(self, futures: Sequence[Any]) -> list[Any]:
-        """Results of futures; raises WorkerLost if a worker is gone."""
-        raise NotImplementedError
-
-    def disregard(self, futures: Sequence[Any]) -> None:
-        """Nobody will wait for these."""
-
-    def pack(self, value: Any) -> Any:
-        """A plan or a source as it can be sent: it may hold functions and classes of the user's program."""
-        return value
-
-    def restart(self) -> None:
-        """Workers in all places that hold nothing and know no plans."""
-        raise NotImplementedError
-
-    def look_for_places(self) -> None:
-        """Called before each plan: let workers that share a process have their own again, where they can."""
-
-    def node_of(self, host: int) -> Hashable:
-        """What is lost together: the machine that a process runs on."""
-        return host
-
-    def close(self) -> None:
-        """Let go of the workers."""
-        self.closed = True
-        self.log = Log()
-        self.copies.keep_only(())
 
     # -- running --------------------------------------------------------------------------------------------------
 
@@ -407,113 +296,7 @@ class Cluster:
         counters.exchanges += 1
         return out
 
-    # -- copies ---------------------------------------------------------------------------------------------------
-
-    def _copy_if_due(self) -> None:
-        """Start a copy of what workers hold if it is time (before a plan, when what the last one read is gone)."""
-        self.copying.plans += 1
-        remembered = self.log.nbytes
-        if not self.copies_blocks or (self.copying.plans < LEAST_PLANS and remembered <= REMEMBERED_BYTES):
-            return
-        self.log.release(list(self.dead))  # which workers hear of when the plan starts
-        nbytes = self.log.fresh_bytes()
-        if not any(isinstance(x, Mark) for x in self.under_way):
-            if self.copying.due(nbytes, remembered):
-                self._surely(self._start_copy)
-        elif self.copying.crowded(nbytes, remembered // 2):
-            self.settle()
-
-    def _start_copy(self) -> None:
-        """Let each host keep what its workers hold, and give it to a neighbour. Waits for nothing."""
-        mark = Mark(tuple(sorted(self.log.fresh)), frozenset(self.log))
-        self.copying.begun()
-        try:
-            where = keepers(self.hosts, self.node_of)
-            futures = self.call_all("copy", self.epoch, next(self.counter), mark.keys, where)
-        except BaseException:
-            self.broken = True  # perhaps some wait for others
-            raise
-        self.under_way[mark] = futures
-
-    def _copied(self, mark: Mark, reports: Sequence[Copied]) -> None:
-        """A copy is made, if all hosts say so: plans that ran before it are not needed any more."""
-        if len(reports) < len(self.hosts):
-            self.copying.failed()
-            return
-        nbytes = max(r.nbytes for r in reports)
-        self.copying.took(min(r.seconds for r in reports), nbytes)  # the others waited for the last one
-        self._counters.copies += 1
-        self._counters.copied_bytes += nbytes * self.mesh.workers
-        for report in reports:
-            for w, pieces in report.for_driver.items():
-                self.copies.put(w, unpacked(pieces))
-        self.log.copied(mark.before, mark.keys)
-        gone, self.log.unneeded = self.log.unneeded, set()
-        if gone:
-            self.copies.drop(gone)
-            for h in self.hosts:
-                self.tell(h, "drop_copies", sorted(gone))
-
-    def _restore(self) -> None:
-        """Workers hold again what was copied, from wherever a copy is."""
-        keys = self.log.kept()
-        there = dict(zip(self.hosts, self._answers(self.call_all("holds")), strict=True))
-        handed: dict[tuple[int, int], list[int]] = {}
-        given: dict[int, list[int]] = {}
-        lost: set[int] = set()
-        for home, workers in self.hosts.items():
-            for w, key in itertools.product(workers, keys):
-                if (w, key) in there[home]:
-                    continue
-                giver = next((h for h, held in there.items() if (w, key) in held), None)
-                if giver is not None:
-                    handed.setdefault((w, self.hosts[giver][0]), []).append(key)
-                elif (w, key) in self.copies:
-                    given.setdefault(w, []).append(key)
-                else:
-                    lost.add(key)
-        run = next(self.counter)
-        known = {w: packed(self.copies.get(w, its)) for w, its in given.items()}
-        left = [k for k in keys if k not in lost]
-        self._answers(
-            [
-                self.call(h, "restore", self.epoch, run, left, handed, {w: known[w] for w in ws if w in known})
-                for h, ws in self.hosts.items()
-            ]
-        )
-        self.copies.keep_only(left)
-        if lost:
-            self._mourn(lost)
-
-    def _answers(self, futures: Sequence[Any]) -> list[Any]:
-        """What hosts say; a failure is raised."""
-        answers = self.wait(futures)
-        failures = [a for a in answers if isinstance(a, Failure)]
-        if any(f.lost for f in failures):
-            raise WorkerLost(next(f.lost for f in failures if f.lost))
-        for failure in failures:
-            if failure.error is not None:
-                raise failure.error
-        return answers
-
-    def _mourn(self, lost: set[int]) -> None:
-        """Values that can neither be restored nor made again, and all that was made of them."""
-        entries = []
-        for entry in self.log:
-            if lost.intersection(entry.keys) or lost.intersection(x for x in entry.leaves if isinstance(x, int)):
-                entries.append(entry)
-                lost.update(entry.keys)
-        self._give_up(
-            entries,
-            TilewiseError(
-                message(
-                    "the value was lost with the process that held it and the one that had its copy",
-                    cure="Compute it again from its sources; what other values need is still there",
-                )
-            ),
-        )
-
-    # -- freeing, and bringing back -------------------------------------------------------------------------------
+    # -- freeing --------------------------------------------------------------------------------------------------
 
     def living(self) -> list[Remote]:
         """The values that workers hold."""
@@ -549,49 +332,6 @@ class Cluster:
         self.log.release(gone)
         return gone
 
-    def _surely(self, do: Callable[[], T]) -> T:
-        """Do something with workers, and bring them back if they are lost in it."""
-        why = "an earlier use found one gone"
-        self.lost_at = None
-        for _ in range(REVIVALS + 1):
-            try:
-                if self.broken:
-                    self.lost_at = self.lost_at or time.monotonic()
-                    self._revive()
-                    self.lost_at = None
-                return do()
-            except WorkerLost as lost:
-                self.broken, why = True, str(lost)
-        raise TilewiseError(
-            message(
-                f"workers were lost {REVIVALS + 1} times in a row; the last time: {why}",
-                cure="Look for what ends them (often memory: use more workers, or smaller arrays)",
-            )
-        )
-
-    def _revive(self) -> None:
-        """Replace lost workers, restore what was copied, and run again what came after (plans are deterministic)."""
-        self.disregard([f for futures in self.under_way.values() for f in futures])
-        self.under_way.clear()
-        self.restart()
-        self.taught = set()
-        self._take_dead()
-        self._counters.replays += 1
-        gone: list[int] = []
-        copied = len(self.log.kept()) > 0
-        if self.copying.last:  # there may be copies
-            self.log.without_copies()
-            self._restore()
-        self.broken = False
-        for entry, unneeded in self.log.replay():
-            # Handles that die meanwhile wait: entries to come may still read what they were on.
-            self._start(entry, gone)
-            gone = unneeded
-            self._settle(RUNS_AHEAD)
-        self.dead.extend(gone)
-        if copied:
-            self._start_copy()  # at once, so that there are two of everything again
-
     def _check_made(self, key: int) -> None:
         if key in self.failed:
             raise again(self.failed[key])
@@ -601,10 +341,6 @@ class Cluster:
             raise SessionClosedError(
                 message("this array lives on the workers of a closed session", cure="compute() it inside the session")
             )
-
-
-class WorkerLost(Exception):
-    """A worker died; its blocks are gone."""
 
 
 def _key(box: Any) -> tuple[Any, ...]:

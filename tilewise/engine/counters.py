@@ -1,4 +1,4 @@
-"""What plans that run block by block have moved to and from disk. In: the stream that runs. Out: numbers to look at."""
+"""What has been moved: between workers, to and from disk. In: plans that run. Out: numbers to look at."""
 
 from __future__ import annotations
 
@@ -17,3 +17,20 @@ class DiskCounters:
     predicted_spilled_bytes: int = 0  # at most, where it depends on data
     predicted_restored_bytes: int = 0
     blocks: int = 0  # of the last stream
+
+
+@dataclass
+class Counters:
+    """What an engine has moved so far. What was moved again because a worker was lost is counted apart."""
+
+    network_bytes: int = 0  # counted where they arrive
+    predicted_bytes: int = 0  # what the plans said of exchanges that do not depend on data
+    bounded_bytes: int = 0  # the most they said of those that do
+    exchanges: int = 0
+    replays: int = 0
+    replayed_bytes: int = 0
+    copies: int = 0  # of what workers held at a moment
+    copied_bytes: int = 0  # to neighbours
+    read_bytes: int = 0  # by workers, from sources
+    written_bytes: int = 0  # to sinks, by workers and by the driver for them
+    peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan

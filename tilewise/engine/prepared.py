@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewise.engine.device import StepRunner, runner
-from tilewise.engine.halo import held_at
+from tilewise.engine.pieces import held_at
 from tilewise.engine.rounds import Move, Round, Run
 from tilewise.layout import DRIVER, Box, Layout, OnDriver, Stored, blocked, dims, place, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges

@@ -14,7 +14,8 @@ import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from tilewise.engine.cluster import Cluster, WorkerLost
+from tilewise.engine.cluster import Cluster
+from tilewise.engine.hosts import WorkerLost
 from tilewise.engine.network.frames import frame
 from tilewise.engine.network.links import Address, Links
 from tilewise.engine.network.transport import PeerLost

@@ -16,9 +16,9 @@ import numpy as np
 
 from tilewise import events
 from tilewise.engine.collectives import Participant
-from tilewise.engine.halo import halo_blocks, piece_of
 from tilewise.engine.held import Held, name_of
 from tilewise.engine.network.transport import PeerFailed
+from tilewise.engine.pieces import halo_blocks, piece_of
 from tilewise.engine.prepared import Prepared, WorkerStep
 from tilewise.engine.rounds import Move, Round, Run, Shuffle
 from tilewise.ir.reductions import Combining, Reduction

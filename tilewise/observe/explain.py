@@ -34,8 +34,8 @@ from tilewise.ops.traits.collectives import Traffic
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import held_bytes, peak_bytes
-from tilewise.plan.predict import seen_bytes, step_seconds
 from tilewise.plan.show import Kernels, dtype_text, local_text, mesh_text, size_text
+from tilewise.plan.step_seconds import seen_bytes, step_seconds
 from tilewise.solver.model.why import alternatives, label
 from tilewise.solver.proof.check import check
 from tilewise.stage.steps import Call, Exchange, Pass, Step, Tiled, View, Write, in_place, makes, passes

@@ -7,7 +7,17 @@ operations of a loop are worth it, and routines of BLAS. Memory that it allocate
 
 from __future__ import annotations
 
-STATUS, WHICH, WRITTEN, PAYLOAD, CLAIM, RELEASE, WORTH, BLAS, RESULTS = 0, 1, 2, 3, 16, 17, 18, 19, 23  # words of the second
+STATUS, WHICH, WRITTEN, PAYLOAD, CLAIM, RELEASE, WORTH, BLAS, RESULTS = (
+    0,
+    1,
+    2,
+    3,
+    16,
+    17,
+    18,
+    19,
+    23,
+)  # words of the second
 RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
 PAYLOADS = CLAIM - PAYLOAD
 HEAD = 64
