@@ -88,9 +88,7 @@ def _to_number(lo: Statements, v: Lazy, rule: Rule, count: Expr, line: int) -> S
     return Scalar(Num(False, rule.dtype), _last(rule, acc, count))
 
 
-def _to_array(
-    lo: Statements, v: Lazy, rule: Rule, axes: tuple[int, ...], keep: bool, count: Expr, line: int
-) -> Array:
+def _to_array(lo: Statements, v: Lazy, rule: Rule, axes: tuple[int, ...], keep: bool, count: Expr, line: int) -> Array:
     """Rows that are left whole are added up one after the other; others by themselves."""
     kept = [k for k in range(v.t.rank) if k not in axes]
     shape = [ONE if k in axes else v.shape[k] for k in range(v.t.rank) if keep or k not in axes]

@@ -1,4 +1,4 @@
-"""Products of matrices inside of programs. In: a product of arrays. Out: a call of BLAS, or loops where that is less work.
+"""Products of matrices inside of programs. In: a product of arrays. Out: a call of BLAS, or loops for small ones.
 
 A vector is a matrix of one column (on the right) or one row (on the left). Without SciPy there is no BLAS, and large
 products are loops, too.
@@ -115,9 +115,7 @@ class _Maker:
     def _letter(self, transposed: Val) -> str:
         return self._kept("i8", transposed.select(transposed.const(84, "i8"), 78).name)
 
-    def by_vector(
-        self, a: str, m: Val, k: Val, s0: Val, s1: Val, x: str, step: Val, otherwise: str, over: str
-    ) -> None:
+    def by_vector(self, a: str, m: Val, k: Val, s0: Val, s1: Val, x: str, step: Val, otherwise: str, over: str) -> None:
         """c = a @ x"""
         fn = self.fn
         by_rows, leading, fits = self._lies(m, k, s0, s1)
@@ -132,9 +130,7 @@ class _Maker:
         fn.do(f"call void %gemv({', '.join(f'ptr {p}' for p in args)})")
         fn.do(f"br label %{over}")
 
-    def by_matrix(
-        self, m: Val, n: Val, k: Val, a0: Val, a1: Val, b0: Val, b1: Val, otherwise: str, over: str
-    ) -> None:
+    def by_matrix(self, m: Val, n: Val, k: Val, a0: Val, a1: Val, b0: Val, b1: Val, otherwise: str, over: str) -> None:
         """c = a @ b; BLAS counts by columns: it computes the transposed product."""
         fn = self.fn
         a_rows, a_leading, a_fits = self._lies(m, k, a0, a1)
