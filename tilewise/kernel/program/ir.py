@@ -146,6 +146,8 @@ class For:
     rare: bool = False  # hardly ever runs: not worth much code
     independent: bool = False  # no iteration touches an element that another one writes
     parallel: bool = False  # iterations may run at the same time, if their subscripts are in range
+    kept: bool = False  # numbers that it sets are read later
+    proved: Block = ()  # does the same in another order: for where all subscripts are in range
 
 
 @dataclass(frozen=True, slots=True)

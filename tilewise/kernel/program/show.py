@@ -64,9 +64,12 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
             yield from _block(s.other, deeper)
     elif isinstance(s, For):
         span = f"{expr(s.start)}, {expr(s.stop)}, {expr(s.step)}"
-        how = " rarely" * s.rare + " independent" * s.independent + " parallel" * s.parallel
+        how = " rarely" * s.rare + " independent" * s.independent + " parallel" * s.parallel + " kept" * s.kept
         yield f"{indent}for {s.name} in range({span}):{how}  # line {s.line}"
         yield from _block(s.body, deeper)
+        if s.proved:
+            yield f"{indent}or, if subscripts are in range:"
+            yield from _block(s.proved, deeper)
     elif isinstance(s, Loop):
         yield f"{indent}loop:  # line {s.line}"
         yield from _block(s.body, deeper)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
 
 from tilewise.kernel.program.ir import (
     Alloc,
@@ -26,7 +26,12 @@ from tilewise.kernel.program.ir import (
     View,
 )
 
-BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
+BLOCKS: dict[type, tuple[str, ...]] = {
+    If: ("then", "other"),
+    For: ("body", "proved"),
+    Loop: ("body",),
+    Named: ("body",),
+}
 
 
 def inner_blocks(s: Stmt) -> list[Block]:
@@ -91,3 +96,16 @@ def arrays_used(s: Stmt) -> set[str]:
     elif isinstance(s, Return):
         found |= {v for v in s.values if isinstance(v, str)}
     return found
+
+
+def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """A statement or expression with `change` applied to all of its parts, the innermost first."""
+    if isinstance(node, tuple):
+        return tuple(mapped(x, change) for x in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    parts = {f.name: getattr(node, f.name) for f in fields(node)}
+    made = {n: mapped(v, change) for n, v in parts.items() if isinstance(v, tuple) or is_dataclass(v)}
+    if any(made[n] is not parts[n] for n in made):
+        node = replace(cast(Any, node), **made)
+    return change(node)

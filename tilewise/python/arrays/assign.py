@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewise.kernel.program.ir import Apart, Dim, Expr, Fail, If, Store
-from tilewise.python.build import ONE, Array, Lazy, Scalar, Tuple, Value, both, compare, negate
+from tilewise.python.build import ONE, TRUE, Array, Lazy, Scalar, Tuple, Value, both, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import Arr
 
@@ -60,7 +60,7 @@ def assign(lo: Statements, target: Array, value: Value, line: int) -> None:
             lo.b.rename(r, copy.name)
             lo.b.views[r] = shown  # of the same lengths
         lo.b.rare = rare
-        lo.b.emit(If(negate(Apart(target.name, r)), tuple(copying)))
+        lo.b.emit(If(both(_at_one_place(lo, target.name, r), negate(Apart(target.name, r))), tuple(copying)))
 
     def run(exact: bool) -> None:
         def one(at: list[Expr]) -> None:
@@ -106,6 +106,18 @@ def _check_fits(lo: Statements, shape: tuple[Expr, ...], into: tuple[Expr, ...],
 
 def _meets(lo: Statements, a: str, b: str) -> bool:
     return bool(lo.b.roots[a] & lo.b.roots[b])
+
+
+def _at_one_place(lo: Statements, a: str, b: str) -> Expr:
+    """False if two views of an array show different rows or columns of it: A[i, 1:] and A[j, :-1]."""
+    p, q = lo.b.views.get(a), lo.b.views.get(b)
+    test: Expr = TRUE
+    if p is not None and q is not None and p.source == q.source:
+        other = dict(q.at)
+        for axis, i in p.at:
+            if axis in other and other[axis] != i:
+                test = both(test, compare("equal", i, other[axis]))
+    return test
 
 
 def _same_view(lo: Statements, a: str, b: str) -> bool:

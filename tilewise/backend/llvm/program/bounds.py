@@ -157,7 +157,9 @@ class Bounds:
 
     def _fast(self, s: For, start: Val, stop: Val, step: Val) -> None:
         """A loop all of whose subscripts are in range."""
-        if s.parallel and not self.checked and not self.em.within:
+        if s.proved and not self.checked:
+            self.em.block(s.proved)
+        elif s.parallel and not self.checked and not self.em.within:
             parallel_loop.emit(self.em, s, start, stop, step)
         else:
             self.em.for_(s, start, stop, step)

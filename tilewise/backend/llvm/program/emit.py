@@ -44,6 +44,7 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
+from tilewise.kernel.program.walk import statements
 
 CHEAP = 4  # operations in an arm of a conditional that are computed in any case
 
@@ -77,8 +78,8 @@ class Emitter:
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
-        self.reads = parallel_loop.reads(program.body)
         self.assumed: dict[str, Val] = {}  # values of names where costs are estimated
+        self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
         self.team = self.fn.hoist("alloca i64")
@@ -290,7 +291,7 @@ class Emitter:
 
     def load(self, array: str, place: str) -> Val:
         fn, dtype = self.fn, self.p.arrays[array].dtype
-        note, size = self.scopes.note(array), memory.align(dtype)
+        note, size = self.scopes.note(array) + self.group, memory.align(dtype)
         ty = scalar.IR_TYPE[dtype]
         if ty in COMPLEX:
             part = COMPLEX[ty]
@@ -304,7 +305,7 @@ class Emitter:
 
     def save(self, array: str, place: str, v: Val) -> None:
         fn, dtype = self.fn, self.p.arrays[array].dtype
-        note, size = self.scopes.note(array), memory.align(dtype)
+        note, size = self.scopes.note(array) + self.group, memory.align(dtype)
         if v.ty in COMPLEX:
             other = fn.let(f"getelementptr inbounds {COMPLEX[v.ty]}, ptr {place}, i64 1")
             for p, part in zip((place, other), v.parts, strict=True):
@@ -411,10 +412,16 @@ class Emitter:
         fn.do(f"br i1 {more.name}, label %{body}, label %{after}")
         fn.label(body)
         fn.do(f"store {here(i).text}, ptr {self.names[s.name]}")
+        about, group = "", self.group
+        if s.rare or self.bounds.checked:
+            about = self.scopes.plain_loop()
+        elif s.independent and not any(isinstance(x, For | Loop) for x in statements(s.body)):
+            about, self.group = self.scopes.independent_loop()
         self.block(s.body)
+        self.group = group
         i = self.word(counter)
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))
-        fn.do(f"br label %{head}{self.scopes.plain_loop() if s.rare or self.bounds.checked else ''}")
+        fn.do(f"br label %{head}{about}")
         fn.label(after)
 
     def trips(self, s: For, start: Val, stop: Val, step: Val) -> Val:

@@ -2,22 +2,14 @@
 
 A program is called with two blocks of words: its arguments (addresses of ndarray objects; numbers, complex ones in two
 words) and what it gives back, where it finds two functions, to have helper threads and to let them go, and how many
-operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of HEAD bytes: how many hold it, and its size.
+operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of HEAD bytes: how many
+hold it, and its size.
 """
 
 from __future__ import annotations
 
-STATUS, WHICH, WRITTEN, PAYLOAD, CLAIM, RELEASE, WORTH, BLAS, RESULTS = (
-    0,
-    1,
-    2,
-    3,
-    16,
-    17,
-    18,
-    19,
-    23,
-)  # words of the second
+STATUS, WHICH, WRITTEN, PAYLOAD = 0, 1, 2, 3  # words of the second block
+CLAIM, RELEASE, WORTH, BLAS, RESULTS = 16, 17, 18, 19, 23
 RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
 PAYLOADS = CLAIM - PAYLOAD
 HEAD = 64

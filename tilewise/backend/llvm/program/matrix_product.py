@@ -1,4 +1,4 @@
-"""Products of matrices inside of programs. In: a product of arrays. Out: a call of BLAS, or loops where that is less work.
+"""Products of matrices inside of programs. In: a product of arrays. Out: a call of BLAS, or loops for small ones.
 
 A vector is a matrix of one column (on the right) or one row (on the left). Without SciPy there is no BLAS, and large
 products are loops, too.

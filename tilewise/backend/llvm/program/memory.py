@@ -68,6 +68,17 @@ class Scopes:
         self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !3, !4}}")
         return f", !llvm.loop !{n}"
 
+    def independent_loop(self) -> tuple[str, str]:
+        """What is said of a loop whose iterations do not meet in memory, and at each of its accesses."""
+        n = self.next
+        self.next += 3
+        self.fn.metadata += [
+            f"!{n} = distinct !{{}}",
+            f'!{n + 1} = !{{!"llvm.loop.parallel_accesses", !{n}}}',
+            f"!{n + 2} = distinct !{{!{n + 2}, !{n + 1}}}",
+        ]
+        return f", !llvm.loop !{n + 2}", f", !llvm.access.group !{n}"
+
     def outside(self, array: str) -> bool:
         """Whether an array may show memory of the caller's."""
         return bool(self.program.arrays[array].roots & self.params)

@@ -7,7 +7,6 @@ same however many come.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -35,24 +34,11 @@ def used(program: Program) -> bool:
     return any(isinstance(s, For) and s.parallel for s in statements(program.body))
 
 
-def reads(block: Block) -> Counter[str]:
-    """How often names and arrays are looked at."""
-    found: Counter[str] = Counter()
-    for s in statements(block):
-        found.update(e.name for e in expressions(s) if isinstance(e, Var))
-        found.update(f"array {a}" for a in arrays_used(s))
-    return found
-
-
 def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     """The loop, by a function of its iterations."""
     count = em.trips(s, start, stop, step)
     code, block = _outlined(em, s)
-    inside = reads((s,))
-    kept = any(em.reads[n] != inside[n] for n in names_set((s,)))
-    kept = kept or any(em.reads[f"array {a}"] != inside[f"array {a}"] for a in arrays_set(s.body))
-    # Variables that are used later have the values of the last iteration, which then runs here.
-    fn = em.fn
+    fn, kept = em.fn, s.kept  # numbers that are read later are those of the last iteration, which then runs here
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
     worth = count.cmp("sgt", 1) & (count * _cost(em, s, start, count, step)).cmp("sgt", em.word(em.out(layout.WORTH)))
     fn.do(f"br i1 {worth.name}, label %{shared}, label %{alone}, !prof !{em.scopes.unlikely}")

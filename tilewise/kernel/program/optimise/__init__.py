@@ -1,3 +1,3 @@
 """Faster programs with the same meaning. The passes are in run.py; here are their names, for settings."""
 
-NAMES = ("hoist", "loop_threads")
+NAMES = ("inline", "hoist", "loop_order", "loop_threads")

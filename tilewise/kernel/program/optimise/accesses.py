@@ -31,10 +31,13 @@ class Touch:
 
 
 class Accesses:
-    """The accesses of a loop's iterations."""
+    """The accesses of a loop's iterations. `ends`: count from the last iteration (of this loop, of those inside).
 
-    def __init__(self, program: ir.Program, loop: ir.For) -> None:
-        self.program, self.loop = program, loop
+    A loop from i to n is known to go up from i; counted from its end, it is known to stay below n.
+    """
+
+    def __init__(self, program: ir.Program, loop: ir.For, ends: tuple[bool, bool] = (False, False)) -> None:
+        self.program, self.loop, self.ends = program, loop, ends
         self.names = names_set((loop,))
         self.arrays = arrays_set(loop.body)
         every = list(statements(loop.body))
@@ -52,7 +55,7 @@ class Accesses:
         self.symbols: dict[ir.Expr, tuple[Index, Index]] = {}
         self.indices: dict[int, Index] = {}
         self.touches: list[Touch] = []
-        self.parallel = self._index(loop)
+        self.parallel = self.index_of(loop)
         self._block(loop.body, (loop,))
 
     @property
@@ -61,7 +64,8 @@ class Accesses:
 
     # -- forms of expressions ----------------------------------------------------------------------------------------
 
-    def _index(self, s: ir.For) -> Index:
+    def index_of(self, s: ir.For) -> Index:
+        """The index of a loop."""
         if id(s) not in self.indices:
             extent = _ENDLESS
             if all(isinstance(e, ir.Const) for e in (s.start, s.stop, s.step)):
@@ -122,10 +126,14 @@ class Accesses:
         s = loops[around]
         if name in {x.name for x in statements(s.body) if isinstance(x, ir.Set | ir.For)}:
             return None
-        start = self.form(s.start, loops[:around])
-        if start is None or not isinstance(s.step, ir.Const):
+        if not isinstance(s.step, ir.Const):
             return None
-        return start + var(self._index(s)) * s.step.value
+        by, index = int(s.step.value), var(self.index_of(s))
+        if self.ends[s is not self.loop] and abs(by) == 1:
+            stop = self.form(s.stop, loops[:around])
+            return None if stop is None else stop - index * by - by
+        start = self.form(s.start, loops[:around])
+        return None if start is None else start + index * by
 
     # -- accesses ----------------------------------------------------------------------------------------------------
 
@@ -176,19 +184,35 @@ class Accesses:
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
-    def independent(self) -> bool:
-        """Whether no two iterations touch the same element, one of them to write it."""
-        writes = [t for t in self.touches if t.access.write]
-        if len(writes) * len(self.touches) > MOST_PAIRS:
-            return False
-        return all(self._apart(w, t) for w in writes for t in self.touches if w.roots & t.roots)
+    def pairs(self) -> list[tuple[int, int]]:
+        """Numbers of accesses that may meet, one of them a write."""
+        writes = [k for k, t in enumerate(self.touches) if t.access.write]
+        found = [(w, k) for w in writes for k, t in enumerate(self.touches) if self.touches[w].roots & t.roots]
+        return [(a, b) for a, b in found if b not in writes or a <= b]
 
-    def _apart(self, a: Touch, b: Touch) -> bool:
+    def apart(self, first: int, second: int) -> bool:
+        """Whether two accesses do not meet in different iterations."""
+        a, b = self.touches[first], self.touches[second]
         if a.access.array != b.access.array:
             return False
         if never_meet(a.access, b.access, self.parallel, self.shared) is not None:
             return True
         return distances(a.access, b.access, self.parallel, self.shared)[1] is None
+
+
+def independent(program: ir.Program, loop: ir.For) -> bool:
+    """Whether no two iterations touch the same element, one of them to write it."""
+    open_pairs: list[tuple[int, int]] | None = None
+    for ends in ((False, False), (False, True), (True, False), (True, True)):
+        found = Accesses(program, loop, ends)
+        if open_pairs is None:
+            open_pairs = found.pairs()
+            if len(open_pairs) > MOST_PAIRS:
+                return False
+        open_pairs = [p for p in open_pairs if not found.apart(*p)]
+        if not open_pairs:
+            return True
+    return False
 
 
 def _unclamped(start: ir.Expr, defined: dict[str, ir.Expr]) -> ir.Expr:

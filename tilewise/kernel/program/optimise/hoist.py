@@ -64,11 +64,15 @@ def _movable(s: ir.Stmt, once: set[str]) -> bool:
             return False
     else:
         return False
-    return all(map(_pure, expressions(s)))
+    return all(map(_part, expressions(s)))
 
 
-def _pure(e: Any) -> bool:
+def pure(e: ir.Expr) -> bool:
     """Whether an expression can be computed anywhere, any number of times."""
+    return all(map(_part, expressions(ir.Set("", e))))
+
+
+def _part(e: Any) -> bool:
     if isinstance(e, ir.Op):
         by_zero = e.fn == "floor_divide" and not (isinstance(e.args[1], ir.Const) and e.args[1].value)
         return e.fn in PURE and e.fault < 0 and e.dtype in (ir.INT, ir.BOOL) and not by_zero

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.optimise.accesses import Accesses
+from tilewise.kernel.program.optimise import accesses
+from tilewise.kernel.program.optimise.liveness import live_after
 from tilewise.kernel.program.walk import (
     BLOCKS,
     arrays_set,
@@ -26,18 +27,19 @@ SHALLOW = 1  # loops around one whose iterations have no loops: deeper ones are 
 
 def parallel(program: ir.Program) -> ir.Program:
     """The outermost loops that can be."""
-    return replace(program, body=_marked(program, program.body, 0))
+    return replace(program, body=_marked(program, program.body, 0, live_after(program)))
 
 
-def _marked(program: ir.Program, block: ir.Block, depth: int) -> ir.Block:
+def _marked(program: ir.Program, block: ir.Block, depth: int, live: dict[int, frozenset[str]]) -> ir.Block:
     out: list[ir.Stmt] = []
     for s in block:
-        if isinstance(s, ir.For) and not s.rare and _worth(s, depth) and independent(program, s):
-            out.append(replace(s, parallel=True))
+        if isinstance(s, ir.For) and not s.rare and not s.proved and _worth(s, depth) and independent(program, s):
+            kept = bool(names_set((s,)) & live.get(id(s), frozenset()))
+            out.append(replace(s, parallel=True, kept=kept))
             continue
         names = BLOCKS.get(type(s), ())
         deeper = depth + isinstance(s, ir.For | ir.Loop)
-        inner = {n: _marked(program, getattr(s, n), deeper) for n in names}
+        inner = {n: _marked(program, getattr(s, n), deeper - (n == "proved"), live) for n in names}
         out.append(replace(cast(Any, s), **inner) if inner else s)
     return tuple(out)
 
@@ -52,7 +54,7 @@ def independent(program: ir.Program, s: ir.For) -> bool:
     """Whether the iterations of a loop do not need each other."""
     if not _sound(program, s) or not _private(s):
         return False
-    return s.independent or Accesses(program, s).independent()
+    return s.independent or accesses.independent(program, s)
 
 
 def _sound(program: ir.Program, loop: ir.For) -> bool:
@@ -89,6 +91,7 @@ def _private(loop: ir.For) -> bool:
                 known = walk(s.then, known) & walk(s.other, known)
             elif isinstance(s, ir.For):
                 walk(s.body, known | {s.name})
+                walk(s.proved, known)
             elif isinstance(s, ir.Loop | ir.Named):
                 walk(s.body, known)
         return known

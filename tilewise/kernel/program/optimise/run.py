@@ -7,9 +7,16 @@ from collections.abc import Callable, Collection
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
 from tilewise.kernel.program.optimise.hoist import hoist
+from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
+from tilewise.kernel.program.optimise.reorder import reorder
 
-PASSES: dict[str, Callable[[Program], Program]] = {"hoist": hoist, "loop_threads": parallel}
+PASSES: dict[str, Callable[[Program], Program]] = {
+    "inline": inline,
+    "hoist": hoist,
+    "loop_order": reorder,
+    "loop_threads": parallel,
+}
 
 
 def optimised(program: Program, without: Collection[str] = ()) -> Program:
