@@ -23,6 +23,7 @@ from tilewise.kernel.program.ir import (
     For,
     HostCall,
     If,
+    Invoke,
     Load,
     Loop,
     Named,
@@ -33,6 +34,7 @@ from tilewise.kernel.program.ir import (
     Store,
     Var,
     View,
+    results_of,
 )
 
 if TYPE_CHECKING:
@@ -243,9 +245,9 @@ def _changed(block: Block) -> Changed:
                 found.names.add(s.name)
             if isinstance(s, Alloc | View):
                 found.arrays.add(s.array)
-            if isinstance(s, HostCall):
-                found.names.update(s.results)
-                found.arrays.update(s.results)
+            if isinstance(s, HostCall | Invoke):
+                found.names.update(results_of(s))
+                found.arrays.update(results_of(s))
             for name in BLOCKS.get(type(s), ()):
                 walk(getattr(s, name))
 

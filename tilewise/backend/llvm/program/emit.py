@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import host, layout, memory, scalars
+from tilewise.backend.llvm.program import host, invoke, layout, memory, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -25,9 +25,11 @@ from tilewise.kernel.program.ir import (
     Dim,
     Expr,
     Fail,
+    Fault,
     For,
     HostCall,
     If,
+    Invoke,
     Leave,
     Load,
     Loop,
@@ -63,19 +65,21 @@ def emitted(program: Program, name: str) -> Function:
 
 
 class Emitter:
-    def __init__(self, program: Program, name: str) -> None:
-        self.p = program
+    def __init__(self, program: Program, name: str, main: Emitter | None = None) -> None:
+        """main: the emitter of the program whose function this is."""
+        self.p, self.main = program, main
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
         self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
         self.arrays = {n: self._slots(a.rank) for n, a in program.arrays.items()}
         self.written = self.fn.hoist("alloca i64")
-        self.scopes = memory.Scopes(self.fn, program)
+        self.scopes: memory.Scopes = memory.Scopes(self.fn, program, 1 if main is None else main.scopes.next)
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
-        self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in program.faults)
+        self.faults: tuple[Fault, ...] = program.faults if main is None else main.faults
+        self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in self.faults)
 
     def _slots(self, rank: int) -> Slots:
         h = self.fn.hoist
@@ -92,13 +96,18 @@ class Emitter:
         for s in self.arrays.values():
             for place in (s.base, s.ident, *s.dims, *s.strides):
                 fn.do(f"store i64 0, ptr {place}")
-        memory.arguments(self)
+        if self.main is None:
+            memory.arguments(self)
+        else:
+            invoke.arguments(self)
         self.block(self.p.body)
         fn.do(f"br label %{self.exit}")
         for lines in self.late:
             fn.lines += lines
         fn.label(self.exit)
         memory.release_all(self)
+        for k, p in enumerate(self.p.functions):
+            invoke.add(self, k, p)
         return fn
 
     # -- small things ------------------------------------------------------------------------------------------------
@@ -346,6 +355,8 @@ class Emitter:
             memory.view(self, s)
         elif isinstance(s, HostCall):
             host.call(self, s)
+        elif isinstance(s, Invoke):
+            invoke.call(self, s)
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)
