@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "other"), For: ("body",), Loop: ("body",), Named: ("body",)}
 MOST_CHECKS = 40  # at the head of one loop
-LARGEST = 4000  # statements and expressions of a loop that is emitted twice
+LARGEST = 250  # statements of a loop that is emitted twice
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import host, invoke, layout, memory, scalars
+from tilewise.backend.llvm.program import host, invoke, layout, memory, outline, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -70,9 +70,15 @@ class Emitter:
         self.p, self.main = program, main
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
-        self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
-        self.arrays = {n: self._slots(a.rank) for n, a in program.arrays.items()}
-        self.written = self.fn.hoist("alloca i64")
+        self.frame = outline.frame_of(program)
+        if self.frame is not None:
+            self.uses = outline.uses(program)
+            self.frame_at = self.fn.hoist(f"alloca [{self.frame.words} x i64], align 16")
+            self.names, self.arrays, self.written = outline.places(self, self.frame, self.frame_at)
+        else:
+            self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
+            self.arrays = {n: self.slots(a.rank) for n, a in program.arrays.items()}
+            self.written = self.fn.hoist("alloca i64")
         self.scopes: memory.Scopes = memory.Scopes(self.fn, program, 1 if main is None else main.scopes.next)
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
@@ -81,12 +87,16 @@ class Emitter:
         self.faults: tuple[Fault, ...] = program.faults if main is None else main.faults
         self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in self.faults)
 
-    def _slots(self, rank: int) -> Slots:
+    def slots(self, rank: int) -> Slots:
+        """Variables of an array, on the stack."""
         h = self.fn.hoist
-        return Slots(
-            h("alloca ptr"), h("alloca i64"), h("alloca i64"),
-            tuple(h("alloca i64") for _ in range(rank)), tuple(h("alloca i64") for _ in range(rank)),
-        )  # fmt: skip
+        return self.slots_at([h("alloca ptr"), *(h("alloca i64") for _ in range(2 + 2 * rank))])
+
+    def slots_at(self, places: list[str]) -> Slots:
+        """Variables of an array at these places."""
+        rank = (len(places) - 3) // 2
+        data, base, ident, *rest = places
+        return Slots(data, base, ident, tuple(rest[:rank]), tuple(rest[rank:]))
 
     def run(self) -> Function:
         fn = self.fn
@@ -313,6 +323,9 @@ class Emitter:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Block) -> None:
+        if self.frame is not None and outline.size(stmts) > outline.PART:
+            outline.block(self, stmts, self.statement)
+            return
         for s in stmts:
             self.statement(s)
             if isinstance(s, Leave | Return | Fail):
