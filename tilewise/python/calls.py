@@ -38,7 +38,7 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, conditions, math_functions, sequences, signatures, values
+from tilewise.python import arithmetic, conditions, math_functions, recursion, sequences, signatures, values
 from tilewise.python.arrays import elementwise, functions
 from tilewise.python.host import library as host_library
 from tilewise.python.host import state
@@ -211,11 +211,7 @@ def inlined(
     """The body of a function at the place of its call."""
     line = node.lineno
     if lo.scope.depth >= DEEPEST:
-        raise Refused(
-            f"a call of {name} inside of itself" if f is not None else "calls nested too deeply",
-            line,
-            "Write the recursion as a loop",
-        )
+        raise Refused("calls nested too deeply", line)
     prefix = prefix_of(lo, node)
     if local is None:
         local = signatures.locals_of(tree)
@@ -227,6 +223,10 @@ def inlined(
                 if d is not None
             }
     given = signatures.matched(lo, tree, name, args, options, defaults, named, line)
+    if tree in lo.functions.recursive:
+        return recursion.invoked(lo, tree, f, parent, name, given, node, local)
+    if tree in lo.functions.inside:
+        raise recursion.Recursive(tree)
     assert lo.env is not None
     for stale in [n for n in lo.env if n.startswith(prefix)]:
         del lo.env[stale]
@@ -243,6 +243,7 @@ def inlined(
 
     scope = Scope(f, prefix, local, parent, returns, lo.scope.depth + 1, f.__code__.co_name if f is not None else name)
     values_ = {k: lo.settled(v, line) if isinstance(v, Lazy) else v for k, v in given.items()}
+    lo.functions.inside.append(tree)
     with lo.b.inside() as body:
         for k, v in values_.items():
             lo.bind(prefix + k, v, line, full=True)
@@ -253,6 +254,7 @@ def inlined(
                 lo.block(tree.body)
                 if lo.env is not None:
                     lo.return_value(Static(None), line)
+    lo.functions.inside.pop()
     lo.b.emit(Named(label, tuple(body)))
     env = None
     for e in ends:

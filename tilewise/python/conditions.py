@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewise.kernel.program.ir import Const, Expr, If, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Array, Scalar, Static, Tuple, Value, negate, pick
+from tilewise.python.build import FALSE, TRUE, Array, Lazy, Scalar, Static, Tuple, Value, negate, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
 from tilewise.python.types import PY_BOOL, Num, key, merge
@@ -207,9 +207,7 @@ def chosen(
 
 
 def _no_number(v: Value | None) -> bool:
-    return (
-        isinstance(v, Tuple) or (isinstance(v, Static) and v.value is None) or (isinstance(v, Array) and not v.t.rank)
-    )
+    return isinstance(v, Tuple | Array | Lazy) or (isinstance(v, Static) and v.value is None)
 
 
 def common(

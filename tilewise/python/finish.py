@@ -14,6 +14,7 @@ from tilewise.kernel.program.ir import (
     For,
     HostCall,
     If,
+    Invoke,
     Param,
     Program,
     Set,
@@ -21,6 +22,7 @@ from tilewise.kernel.program.ir import (
     Store,
     Var,
     View,
+    results_of,
 )
 from tilewise.kernel.program.walk import BLOCKS, expressions, statements
 from tilewise.python.build import ONE, ZERO, Builder
@@ -35,7 +37,7 @@ def finished(
     every = list(statements(body))
     used = {e.name for s in every for e in expressions(s) if isinstance(e, Var)}
     used |= {s.name for s in every if isinstance(s, Set | For)}
-    used |= {n for s in every if isinstance(s, HostCall) for n in s.results}
+    used |= {n for s in every if isinstance(s, HostCall | Invoke) for n in results_of(s)}
     names = {n: t for n, t in b.names.items() if n in used}
     arrays = _arrays(b, every, params)
     stored = {r for s in every if isinstance(s, Store) for r in arrays[s.array].roots}
@@ -43,6 +45,26 @@ def finished(
     params = [replace(p, written=p.array is not None and p.name in stored) for p in params]
     faults = tuple(b.faults)
     return Program(name, tuple(params), names, arrays, body, faults, tuple(results), apart)
+
+
+def with_functions(main: Program, functions: list[Program]) -> Program:
+    """A program and its functions; which arguments are written to, by functions that they are given to as well."""
+    every = [main, *functions]
+    changed = True
+    while changed:
+        changed = False
+        for k, p in enumerate(every):
+            written: set[str] = set()
+            for s in statements(p.body):
+                if isinstance(s, Invoke):
+                    pairs = zip(s.inputs, every[1 + s.function].params, strict=True)
+                    written.update(r for v, q in pairs if q.written for r in p.arrays[cast(str, v)].roots)
+            params = tuple(
+                replace(q, written=q.written or (q.array is not None and q.name in written)) for q in p.params
+            )
+            changed = changed or params != p.params
+            every[k] = replace(p, params=params)
+    return replace(every[0], functions=tuple(replace(p, faults=()) for p in every[1:]))
 
 
 def _without_idle(body: Block, read: set[str]) -> Block:
@@ -61,12 +83,12 @@ def _without_idle(body: Block, read: set[str]) -> Block:
 
 def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Array]:
     """What is known of each array: which memory it shows, whether it has gaps."""
-    made: dict[str, list[Alloc | View | HostCall]] = {}
+    made: dict[str, list[Alloc | View | HostCall | Invoke]] = {}
     for s in every:
         if isinstance(s, Alloc | View):
             made.setdefault(s.array, []).append(s)
-        elif isinstance(s, HostCall):
-            for n in s.results:
+        elif isinstance(s, HostCall | Invoke):
+            for n in results_of(s):
                 if n in b.arrays:
                     made.setdefault(n, []).append(s)
     facts = {p.name: p.array for p in params if p.array is not None}
@@ -83,7 +105,7 @@ def _arrays(b: Builder, every: list[Stmt], params: list[Param]) -> dict[str, Arr
                 if isinstance(s, View):
                     roots |= known[s.source].roots
                     unit, dense = unit and _unit(s, known[s.source]), dense and _dense(s, known[s.source])
-                elif isinstance(s, HostCall) and s.shown:
+                elif isinstance(s, Invoke) or (isinstance(s, HostCall) and s.shown):
                     unit = dense = False
                     roots = roots.union(*(known[v].roots for v in s.inputs if isinstance(v, str)))
             if (unit, dense, roots) != (now.unit, now.dense, now.roots):

@@ -34,8 +34,10 @@ MOST_SPLITS = 6
 class Names:
     """The state of lowering: where statements go, what names are, which loops are around."""
 
-    def __init__(self, b: Builder, watch: Any) -> None:
-        self.b, self.watch = b, watch
+    def __init__(self, b: Builder, watch: Any, functions: Any) -> None:
+        """functions: those of the program that call themselves (recursion.py)."""
+        self.b, self.watch, self.functions = b, watch, functions
+        self.inner = False  # of a function that calls itself, not of the program
         self.env: Env | None = {}
         self.scope = Scope(None, "", frozenset())
         self.loops: list[LoopFrame] = []

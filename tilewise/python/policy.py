@@ -19,6 +19,9 @@ def loops_of(f: FunctionType) -> str:
         tree = tree_of(f)
     except Refused:
         return ""
+    calls = (n.func for n in ast.walk(tree) if isinstance(n, ast.Call))
+    if any(isinstance(n, ast.Name) and n.id == f.__name__ for n in calls):
+        return "elements"  # it calls itself: a trace would have all of these calls
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
     if not loops:
         return ""

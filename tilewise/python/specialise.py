@@ -6,7 +6,6 @@ holds. Arrays from outside become arguments.
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -14,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.kernel.program import ir
-from tilewise.python import arithmetic, values
+from tilewise.python import arithmetic, calls, recursion, values
 from tilewise.python.build import Array, Builder, Scalar, Static, Tuple, Value
-from tilewise.python.finish import finished
+from tilewise.python.finish import finished, with_functions
 from tilewise.python.lower import Lower
+from tilewise.python.recursion import Functions, Recursive
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
 from tilewise.python.signatures import locals_of, matched
@@ -79,6 +79,9 @@ class Watch:
 
     def captured(self, lo: Lower, found: Any, name: str, line: int) -> Value:
         """An array from outside: one more argument."""
+        if lo.inner:
+            text = f"{name}, an array from outside, in a function that calls itself"
+            raise Refused(text, line, "Give it as an argument")
         for k, known in enumerate(self.arrays):
             if known is found:
                 return Array(Arr(found.dtype.name, found.ndim), f"outer{k}")
@@ -125,8 +128,13 @@ def type_of(spec: Any) -> Num:
 
 def specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards: Any, apart: bool) -> Specialised:
     """args: ArraySpec, specs of numbers, tuples of these, or Static objects. Raises Refused."""
+    recursive: set[Any] = set()
     try:
-        return _specialise(f, args, options, guards, apart)
+        while True:
+            try:
+                return _specialise(f, args, options, guards, apart, Functions(set(recursive)))
+            except Recursive as found:
+                recursive.add(found.tree)
     except Refused as error:
         error.file = error.file or f.__code__.co_filename
         raise
@@ -134,13 +142,15 @@ def specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards
         raise Refused("expressions nested too deeply") from None
 
 
-def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guards: Any, apart: bool) -> Specialised:
+def _specialise(
+    f: FunctionType, args: list[Any], options: dict[str, Any], guards: Any, apart: bool, functions: Functions
+) -> Specialised:
     tree = tree_of(f)
     if f.__code__.co_flags & GENERATOR:
         raise Refused("yield or await", tree.lineno)
     b, watch = Builder(), Watch(guards, apart)
     guards.function(f)
-    lo = Lower(b, watch)
+    lo = Lower(b, watch, functions)
     params: list[ir.Param] = []
     count = 0
 
@@ -169,17 +179,31 @@ def _specialise(f: FunctionType, args: list[Any], options: dict[str, Any], guard
     defaults = tuple(values.given(lo, v, "a default", tree.lineno) for v in f.__defaults__ or ())
     more = {k: values.given(lo, v, "a default", tree.lineno) for k, v in (f.__kwdefaults__ or {}).items()}
     bound = matched(lo, tree, f.__name__, values_, named, defaults, more, tree.lineno)
-    for k, v in bound.items():
-        lo.bind(k, v, tree.lineno)
-    try:
-        if hasattr(tree.body, "lineno"):
-            lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])  # type: ignore[arg-type]
-        else:
-            lo.block(tree.body)
-            if lo.env is not None:
-                lo.return_value(Static(None), tree.lineno)
-    except Dead:
-        pass
+    if tree in functions.recursive:
+        _call_itself(lo, tree, f, bound)
+    else:
+        functions.inside.append(tree)
+        for k, v in bound.items():
+            lo.bind(k, v, tree.lineno)
+        recursion.body(lo, tree, tree.lineno)
     program = finished(f.__name__, b, tuple(b.block), [*params, *watch.params], lo.result_dtypes, apart)
+    if functions.known:
+        program = with_functions(program, functions.programs)
     types = {n: " or ".join(map(str, alts)) for n, alts in (lo.last or {}).items()}
     return Specialised(program, tuple(lo.results), tuple(watch.arrays), types, tuple(b.host), len(b.objects))
+
+
+def _call_itself(lo: Lower, tree: Any, f: FunctionType, bound: dict[str, Value]) -> None:
+    """A function that calls itself: the program calls it, and returns what it gives."""
+    try:
+        lo.return_value(recursion.invoked(lo, tree, f, None, f.__name__, bound, tree, locals_of(tree)), tree.lineno)
+    except calls.Several as several:
+        source = several.source
+
+        def act() -> None:
+            assert lo.env is not None
+            lo.return_value(lo.fetch(source, lo.env[source][0]), tree.lineno)
+
+        lo.each_type(source, tree.lineno, act)
+    except Dead:
+        pass

@@ -252,6 +252,18 @@ def _attribute(lo: Statements, node: ast.Attribute) -> Value:
     raise Refused(f"the attribute {node.attr}", node.lineno)
 
 
+def _bool_op(lo: Statements, node: ast.BoolOp) -> Value:
+    return conditions.bool_op(lo, node)
+
+
+def _compare(lo: Statements, node: ast.Compare) -> Value:
+    return conditions.compare(lo, node)
+
+
+def _if_exp(lo: Statements, node: ast.IfExp) -> Value:
+    return conditions.if_exp(lo, node)
+
+
 def _call(lo: Statements, node: ast.Call) -> Value:
     return calls.call(lo, node)
 
@@ -273,9 +285,9 @@ _EXPRESSIONS: dict[type[ast.expr], Any] = {
     ast.List: _tuple,
     ast.BinOp: _bin_op,
     ast.UnaryOp: _unary_op,
-    ast.BoolOp: conditions.bool_op,
-    ast.Compare: conditions.compare,
-    ast.IfExp: conditions.if_exp,
+    ast.BoolOp: _bool_op,
+    ast.Compare: _compare,
+    ast.IfExp: _if_exp,
     ast.Subscript: _subscript,
     ast.Slice: _slice,
     ast.Attribute: _attribute,

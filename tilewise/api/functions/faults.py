@@ -53,7 +53,7 @@ def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
         except Exception as error:
             return error.with_traceback(None)
         return OverflowError(f"{name} of {operands[0]} is beyond what compiled loops have")
-    return OverflowError(fault.message)
+    return (RecursionError if "recursion" in fault.message else OverflowError)(fault.message)
 
 
 @lru_cache(maxsize=1024)

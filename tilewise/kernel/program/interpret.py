@@ -6,6 +6,7 @@ This is the definition that compiled code is tested against; it is slow, and wri
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from tilewise.kernel.program.ir import (
     Host,
     HostCall,
     If,
+    Invoke,
     Leave,
     Load,
     Loop,
@@ -40,6 +42,7 @@ from tilewise.kernel.program.ir import (
 )
 
 RETURNED, FAILED = 0, 1
+MOST_DEPTH = 100  # of functions inside of each other: each takes several frames of Python
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 
@@ -75,8 +78,10 @@ def run(program: Program, args: Sequence[Any], host: Sequence[Host] = ()) -> End
 
 
 class _Machine:
-    def __init__(self, program: Program, args: Sequence[Any], host: Sequence[Host]) -> None:
+    def __init__(self, program: Program, args: Sequence[Any], host: Sequence[Host], caller: Any = None) -> None:
         self.program, self.host = program, host
+        self.functions = program.functions if caller is None else caller.functions
+        self.depth: int = 0 if caller is None else caller.depth + 1
         self.names: dict[str, Any] = {n: np.dtype(t).type(0) for n, t in program.names.items()}
         self.arrays: dict[str, Any] = {}
         self.given: dict[int, int] = {}  # which argument an ndarray object is
@@ -181,6 +186,29 @@ class _Machine:
             self.arrays[s.array][...] = self.arrays[s.left] @ self.arrays[s.right]
         elif isinstance(s, HostCall):
             self.host_call(s)
+        elif isinstance(s, Invoke):
+            self.invoke(s)
+
+    def invoke(self, s: Invoke) -> None:
+        if self.depth >= sys.getrecursionlimit():
+            self.fail(s.deep, [])
+        if self.depth >= MOST_DEPTH:
+            self.fail(s.stack, [])
+        inputs = [self.arrays[v] if isinstance(v, str) else self.e(v) for v in s.inputs]
+        inner = _Machine(self.functions[s.function], inputs, self.host, self)
+        try:
+            inner.block(inner.program.body)
+        except _Over as over:
+            ended = over.ended
+        self.written |= ended.written
+        if ended.status == FAILED:
+            raise _Over(ended._replace(written=self.written))
+        self.names[s.which] = np.int64(ended.which)
+        for name, v in zip(s.results[ended.which], ended.values, strict=True):
+            if name in self.program.arrays:
+                self.arrays[name] = inputs[v[0]] if isinstance(v, tuple) else v
+            else:
+                self.names[name] = np.dtype(self.program.names[name]).type(v)
 
     def host_call(self, s: HostCall) -> None:
         inputs = [self.arrays[v] if isinstance(v, str) else self.e(v).item() for v in s.inputs]

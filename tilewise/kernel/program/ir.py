@@ -1,11 +1,12 @@
 """Programs with loops: a small structured language. What a Python function means is said in it, without Python.
 
-    program  = name, params, locals, body, faults, results
+    program  = name, params, locals, body, faults, results, functions (programs that it calls)
     stmt     = name := expr | array[expr, ...] := expr
              | if expr: stmts else: stmts | for name in range(expr, expr, expr): stmts | loop: stmts
              | block label: stmts | leave label | return values | fail fault(expr, ...)
              | array := allocate shape | array := view of array | array := array @ array
              | names, arrays := host function(expr or array, ...)
+             | which, names, arrays := function(expr or array, ...)
     expr     = number | name | fn(expr, ...) | array[expr, ...] | dim(array, axis) | expr if expr else expr
              | apart(array, array)
 
@@ -243,7 +244,28 @@ class HostCall:
     effect: bool = False
 
 
-Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View | Product | HostCall
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """Run a function of the program on numbers and arrays (which it sees as they are, not copies).
+
+    `which` gets the number of the result that it returned, the names of results[which] get its values. `deep` is the
+    fault of too deep a recursion, `stack` that of a recursion for which there is no room.
+    """
+
+    function: int
+    inputs: tuple[Expr | str, ...]
+    which: str
+    results: tuple[tuple[str, ...], ...]
+    deep: int
+    stack: int
+
+
+def results_of(s: HostCall | Invoke) -> tuple[str, ...]:
+    """The names and arrays that a call sets."""
+    return s.results if isinstance(s, HostCall) else (s.which, *(n for r in s.results for n in r))
+
+
+Stmt = Set | Store | If | For | Loop | Named | Leave | Return | Fail | Alloc | View | Product | HostCall | Invoke
 Block = tuple[Stmt, ...]
 
 
@@ -281,4 +303,5 @@ class Program:
     faults: tuple[Fault, ...]
     results: tuple[tuple[str, ...], ...]  # of each kind of return: dtypes, "array DTYPE RANK"
     apart: bool = True  # no two arguments share memory of which one is written
+    functions: tuple[Program, ...] = ()  # what `Invoke` runs; their faults are this program's
     notes: tuple[str, ...] = field(default=(), compare=False)

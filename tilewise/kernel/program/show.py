@@ -15,6 +15,7 @@ from tilewise.kernel.program.ir import (
     For,
     HostCall,
     If,
+    Invoke,
     Leave,
     Load,
     Loop,
@@ -42,7 +43,7 @@ def text(p: Program) -> str:
     lines += [f"  name {n} {t}" for n, t in p.names.items()]
     lines += [f"  fault {k} {f.error} {f.message!r} line {f.line}" for k, f in enumerate(p.faults)]
     lines += [f"  result {k} {' '.join(r)}" for k, r in enumerate(p.results)]
-    return "\n".join([*lines, *_block(p.body, "  ")])
+    return "\n".join([*lines, *_block(p.body, "  "), *map(text, p.functions)])
 
 
 def _block(block: Block, indent: str) -> Iterator[str]:
@@ -91,6 +92,10 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
         yield f"{indent}{s.array} := view of {s.source} at ({', '.join(at)}) along ({', '.join(spans)})"
     elif isinstance(s, Product):
         yield f"{indent}{s.array} := {s.left} @ {s.right}"
+    elif isinstance(s, Invoke):
+        inputs = ", ".join(v if isinstance(v, str) else expr(v) for v in s.inputs)
+        results = " or ".join(f"({', '.join(r)})" for r in s.results)
+        yield f"{indent}{s.which}, {results} := function {s.function}({inputs}) !{s.deep} !{s.stack}"
     elif isinstance(s, HostCall):
         inputs = ", ".join(v if isinstance(v, str) else expr(v) for v in s.inputs)
         notes = f"{' shown' * s.shown}{' effect' * s.effect}{' writes ' * bool(s.writes)}{', '.join(s.writes)}"

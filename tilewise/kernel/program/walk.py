@@ -14,6 +14,7 @@ from tilewise.kernel.program.ir import (
     For,
     HostCall,
     If,
+    Invoke,
     Load,
     Loop,
     Named,
@@ -24,6 +25,7 @@ from tilewise.kernel.program.ir import (
     Store,
     Var,
     View,
+    results_of,
 )
 
 BLOCKS: dict[type, tuple[str, ...]] = {
@@ -63,13 +65,13 @@ def expressions(node: Any) -> Iterator[Any]:
 def names_set(block: Block) -> set[str]:
     """Numbers that statements of a block set (of host functions, also the arrays)."""
     found = {s.name for s in statements(block) if isinstance(s, Set | For)}
-    return found.union(*(s.results for s in statements(block) if isinstance(s, HostCall)))
+    return found.union(*(results_of(s) for s in statements(block) if isinstance(s, HostCall | Invoke)))
 
 
 def arrays_set(block: Block) -> set[str]:
     """Array variables that statements of a block set (of host functions, also the numbers)."""
     found = {s.array for s in statements(block) if isinstance(s, Alloc | View)}
-    return found.union(*(s.results for s in statements(block) if isinstance(s, HostCall)))
+    return found.union(*(results_of(s) for s in statements(block) if isinstance(s, HostCall | Invoke)))
 
 
 def names_read(s: Stmt) -> set[str]:
@@ -91,7 +93,7 @@ def arrays_used(s: Stmt) -> set[str]:
         found.add(s.source)
     elif isinstance(s, Product):
         found |= {s.array, s.left, s.right}
-    elif isinstance(s, HostCall):
+    elif isinstance(s, HostCall | Invoke):
         found |= {v for v in s.inputs if isinstance(v, str)}
     elif isinstance(s, Return):
         found |= {v for v in s.values if isinstance(v, str)}

@@ -20,6 +20,7 @@ import llvmlite.binding as llvm
 _MODEL = {"reloc": "pic", "codemodel": "small"}
 QUICK, GOOD = 0, 2  # levels of LLVM's code generator
 _OPTIMISED = '"passes"="standard"'  # the attribute of functions that LLVM's passes run on (emit/text.py)
+LONG = 500_000  # characters of a module that is not looked through for vectors outside of loops
 _numbers = itertools.count()
 
 
@@ -70,7 +71,8 @@ def _prepared(module: str, cpu: str, triple: str) -> Any:
     prepared = _verified(text_of(module, cpu, triple))
     if _OPTIMISED in module:
         options = llvm.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization = options.slp_vectorization = True
+        options.loop_vectorization = True
+        options.slp_vectorization = len(module) < LONG  # it looks at every pair of stores
         options.loop_interleaving = options.loop_unrolling = True
         builder = llvm.create_pass_builder(_target_machine(cpu, triple), options)
         builder.getModulePassManager().run(prepared, builder)

@@ -24,6 +24,7 @@ from tilewise.kernel.program.ir import (
     For,
     HostCall,
     If,
+    Invoke,
     Load,
     Loop,
     Named,
@@ -34,6 +35,7 @@ from tilewise.kernel.program.ir import (
     Store,
     Var,
     View,
+    results_of,
 )
 from tilewise.kernel.program.walk import BLOCKS
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
 
 MOST_CHECKS = 40  # at the head of one loop
-LARGEST = 4000  # statements and expressions of a loop that is emitted twice
+LARGEST = 250  # statements of a loop that is emitted twice
 
 
 @dataclass(frozen=True)
@@ -259,9 +261,9 @@ def _changed(block: Block) -> Changed:
                 found.names.add(s.name)
             if isinstance(s, Alloc | View):
                 found.arrays.add(s.array)
-            if isinstance(s, HostCall):
-                found.names.update(s.results)
-                found.arrays.update(s.results)
+            if isinstance(s, HostCall | Invoke):
+                found.names.update(results_of(s))
+                found.arrays.update(results_of(s))
             for name in BLOCKS.get(type(s), ()):
                 walk(getattr(s, name))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -53,9 +54,9 @@ class Native:
         self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
         formats = ["Q" if p.array is not None else FORMAT[p.dtype] for p in program.params]
         self._pack = struct.Struct("<" + "".join(formats)).pack
-        if any(calls_of(program.body)):
+        if program.functions or any(calls_of(program.body)):
             self._host = Table(program, host)
-            self._pack = _followed(self._pack, struct.pack("<q", self._host.address))
+            self._pack = _followed(self._pack, self._host.address)
         self._arrays = [k for k, p in enumerate(program.params) if p.array is not None]
         self._complex = [k for k, p in enumerate(program.params) if p.array is None and p.dtype[0] == "c"]
         ranks = [max((a.rank for a in program.arrays.values()), default=0)]
@@ -172,8 +173,10 @@ def _owned(data: int, base: int, shape: Any, strides: Any, dtype: Any, several: 
     return np.ndarray(shape, dtype, several[base], data - base - layout.HEAD if nbytes else 0, strides)
 
 
-def _followed(pack: Callable[..., bytes], tail: bytes) -> Callable[..., bytes]:
-    return lambda *words: pack(*words) + tail
+def _followed(pack: Callable[..., bytes], address: int) -> Callable[..., bytes]:
+    """The arguments, and what is given beside them."""
+    tail, limit = struct.Struct("<3q").pack, sys.getrecursionlimit
+    return lambda *words: pack(*words) + tail(address, limit(), 0)
 
 
 def vector_loops(program: Program) -> int:

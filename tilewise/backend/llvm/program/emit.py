@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import host, layout, matrix_product, memory, parallel_loop, scalars
+from tilewise.backend.llvm.program import host, invoke, layout, matrix_product, memory, outline, parallel_loop, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -26,9 +26,11 @@ from tilewise.kernel.program.ir import (
     Dim,
     Expr,
     Fail,
+    Fault,
     For,
     HostCall,
     If,
+    Invoke,
     Leave,
     Load,
     Loop,
@@ -66,14 +68,21 @@ def emitted(program: Program, name: str) -> Function:
 
 
 class Emitter:
-    def __init__(self, program: Program, name: str) -> None:
-        self.p = program
+    def __init__(self, program: Program, name: str, main: Emitter | None = None) -> None:
+        """main: the emitter of the program whose function this is."""
+        self.p, self.main = program, main
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
-        self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
-        self.arrays = {n: self.slots(a.rank) for n, a in program.arrays.items()}
-        self.written = self.fn.hoist("alloca i64")
-        self.scopes = memory.Scopes(self.fn, program)
+        self.frame = outline.frame_of(program)
+        if self.frame is not None:
+            self.uses = outline.uses(program)
+            self.frame_at = self.fn.hoist(f"alloca [{self.frame.words} x i64], align 16")
+            self.names, self.arrays, self.written = outline.places(self, self.frame, self.frame_at)
+        else:
+            self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
+            self.arrays = {n: self.slots(a.rank) for n, a in program.arrays.items()}
+            self.written = self.fn.hoist("alloca i64")
+        self.scopes: memory.Scopes = memory.Scopes(self.fn, program, 1 if main is None else main.scopes.next)
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
@@ -82,26 +91,39 @@ class Emitter:
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
-        self.team = self.fn.hoist("alloca i64")
-        self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in program.faults)
+        self.faults: tuple[Fault, ...] = program.faults if main is None else main.faults
+        self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in self.faults)
 
     def slots(self, rank: int) -> Slots:
+        """Variables of an array, on the stack."""
         h = self.fn.hoist
-        return Slots(
-            h("alloca ptr"), h("alloca i64"), h("alloca i64"),
-            tuple(h("alloca i64") for _ in range(rank)), tuple(h("alloca i64") for _ in range(rank)),
-        )  # fmt: skip
+        return self.slots_at([h("alloca ptr"), *(h("alloca i64") for _ in range(2 + 2 * rank))])
+
+    def slots_at(self, places: list[str]) -> Slots:
+        """Variables of an array at these places."""
+        rank = (len(places) - 3) // 2
+        data, base, ident, *rest = places
+        return Slots(data, base, ident, tuple(rest[:rank]), tuple(rest[rank:]))
+
+    @property
+    def team(self) -> str:
+        """Where it is written down which helpers there are."""
+        return self.out(layout.TEAM)
 
     def run(self) -> Function:
         fn = self.fn
         fn.do(f"store i64 0, ptr {self.written}")
-        fn.do(f"store i64 0, ptr {self.team}")
+        if self.threaded:
+            fn.do(f"store i64 0, ptr {self.team}")
         for n in self.p.names:
             fn.do(f"store {_type(self.p.names[n])} zeroinitializer, ptr {self.names[n]}")
         for s in self.arrays.values():
             for place in (s.base, s.ident, *s.dims, *s.strides):
                 fn.do(f"store i64 0, ptr {place}")
-        memory.arguments(self)
+        if self.main is None:
+            memory.arguments(self)
+        else:
+            invoke.arguments(self)
         self.block(self.p.body)
         fn.do(f"br label %{self.exit}")
         for lines in self.late:
@@ -110,6 +132,8 @@ class Emitter:
         if self.threaded:
             parallel_loop.release(self)
         memory.release_all(self)
+        for k, p in enumerate(self.p.functions):
+            invoke.add(self, k, p)
         return fn
 
     # -- small things ------------------------------------------------------------------------------------------------
@@ -317,6 +341,9 @@ class Emitter:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Block) -> None:
+        if self.frame is not None and outline.size(stmts) > outline.PART:
+            outline.block(self, stmts, self.statement)
+            return
         for s in stmts:
             self.statement(s)
             if isinstance(s, Leave | Return | Fail):
@@ -361,6 +388,8 @@ class Emitter:
             matrix_product.emit(self, s)
         elif isinstance(s, HostCall):
             host.call(self, s)
+        elif isinstance(s, Invoke):
+            invoke.call(self, s)
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)

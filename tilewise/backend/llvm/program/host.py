@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout, memory
 from tilewise.kernel.program.ir import Block, Host, HostCall, Program
 
@@ -44,6 +45,13 @@ def words_of(program: Program, v: Any) -> int:
     return 2 if (program.names[v] if isinstance(v, str) else v.dtype) == "complex128" else 1
 
 
+def environment(em: Emitter, which: int) -> Val:
+    """A word that is given beside the arguments: behind them, or before those of a function inside."""
+    params = em.p.params if em.main is None else ()
+    words = sum(2 if p.array is None and p.dtype == "complex128" else 1 for p in params)
+    return em.word(em.fn.let(f"getelementptr i64, ptr %objs, i64 {words + which}"))
+
+
 def call(em: Emitter, s: HostCall) -> None:
     """IR for a call: what goes in, the call, what comes out."""
     fn = em.fn
@@ -56,8 +64,7 @@ def call(em: Emitter, s: HostCall) -> None:
         at += words_of(em.p, v)
     if em.reruns and (s.effect or any(em.scopes.outside(a) for a in s.writes)):
         fn.do(f"store i64 1, ptr {em.written}")
-    words = sum(2 if p.array is None and p.dtype == "complex128" else 1 for p in em.p.params)
-    address = fn.let(f"load ptr, ptr {fn.let(f'getelementptr i64, ptr %objs, i64 {words}')}")
+    address = fn.let(f"inttoptr {environment(em, layout.HOST_ADDRESS).text} to ptr")
     status = em.number(fn.let(f"call i64 {address}(i64 {s.which}, ptr {room})"))
     em.fail_if(status.cmp("ne", 0), s.fault)
     at = 0
@@ -74,7 +81,8 @@ class Table:
     """The function that compiled code calls, for all HostCalls of a program."""
 
     def __init__(self, program: Program, host: Sequence[Host]) -> None:
-        self._made = {s.which: _called(program, s, host[s.which]) for s in calls_of(program.body)}
+        every = (program, *program.functions)
+        self._made = {s.which: _called(p, s, host[s.which]) for p in every for s in calls_of(p.body)}
         self._function = _CALLED(self._run)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 

@@ -9,10 +9,13 @@ hold it, and its size.
 from __future__ import annotations
 
 STATUS, WHICH, WRITTEN, PAYLOAD = 0, 1, 2, 3  # words of the second block
-CLAIM, RELEASE, WORTH, BLAS, RESULTS = 16, 17, 18, 19, 23
+CLAIM, RELEASE, WORTH, BLAS, TEAM, RESULTS = 16, 17, 18, 19, 23, 24
 RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
 PAYLOADS = CLAIM - PAYLOAD
 HEAD = 64
+# Words beside the arguments: whom to call for Python's functions; of recursions, calls left and the first frame.
+HOST_ADDRESS, DEPTH, FIRST_FRAME, ENVIRONMENT = 0, 1, 2, 3
+STACK_BYTES = 3 << 20  # that recursions may use; threads have 8 MiB
 # Of an ndarray object: fields after its head and data pointer, as every NumPy since 1.7 has them.
 DIMS_OFFSET, STRIDES_OFFSET, FLAGS_OFFSET = 32, 40, 64
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400

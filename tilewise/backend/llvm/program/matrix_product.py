@@ -26,7 +26,7 @@ MOST = (1 << 31) - 1  # BLAS counts in 32 bits
 
 def used(program: Program) -> bool:
     """Whether a program has such products."""
-    return any(isinstance(s, Product) for s in statements(program.body))
+    return any(isinstance(s, Product) for p in (program, *program.functions) for s in statements(p.body))
 
 
 @cache

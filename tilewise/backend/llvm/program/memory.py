@@ -28,18 +28,19 @@ def align(dtype: str) -> int:
 class Scopes:
     """Which accesses cannot meet: LLVM's scopes, one for each argument and place of allocation."""
 
-    def __init__(self, fn: Function, program: Program) -> None:
+    def __init__(self, fn: Function, program: Program, first: int = 1) -> None:
+        """first: the number of the first note."""
         self.fn, self.program = fn, program
         roots = sorted({self._of(r) for a in program.arrays.values() for r in a.roots})
         lines = fn.metadata
-        lines.append('!1 = distinct !{!1, !"program"}')
-        self.unlikely = 2
-        lines.append('!2 = !{!"branch_weights", i32 1, i32 2000}')
-        lines.append('!3 = !{!"llvm.loop.vectorize.enable", i1 false}')
-        lines.append('!4 = !{!"llvm.loop.unroll.disable"}')
-        self.numbers = {r: 5 + k for k, r in enumerate(roots)}
-        lines += [f"!{n} = distinct !{{!{n}, !1}}" for n in self.numbers.values()]
-        self.next = 5 + len(roots)
+        lines.append(f'!{first} = distinct !{{!{first}, !"program"}}')
+        self.unlikely, self.scalar, self.rolled = first + 1, first + 2, first + 3
+        lines.append(f'!{self.unlikely} = !{{!"branch_weights", i32 1, i32 2000}}')
+        lines.append(f'!{self.scalar} = !{{!"llvm.loop.vectorize.enable", i1 false}}')
+        lines.append(f'!{self.rolled} = !{{!"llvm.loop.unroll.disable"}}')
+        self.numbers = {r: first + 4 + k for k, r in enumerate(roots)}
+        lines += [f"!{n} = distinct !{{!{n}, !{first}}}" for n in self.numbers.values()]
+        self.next = first + 4 + len(roots)
         self.sets: dict[frozenset[int], int] = {}
         self.params = {p.name for p in program.params}
 
@@ -65,7 +66,7 @@ class Scopes:
         """What is said of a loop that shall stay as it is: neither vectors nor copies of its body."""
         n = self.next
         self.next += 1
-        self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !3, !4}}")
+        self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !{self.scalar}, !{self.rolled}}}")
         return f", !llvm.loop !{n}"
 
     def independent_loop(self) -> tuple[str, str]:
@@ -326,6 +327,8 @@ def returned(em: Emitter, s: Return) -> None:
         count(em, em.word(em.arrays[v].base), 1)
         hand_array(em, v, em.out(at))
         at += layout.array_words(em.p.arrays[v].rank)
+    if em.main is not None and em.reruns:
+        em.put(em.out(layout.WRITTEN), em.word(em.written))
     fn.do(f"store i64 {s.which}, ptr {em.out(layout.WHICH)}")
     fn.do(f"store i64 {layout.RETURNED}, ptr {em.out(layout.STATUS)}")
 
@@ -341,8 +344,13 @@ def hand_array(em: Emitter, name: str, at: str) -> None:
 
 def take_array(em: Emitter, name: str, at: str) -> None:
     """An array variable gets what words in memory say; it holds that memory already."""
+    count(em, em.word(em.arrays[name].base), -1)
+    copy_words(em, name, at)
+
+
+def copy_words(em: Emitter, name: str, at: str) -> None:
+    """The words of an array, from memory to its variable."""
     fn, slots = em.fn, em.arrays[name]
-    count(em, em.word(slots.base), -1)
     data = fn.let(f"load ptr, ptr {at}")
     fn.do(f"store ptr {data}, ptr {slots.data}")
     for k, place in enumerate((slots.base, slots.ident, *slots.dims, *slots.strides)):

@@ -21,8 +21,8 @@ def hoist(program: ir.Program) -> ir.Program:
     counts = Counter(s.name for s in every if isinstance(s, ir.Set | ir.For))
     counts.update(f"array {s.array}" for s in every if isinstance(s, ir.Alloc | ir.View))
     for s in every:
-        if isinstance(s, ir.HostCall):
-            counts.update([*s.results, *(f"array {name}" for name in s.results)])
+        if isinstance(s, ir.HostCall | ir.Invoke):
+            counts.update([name for n in ir.results_of(s) for name in (n, f"array {n}")])
     once = {n for n, c in counts.items() if c == 1}
     return replace(program, body=_block(program.body, once))
 

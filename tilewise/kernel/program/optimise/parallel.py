@@ -61,7 +61,7 @@ def _sound(program: ir.Program, loop: ir.For) -> bool:
     """Whether a body only computes: it does not end early, fail, or hold memory."""
     labels = {s.label for s in statements(loop.body) if isinstance(s, ir.Named)}
     for s in statements(loop.body):
-        if isinstance(s, ir.Return | ir.Fail | ir.Alloc | ir.Product | ir.HostCall):
+        if isinstance(s, ir.Return | ir.Fail | ir.Alloc | ir.Product | ir.HostCall | ir.Invoke):
             return False
         if isinstance(s, ir.Leave) and s.label not in labels:
             return False
