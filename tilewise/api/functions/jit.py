@@ -124,7 +124,8 @@ class jit:
         if source is not None and self._loops:
             if self.strict or self._loops == "elements" or not has_arrays(args, kwargs):
                 return self._by_source(args, kwargs)
-            if by_source_here((*args, *kwargs.values())) and self._plain is source.function:
+            given = (*args, *kwargs.values())
+            if by_source_here(given) and in_c_order(given) and self._plain is source.function:
                 try:
                     return source.call(args, kwargs)
                 except Refused as error:
@@ -174,10 +175,11 @@ class jit:
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
         fails = why.construct.startswith("what raises")  # also when called, most likely: that says more
-        if refused is None and self._loops and source is not None:
-            return self._by_source(args, kwargs)
-        if refused is None and not fails and (made := self._by_source_instead(args, kwargs)) is not MISSED:
-            return made
+        if refused is None and in_c_order((*args, *kwargs.values())):
+            if self._loops and source is not None:
+                return self._by_source(args, kwargs)
+            if not fails and (made := self._by_source_instead(args, kwargs)) is not MISSED:
+                return made
         if self.strict:
             raise FunctionError(
                 message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None)
@@ -264,6 +266,12 @@ def by_source_here(args: Sequence[Any]) -> bool:
     if strict_errors() or on_workers() or not unlimited_memory():
         return False
     return not any(type(v) is Array and meta(v).nbytes > TRACED_BYTES for v in args)
+
+
+def in_c_order(args: Sequence[Any]) -> bool:
+    """Whether all arrays lie in C order: what NumPy makes of others has their order, and other views."""
+    given = (meta(v) if type(v) is Array else v for v in args)
+    return not any(isinstance(v, np.ndarray) and v.ndim > 1 and not v.flags.c_contiguous for v in given)
 
 
 def _of_numbers(items: list[Any]) -> bool:
