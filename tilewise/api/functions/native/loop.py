@@ -43,10 +43,14 @@ class Loop:
         self.results = results  # structures of what it returns
         self._bound: Callable[[list[Any]], Outcome] | None = None
 
-    def __call__(self, args: Sequence[Any]) -> Outcome:
+    def bound(self) -> Callable[[list[Any]], Outcome]:
+        """Its code."""
         if self._bound is None:
             self._bound = host_backend(True).program(self.program)
-        return self._bound(list(args))
+        return self._bound
+
+    def __call__(self, args: Sequence[Any]) -> Outcome:
+        return self.bound()(list(args))
 
     def python(self, args: Sequence[Any]) -> Any:
         """The same, by Python."""
@@ -76,9 +80,10 @@ def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]]) -> No
             loop.python(args(k))
         return
     ends: list[Outcome | None] = [None] * parts
+    code = loop.bound()
 
     def work(part: int) -> None:
-        ends[part] = loop(args(part))
+        ends[part] = code(list(args(part)))
 
     threads.run(work, parts)
     for k, end in enumerate(ends):
