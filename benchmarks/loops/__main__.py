@@ -56,7 +56,7 @@ def measured(program: LoopProgram, options: Any) -> table.Row:
     """A row. If the process with all systems dies or hangs, `tw.jit` is left out of another, and has the blame."""
     common = [program.name, options.size]
     systems = options.systems.split(",")
-    times = ["--seconds", str(options.seconds)]
+    times = ["--seconds", str(options.seconds), "--judge", options.judge]
     with tempfile.TemporaryDirectory(prefix="loops-") as cache:
         asked = [*common, *times, "--systems", options.systems]
         text, why = said("benchmarks.loops.row", row_process.MARK, asked, cache, options.limit)
@@ -86,6 +86,9 @@ def main() -> int:
     parser.add_argument("--size", choices=("tiny", "small", "medium"), default="medium")
     parser.add_argument("--systems", default=",".join(MAKERS), help="with commas between; plain Python always runs")
     parser.add_argument("--seconds", type=float, default=1.0, help="for the turns of one program")
+    parser.add_argument(
+        "--judge", choices=("python", "c"), default="python", help="whose results are right; C is quick"
+    )
     parser.add_argument("--limit", type=float, default=180.0, help="seconds after which a process is ended")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()

@@ -17,6 +17,7 @@ import numpy as np
 import tilewise as tw
 from benchmarks.kernels.native import library
 from benchmarks.kernels.systems import evaluated, tilewise_inputs
+from benchmarks.loops.operators import FORMS
 from benchmarks.loops.registry import Inputs, LoopProgram
 
 Run = Callable[..., Any]  # of the arguments; gives the results
@@ -49,6 +50,21 @@ def on_our_arrays(program: LoopProgram, inputs: Inputs) -> Made:
 
     def run(*args: Any) -> Any:
         result = evaluated_any(compiled(*args))
+        if program.written:
+            tw.evaluate(*(args[i] for i in program.written))
+        return result
+
+    return run, tilewise_inputs(copied(inputs))
+
+
+def with_operators(program: LoopProgram, inputs: Inputs) -> Made | None:
+    """The same work by operators with functions of users, on Tilewise's arrays."""
+    function = FORMS.get(program.name)
+    if function is None:
+        return None
+
+    def run(*args: Any) -> Any:
+        result = evaluated_any(function(*args))
         if program.written:
             tw.evaluate(*(args[i] for i in program.written))
         return result
@@ -96,6 +112,7 @@ def native(program: LoopProgram, inputs: Inputs) -> Made | None:
 MAKERS: dict[str, Callable[[LoopProgram, Inputs], Made | None]] = {
     "tw.jit": ours,
     "tw arrays": on_our_arrays,
+    "tw operators": with_operators,
     "numba": _numba("source"),
     "numba own": _numba("own"),
     "numba parallel": _numba("parallel", parallel=True),
@@ -104,7 +121,7 @@ MAKERS: dict[str, Callable[[LoopProgram, Inputs], Made | None]] = {
     "fastmath parallel": _numba("parallel", parallel=True, fastmath=True),
     "c": native,
 }
-OURS = ("tw.jit", "tw arrays")
+OURS = ("tw.jit", "tw arrays", "tw operators")
 NUMBA = ("numba", "numba own", "numba parallel")
 FASTMATH = ("fastmath", "fastmath own", "fastmath parallel")
 LOOSE = 1e-6  # relative error under fastmath

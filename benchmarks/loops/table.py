@@ -27,6 +27,9 @@ def judge(row: Row) -> None:
     rivals = {"python": ("python",), "numba": NUMBA, "fastmath": FASTMATH, "c": ("c",), "tw arrays": ("tw arrays",)}
     found = {name: best(row, systems) for name, systems in rivals.items()}
     row["ratios"] = {name: s / ours for name, s in found.items() if s is not None and ours is not None}
+    form, c = row["seconds"].get("tw operators"), row["seconds"].get("c")
+    if form is not None and c is not None:
+        row["operators_of_c"] = c / form
 
 
 def geometric(values: Sequence[float]) -> float:
@@ -35,7 +38,7 @@ def geometric(values: Sequence[float]) -> float:
 
 
 def heading() -> str:
-    names = ("python", "numba", "parallel", "fastmath", "c", "tw arrays", "tw.jit")
+    names = ("python", "numba", "parallel", "fastmath", "c", "tw arrays", "operators", "tw.jit")
     times = "".join(f"{name:>10}" for name in names)
     ratios = "".join(f"{name:>9}" for name in ("/python", "/numba", "/fast", "/c"))
     return f"{'program, ms':<28}{times}{ratios}{'first':>8}{'disk':>7}{'numba':>8}  strict"
@@ -43,7 +46,8 @@ def heading() -> str:
 
 def line(row: Row) -> str:
     """One row; a ratio is the other's time over ours."""
-    shown = (best(row, s) for s in (("python",), NUMBA[:2], NUMBA[2:], FASTMATH, ("c",), ("tw arrays",), ("tw.jit",)))
+    own = (("tw arrays",), ("tw operators",), ("tw.jit",))
+    shown = (best(row, s) for s in (("python",), NUMBA[:2], NUMBA[2:], FASTMATH, ("c",), *own))
     times = "".join(f"{'-':>10}" if s is None else f"{s * 1e3:>10.3f}" for s in shown)
     ratios = "".join(
         f"{row['ratios'][name]:>9.2f}" if name in row["ratios"] else f"{'-':>9}"
@@ -78,6 +82,7 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
         "below": [r["program"] for r in rows if r["ratios"].get("numba", 1.0) < LEAST_RATIO],
         "below_c": [r["program"] for r in lists if r["ratios"]["c"] < C_GOAL],
         "parakeet": len(lists),
+        "operators_of_c": {r["program"]: r["operators_of_c"] for r in rows if "operators_of_c" in r},
         "first_share": geometric(shares),
         "slow_first": [r["program"] for r in rows if _share(r) > FIRST_SHARE],
         "slow_disk": [r["program"] for r in rows if r["first"].get("disk", 0.0) > DISK_SECONDS],
@@ -100,6 +105,8 @@ def summary(rows: Sequence[Row]) -> str:
             f"geometric mean of the others' times over ours: {means}; goal {GOAL} over Numba without fastmath",
             f"below {LEAST_RATIO} of Numba: {len(t['below'])} {' '.join(t['below'])}",
             f"of Parakeet's list below {C_GOAL} of C: {len(t['below_c'])} of {t['parakeet']} {' '.join(t['below_c'])}",
+            f"operators, C's time over theirs: {geometric([*t['operators_of_c'].values()]):.2f} "
+            f"({len(t['operators_of_c'])})",
             f"first calls: {t['first_share']:.2f} of Numba's; above a third: {len(t['slow_first'])}; "
             f"from disk above {DISK_SECONDS} s: {len(t['slow_disk'])}",
         )

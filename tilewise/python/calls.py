@@ -248,12 +248,15 @@ def inlined(
         for k, v in values_.items():
             lo.bind(prefix + k, v, line, full=True)
         with lo.within(scope):
-            if isinstance(tree, ast.Lambda):
-                lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])
-            else:
-                lo.block(tree.body)
-                if lo.env is not None:
-                    lo.return_value(Static(None), line)
+            try:
+                if isinstance(tree, ast.Lambda):
+                    lo.block([ast.copy_location(ast.Return(tree.body), tree.body)])
+                else:
+                    lo.block(tree.body)
+                    if lo.env is not None:
+                        lo.return_value(Static(None), line)
+            except Several as error:  # of a statement of its own, which the caller's cannot be split for
+                raise Refused(error.construct, error.line, error.cure) from None
     lo.functions.inside.pop()
     lo.b.emit(Named(label, tuple(body)))
     env = None

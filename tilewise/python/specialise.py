@@ -22,7 +22,7 @@ from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, Scope
 from tilewise.python.signatures import locals_of, matched
 from tilewise.python.source import tree_of
-from tilewise.python.types import SMALL, Arr, Num, ints
+from tilewise.python.types import PY_FLOAT, SMALL, Arr, Num, ints
 
 GENERATOR = 0x2A0  # flags of code: generators, coroutines
 
@@ -57,12 +57,20 @@ class Specialised:
     objects: int = 0  # places in the table of a call; those of arguments come first
 
 
+FOLDED = (0.0, 0.5, 1.0, 2.0)  # numbers (and their opposites) that make other code
+
+
+def lifted(found: Any) -> bool:
+    """Whether a number from outside can be an argument, so that code serves all its values."""
+    return type(found) is float and abs(found) not in FOLDED and found - found == 0.0
+
+
 class Watch:
-    """What lowering looks at outside of the function."""
+    """What lowering looks at outside of the function. `loose` guards: floats from outside become arguments, too."""
 
     def __init__(self, guards: Any, apart: bool) -> None:
         self.guards, self.apart = guards, apart
-        self.arrays: list[Any] = []
+        self.arrays: list[Any] = []  # and floats
         self.seen: set[tuple[int, str]] = set()
         self.params: list[ir.Param] = []
 
@@ -76,6 +84,18 @@ class Watch:
 
     def function(self, f: FunctionType) -> None:
         self.guards.function(f)
+
+    def number(self, lo: Lower, found: Any) -> Value | None:
+        """A float from outside as one more argument."""
+        if self.guards.loose is None or not lifted(found):
+            return None
+        at = next((k for k, known in enumerate(self.arrays) if known is found), len(self.arrays))
+        slot = f"outer{at}"
+        if at == len(self.arrays):
+            self.arrays.append(found)
+            lo.b.names[slot] = PY_FLOAT.dtype
+            self.params.append(ir.Param(slot, PY_FLOAT.dtype))
+        return Scalar(PY_FLOAT, ir.Var(slot, PY_FLOAT.dtype))
 
     def captured(self, lo: Lower, found: Any, name: str, line: int) -> Value:
         """An array from outside: one more argument."""

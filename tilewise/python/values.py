@@ -166,7 +166,8 @@ def outer(lo: Statements, name: str, line: int) -> Value:
             found = getattr(builtins, name)
         else:
             raise Refused(f"{name}, which has no value", line)
-    return given(lo, found, name, line)
+    number: Value | None = lo.watch.number(lo, found)
+    return given(lo, found, name, line) if number is None else number
 
 
 def given(lo: Statements, found: Any, name: str, line: int) -> Value:

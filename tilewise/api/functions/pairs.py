@@ -76,7 +76,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
         return rec.record(_lifted(f, a, b, captured))
     except Untraceable as error:
         why: Untraceable | Refused = error
-    if not policy.small([a, b]) and current().engine != "numpy":
+    if not policy.small([a, b], a.shape[0] * b.shape[0] * 8) and current().engine != "numpy":
         try:
             return _compiled(f, a, b)
         except Refused as error:

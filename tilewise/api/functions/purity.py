@@ -19,6 +19,7 @@ import numpy as np
 from tilewise.api.functions.guards import Guards
 from tilewise.api.ufuncs import ufunc
 from tilewise.array.handle import Array
+from tilewise.python.specialise import lifted
 
 MAX_CONTENT = 1 << 16  # bytes of an ndarray that a function refers to; more is not compared at every call
 PACKAGES = ("numpy", "tilewise", "math", "cmath", "operator", "_operator", "scipy")
@@ -35,6 +36,7 @@ BUILTINS = frozenset(
     "abs min max pow divmod round sum range len zip enumerate map reversed float int bool complex tuple list dict "
     "slice isinstance all any sorted".split()
 )
+DEFAULT = "a default value"
 CALLABLES = (FunctionType, BuiltinFunctionType, type, type(np.sum))
 RECORD = frozenset(vars(namedtuple("record", ""))) | frozenset(  # what every named tuple has
     "__annotations__ __orig_bases__ __match_args__ __replace__ __static_attributes__ __firstlineno__".split()
@@ -154,7 +156,7 @@ def references(f: FunctionType, watch: Guards) -> Iterator[tuple[str, Any, str]]
         name, value = lookup(f, read, watch)
         yield name, value, place(f.__code__, read.line)
     for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-        yield "a default value", value, place(f.__code__, f.__code__.co_firstlineno)
+        yield DEFAULT, value, place(f.__code__, f.__code__.co_firstlineno)
 
 
 def library(value: Any) -> bool:
@@ -210,6 +212,11 @@ def content(
     raise Untraceable(f"{name}, a {t.__name__} that is not known to stay as it is", where, False)
 
 
+def parameter(value: Any) -> bool:
+    """Whether code takes a value that a function refers to as one more argument."""
+    return type(value) is np.ndarray or lifted(value)
+
+
 def bare(kind: type) -> bool:
     """Whether a class is an exception or a named tuple without anything of its own: no methods, no attributes."""
     names = {n for c in kind.__mro__ if c.__module__ != "builtins" for n in vars(c)}
@@ -232,6 +239,11 @@ def function_key(
         if type(value) is Array and arrays is not None:
             parts.append(("array", name))
             arrays.append(value)
+        elif watch.loose is not None and "." not in name and name != DEFAULT and parameter(value):
+            at = next((k for k, v in enumerate(watch.loose) if v is value), len(watch.loose))
+            watch.loose.append(value)
+            layout = None if type(value) is float else (value.dtype.str, value.ndim, value.flags.c_contiguous)
+            parts.append(("parameter", at, layout))
         elif (inner := plain(value)) is not None:
             if inner is not value:
                 watch.name(vars(value), "__wrapped__")

@@ -98,6 +98,10 @@ class SourceFunction:
                 return self._ended(code, outcome, leaves, args, kwargs)
         return self.function(*args, **kwargs)  # read-only or unaligned: Python says what that means
 
+    def calls_python(self) -> bool:
+        """Whether the code of the last call has functions that only Python can call."""
+        return self._last is not None and bool(self._last.made.host)
+
     def _quick(self, code: Code) -> Quick | None:
         """What makes calls like the one before, if they are simple enough."""
         direct = (

@@ -365,5 +365,6 @@ class Join:
 
 def _apart(given: Sequence[Any], loop: Loop | None) -> tuple[Sequence[Any], list[Any]]:
     """Blocks, and arrays that the function refers to."""
-    n = len(given) - (0 if loop is None else len(loop.captured))
-    return given[:n], [np.ascontiguousarray(x) for x in given[n:]]
+    if loop is None:
+        return given, []
+    return given[: len(given) - len(loop.captured)], loop.given(given)

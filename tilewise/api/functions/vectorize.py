@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.native.kinds import PYTHON
-from tilewise.api.functions.native.vectorized import applied, by_source, first, loops_in
+from tilewise.api.functions.native.vectorized import applied, by_source, first, little, loops_in
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.scalar_trace import Traced, key_of, own_key, traced
 from tilewise.api.functions.scalar_tracer import dtype_of
@@ -33,6 +33,7 @@ from tilewise.python.refuse import Refused
 from tilewise.records import dataclass
 
 ELEMENTS = frozenset("?bhilqBHILQefdFD")
+LONG = 128  # operations of a trace: loops that make more are better compiled as loops
 NOT_CALLS = (  # why a call is NumPy's own, whatever the function is
     "options (keywords, excluded, signature or cache)",
     "an np.errstate that raises around it",
@@ -75,17 +76,13 @@ class vectorize(np.vectorize):
             why: Any = error
             pure, plain_call = error.pure, error.construct in NOT_CALLS
         # Not above: what these raise has nothing to do with the trace.
-        if (
-            not plain_call
-            and current().engine != "numpy"
-            and (loops_in(f) or not policy.small([a for a in arrays if type(a) is Array]))
-        ):
+        if not plain_call and current().engine != "numpy" and (loops_in(f) or not little(arrays)):
             try:
-                made, targets = by_source(f, arrays, self.otypes)
+                made, targets, more = by_source(f, arrays, self.otypes)
             except Refused as error:
                 why = error if error.line else why
             else:
-                return run(made, arrays, targets) if isinstance(made, Tape) else applied(made, arrays)
+                return run(made, [*arrays, *more], targets) if isinstance(made, Tape) else applied(made, arrays)
         return self._on_numpy(args, kwargs, arrays, why, pure)
 
     def _check(self, arrays: Sequence[Any]) -> None:
@@ -120,6 +117,8 @@ def _traced(f: Any, arrays: Sequence[Any], given: Any) -> Any:
     key = key_of(f)
     dtypes = tuple(a.dtype for a in arrays)
     values = traced(f, [PYTHON[d.kind] for d in dtypes], key)
+    if len(values.tape.entries) > LONG and loops_in(f):
+        raise Untraceable("a loop of many operations")
     targets = _targets(f, arrays, dtypes, given, key, values)
     tape = values.tape
     if tape.asks and not tape.fits(whole_limits(dtypes), targets):

@@ -154,6 +154,8 @@ def native_job(source: LoopSource, job: Job) -> NativeJob:
         made.run_range(0, 0, job.starts())  # compiles
     except Refused as error:
         raise NotNative(f"{error.construct} (line {error.line})" if error.line else error.construct) from None
+    if code.calls_python():
+        raise NotNative("it calls functions that only Python can call")
     return made
 
 

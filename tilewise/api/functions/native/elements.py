@@ -59,7 +59,7 @@ class Elements:
         """The results, one by one."""
         n = len(self.kinds)
         arrays = [np.asarray(b) for b in blocks[:n]]
-        rest = [np.ascontiguousarray(b) for b in blocks[n:]]
+        rest = self.loop.given(blocks)
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         made = [pool.empty(shape, d) for d in self.outs]
         if 0 in shape:

@@ -201,7 +201,7 @@ class Lines:
         """The results, one by one."""
         n = len(self.dtypes)
         arrays = np.broadcast_arrays(*(np.asarray(b) for b in blocks[:n]))
-        rest = [np.ascontiguousarray(b) for b in blocks[n:]]
+        rest = self.loop.given(blocks)
         moved = [np.moveaxis(a, self.axis, -1) for a in arrays]
         outer, length = moved[0].shape[:-1], moved[0].shape[-1]
         rows = math.prod(outer)

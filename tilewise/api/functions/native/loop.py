@@ -16,16 +16,17 @@ import numpy as np
 
 from tilewise.api.functions.faults import raise_fault, reruns
 from tilewise.api.functions.guards import Guards
-from tilewise.api.functions.purity import Untraceable
+from tilewise.api.functions.purity import Untraceable, function_key, plain
 from tilewise.api.functions.scalar_trace import key_of
 from tilewise.backend import host_backend, threads
 from tilewise.backend.base import Outcome
 from tilewise.config import current
-from tilewise.kernel.program.ir import Program
+from tilewise.kernel.program.ir import HOST, Program
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.refuse import Refused
 from tilewise.python.specialise import ArraySpec, Specialised, specialise
+from tilewise.records import dataclass
 
 RETURNED, FAILED = 0, 1  # statuses of an `Outcome`
 MOST_LOOPS = 512
@@ -33,37 +34,57 @@ PARTS_PER_THREAD = 8  # elements may be of very different work
 Spec = Any  # ArraySpec, or the class of a number
 
 
-class Loop:
-    """A program, compiled where it first runs; the text that it was made of says what it does, in Python."""
+class Code:
+    """A program, compiled where it first runs."""
 
-    def __init__(
-        self, text: str, functions: tuple[Any, ...], program: Program, captured: tuple[Any, ...], results: Any
-    ) -> None:
-        self.text, self.functions, self.program, self.captured = text, functions, program, captured
-        self.results = results  # structures of what it returns
+    def __init__(self, program: Program, results: tuple[Any, ...]) -> None:
+        self.program, self.results = program, results  # and structures of what it returns
         self._bound: Callable[[list[Any]], Outcome] | None = None
 
-    def __call__(self, args: Sequence[Any]) -> Outcome:
+    def bound(self) -> Callable[[list[Any]], Outcome]:
+        """What calls it."""
         if self._bound is None:
             self._bound = host_backend(True).program(self.program)
-        return self._bound(list(args))
+        return self._bound
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Code, (self.program, self.results))
+
+
+class Loop:
+    """Code, and the text that it was made of, which says what it does, in Python.
+
+    captured: ndarrays and floats that functions refer to. They follow the arguments, and are operands on workers.
+    """
+
+    def __init__(self, text: str, functions: tuple[Any, ...], code: Code, captured: tuple[Any, ...]) -> None:
+        self.text, self.functions, self.code, self.captured = text, functions, code, captured
+
+    def __call__(self, args: Sequence[Any]) -> Outcome:
+        return self.code.bound()(list(args))
 
     def python(self, args: Sequence[Any]) -> Any:
         """The same, by Python."""
         return written(self.text)(*self.functions, *args[: len(args) - len(self.captured)])
 
+    def given(self, blocks: Sequence[Any]) -> list[Any]:
+        """What functions refer to, as it comes with the operands."""
+        kept = blocks[len(blocks) - len(self.captured) :] if self.captured else ()
+        params = self.code.program.params[len(self.code.program.params) - len(kept) :]
+        return [np.ascontiguousarray(x) if p.array else float(x) for x, p in zip(kept, params, strict=True)]
+
     def __reduce__(self) -> tuple[Any, ...]:
-        captured = (None,) * len(self.captured)  # these are operands
-        return (Loop, (self.text, self.functions, self.program, captured, self.results))
+        return (Loop, (self.text, self.functions, self.code, (None,) * len(self.captured)))
 
     def raised(self, outcome: Outcome) -> bool:
         """Raise what a call came to, at the user's line; False if Python must make the call."""
         if outcome.status != FAILED:
             return False
-        fault = self.program.faults[outcome.which]
+        program = self.code.program
+        fault = program.faults[outcome.which]
         if reruns(fault):
             return False
-        raise_fault(fault, outcome.payload, "<tilewise loop>", self.program.name, self.program.name)
+        raise_fault(fault, outcome.payload, "<tilewise loop>", program.name, program.name)
 
 
 def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]]) -> None:
@@ -76,9 +97,10 @@ def in_parts(loop: Loop, parts: int, args: Callable[[int], Sequence[Any]]) -> No
             loop.python(args(k))
         return
     ends: list[Outcome | None] = [None] * parts
+    code = loop.code.bound()
 
     def work(part: int) -> None:
-        ends[part] = loop(args(part))
+        ends[part] = code(list(args(part)))
 
     threads.run(work, parts)
     for k, end in enumerate(ends):
@@ -95,8 +117,16 @@ def cuts(n: int, least: int) -> list[tuple[int, int]]:
 
 # -- making them -------------------------------------------------------------------------------------------------------
 
-_loops: dict[Hashable, tuple[Guards | None, Loop | Refused]] = {}
-_types: dict[Hashable, tuple[Guards | None, Specialised | Refused]] = {}
+@dataclass(frozen=True)
+class _Made:
+    """Something made of functions. captured: places among what these refer to by name, or values of their own."""
+
+    what: Any
+    captured: tuple[Any, ...]
+    guards: Guards | None = None
+
+
+_loops: dict[Hashable, _Made | Refused] = {}
 
 
 def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], outs: int) -> Loop:
@@ -105,69 +135,95 @@ def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], out
     Raises Refused, with the user's line.
     """
 
-    def make(guards: Guards) -> Loop:
-        made = _lowered(written(text), [*map(Static, functions.values()), *specs], guards)
+    def make(made: Specialised) -> Code:
         if any(p.written for p in made.program.params[outs:]):
             raise Refused("a write to an array that it is given, or refers to", 0, "Give a new array as the result")
-        captured = tuple(np.array(c, order="C") for c in made.captured)
-        return Loop(text, tuple(functions.values()), made.program, captured, made.results)
+        return Code(made.program, made.results)
 
-    return _found(_loops, (text, tuple(specs), outs), tuple(functions.values()), make)  # type: ignore[no-any-return]
+    given = tuple(functions.values())
+    code, captured = _found((text, tuple(specs), outs), text, given, specs, make)
+    return Loop(text, given, code, captured)
 
 
 def result_types(f: Any, specs: Sequence[Spec]) -> tuple[Any, ...]:
     """The types that a function may give for arguments of these: ("py", "int64"), ("np", "float32"), ("tuple", ...)."""
-    return tuple(dict.fromkeys(_of_numbers(f, specs).results))
+    return tuple(dict.fromkeys(_of_numbers(f, specs)[0].results))
 
 
-def straight(f: Any, specs: Sequence[Spec]) -> tuple[Program | None, bool]:
-    """The program of a function of numbers, if it gives one kind of result, without arrays; whether it is a tuple."""
-    made = _of_numbers(f, specs)
+def straight(f: Any, specs: Sequence[Spec]) -> tuple[Program | None, bool, tuple[Any, ...]]:
+    """The program of a function that gives one kind of result, without arrays; whether that is a tuple; floats."""
+    made, captured = _of_numbers(f, specs)
     if len(made.results) != 1 or made.program.arrays:
-        return None, False
-    return made.program, made.results[0][0] == "tuple"
+        return None, False, ()
+    return made.program, made.results[0][0] == "tuple", captured
 
 
-def _of_numbers(f: Any, specs: Sequence[Spec]) -> Specialised:
-    def make(guards: Guards) -> Specialised:
-        names = ", ".join(f"x{k}" for k in range(len(specs)))
-        text = f"def given(f, {names}):\n    return f({names})\n"
-        return _lowered(written(text), [Static(f), *specs], guards)
+def _of_numbers(f: Any, specs: Sequence[Spec]) -> tuple[Specialised, tuple[Any, ...]]:
+    names = ", ".join(f"x{k}" for k in range(len(specs)))
+    text = f"def given(f, {names}):\n    return f({names})\n"
+    return _found((text, tuple(specs)), text, (f,), specs, lambda made: made)
 
-    return _found(_types, tuple(specs), (f,), make)  # type: ignore[no-any-return]
+
+def _found(
+    what: Hashable, text: str, functions: tuple[Any, ...], specs: Sequence[Spec], make: Callable[[Specialised], Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """Something made of functions, and what it captured: kept as long as these and what they refer to stay alike.
+
+    Arrays and floats that they refer to by name may change: code is the same for all.
+    """
+    guards = Guards()
+    guards.loose = []
+    try:
+        key: Hashable = (what, tuple(_key(f, guards) for f in functions))
+    except Untraceable as error:
+        if error.pure is False and not all(isinstance(f, FunctionType) for f in functions):
+            raise Refused(error.construct) from None
+        key, guards.loose = (what, functions), None
+    loose = guards.loose
+    found = _loops.get(key)
+    if found is None or (isinstance(found, _Made) and found.guards is not None and not found.guards.holds()):
+        if len(_loops) >= MOST_LOOPS:
+            _loops.clear()
+        try:
+            watch = Guards()
+            watch.loose = loose
+            made = _lowered(written(text), [*map(Static, functions), *specs], watch)
+            places = tuple(_place(c, loose) for c in made.captured)
+            found = _Made(make(made), places, None if loose is not None else watch)
+        except Refused as error:
+            error.__traceback__ = None
+            found = error
+        _loops[key] = found
+    if isinstance(found, Refused):
+        raise found
+    values = loose or []
+    captured = (values[c] if isinstance(c, int) else c for c in found.captured)
+    return found.what, tuple(c if type(c) is float else np.array(c, order="C") for c in captured)
+
+
+def _key(f: Any, guards: Guards) -> Hashable:
+    inner = plain(f)
+    return key_of(f) if inner is None else function_key(inner, watch=guards)
+
+
+def _place(value: Any, loose: list[Any] | None) -> Any:
+    """Where a value stands among those that functions refer to by name; or itself."""
+    return next((k for k, v in enumerate(loose or ()) if v is value), value)
 
 
 def _lowered(loop: FunctionType, specs: list[Any], guards: Guards) -> Specialised:
     try:
-        return specialise(loop, specs, {}, guards, True)
+        made = specialise(loop, specs, {}, guards, True)
+        if made.host:  # threads would wait for each other
+            fault = next(f for f in made.program.faults if f.error == HOST)
+            refused = Refused(f"a call of {fault.message}", fault.line)
+            refused.file = fault.file
+            raise refused
+        return made
     except Refused as error:
         if error.file.startswith("<tilewise"):  # no line of the user's
             error.file, error.line = "", 0
         raise
-
-
-def _found(kept: dict[Hashable, Any], what: Hashable, functions: tuple[Any, ...], make: Callable[[Guards], Any]) -> Any:
-    """Something made of functions, kept as long as these and all they refer to stay the same."""
-    guards: Guards | None = None
-    try:
-        key: Hashable = (what, tuple(map(key_of, functions)))
-    except Untraceable as error:
-        if error.pure is False and not all(isinstance(f, FunctionType) for f in functions):
-            raise Refused(error.construct) from None
-        key, guards = (what, functions), Guards()
-    found = kept.get(key)
-    if found is None or (found[0] is not None and not found[0].holds()):
-        if len(kept) >= MOST_LOOPS:
-            kept.clear()
-        try:
-            made = make(guards or Guards())
-        except Refused as error:
-            error.__traceback__ = None
-            made = error
-        found = kept[key] = (guards, made)
-    if isinstance(found[1], Refused):
-        raise found[1]
-    return found[1]
 
 
 @lru_cache(maxsize=256)

@@ -26,13 +26,13 @@ class _Unfit(Exception):
     """Something that cannot be selected: a loop, a fault, an array."""
 
 
-def selected(f: Any, specs: Sequence[Spec]) -> Tape | None:
-    """The function as one tape. Raises Refused."""
-    program, several = straight(f, specs)
+def selected(f: Any, specs: Sequence[Spec]) -> tuple[Tape, tuple[Any, ...]] | None:
+    """The function as one tape, and floats that it refers to, which follow its arguments. Raises Refused."""
+    program, several, captured = straight(f, specs)
     if program is None:
         return None
     try:
-        return _Ways(program).tape(several)
+        return _Ways(program).tape(several), captured
     except _Unfit:
         return None
 

@@ -53,7 +53,7 @@ class NativePairs:
     native = True
 
     def __call__(self, a: Any, b: Any, *captured: Any) -> Any:
-        x, y, *rest = (np.ascontiguousarray(v) for v in (a, b, *captured))
+        x, y, rest = np.ascontiguousarray(a), np.ascontiguousarray(b), self.loop.given(captured)
         made = pool.empty((len(x), len(y)), self.dtype)
         if made.size == 0:
             return made
@@ -77,10 +77,10 @@ def call_loop(f: Any, dtypes: Sequence[np.dtype[Any]], ranks: Sequence[int]) -> 
 
 def called(loop: Loop, args: Sequence[Any]) -> Any:
     """What a function gives for tiles; by Python, where its code cannot do it."""
-    given = [np.ascontiguousarray(a) for a in args]
+    given = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in args]
     if current().native:
         end = loop(given)
         if end.status == RETURNED:
-            return builder(loop.results[end.which])(end.values, given)
+            return builder(loop.code.results[end.which])(end.values, given)
         loop.raised(end)
     return loop.python(given)

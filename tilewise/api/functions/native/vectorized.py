@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewise.api.functions.native.elements import Component, Elements, elements_loop, record
-from tilewise.api.functions.native.kinds import DTYPES, PYTHON, of_result, spec
+from tilewise.api.functions.native.kinds import DTYPES, PYTHON, of_result, spec, stored
 from tilewise.api.functions.native.loop import result_types
 from tilewise.api.functions.native.select import selected
 from tilewise.api.functions.purity import plain
@@ -35,31 +36,38 @@ def loops_in(f: Any) -> bool:
     return found is not None and bool(loops_of(found))
 
 
-def by_source(f: Any, arrays: Sequence[Any], given: Any) -> tuple[Tape | Elements, DTypes]:
-    """What computes a function on all elements: selections, or a compiled loop; dtypes of results. Raises Refused."""
+def little(arrays: Sequence[Any]) -> bool:
+    """Whether arrays, and what they are together, are small and known."""
+    size = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
+    return policy.small([a for a in arrays if type(a) is Array], size * 8)
+
+
+def by_source(f: Any, arrays: Sequence[Any], given: Any) -> tuple[Tape | Elements, DTypes, tuple[Any, ...]]:
+    """What computes a function on all elements: selections, or a compiled loop. Raises Refused.
+
+    Then the dtypes of the results, and numbers that follow the arguments of selections.
+    """
     kinds = tuple(PYTHON[a.dtype.kind] for a in arrays)
     found = result_types(f, [spec(k) for k in kinds])
     several = {len(s) - 1 if s[0] == "tuple" else 0 for s in found}
     if len(several) != 1 or several == {1}:
         raise Refused("a result that is one number, or several, as it comes")
     outs = _targets(f, arrays, given, several.pop())
-    tape = _selected(f, arrays, outs)
-    if tape is not None:
-        return tape, outs
+    found_tape = _selected(f, arrays, outs)
+    if found_tape is not None:
+        return found_tape[0], outs, tuple(map(np.asarray, found_tape[1]))
     tuples = found[0][0] == "tuple"
     dtypes = tuple(a.dtype if a.dtype.name in NATIVE_DTYPES else DTYPES[k] for a, k in zip(arrays, kinds, strict=True))
-    return Elements(f, elements_loop(f, kinds, dtypes, outs, tuples), kinds, dtypes, outs, tuples), outs
+    return Elements(f, elements_loop(f, kinds, dtypes, outs, tuples), kinds, dtypes, outs, tuples), outs, ()
 
 
-def _selected(f: Any, arrays: Sequence[Any], outs: DTypes) -> Tape | None:
+def _selected(f: Any, arrays: Sequence[Any], outs: DTypes) -> tuple[Tape, tuple[Any, ...]] | None:
     """The tape of a function whose branches become selections, if its results can be stored so."""
     if any(a.dtype == np.uint64 for a in arrays):  # which are no int64
         return None
     specs = ["int" if a.dtype in SHORT else spec(PYTHON[a.dtype.kind]) for a in arrays]
-    tape = selected(f, specs)
-    if tape is None or not all(map(_stores, tape.dtypes, outs)):
-        return None
-    return tape
+    found = selected(f, specs)
+    return found if found is not None and all(map(_stores, found[0].dtypes, outs)) else None
 
 
 def _stores(have: np.dtype[Any], want: np.dtype[Any]) -> bool:
@@ -78,11 +86,11 @@ def _targets(f: Any, arrays: Sequence[Any], given: Any, count: int) -> DTypes:
         kinds = result_types(f, [spec(a.dtype) for a in arrays])
     except Refused:
         kinds = ()
-    if len(kinds) == 1:
-        parts = kinds[0][1:] if kinds[0][0] == "tuple" else kinds
-        found = [of_result(p) for p in parts]
-    if len(kinds) == 1 and not (int in found and any(a.dtype == np.uint64 for a in arrays)):  # an int may be larger
-        return tuple(DTYPES[k] if isinstance(k, type) else k for k in found)
+    ways = {tuple(map(of_result, k[1:] if k[0] == "tuple" else (k,))) for k in kinds}
+    dtypes = {tuple(map(stored, way)) for way in ways}
+    larger = any(int in way for way in ways) and any(a.dtype == np.uint64 for a in arrays)  # an int may not fit
+    if len(dtypes) == 1 and not larger:
+        return dtypes.pop()
     made = f(*[first(a) for a in arrays])  # the type of the result depends on the value
     return tuple(np.asarray(m).dtype for m in (made if isinstance(made, tuple) else (made,)))
 
