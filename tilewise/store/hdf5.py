@@ -243,7 +243,7 @@ def new_dataset(
 ) -> FileSink:
     """A sink for a new dataset: without chunks if nothing asks for them."""
     kind = np.dtype(dtype)
-    if chunks is None and not compress and kind.kind in "biufcS" and 0 not in shape:
+    if shape and 0 not in shape and chunks is None and not compress and kind.kind in "biufcS":
         return H5FlatSink(path, name, shape, kind, overwrite)
     if not shape or 0 in shape:
         return H5Small(path, name, shape, kind, overwrite)
