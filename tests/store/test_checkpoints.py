@@ -34,12 +34,12 @@ def test_arrays_come_back(tmp_path: Path, workers: Any, monkeypatch: pytest.Monk
         assert list(found) == ["a", "f", "n"] and int(found["n"]) == 3 and found["f"].flags.f_contiguous
         np.testing.assert_array_equal(np.asarray(tw.open(path, "f")), DATA.T * 2)
         one, two = tw.checkpoint((x, x + 2), path)
-        np.testing.assert_array_equal(np.asarray(one + two), DATA * 4 + 2)
+        np.testing.assert_array_equal(np.asarray(one + two), DATA * 2 + (DATA * 2 + 2))
         if workers is not None:  # nothing that led to it is remembered
             assert type(one._cell.node.value).__name__ == "BlockSource"
-            assert session.cluster.counters.written_bytes == 6 * DATA.nbytes - DATA.nbytes + 8
+            assert session.cluster.counters.written_bytes == 4 * DATA.nbytes  # what they held
     with tw.config(eager_bytes=0), tw.session(engine="virtual", workers=2):  # with another number of workers
-        np.testing.assert_array_equal(np.asarray(tw.open(path, "1") * 2), DATA * 4 + 4)
+        np.testing.assert_array_equal(np.asarray(tw.open(path, "1")), DATA * 2 + 2)
     del x, both, found, one, two
     tw.checkpoint(tw.ones(3), path)
     assert len(os.listdir(path)) == 2  # those before are gone
@@ -105,7 +105,7 @@ def test_a_driver_that_is_killed_loses_one_iteration_at_most(tmp_path: Path) -> 
             kills += 1
             if moment < max(moments):
                 break  # the next one goes on, and dies elsewhere
-    assert kills >= len(moments)
+    assert kills >= 8
     np.testing.assert_array_equal(np.asarray(tw.open(tmp_path / "kept", "x")), expected())
     seen = [int(line) for line in (tmp_path / "log").read_text().split()]
     assert sorted(set(seen)) == list(range(max(seen) + 1)) and len(seen) <= max(seen) + 1 + kills

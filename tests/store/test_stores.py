@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import dask.array as da
 import fsspec
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 import zarr
@@ -33,7 +36,7 @@ def everything_recorded(same_settings_after_each_test: None) -> None:
     tw.config(eager_bytes=0, fallback="silent", objective="bytes")
 
 
-@pytest.fixture(params=[None, 3, (2, 2)], ids=str)
+@pytest.fixture(params=[None, (2, 2)], ids=str)
 def session(request: pytest.FixtureRequest) -> Iterator[Any]:
     options = {} if request.param is None else {"engine": "virtual", "mesh": request.param}
     with tw.session(**options) as made:
@@ -77,7 +80,7 @@ def test_stored_and_read_again(session: Any, tmp_path: Path, suffix: str, how: s
         counters = session.cluster.counters
         assert counters.written_bytes == DATA.nbytes
         if how == "plain":
-            assert counters.network_bytes - before == [e.bytes for e in plan.exchanges if e.kind == "write"][0]
+            assert counters.network_bytes - before == next(e.bytes for e in plan.exchanges if e.kind == "write")
             assert suffix in (".zarr", ".zarr.zip") or counters.network_bytes == before
     want = DATA * 2 + 1
     y = opened(path)
@@ -173,14 +176,12 @@ def test_tables_and_images(session: Any, tmp_path: Path) -> None:
 
 def test_columns_are_sources(tmp_path: Path) -> None:
     """What the conformance suite asks of sources with any number of axes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     pq.write_table(pa.table({"a": np.arange(100.0)}), tmp_path / "t.parquet", row_group_size=17)
     source = tw.from_parquet(tmp_path / "t.parquet", "a")._cell.node.value
-    assert [box for box in source.parts(((10, 40),))] == [((10, 17),), ((17, 34),), ((34, 40),)]
+    assert list(source.parts(((10, 40),))) == [((10, 17),), ((17, 34),), ((34, 40),)]
     wide = np.zeros(60)
-    assert source.read(((5, 35),), out=(out := wide[::2])) is out
+    out = wide[::2]
+    assert source.read(((5, 35),), out=out) is out
     np.testing.assert_array_equal(out, np.arange(5.0, 35.0))
     again = pickle.loads(pickle.dumps(source))
     assert again.fingerprint() == source.fingerprint() and len(pickle.dumps(source)) < 1000
@@ -275,7 +276,7 @@ def test_what_reads_a_file_is_evaluated_before_it_is_written_anew(session: Any, 
         np.testing.assert_allclose(np.asarray(total), DATA.sum(0))
         np.testing.assert_array_equal(np.asarray(x), DATA)
         assert len(os.listdir(tmp_path)) == 1
-        files.remove(str(path)) if path.is_file() else __import__("shutil").rmtree(path)
+        files.remove(str(path)) if path.is_file() else shutil.rmtree(path)
 
 
 def test_regions(session: Any, tmp_path: Path) -> None:
@@ -325,11 +326,14 @@ def test_copying_a_file_holds_one_chunk(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tilewise.store.flat.row_chunks.__defaults__", (None, 4096))
     np.save(tmp_path / "a.npy", DATA)
     x = tw.open(tmp_path / "a.npy")
-    most = []
+    most: list[int] = []
     read = FlatSource.read
-    monkeypatch.setattr(
-        FlatSource, "read", lambda self, box, out=None: most.append(box_size(box)) or read(self, box, out)
-    )
+
+    def noted(self: FlatSource, box: Any, out: Any = None) -> Any:
+        most.append(box_size(box))
+        return read(self, box, out)
+
+    monkeypatch.setattr(FlatSource, "read", noted)
     monkeypatch.setattr(Source, "whole", None)  # would hold all of it
     x.store(tmp_path / "b.npy")
     assert max(most) * 8 <= 4096 and sum(most) == DATA.size
