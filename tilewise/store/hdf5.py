@@ -114,7 +114,11 @@ class H5Source(Source):
         with files.explained(self.path, "read"):
             try:
                 with h5py.File(self.path, "r") as file:
-                    got = np.asarray(file[self.name][(*(slice(lo, hi) for lo, hi in box), ...)], self.dtype)
+                    part = (*(slice(lo, hi) for lo, hi in box), ...)
+                    if out is not None and out.flags.c_contiguous and out.size and out.ndim:
+                        file[self.name].read_direct(out, part)
+                        return out
+                    got = np.asarray(file[self.name][part], self.dtype)
             except BROKEN as error:
                 raise damaged(f"{self.path}[{self.name!r}]", error) from None
         if out is None:
