@@ -53,9 +53,7 @@ def need(library: str, extra: str) -> Any:
         return importlib.import_module(library)
     except ImportError as error:
         raise StoreError(
-            message(
-                f"this needs {library}, which cannot be loaded", got=str(error), cure=f"pip install tilewise[{extra}]"
-            )
+            message(f"{library} cannot be loaded", got=str(error), cure=f"Install it: pip install tilewise[{extra}]")
         ) from None
 
 
