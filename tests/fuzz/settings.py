@@ -9,8 +9,13 @@ from typing import Any
 import tilewise
 from tests.fuzz.program import Setting
 from tests.fuzz.thresholds import thresholds
+from tilewise.array import force as forcing
 from tilewise.backend.host import steps
+from tilewise.compiler import stream
+from tilewise.layout import Mesh
 
+MUCH = 1 << 40  # bytes
+TURNS = ((Mesh(3), True), (Mesh(8), False), (Mesh(4, 1, 2), True), (Mesh(7), True))
 MESHES = (1, 2, 3, 4, 7, (2, 2), 8, (2, 4), 16)
 
 
@@ -55,11 +60,32 @@ def counted(mesh: Any) -> Iterator[None]:
         assert 0 <= more <= now.bounded_bytes, f"{more} bytes moved more than plans said: {now}"
 
 
+@contextmanager
+def in_turns(blocks: Mesh, spills: bool) -> Iterator[None]:
+    """Every plan runs block by block, whatever its size; what loops keep is in spill files, or all of it in memory."""
+
+    def planned(nodes: Any, wanted: Any, settings: Any, memory: int, mesh: Mesh, ahead: bool) -> Any:
+        return real(nodes, wanted, settings, 0 if spills else memory, blocks, ahead)
+
+    real, fits = stream._planned, forcing._fits
+    stream._planned, forcing._fits = planned, lambda *args: False  # type: ignore[assignment]
+    try:
+        with tilewise.session(memory=MUCH) as session:  # type: ignore[attr-defined]
+            yield
+            disk = session.disk
+            assert disk.read_bytes == disk.predicted_read_bytes, disk
+            assert disk.spilled_bytes <= disk.predicted_spilled_bytes, disk
+            assert disk.restored_bytes <= disk.predicted_restored_bytes, disk
+    finally:
+        stream._planned, forcing._fits = real, fits
+
+
 def context(**settings: Any) -> Setting:
-    """Settings of one run; `workers` (or a mesh) opens a virtual session, `every` injects faults, `small` is the seed
-    of small thresholds (negative: also of those in the text of code).
+    """Settings of one run; `workers` (or a mesh) opens a virtual session, `turns` runs plans block by block, `every`
+    injects faults, `small` is the seed of small thresholds (negative: also of those in the text of code).
     """
     workers = settings.pop("workers", None)
+    turns = settings.pop("turns", None)
     every = settings.pop("every", None)
     layouts = settings.pop("layouts", None)
     small = settings.pop("small", None)
@@ -71,6 +97,8 @@ def context(**settings: Any) -> Setting:
             stack.enter_context(thresholds(abs(small), code=small < 0))
         if workers is not None:
             stack.enter_context(counted(workers))
+        if turns is not None:
+            stack.enter_context(in_turns(*turns))
         if layouts is not None:
             stack.enter_context(tilewise.testing.random_layouts(layouts))  # type: ignore[attr-defined]
         if every is not None:
@@ -103,6 +131,8 @@ def settings_of(case: int, native: float = 0.125) -> dict[str, Setting]:
         rows.append({"eager_bytes": 0, "native": False, "objective": ("time", "bytes")[case // 18 % 2], **more})
         if hasattr(getattr(tilewise, "testing", None), "random_layouts"):
             rows.append({"eager_bytes": 0, "native": False, "layouts": case, **more})
+    if case % 12 == 5:
+        rows.append({"eager_bytes": 0, "native": False, "turns": TURNS[case // 12 % len(TURNS)]})
     return _named(rows)
 
 

@@ -23,7 +23,7 @@ class InTurns(Plan):
 
     >>> import tilewise as tw
     >>> with tw.config(eager_bytes=0), tw.session(memory="1MiB"):
-    ...     plan = tw.explain(tw.random.default_rng(1).normal(size=10**6).sum())
+    ...     plan = tw.explain(tw.random.Generator(tw.random.Counter(1)).normal(size=10**6).sum())
     >>> plan.memory_bytes <= 1 << 20, plan.blocks > 1, plan.spilled_bytes
     (True, True, 0)
     """

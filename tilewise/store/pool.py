@@ -279,9 +279,10 @@ def trim(idle_bytes: int = 0) -> None:
     _pool.trim(idle_bytes)
 
 
-def bound(nbytes: int | None) -> None:
-    """Keep no idle memory beyond so many bytes in all (None: as much as is useful)."""
-    _pool.most = nbytes
+def bound(nbytes: int | None) -> int | None:
+    """Keep no idle memory beyond so many bytes in all (None: as much as is useful); the bound before."""
+    before, _pool.most = _pool.most, nbytes
+    return before
 
 
 def idle_bytes() -> int:

@@ -40,19 +40,21 @@ def run_streams(
     counters.predicted_read_bytes += streams.read_bytes
     counters.predicted_spilled_bytes += streams.spilled_bytes
     counters.predicted_restored_bytes += streams.restored_bytes
-    values = Values(streams, leaves, memory, counters)
+    values = Values(streams, leaves, consts, memory, counters)
+    kept = pool.bound(memory)
     try:
-        _Run(streams, values, consts, backend).run()
+        _Run(streams, values, backend).run()
         return [values.there[streams.origin[w]] for w in streams.wanted]
     finally:
         values.close()
+        pool.bound(kept)
         counters.peak_bytes = values.blocks.peak_bytes
 
 
 class _Run:
-    def __init__(self, streams: Streams, values: Values, consts: Sequence[Any], backend: str) -> None:
+    def __init__(self, streams: Streams, values: Values, backend: str) -> None:
         self.streams, self.plan, self.values, self.backend = streams, streams.plan, values, backend
-        self.consts = {pos: np.asarray(c) for pos, c in zip(self.plan.consts, consts, strict=True)}
+        self.consts = {pos: values.there[pos] for pos in self.plan.consts}
 
     def run(self) -> None:
         """All loops, one after the other."""
@@ -74,7 +76,7 @@ class _Run:
         here: list[Any] = [None] * len(self.plan.specs)
         made = {x for s in loop.once for x in makes(s)}
         for x in {x for s in loop.once for x in reads(s)} - made:
-            here[x] = self.consts[x] if x in self.consts else self.values.whole(x)
+            here[x] = self.values.whole(x)
         runner(loop.once, self.backend).run(self._nodes(0), here, free=False)
         for x in made:
             self.values.keep(x, here[x])
@@ -153,7 +155,7 @@ class _Run:
             return nodes
         given = list(nodes)
         for pos, number in self.consts.items():
-            given[pos] = replace(given[pos], op=Const(number[()]))
+            given[pos] = replace(given[pos], op=Const(np.asarray(number)[()]))
         return given
 
 

@@ -49,11 +49,21 @@ class Taken:
 class Values:
     """Leaves and kept values by position, and the threads that read and write them."""
 
-    def __init__(self, streams: Streams, leaves: Sequence[Any], memory: int | None, counters: DiskCounters) -> None:
+    def __init__(
+        self,
+        streams: Streams,
+        leaves: Sequence[Any],
+        consts: Sequence[Any],
+        memory: int | None,
+        counters: DiskCounters,
+    ) -> None:
         self.streams = streams
         self.plan = streams.plan
         self.counters = counters
-        self.there: dict[int, ND | Source] = dict(zip(self.plan.leaves, leaves, strict=True))
+        self.there: dict[int, ND | Source] = {
+            pos: x if isinstance(x, Source) else np.asarray(x) for pos, x in zip(self.plan.leaves, leaves, strict=True)
+        }
+        self.there |= {pos: np.asarray(c) for pos, c in zip(self.plan.consts, consts, strict=True)}
         self.blocks = MemoryBlocks(memory, "this process", lambda key: " ".join(map(str, key)))
         self._readers = ThreadPoolExecutor(READERS, "tilewise-read")
         self._writer = ThreadPoolExecutor(1, "tilewise-spill")
@@ -136,10 +146,10 @@ class Values:
             self.blocks.reserve(("value", pos), spec.nbytes)
             self.there[pos] = pool.empty(spec.shape, spec.dtype, spec.order)
 
-    def keep(self, pos: int, array: ND) -> None:
+    def keep(self, pos: int, value: Any) -> None:
         """A whole value."""
+        array = self.there[pos] = np.asarray(value)
         self.blocks.reserve(("value", pos), array.nbytes)
-        self.there[pos] = array
 
     def put(self, pos: int, box: Box, array: ND) -> None:
         """A part of a kept value, written at once."""
