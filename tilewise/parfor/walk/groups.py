@@ -51,7 +51,8 @@ def _sorted(table: Any, recorder: Recorder) -> tuple[Any, Any, Any, Any]:
         counts = np.append(np.bincount(codes, minlength=names.size), 0)
         recorder.memory.alive.append(table)
         kept[id(table)] = names, np.argsort(codes, kind="stable"), np.cumsum(counts) - counts, counts
-    return kept[id(table)]
+    found: tuple[Any, Any, Any, Any] = kept[id(table)]
+    return found
 
 
 def positions_of(mask: Val, made: Val) -> Val:
