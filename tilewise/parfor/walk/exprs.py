@@ -9,7 +9,6 @@ import ast
 import contextlib
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk.groups import common_rows, equal_rows
 from tilewise.parfor.walk.iterate import Iterations
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.values import (
     ANYTHING,

@@ -9,12 +9,12 @@ positions as the table, whatever their number, and the inspector sees that no ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.kernel.dependence.expr import Expr, computed, gather
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.values import Group, Val, objects
