@@ -6,7 +6,8 @@ from tests.parfor.collection import body, no, yes
 
 LABELS = """
 lab = np.array([0, 1, 2, 0, 1, 2, 2, 1, 5, -1]); small = lab.astype(np.int8); P = np.zeros(10); Q = np.ones((10, 3))
-names = np.array(list("abcabccadb")); keys = np.unique(names); g = lab > 1; wide = np.ones((10, 10), bool); W2 = wide * 1
+names = np.array(list("abcabccadb")); keys = np.unique(names); g = lab > 1; wide = np.ones((10, 10), bool)
+W2 = wide * 1
 def center(x, m): x[m] -= x[m].mean(axis=0)
 """
 
@@ -58,8 +59,6 @@ GROUP_ROWS = [
         body("lab[i] = 0", "P[lab == i] = i", over="10"),
         body("P[names == keys[i // 2]] = i", over="4"),
         body("P[lab == i] = (t := i)", after="def late(): return [t for _ in A]\nprint(late())\n"),
-            "= t", "= (t := i)"
-        ),
         "for key in parfor([1, 2, 1]):\n    P[lab == key] = key\n",
         body("P[small == np.int8(i % 3)] = i"),
         setup=LABELS,

@@ -11,7 +11,11 @@ Names = frozenset[str]
 def _loads(node: ast.AST | None) -> set[str]:
     if node is None:
         return set()
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load | ast.Del)}
+    known: set[str] | None = node.__dict__.get("_tw_loads")
+    if known is None:
+        found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load | ast.Del)}
+        known = node.__dict__["_tw_loads"] = found
+    return set(known)
 
 
 def _stores(target: ast.expr) -> set[str]:

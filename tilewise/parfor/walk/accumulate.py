@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from tilewise.parfor.walk.kept import text_of
+
 AUGMENTED: dict[type[ast.operator], str] = {
     ast.Add: "+",
     ast.Sub: "+",
@@ -32,7 +34,9 @@ class Accumulation(NamedTuple):
 
 
 def _same(a: ast.expr, b: ast.expr) -> bool:
-    return ast.unparse(a) == ast.unparse(b)
+    if type(a) is not type(b):
+        return False
+    return a.id == b.id if isinstance(a, ast.Name) and isinstance(b, ast.Name) else text_of(a) == text_of(b)
 
 
 def _inside(target: ast.expr, where: ast.expr) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls import Calls
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
 from tilewise.parfor.walk.values import (
     ANYTHING,

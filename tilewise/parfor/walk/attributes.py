@@ -6,7 +6,6 @@ import ast
 import inspect
 import types
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.exprs import Exprs
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
 from tilewise.parfor.walk.values import (
     ANYTHING,

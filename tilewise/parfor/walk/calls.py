@@ -10,12 +10,12 @@ import collections
 import functools
 import inspect
 import types
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.parfor.walk import library
+from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.knowns import Alike
 from tilewise.parfor.walk.library_calls import LibraryCalls, bound_to
 from tilewise.parfor.walk.values import (
@@ -65,7 +65,7 @@ class Calls(LibraryCalls):
             ):
                 for arg in args:
                     self.touch_value(arg, write=True)
-        return self.apply(function, args, named, ast.unparse(node.func), spread)
+        return self.apply(function, args, named, text_of(node.func), spread)
 
     def apply(self, function: Val, args: list[Val], named: dict[str, Val], text: str, spread: bool = False) -> Val:
         """The result of a call."""

@@ -6,7 +6,6 @@ import ast
 import collections
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from tilewise.kernel.dependence.expr import (
     constant,
     scale,
 )
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike
 from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.scope import Walk

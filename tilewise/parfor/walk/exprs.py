@@ -9,7 +9,6 @@ import ast
 import contextlib
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk.groups import common_rows, equal_rows
 from tilewise.parfor.walk.iterate import Iterations
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.scope import Scope
 from tilewise.parfor.walk.values import (
     ANYTHING,
@@ -176,8 +176,8 @@ class Exprs(Iterations):
             kind = kind_of((left, right))
             if any(v.objs and not all(o.array for o in v.objs) for v in (left, right)) or left.items or right.items:
                 return self.made([left, right], array=False)
-            made = self.made([left, right], kind="f" if isinstance(op, ast.Div) and kind in ("i", "u", "b") else kind)
-            return common_rows((left, right), made) if isinstance(op, ast.BitAnd) and kind == "b" else made
+            array = self.made([left, right], kind="f" if isinstance(op, ast.Div) and kind in ("i", "u", "b") else kind)
+            return common_rows((left, right), array) if isinstance(op, ast.BitAnd) and kind == "b" else array
         if left.is_known and right.is_known and not (left.expr and right.expr):
             with contextlib.suppress(Exception):
                 return self.value_of(OPERATORS[type(op)](left.known, right.known), "a number")

@@ -9,12 +9,12 @@ positions as the table, whatever their number, and the inspector sees that no ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.kernel.dependence.expr import Expr, computed, gather
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.subscripts import LONGEST_TABLE
 from tilewise.parfor.walk.values import Group, Val, objects
@@ -51,7 +51,8 @@ def _sorted(table: Any, recorder: Recorder) -> tuple[Any, Any, Any, Any]:
         counts = np.append(np.bincount(codes, minlength=names.size), 0)
         recorder.memory.alive.append(table)
         kept[id(table)] = names, np.argsort(codes, kind="stable"), np.cumsum(counts) - counts, counts
-    return kept[id(table)]
+    found: tuple[Any, Any, Any, Any] = kept[id(table)]
+    return found
 
 
 def positions_of(mask: Val, made: Val) -> Val:

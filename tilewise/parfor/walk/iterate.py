@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilewise.kernel.dependence.expr import (
@@ -15,6 +14,7 @@ from tilewise.kernel.dependence.expr import (
     scale,
 )
 from tilewise.parfor.walk.cells import Cells
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import endless
 from tilewise.parfor.walk.subscripts import (
     length_of,

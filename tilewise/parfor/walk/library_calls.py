@@ -6,7 +6,6 @@ import ast
 import inspect
 import types
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tilewise.kernel.dependence.expr import (
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.functions import Functions, source_of
 from tilewise.parfor.walk.groups import positions_of
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.subscripts import (
     length_of,
 )

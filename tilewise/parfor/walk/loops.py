@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tilewise.kernel.dependence.expr import (
@@ -16,13 +16,13 @@ from tilewise.kernel.dependence.expr import (
     var,
 )
 from tilewise.parfor.walk.iterate import Iteration
+from tilewise.parfor.walk.kept import inner_nodes, replace
 from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.names import (
     Names,
     anew,
     assigned,
     generator_name,
-    inner_nodes,
     is_parfor,
     joined,
     stale,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tilewise.kernel.dependence.expr import (
     Index,
 )
+from tilewise.parfor.walk.kept import inner_nodes, replace
 from tilewise.parfor.walk.values import (
     Val,
     join,
@@ -29,20 +29,19 @@ def joined(a: Names, b: Names) -> Names:
     return out
 
 
-def inner_nodes(body: Sequence[ast.stmt]) -> list[ast.AST]:
-    """All nodes of statements that run in the same scope."""
-    found: list[ast.AST] = []
-    queue: list[ast.AST] = list(body)
-    while queue:
-        node = queue.pop()
-        found.append(node)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            queue.extend(ast.iter_child_nodes(node))
+def assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str] = frozenset()) -> set[str]:
+    """Names that statements assign to."""
+    if in_place:
+        return _assigned(body, in_place)
+    found: set[str] = set()
+    for statement in body:
+        if "_tw_assigned" not in statement.__dict__:
+            statement.__dict__["_tw_assigned"] = _assigned([statement], in_place)
+        found |= statement.__dict__["_tw_assigned"]
     return found
 
 
-def assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str] = frozenset()) -> set[str]:
-    """Names that statements assign to."""
+def _assigned(body: Sequence[ast.stmt], in_place: set[str] | frozenset[str]) -> set[str]:
     found: set[str] = set()
     nodes = inner_nodes(body)
     skipped = {

@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tilewise.kernel.dependence.access import Access
 from tilewise.kernel.dependence.expr import Expr, Index, Undecided, choose, computed, constant, gather, scale, var
+from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.memory import Memory
 from tilewise.parfor.walk.values import Group, Obj, Val, View, objects
 
@@ -115,7 +116,7 @@ class Recorder:
     def text(self) -> str:
         """The statement at hand."""
         with contextlib.suppress(Exception):
-            return ast.unparse(self.at).split("\n", 1)[0]
+            return text_of(self.at).split("\n", 1)[0]
         return ""
 
     @contextlib.contextmanager

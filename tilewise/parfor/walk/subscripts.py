@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from tilewise.kernel.dependence.expr import (
     scale,
     select,
 )
+from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.values import Axis, Group, Val, View, objects
 

@@ -190,11 +190,13 @@ def expression(source: LoopSource, job: Job, names: dict[str, Any]) -> Expressio
         ("np.errstate that raises", strict_errors()),
         ("accumulations other than +", any(op != "+" for op in job.reductions.values())),
         ("a variable that is no name", not isinstance(source.node.target, ast.Name)),
-        ("try, with, while or a function inside", any(isinstance(n, _OTHER) for n in ast.walk(source.node))),
+        (
+            "try, with, while, break, continue or a function inside",
+            any(isinstance(n, _OTHER) for n in ast.walk(source.node)),
+        ),
     ):
         if there:
             raise NotArrays(what)
-    _independent(source, job, names)
     trace = Trace(len(job.elements), [*results.arrays])
     sums = {name: Sum(trace) for name in job.reductions}
     body = _traced_body(source, job)
@@ -208,10 +210,14 @@ def expression(source: LoopSource, job: Job, names: dict[str, Any]) -> Expressio
         raise NotArrays(f"{type(error).__name__}: {error}") from None
     if not trace.writes and not any(s.parts for s in sums.values()):
         raise NotArrays("nothing is written")
+    _independent(source, job, names)
     return Expression(trace, sums)
 
 
-_OTHER = (ast.Try, ast.With, ast.While, ast.FunctionDef, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+_OTHER = (
+    ast.Try, ast.With, ast.While, ast.Break, ast.Continue, ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp,
+    ast.GeneratorExp, ast.DictComp, ast.SetComp,
+)  # fmt: skip
 
 
 def _independent(source: LoopSource, job: Job, names: dict[str, Any]) -> None:

@@ -156,7 +156,7 @@ def node_of(recorder: Recorder, value: Any) -> Node:
         dims = value.dims
         return Node(dims, value.sample, lambda v: from_buffer(np.ascontiguousarray(value.values(v.ranges, dims))))
     if isinstance(value, bool | int | float | complex | np.generic):
-        return Node((), value, lambda v: value)
+        return Node((), value, lambda v: np.asarray(value))
     if type(value) is np.ndarray:
         return Node((), value, lambda v: from_buffer(value))
     raise NotArrays(f"a {type(value).__name__} in an array expression")
