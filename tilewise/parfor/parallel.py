@@ -9,50 +9,42 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import os
+import itertools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise.array.cell import Cell
 from tilewise.array.handle import Array
 from tilewise.errors import ParforError, message
+from tilewise.later import later
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Job, Results, inside
+from tilewise.parfor.job import Job, Results
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
-from tilewise.parfor.partition import partition
+from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, described, stopped_copies
+from tilewise.parfor.plan.facts import planned
+from tilewise.parfor.plan.inputs import cut, patterns
+from tilewise.parfor.plan.optimise import Decision
 from tilewise.parfor.processes import run_processes, workers_can_fork
+from tilewise.parfor.progress import Progress, looping
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import Statements
 
+if TYPE_CHECKING:
+    from tilewise.parfor.cluster import driver as cluster
+else:
+    cluster = later("tilewise.parfor.cluster.driver")
+
 MISSING = object()  # the value of a name that has none
-
-
-@dataclass(frozen=True)
-class LoopReport:
-    """How a loop ran: `str` says it in a line."""
-
-    where: str
-    verdict: Verdict | None  # None: the check was off
-    mode: str
-    workers: int
-    tasks: tuple[int, ...]
-    partition: str
-
-    def __str__(self) -> str:
-        """One line."""
-        checked = "not checked (check=False)" if self.verdict is None else str(self.verdict)
-        how = f"{self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
-        return f"parfor at {self.where}: {checked}; {how}"
 
 
 @dataclass
@@ -69,6 +61,7 @@ class Parallel:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.report: list[LoopReport] = []
+        self._explained: dict[int, LoopReport] | None = None  # plans by loop, while nothing is to be run
         self._function = function
         self._changed, self._loops = rewritten(function, self._run, MISSING)
 
@@ -76,6 +69,17 @@ class Parallel:
         """Call the function."""
         self.report = []
         return self._changed(*args, **named)
+
+    def explained(self, *args: Any) -> ParallelPlan:
+        """What `tw.explain` says: the plan of each loop. Statements around loops run, on copies of the arguments."""
+        found: dict[int, LoopReport] = {}
+        self._explained = found
+        try:
+            with stopped_copies(args) as copies:
+                self._changed(*copies)
+        finally:
+            self._explained = None
+        return ParallelPlan(self._function.__name__, tuple(found[k] for k in sorted(found)), len(self._loops))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A method, for functions of classes."""
@@ -90,7 +94,13 @@ class Parallel:
         closure = inspect.getclosurevars(self._function)
         names = {**self._function.__globals__, **closure.nonlocals, **local}
         run = _Run(source, body, loop, names, self.report)
-        return run.out()
+        if self._explained is None:
+            return run.out()
+        if number not in self._explained:
+            self._explained[number] = run.planned()[-1]
+        if len(self._explained) == len(self._loops):
+            raise AllPlanned
+        return Out()
 
 
 class _Run:
@@ -104,8 +114,8 @@ class _Run:
         code = body.__code__
         self.parameters = code.co_varnames[1 : code.co_argcount]
 
-    def out(self) -> Out:
-        """Analyse and run."""
+    def planned(self) -> tuple[Job, Decision, list[Any], LoopReport]:
+        """Analyse and decide; also arrays of ours that are to be written back."""
         count = len(self.loop)
         streams = Streams(self.options.rng) if self.options.rng is not None else None
         walk, verdict = self._analysed()
@@ -113,19 +123,16 @@ class _Run:
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
         kept = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
-        mode = self._mode(results, summed, given)
-        workers = min(self.options.workers or cores(), count)
-        if workers == 1 or count == 1 or inside.worker:
-            mode = "here"
-        tasks, name = self._tasks(count, workers)
-        if mode == "here":
-            tasks, kept = [range(count)], self.source.assigned
+        modes = self._modes(results, summed, given)
+        plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed)
+        if plan.mode == "here":
+            kept = self.source.assigned
         job = Job(
             self.body,
             given,
             self.loop.elements,
-            tasks,
-            workers,
+            list(plan.tasks),
+            plan.workers,
             results,
             reductions,
             summed,
@@ -134,21 +141,38 @@ class _Run:
             self.source.generator,
             self.source.where,
             ast.unparse(self.source.node.target),
+            checked=self.options.check,
+            merge=plan.merge,
+            threads=plan.threads,
+            left=plan.left,
         )
-        sizes = tuple(map(len, tasks))
-        self.report.append(
-            LoopReport(self.source.where, verdict if self.options.check else None, mode, workers, sizes, name)
-        )
-        if mode == "here":
-            values = _here(job)
-        elif mode == "threads":
-            with blas_threads(max(1, cores() // workers)):
-                values = run_threads(job)
-        else:
-            values = run_processes(job)
+        if plan.mode == "cluster":
+            written = {id(a) for a in results.arrays} | {id(a) for a, _ in summed}
+            found = patterns(walk, given, written) if self.options.check else []
+            job.inputs = cut(found, job.tasks, nodes=1)
+            plan = replace(plan, inputs=described(job.inputs, job.tasks))
+        sizes = tuple(map(len, plan.tasks))
+        checked = verdict if self.options.check else None
+        report = LoopReport(self.source.where, checked, plan.mode, plan.workers, sizes, plan.partition, plan)
+        return job, plan, back, report
+
+    def out(self) -> Out:
+        """Analyse, decide and run."""
+        job, plan, back, report = self.planned()
+        self.report.append(report)
+        with looping(len(self.loop)) as progress:
+            if plan.mode == "here":
+                values = _here(job, progress)
+            elif plan.mode == "threads":
+                with blas_threads(plan.threads):
+                    values = run_threads(job, progress)
+            elif plan.mode == "cluster":
+                values = cluster.run_cluster(job, progress)
+            else:
+                values = run_processes(job, progress)
         for handle, array in back:
             handle[...] = array
-        return Out([self.loop.elements[count - 1]], values)
+        return Out([self.loop.elements[len(self.loop) - 1]], values)
 
     def _analysed(self) -> tuple[Statements, Verdict]:
         node, body = self.source.node, self.source.function.body
@@ -221,45 +245,34 @@ class _Run:
     def _is_sum(walk: Statements, obj: Any) -> bool:
         return all(t.op is not None for t in walk.touches if obj in t.objs)
 
-    def _mode(self, results: Results, summed: list[Any], given: dict[str, Any]) -> str:
-        """Where the loop runs: processes, unless the user says threads and results allow it."""
+    def _modes(self, results: Results, summed: list[Any], given: dict[str, Any]) -> frozenset[str]:
+        """Where the loop can run, as far as its results go; raises if it cannot run where the user says."""
         named = [sum(v is array for v in given.values()) for array, _ in summed]
         roots = [_root(v) for v in (*given.values(), *self.names.values()) if isinstance(v, np.ndarray)]
         hidden = any(n != 1 or sum(r is array for r in roots) > 2 for n, (array, _) in zip(named, summed, strict=True))
+        modes = {"threads", "processes", "cluster"}
+        if not workers_can_fork():
+            modes.remove("processes")
         if self.options.mode == "threads":
             for what, there in (
                 ("a dict as a result", bool(results.dicts)),
                 ("an array that is accumulated under several names", hidden),
             ):
                 if there:
-                    raise ParforError(
-                        message(
-                            f"threads cannot keep apart {what}", where=self.source.where, cure='Use mode="processes"'
-                        )
-                    )
-            return "threads"
-        if not workers_can_fork():
-            if self.options.mode == "processes" or results.dicts or hidden:
-                raise ParforError(
-                    message(
-                        "processes of a parfor need fork, which this system does not have", cure='Use mode="threads"'
-                    )
-                )
-            return "threads"
-        return "processes"
-
-    def _tasks(self, count: int, workers: int) -> tuple[list[range], str]:
-        options = self.options
-        if options.tasks is not None:
-            return partition(count, options.tasks, "static"), "static"
-        name = options.partition or ("fixed" if options.task_size is not None else None)
-        if name is None:
-            name = "factoring" if count // 4 >= workers else "naive"
-        return partition(count, workers, name, options.task_size), name
+                    cure = 'Use mode="processes"'
+                    raise ParforError(message(f"threads cannot keep apart {what}", where=self.source.where, cure=cure))
+        if hidden or results.dicts or not self.options.check:
+            modes -= {"threads"} if self.options.mode != "threads" else set()
+        if not modes & {self.options.mode or "threads", "processes"}:
+            text = "processes of a parfor need fork, which this system does not have"
+            raise ParforError(message(text, cure='Use mode="threads" or mode="cluster"'))
+        return frozenset(modes)
 
 
-def _here(job: Job) -> dict[str, Any]:
+def _here(job: Job, progress: Progress) -> dict[str, Any]:
     """The plain loop, in this process; what was before comes back if it fails."""
+    done = itertools.count(1)
+    job.count = lambda: progress.done(next(done))
     for array, _ in job.summed:
         job.results.arrays.append(array)
     backup = job.results.backup()
@@ -292,14 +305,6 @@ def _root(array: np.ndarray[Any, Any]) -> Any:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def parallel(function: Callable[..., Any]) -> Parallel:

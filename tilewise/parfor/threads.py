@@ -14,7 +14,9 @@ import time
 from typing import Any
 
 from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
+from tilewise.parfor.progress import Progress
 from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.staging import Stage
 
 LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed
 LEAVE_SECONDS = 1.5  # that threads have to end after Ctrl-C
@@ -30,6 +32,8 @@ class _Run:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.next_task = itertools.count().__next__
+        self.tick, self.done = itertools.count(1).__next__, 0
+        job.count = self.count
         self.stop_at: float = math.inf
         self.failures: list[Failure] = []
         self.parts: dict[int, dict[str, Any]] = {}
@@ -37,9 +41,13 @@ class _Run:
         # Arrays that are accumulated, by the one name under which the body has each.
         self.summed = {name: op for array, op in job.summed for name, value in job.names.items() if value is array}
 
+    def count(self) -> None:
+        """An iteration is done."""
+        self.done = self.tick()
+
     def work(self) -> None:
         """Run tasks until there are none."""
-        inside.worker = True
+        inside.worker, inside.left = True, self.job.left
         try:
             while (number := self.next_task()) < len(self.job.tasks):
                 task = self.job.tasks[number]
@@ -64,9 +72,16 @@ class _Run:
         self.parts[number] = {name: out[name] for name in (*starts, *self.job.kept) if name in out}
 
 
-def run_threads(job: Job) -> dict[str, Any]:
-    """Run a loop on threads; accumulated names."""
-    backup = job.results.backup()
+def run_threads(job: Job, progress: Progress) -> dict[str, Any]:
+    """Run a loop on threads; accumulated names. The copy to go back to is in a file if results are merged by file."""
+    if job.merge != "file":
+        return _run_threads(job, progress, None)
+    with Stage() as stage:
+        return _run_threads(job, progress, stage.folder)
+
+
+def _run_threads(job: Job, progress: Progress, folder: str | None) -> dict[str, Any]:
+    backup = job.results.backup(folder)
     run = _Run(job)
     threads = [threading.Thread(target=run.work, daemon=True) for _ in range(min(job.workers, len(job.tasks)))]
     try:
@@ -75,6 +90,7 @@ def run_threads(job: Job) -> dict[str, Any]:
         for thread in threads:
             while thread.is_alive():
                 thread.join(LOOK_SECONDS)
+                progress.done(run.done)
     except BaseException:
         run.stop_at = -1
         _interrupt(threads)
