@@ -97,6 +97,7 @@ class Job:
     merge: str = "memory"  # how results of workers come together: "memory", "file", "cluster"
     threads: int = 1  # of BLAS, per worker
     left: int = 1  # threads that loops inside of a worker may use
+    inner: int = 1  # threads that share the iterations of one task, on a worker with several cores
     inputs: Sequence[Any] = ()  # plan.inputs.Pattern: arrays of which each task is sent the part that it reads
     count: Callable[[], None] = _nothing  # called after each iteration
 

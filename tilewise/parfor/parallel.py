@@ -44,7 +44,13 @@ if TYPE_CHECKING:
 else:
     cluster = later("tilewise.parfor.cluster.driver")
 
-MISSING = object()  # the value of a name that has none
+
+class _Missing:
+    def __reduce__(self) -> str:
+        return "MISSING"  # one per process, wherever it is sent
+
+
+MISSING = _Missing()  # the value of a name that has none
 
 
 @dataclass
@@ -79,7 +85,9 @@ class Parallel:
                 self._changed(*copies)
         finally:
             self._explained = None
-        return ParallelPlan(self._function.__name__, tuple(found[k] for k in sorted(found)), len(self._loops))
+        return ParallelPlan(
+            self._function.__name__, tuple(found[k] for k in sorted(found)), sum(not s.depth for s in self._loops)
+        )
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A method, for functions of classes."""
@@ -91,14 +99,16 @@ class Parallel:
             loop = Loop(list(loop), Options())
         if not len(loop):
             return Out()
+        if source.depth and inside.left == 1 and self._explained is None:
+            return _plain(source, body, loop, local)
         closure = inspect.getclosurevars(self._function)
         names = {**self._function.__globals__, **closure.nonlocals, **local}
-        run = _Run(source, body, loop, names, self.report)
+        run = _Run(source, body, loop, names)
         if self._explained is None:
-            return run.out()
+            return run.out(self.report if not source.depth else [])
         if number not in self._explained:
             self._explained[number] = run.planned()[-1]
-        if len(self._explained) == len(self._loops):
+        if len(self._explained) == sum(not s.depth for s in self._loops):
             raise AllPlanned
         return Out()
 
@@ -106,10 +116,8 @@ class Parallel:
 class _Run:
     """One execution of one loop."""
 
-    def __init__(
-        self, source: LoopSource, body: Any, loop: Loop, names: dict[str, Any], report: list[LoopReport]
-    ) -> None:
-        self.source, self.body, self.loop, self.names, self.report = source, body, loop, names, report
+    def __init__(self, source: LoopSource, body: Any, loop: Loop, names: dict[str, Any]) -> None:
+        self.source, self.body, self.loop, self.names = source, body, loop, names
         self.options = loop.options
         code = body.__code__
         self.parameters = code.co_varnames[1 : code.co_argcount]
@@ -145,6 +153,7 @@ class _Run:
             merge=plan.merge,
             threads=plan.threads,
             left=plan.left,
+            inner=plan.inner,
         )
         if plan.mode == "cluster":
             written = {id(a) for a in results.arrays} | {id(a) for a, _ in summed}
@@ -156,10 +165,10 @@ class _Run:
         report = LoopReport(self.source.where, checked, plan.mode, plan.workers, sizes, plan.partition, plan)
         return job, plan, back, report
 
-    def out(self) -> Out:
+    def out(self, reports: list[LoopReport]) -> Out:
         """Analyse, decide and run."""
         job, plan, back, report = self.planned()
-        self.report.append(report)
+        reports.append(report)
         with looping(len(self.loop)) as progress:
             if plan.mode == "here":
                 values = _here(job, progress)
@@ -273,6 +282,7 @@ def _here(job: Job, progress: Progress) -> dict[str, Any]:
     """The plain loop, in this process; what was before comes back if it fails."""
     done = itertools.count(1)
     job.count = lambda: progress.done(next(done))
+    before, inside.left = inside.left, job.left
     for array, _ in job.summed:
         job.results.arrays.append(array)
     backup = job.results.backup()
@@ -281,7 +291,17 @@ def _here(job: Job, progress: Progress) -> dict[str, Any]:
     except BaseException:
         job.results.restore(backup)
         raise
+    finally:
+        inside.left = before
     return {name: out[name] for name in job.kept if name in out}
+
+
+def _plain(source: LoopSource, body: Callable[..., Any], loop: Loop, local: dict[str, Any]) -> Out:
+    """A loop inside of another one for which nothing of the machine is left."""
+    code = body.__code__
+    given = {name: local.get(name, MISSING) for name in code.co_varnames[1 : code.co_argcount]}
+    names = body(iter(loop), **given)
+    return Out([loop.elements[len(loop) - 1]], {name: names[name] for name in source.assigned if name in names})
 
 
 def _complaint(verdict: Verdict, source: LoopSource) -> str:

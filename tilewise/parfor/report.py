@@ -19,6 +19,7 @@ from tilewise.parfor.job import Failure, Job, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
 from tilewise.parfor.reduce import combine, start_of
 from tilewise.parfor.staging import Stage
+from tilewise.parfor.threads import run_shared
 
 MERGE_THREADS_BYTES = 4 << 20  # of changes: fewer are written sooner than threads are started
 
@@ -55,7 +56,10 @@ class TaskRunner:
             array[...] = start_of(op, old)
         tables = [dict(x) for x in job.results.dicts]
         starts = job.starts()
-        out = job.run_task(job.tasks[number], starts, stop_at)
+        if job.inner > 1 and len(job.tasks[number]) > 1:
+            out = run_shared(job, job.tasks[number], starts)
+        else:
+            out = job.run_task(job.tasks[number], starts, stop_at)
         report.parts[number] = {name: out[name] for name in (*starts, *job.kept) if name in out}
         report.sums[number] = [array.copy(order="K") for array, _, _ in self.sums]
         report.entries[number] = [

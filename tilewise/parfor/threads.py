@@ -11,9 +11,12 @@ import itertools
 import math
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
+from tilewise.parfor.partition import partition
 from tilewise.parfor.progress import Progress
 from tilewise.parfor.reduce import combine, start_of
 from tilewise.parfor.staging import Stage
@@ -29,8 +32,9 @@ class Interrupted(BaseException):
 class _Run:
     """The threads of one loop, which pull tasks from one queue."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, more: Callable[[], None] | None = None) -> None:
         self.job = job
+        self.more = more  # somebody else who counts
         self.next_task = itertools.count().__next__
         self.tick, self.done = itertools.count(1).__next__, 0
         job.count = self.count
@@ -44,6 +48,8 @@ class _Run:
     def count(self) -> None:
         """An iteration is done."""
         self.done = self.tick()
+        if self.more is not None:
+            self.more()
 
     def work(self) -> None:
         """Run tasks until there are none."""
@@ -80,9 +86,19 @@ def run_threads(job: Job, progress: Progress) -> dict[str, Any]:
         return _run_threads(job, progress, stage.folder)
 
 
-def _run_threads(job: Job, progress: Progress, folder: str | None) -> dict[str, Any]:
+def run_shared(job: Job, task: range, starts: dict[str, Any]) -> dict[str, Any]:
+    """Run one task, its iterations shared by threads; what accumulated names are then."""
+    tasks = [range(t.start + task.start, t.stop + task.start) for t in partition(len(task), job.inner, "static")]
+    own = replace(job, tasks=tasks, workers=job.inner, inner=1, names={**job.names, **starts})
+    count = own.count
+    return _run_threads(own, Progress(False), None, count)
+
+
+def _run_threads(
+    job: Job, progress: Progress, folder: str | None, more: Callable[[], None] | None = None
+) -> dict[str, Any]:
     backup = job.results.backup(folder)
-    run = _Run(job)
+    run = _Run(job, more)
     threads = [threading.Thread(target=run.work, daemon=True) for _ in range(min(job.workers, len(job.tasks)))]
     try:
         for thread in threads:

@@ -7,11 +7,11 @@ alive is tracked by allocations: views keep alive what they are of, names hold v
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import textwrap
 import types
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,9 @@ import numpy as np
 from tilewise.kernel.dependence.expr import Expr, Index, constant, floor_divide, multiply, var
 from tilewise.parfor.plan import operators as ops
 from tilewise.parfor.plan.calls import call_work
+from tilewise.parfor.plan.ledger import Ledger
 from tilewise.parfor.plan.operators import NOTHING, NUMBER, Value, Work
-from tilewise.parfor.plan.profile import FIXED, LOCKED_CALLS, Row, seconds
+from tilewise.parfor.plan.profile import FIXED, Row
 from tilewise.parfor.plan.tree import Node, Tree
 from tilewise.parfor.plan.values import attribute, compared, largest, operated, root_of, subscripted, value_of
 from tilewise.parfor.walk.names import is_parfor
@@ -44,19 +45,12 @@ class _Returned(Exception):
     """A function has returned."""
 
 
-class Estimator:
+class Estimator(Ledger):
     """Follows statements."""
 
     def __init__(self, names: Mapping[str, Any], profile: Mapping[str, Row]) -> None:
+        super().__init__(profile)
         self.outside: Mapping[str, Any] = names
-        self.profile = profile
-        self.names: dict[str, Value] = {}
-        self.sizes: dict[int, int] = {}  # of allocations
-        self.temporary: set[int] = set()  # allocations of the statement at hand
-        self.around: list[set[int]] = []  # what callers hold
-        self.kept: set[int] = set()  # what containers hold to the end of the iteration
-        self.stack: list[Node] = []
-        self.repeats: list[float] = []  # iterations of loops around, inside of an iteration of the parfor
         self.shared: dict[int, tuple[str, int]] = {}
         self.unknown: list[str] = []
         self.line = 0
@@ -74,59 +68,6 @@ class Estimator:
         self.block(node.body)
         shared = {name: size for name, size in self.shared.values()}
         return Tree(root, count, shared, self.unknown)
-
-    # -- memory ---------------------------------------------------------------------------------------------------
-
-    def alive(self) -> int:
-        """Bytes that are alive here."""
-        held = set(self.temporary) | self.kept
-        for value in self.names.values():
-            held |= value.memory
-        return sum(self.sizes[a] for a in held.union(*self.around))
-
-    def note(self, more: int = 0) -> None:
-        """What is alive counts for all nodes around."""
-        now = self.alive() + more
-        for node in self.stack:
-            node.memory = max(node.memory, now)
-
-    def made(self, value: Value) -> Value:
-        """A value with memory of its own."""
-        if not value.bytes:
-            return value
-        number = len(self.sizes)
-        self.sizes[number] = value.bytes
-        self.temporary.add(number)
-        return replace(value, memory=frozenset((number,)))
-
-    def work(self, work: Work) -> Value:
-        """An operator: a leaf, or a step of the interpreter."""
-        out = self.made(work.value)
-        self.note(work.workspace)
-        taken = seconds(work.kind, work.amount, self.profile)
-        if work.kind == "python":
-            self.steps(work.amount)
-            return out
-        locked = taken if taken < LOCKED_CALLS else self.profile[work.kind].call
-        leaf = Node("operator", work.text, self.line, 1.0, self.alive() + work.workspace, taken, locked)
-        self.stack[-1].children.append(leaf)
-        return out
-
-    def steps(self, count: float = 1.0) -> None:
-        """Steps of the interpreter."""
-        taken = seconds("python", count, self.profile)
-        self.stack[-1].own += taken
-        self.stack[-1].own_locked += taken
-
-    @contextmanager
-    def inside(self, node: Node, repeats: float = 1.0) -> Iterator[None]:
-        """Statements of a node."""
-        self.stack[-1].children.append(node)
-        self.stack.append(node)
-        self.repeats.append(repeats)
-        yield
-        self.repeats.pop()
-        self.stack.pop()
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -191,16 +132,6 @@ class Estimator:
                 self.keep(value)
         else:
             self.keep(value)
-
-    def keep(self, value: Value, base: Value | None = None) -> None:
-        """A container holds a value: one for each iteration of the loops around."""
-        for number in value.memory:
-            times = 1.0
-            for count in self.repeats:
-                times *= count
-            self.sizes[number] = int(self.sizes[number] * max(1.0, times))
-            self.kept.add(number)
-        self.steps()
 
     def _for(self, node: ast.For) -> None:
         call = node.iter
@@ -327,11 +258,7 @@ class Estimator:
             return self.names[name]
         thing = self.outside.get(name, NOTHING)
         if thing is NOTHING:
-            thing = (
-                getattr(__builtins__, name, NOTHING)
-                if not isinstance(__builtins__, dict)
-                else __builtins__.get(name, NOTHING)
-            )
+            thing = getattr(builtins, name, NOTHING)
         return Value() if thing is NOTHING else self.met(value_of(thing), name)
 
     def met(self, value: Value, name: str) -> Value:

@@ -48,7 +48,8 @@ def planned(
         if inside.left == 1 or not modes:
             tree = Tree(Node("parfor", "", node.lineno, count), count)
             reason = ("inside of a worker",)
-            return Decision("here", 1, (range(count),), "static", "memory", 1, 1, 0, 0.0, {}, reason, (), tree)
+            made = Decision("here", 1, (range(count),), "static", "memory", 1, 1, 0, 0.0)
+            return replace(made, reasons=reason, tree=tree)
     return decide(tree_of(node, names, count), options, facts(options, modes, arrays, summed))
 
 

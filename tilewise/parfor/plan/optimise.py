@@ -31,6 +31,7 @@ CLUSTER_START_SECONDS = 6.0  # Ray, and its workers
 LOCK_PENALTY = 1.3  # threads that wait for the interpreter's lock hand it over slowly
 WORTH = 0.9  # of the plain loop's time, that a parallel one may take
 TASK_SECONDS = {"threads": 2e-4, "processes": 5e-4, "cluster": 2e-2}  # least time of a task, beside waves
+INNER_SECONDS = 0.05  # of a loop inside that is worth being run in parallel, each time: it is analysed each time
 BUDGET_SHARE = 0.7  # of the machine's memory, where the user gives no limit
 
 
@@ -68,6 +69,7 @@ class Decision:
     seconds: float
     alternatives: dict[str, float] = field(default_factory=dict)  # expected seconds by mode
     reasons: tuple[str, ...] = ()
+    inner: int = 1  # threads that share a task, on workers of a cluster with several cores
     inputs: tuple[str, ...] = ()  # how inputs reach the workers of a cluster
     tree: Tree | None = None
 
@@ -229,12 +231,25 @@ def _fitting(mode: str, tree: Tree, options: Options, facts: Facts) -> Decision 
                 continue
             time = seconds_of(mode, workers, tree, facts, started=bool(facts.cluster_workers))
             cores = facts.cluster_cores or facts.cores if mode == "cluster" else facts.cores
-            left = max(1, math.ceil((cores - workers + 1) / workers))
+            left = max(1, math.ceil((cores - workers + 1) / workers)) if _large_inside(tree) else 1
             if workers == 1 and mode != "cluster":
                 return None
             threads = max(1, cores // workers)
-            return Decision(mode, workers, tuple(tasks), name, merge, threads, left, memory, time, tree=tree)
+            inner = threads if mode == "cluster" and left == 1 and _shares_well(tree, facts) else 1
+            made = Decision(mode, workers, tuple(tasks), name, merge, threads, left, memory, time, tree=tree)
+            return replace(made, inner=inner, threads=max(1, threads // inner))
     return None
+
+
+def _large_inside(tree: Tree) -> bool:
+    """Whether there are loops inside that are worth what is left of the machine."""
+    inner = [n for n in tree.root.walk() if n.kind == "parfor" and n is not tree.root]
+    return any(n.count * n.seconds >= INNER_SECONDS for n in inner)
+
+
+def _shares_well(tree: Tree, facts: Facts) -> bool:
+    """Whether threads of one process would share iterations well: an artificial loop inside of the tasks."""
+    return facts.threads_allowed and tree.locked_share <= 0.5 and not tree.unknown
 
 
 def _merges(mode: str) -> list[str]:
@@ -263,4 +278,6 @@ def _explained(made: Decision, times: dict[str, float], options: Options, facts:
         reasons.append("merge: on the cluster, as copies of results do not fit into memory")
     if made.left > 1:
         reasons.append(f"loops inside: {made.left} threads each")
+    if made.inner > 1:
+        reasons.append(f"tasks: shared by {made.inner} threads of each worker")
     return replace(made, alternatives=times, reasons=tuple(reasons))
