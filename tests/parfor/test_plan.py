@@ -202,8 +202,22 @@ def test_merging() -> None:
 
 @pytest.mark.parametrize(("count", "left"), [(10, 1), (8, 2), (4, 4), (16, 1), (2, 8)])
 def test_what_is_left_for_loops_inside(count: int, left: int) -> None:
-    made = plan(given(count, time=1.0), replace(MACHINE, cores=16))
+    found, sixteen = given(count, time=1.0), replace(MACHINE, cores=16)
+    assert plan(found, sixteen).left == 1  # there are none
+    found.root.children.append(Node("parfor", "j", 2, 1000, own=1e-5))
+    assert plan(found, sixteen).left == 1  # too small
+    found.root.children.append(Node("parfor", "j", 2, 1000, own=1e-3))
+    made = plan(found, sixteen)
     assert (made.workers, made.left, made.threads) == (count, left, 16 // count)
+    assert plan(replace(found, count=1), sixteen).left == 16  # all of it, where the outer loop is a plain one
+
+
+def test_tasks_of_a_cluster_are_shared_by_the_cores_of_a_worker() -> None:
+    many = replace(MACHINE, cluster_workers=4, cluster_cores=16)
+    made = plan(given(100, time=1.0, locked=0.1), many, mode="cluster")
+    assert (made.workers, made.inner, made.threads) == (4, 4, 1)
+    alone = plan(given(100, time=1.0, locked=0.9), many, mode="cluster")
+    assert (alone.workers, alone.inner, alone.threads) == (4, 1, 4)
 
 
 def test_tasks() -> None:

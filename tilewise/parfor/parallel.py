@@ -23,7 +23,7 @@ from tilewise.errors import ParforError, message
 from tilewise.later import later
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Job, Results
+from tilewise.parfor.job import Job, Results, inside
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options

@@ -171,6 +171,7 @@ def _compiled(node: ast.FunctionDef, function: types.FunctionType, file: str) ->
     free = function.__code__.co_freevars
     outer = ast.parse(f"def _tw_outer({', '.join((*free, RUN, MISSING))}):\n    pass").body[0]
     assert isinstance(outer, ast.FunctionDef)
+    node.name = "_tw_function"  # its own name stays one from outside, for functions that call themselves
     outer.body = [node, ast.parse(f"return {node.name}").body[0]]
     module = ast.fix_missing_locations(ast.Module([outer], []))
     names: dict[str, Any] = {}
@@ -184,6 +185,7 @@ def _with_space(made: types.FunctionType, function: types.FunctionType, more: di
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells |= {name: types.CellType(value) for name, value in more.items()}
     closure = tuple(cells[name] for name in made.__code__.co_freevars)
-    out = types.FunctionType(made.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
+    code = made.__code__.replace(co_name=function.__code__.co_name, co_qualname=function.__code__.co_qualname)
+    out = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     out.__kwdefaults__ = function.__kwdefaults__
     return out

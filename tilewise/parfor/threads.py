@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
+from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of
 from tilewise.parfor.partition import partition
 from tilewise.parfor.progress import Progress
 from tilewise.parfor.reduce import combine, start_of
@@ -90,8 +90,8 @@ def run_shared(job: Job, task: range, starts: dict[str, Any]) -> dict[str, Any]:
     """Run one task, its iterations shared by threads; what accumulated names are then."""
     tasks = [range(t.start + task.start, t.stop + task.start) for t in partition(len(task), job.inner, "static")]
     own = replace(job, tasks=tasks, workers=job.inner, inner=1, names={**job.names, **starts})
-    count = own.count
-    return _run_threads(own, Progress(False), None, count)
+    own.results = Results()  # written in place all the same; nobody goes back to what was before
+    return _run_threads(own, Progress(False), None, own.count)
 
 
 def _run_threads(

@@ -188,22 +188,11 @@ def decide(tree: Tree, options: Options, facts: Facts) -> Decision:
         if chosen or found[best].seconds <= WORTH * plain:
             return _explained(found[best], times, options, facts, tree)
         reasons.append(f"as quick as any other way: {duration(plain)} in all")
-    left = max(1, facts.cores)
-    return Decision(
-        "here",
-        1,
-        (range(count),),
-        "static",
-        "memory",
-        facts.cores,
-        left,
-        needed,
-        plain,
-        times,
-        tuple(reasons),
-        (),
-        tree,
-    )
+    left = facts.cores if _large_inside(tree) else 1
+    if left > 1:
+        reasons.append(f"loops inside: {left} threads")
+    made = Decision("here", 1, (range(count),), "static", "memory", facts.cores, left, needed, plain, times)
+    return replace(made, reasons=tuple(reasons), tree=tree)
 
 
 def _modes(options: Options, facts: Facts) -> list[str]:
