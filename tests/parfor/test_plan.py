@@ -298,6 +298,20 @@ def test_inputs_that_are_sent_whole(body: str) -> None:
     assert not cut(found, tasks, nodes=1) or sum(found[0].bytes(t) for t in tasks) < 1000
 
 
+def test_workers_of_a_cluster_have_a_limit() -> None:
+    """With parts of inputs a loop fits where it does not with all of them."""
+    X = np.ones((4000, 100))  # 3.2 MB
+    found = replace(given(40, 1000, shared=X.nbytes), shared={"X": X.nbytes})
+    reads_all = replace(MACHINE, cluster_workers=4, cluster_cores=4, cluster_memory=1 * MB)
+    by_rows = replace(reads_all, reads=tuple(reads("R[i] = X[100 * i : 100 * i + 100].sum()", X=X)))
+    made = decide(found, Options(mode="cluster"), by_rows)
+    assert made.workers == 4 and [p.name for p in made.inputs] == ["X"]
+    assert "X: by rows, 3.2 MB in all" in "".join(made.lines())
+    with pytest.raises(tw.ParforError, match=r"needs 3.2 MB.*1.0 MB per worker.*Raise memory= of the session"):
+        decide(found, Options(mode="cluster"), reads_all)
+    assert decide(found, Options(), reads_all).mode != "cluster"
+
+
 # -- measured ---------------------------------------------------------------------------------------------------------
 
 

@@ -332,7 +332,7 @@ def test_interrupt(mode: str, tmp_path: Any) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True, env=env)
     assert process.stdout is not None
-    assert process.stdout.readline() == "started\n"
+    assert process.stdout.readline().startswith("started")  # two may print at once
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     try:

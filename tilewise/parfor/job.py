@@ -19,6 +19,14 @@ from tilewise.parfor.reduce import start_of
 from tilewise.parfor.streams import Streams
 
 
+class _Missing:
+    def __reduce__(self) -> str:
+        return "MISSING"  # one per process, wherever it is sent
+
+
+MISSING = _Missing()  # the value of a name that has none
+
+
 class _Inside(threading.local):
     worker = False
     left = 1
@@ -76,6 +84,10 @@ def _nothing() -> None:
     """Nobody counts."""
 
 
+def unseen(done: int) -> None:
+    """Nobody looks how far the loop is."""
+
+
 @dataclass
 class Job:
     """A loop that is to run."""
@@ -100,6 +112,7 @@ class Job:
     inner: int = 1  # threads that share the iterations of one task, on a worker with several cores
     inputs: Sequence[Any] = ()  # plan.inputs.Pattern: arrays of which each task is sent the part that it reads
     count: Callable[[], None] = _nothing  # called after each iteration
+    progress: Callable[[int], None] = unseen  # told now and then how many iterations are done
 
     def __len__(self) -> int:
         """How many iterations there are."""

@@ -23,16 +23,16 @@ from tilewise.errors import ParforError, message
 from tilewise.later import later
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Job, Results, inside
+from tilewise.parfor.job import MISSING, Job, Results, inside
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
-from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, described, stopped_copies
+from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, stopped_copies
 from tilewise.parfor.plan.facts import planned
-from tilewise.parfor.plan.inputs import cut, patterns
+from tilewise.parfor.plan.inputs import Pattern, patterns
 from tilewise.parfor.plan.optimise import Decision
 from tilewise.parfor.processes import run_processes, workers_can_fork
-from tilewise.parfor.progress import Progress, looping
+from tilewise.parfor.progress import looping
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
@@ -43,14 +43,6 @@ if TYPE_CHECKING:
     from tilewise.parfor.cluster import driver as cluster
 else:
     cluster = later("tilewise.parfor.cluster.driver")
-
-
-class _Missing:
-    def __reduce__(self) -> str:
-        return "MISSING"  # one per process, wherever it is sent
-
-
-MISSING = _Missing()  # the value of a name that has none
 
 
 @dataclass
@@ -132,7 +124,12 @@ class _Run:
         kept = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
         modes = self._modes(results, summed, given)
-        plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed)
+        written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
+
+        def reads() -> list[Pattern]:
+            return patterns(walk, given, written) if self.options.check else []
+
+        plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
         if plan.mode == "here":
             kept = self.source.assigned
         job = Job(
@@ -154,31 +151,19 @@ class _Run:
             threads=plan.threads,
             left=plan.left,
             inner=plan.inner,
+            inputs=plan.inputs,
         )
-        if plan.mode == "cluster":
-            written = {id(a) for a in results.arrays} | {id(a) for a, _ in summed}
-            found = patterns(walk, given, written) if self.options.check else []
-            job.inputs = cut(found, job.tasks, nodes=1)
-            plan = replace(plan, inputs=described(job.inputs, job.tasks))
         sizes = tuple(map(len, plan.tasks))
         checked = verdict if self.options.check else None
-        report = LoopReport(self.source.where, checked, plan.mode, plan.workers, sizes, plan.partition, plan)
+        report = LoopReport(self.source.where, checked, plan.mode, plan.workers, sizes, plan.partition, plan=plan)
         return job, plan, back, report
 
     def out(self, reports: list[LoopReport]) -> Out:
         """Analyse, decide and run."""
         job, plan, back, report = self.planned()
         reports.append(report)
-        with looping(len(self.loop)) as progress:
-            if plan.mode == "here":
-                values = _here(job, progress)
-            elif plan.mode == "threads":
-                with blas_threads(plan.threads):
-                    values = run_threads(job, progress)
-            elif plan.mode == "cluster":
-                values = cluster.run_cluster(job, progress)
-            else:
-                values = run_processes(job, progress)
+        with looping(len(self.loop)) as job.progress:
+            values = _interpreted(plan.mode)(job)
         for handle, array in back:
             handle[...] = array
         return Out([self.loop.elements[len(self.loop) - 1]], values)
@@ -278,10 +263,24 @@ class _Run:
         return frozenset(modes)
 
 
-def _here(job: Job, progress: Progress) -> dict[str, Any]:
+def _interpreted(mode: str) -> Callable[[Job], dict[str, Any]]:
+    """What runs a loop by the interpreter."""
+    return {"here": _here, "threads": _threads, "cluster": _cluster}.get(mode, run_processes)
+
+
+def _threads(job: Job) -> dict[str, Any]:
+    with blas_threads(job.threads):
+        return run_threads(job)
+
+
+def _cluster(job: Job) -> dict[str, Any]:
+    return cluster.run_cluster(job)
+
+
+def _here(job: Job) -> dict[str, Any]:
     """The plain loop, in this process; what was before comes back if it fails."""
     done = itertools.count(1)
-    job.count = lambda: progress.done(next(done))
+    job.count = lambda: job.progress(next(done))
     before, inside.left = inside.left, job.left
     for array, _ in job.summed:
         job.results.arrays.append(array)

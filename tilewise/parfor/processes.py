@@ -24,7 +24,6 @@ from typing import Any
 from tilewise.errors import ParforError, message
 from tilewise.parfor.blas_threads import blas_threads
 from tilewise.parfor.job import Cancelled, Job, inside
-from tilewise.parfor.progress import Progress
 from tilewise.parfor.report import Report, TaskRunner, merge, packed, raise_first, unpacked
 from tilewise.parfor.staging import Stage
 
@@ -33,20 +32,20 @@ PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 ROUNDS = 3  # of workers, before lost ones are an error
 
 
-def run_processes(job: Job, progress: Progress) -> dict[str, Any]:
+def run_processes(job: Job) -> dict[str, Any]:
     """Run a loop on processes; accumulated names."""
     if job.merge != "file":
-        return _rounds(job, progress, None)
+        return _rounds(job, None)
     with Stage() as stage:
-        return _rounds(job, progress, stage)
+        return _rounds(job, stage)
 
 
-def _rounds(job: Job, progress: Progress, stage: Stage | None) -> dict[str, Any]:
+def _rounds(job: Job, stage: Stage | None) -> dict[str, Any]:
     """Run tasks until all are done; those of lost workers again, by fewer workers: memory may have been short."""
     waiting = list(range(len(job.tasks)))
     reports: list[Report] = []
     for k in range(ROUNDS):
-        reports += _round(job, waiting, max(1, job.workers >> k), progress, stage)
+        reports += _round(job, waiting, max(1, job.workers >> k), stage)
         raise_first(reports)
         done = {number for r in reports for number in r.parts}
         waiting = [number for number in waiting if number not in done]
@@ -71,7 +70,7 @@ class _Queue:
     parent: int
 
 
-def _round(job: Job, waiting: Sequence[int], most: int, progress: Progress, stage: Stage | None) -> list[Report]:
+def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> list[Report]:
     """Run tasks on workers; the reports of those that came to their end."""
     context = multiprocessing.get_context("fork")
     count = min(most, len(waiting))
@@ -101,7 +100,7 @@ def _round(job: Job, waiting: Sequence[int], most: int, progress: Progress, stag
                 with contextlib.suppress(EOFError):
                     reports.append(unpacked(line.recv_bytes()))
                 open_lines.remove(line)
-            progress.done(before + sum(slots))
+            job.progress(before + sum(slots))
     finally:
         for worker in workers:
             if worker.is_alive() and len(reports) < len(workers):

@@ -5,37 +5,30 @@ Whoever waits for workers says how many iterations are done; loops inside of oth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tilewise import events
 from tilewise.config import current
 from tilewise.observe import progress as shown
-from tilewise.parfor.job import inside
+from tilewise.parfor.job import inside, unseen
 
 
-class Progress:
-    """One loop's own line; silent if another loop is shown already."""
-
-    def __init__(self, visible: bool) -> None:
-        self.visible = visible
-
-    def done(self, count: int) -> None:
-        """So many iterations have been done."""
-        if self.visible:
-            events.activity.iterations = count
+def seen(done: int) -> None:
+    """So many iterations have been done."""
+    events.activity.iterations = done
 
 
 @contextmanager
-def looping(count: int) -> Iterator[Progress]:
-    """Inside, a loop runs."""
+def looping(count: int) -> Iterator[Callable[[int], None]]:
+    """Inside, a loop runs: whom to tell how far it is."""
     visible = current().progress and not inside.worker and not events.activity.loop
     if not visible:
-        yield Progress(False)
+        yield unseen
         return
     with shown.showing(True):
         events.activity.loop, events.activity.iterations = count, 0
         try:
-            yield Progress(True)
+            yield seen
         finally:
             events.activity.loop = 0

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of
+from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of, unseen
 from tilewise.parfor.partition import partition
-from tilewise.parfor.progress import Progress
 from tilewise.parfor.reduce import combine, start_of
 from tilewise.parfor.staging import Stage
 
@@ -78,25 +77,23 @@ class _Run:
         self.parts[number] = {name: out[name] for name in (*starts, *self.job.kept) if name in out}
 
 
-def run_threads(job: Job, progress: Progress) -> dict[str, Any]:
+def run_threads(job: Job) -> dict[str, Any]:
     """Run a loop on threads; accumulated names. The copy to go back to is in a file if results are merged by file."""
     if job.merge != "file":
-        return _run_threads(job, progress, None)
+        return _run_threads(job, None)
     with Stage() as stage:
-        return _run_threads(job, progress, stage.folder)
+        return _run_threads(job, stage.folder)
 
 
 def run_shared(job: Job, task: range, starts: dict[str, Any]) -> dict[str, Any]:
     """Run one task, its iterations shared by threads; what accumulated names are then."""
     tasks = [range(t.start + task.start, t.stop + task.start) for t in partition(len(task), job.inner, "static")]
-    own = replace(job, tasks=tasks, workers=job.inner, inner=1, names={**job.names, **starts})
+    own = replace(job, tasks=tasks, workers=job.inner, inner=1, progress=unseen, names={**job.names, **starts})
     own.results = Results()  # written in place all the same; nobody goes back to what was before
-    return _run_threads(own, Progress(False), None, own.count)
+    return _run_threads(own, None, own.count)
 
 
-def _run_threads(
-    job: Job, progress: Progress, folder: str | None, more: Callable[[], None] | None = None
-) -> dict[str, Any]:
+def _run_threads(job: Job, folder: str | None, more: Callable[[], None] | None = None) -> dict[str, Any]:
     backup = job.results.backup(folder)
     run = _Run(job, more)
     threads = [threading.Thread(target=run.work, daemon=True) for _ in range(min(job.workers, len(job.tasks)))]
@@ -106,7 +103,7 @@ def _run_threads(
         for thread in threads:
             while thread.is_alive():
                 thread.join(LOOK_SECONDS)
-                progress.done(run.done)
+                job.progress(run.done)
     except BaseException:
         run.stop_at = -1
         _interrupt(threads)

@@ -21,9 +21,8 @@ from tilewise.errors import ParforError, message
 from tilewise.parfor.cluster.packing import packed
 from tilewise.parfor.cluster.pieces import taken
 from tilewise.parfor.cluster.worker import MISSING, Empty, serve
-from tilewise.parfor.job import Job
+from tilewise.parfor.job import Job, unseen
 from tilewise.parfor.merge import block_of
-from tilewise.parfor.progress import Progress
 from tilewise.parfor.report import Report, merge, raise_first, unpacked
 from tilewise.parfor.staging import Stage
 
@@ -46,10 +45,10 @@ class _Worker:
     done: int = 0
 
 
-def run_cluster(job: Job, progress: Progress) -> dict[str, Any]:
+def run_cluster(job: Job) -> dict[str, Any]:
     """Run a loop on workers of a cluster; accumulated names."""
     sent = packed(job)
-    run = _Run(job, sent.data, sent.roots, progress)
+    run = _Run(job, sent.data, sent.roots)
     if job.merge != "file":
         return run.values(None)
     with Stage() as stage:
@@ -59,8 +58,8 @@ def run_cluster(job: Job, progress: Progress) -> dict[str, Any]:
 class _Run:
     """One loop on a cluster."""
 
-    def __init__(self, job: Job, data: bytes, roots: Sequence[Any], progress: Progress) -> None:
-        self.job, self.progress = job, progress
+    def __init__(self, job: Job, data: bytes, roots: Sequence[Any]) -> None:
+        self.job = job
         self.pool = ray_tasks.pool(job.workers)
         self.key = next(self.pool.keys)
         self.waiting = list(range(len(job.tasks)))
@@ -227,7 +226,7 @@ class _Run:
 
     def _look(self) -> None:
         """Ask workers how far they are, if somebody wants to know."""
-        if not self.progress.visible or time.monotonic() < self.looked + ASK_SECONDS:
+        if self.job.progress is unseen or time.monotonic() < self.looked + ASK_SECONDS:
             return
         self.looked = time.monotonic()
         for worker in self.workers:
@@ -241,7 +240,7 @@ class _Run:
                 except ray_tasks.LOST:
                     worker.done = 0
                 worker.progress = None
-        self.progress.done(sum(w.done for w in self.workers))
+        self.job.progress(sum(w.done for w in self.workers))
 
     # -- results --------------------------------------------------------------------------------------------------
 

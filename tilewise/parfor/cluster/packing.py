@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewise.engine.ray_tasks import cloudpickle
 from tilewise.errors import ParforError, message
-from tilewise.parfor.job import Job
+from tilewise.parfor.job import Job, unseen
 from tilewise.parfor.plan.values import root_of
 
 Array = np.ndarray[Any, Any]
@@ -84,8 +84,8 @@ def packed(job: Job) -> Packed:
     for pattern in job.inputs:
         names[pattern.name] = None  # parts of it come with the tasks
     job.names = names
-    inputs, count = job.inputs, job.count
-    job.inputs, job.count = (), Job.count
+    inputs, count, progress = job.inputs, job.count, job.progress
+    job.inputs, job.count, job.progress = (), Job.count, unseen
     try:
         with _by_value():
             return _packed(job)
@@ -99,7 +99,7 @@ def packed(job: Job) -> Packed:
             )
         ) from error
     finally:
-        job.names, job.inputs, job.count = kept, inputs, count
+        job.names, job.inputs, job.count, job.progress = kept, inputs, count, progress
 
 
 def _packed(thing: Any) -> Packed:

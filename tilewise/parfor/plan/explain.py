@@ -8,9 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.parfor.plan.inputs import Pattern
 from tilewise.parfor.plan.optimise import Decision
-from tilewise.parfor.plan.tree import amount
 from tilewise.parfor.verdict import Verdict
 
 
@@ -28,13 +26,16 @@ class LoopReport:
     workers: int
     tasks: tuple[int, ...]
     partition: str
+    body: str = "python"  # "native": machine code, "arrays": array expressions
+    why: str = ""  # not another way
     plan: Decision | None = None
 
     def __str__(self) -> str:
         """One line."""
         checked = "not checked (check=False)" if self.verdict is None else str(self.verdict)
         how = f"{self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
-        return f"parfor at {self.where}: {checked}; {how}"
+        body = f"body: {self.body}{' (' * bool(self.why)}{self.why}{')' * bool(self.why)}"
+        return f"parfor at {self.where}: {checked}; {how}; {body}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class ParallelPlan:
             checked = "not checked (check=False)" if loop.verdict is None else str(loop.verdict)
             lines.append(f"parfor at {loop.where}: {checked}")
             lines += [f"  {line}" for line in loop.plan.lines()] if loop.plan is not None else []
+            lines.append(f"  body: {loop.body}{': ' * bool(loop.why)}{loop.why}")
         missing = self.count - len(self.loops)
         if missing:
             lines.append(f"{missing} of {self.count} loops of {self.name} are not reached")
@@ -69,12 +71,3 @@ def stopped_copies(args: Sequence[Any]) -> Iterator[list[Any]]:
             copies.append(value)
     with suppress(AllPlanned):
         yield copies
-
-
-def described(inputs: Sequence[Pattern], tasks: Sequence[range]) -> tuple[str, ...]:
-    """How inputs reach workers."""
-    out = []
-    for p in inputs:
-        sent = sum(map(p.bytes, tasks))
-        out.append(f"{p.name}: by {p.kind(tasks)}, {amount(sent)} to the tasks that read them")
-    return tuple(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from tilewise.parfor.job import inside
 from tilewise.parfor.merge import all_zero
 from tilewise.parfor.options import Options
 from tilewise.parfor.plan.estimate import estimate
+from tilewise.parfor.plan.inputs import Pattern
 from tilewise.parfor.plan.optimise import BUDGET_SHARE, Decision, Facts, decide
 from tilewise.parfor.plan.profile import FIXED, seconds
 from tilewise.parfor.plan.tree import Node, Tree
@@ -40,8 +41,9 @@ def planned(
     modes: frozenset[str],
     arrays: Arrays,
     summed: Sequence[tuple[np.ndarray[Any, Any], str]],
+    reads: Callable[[], list[Pattern]],
 ) -> Decision:
-    """The plan of a loop, here and now."""
+    """The plan of a loop, here and now; `reads` is asked if it may run on a cluster."""
     if inside.worker:  # what is left of the machine, in this process
         options = replace(options, mode=None, merge=None, workers=min(options.workers or inside.left, inside.left))
         modes &= {"threads"}
@@ -50,7 +52,10 @@ def planned(
             reason = ("inside of a worker",)
             made = Decision("here", 1, (range(count),), "static", "memory", 1, 1, 0, 0.0)
             return replace(made, reasons=reason, tree=tree)
-    return decide(tree_of(node, names, count), options, facts(options, modes, arrays, summed))
+    known = facts(options, modes, arrays, summed)
+    if options.mode == "cluster" or options.merge == "cluster" or known.cluster_workers:
+        known = replace(known, reads=tuple(reads()))
+    return decide(tree_of(node, names, count), options, known)
 
 
 def tree_of(node: ast.For, names: Mapping[str, Any], count: int) -> Tree:

@@ -9,12 +9,13 @@ on tasks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewise.errors import ParforError, message
 from tilewise.parfor.options import Options
 from tilewise.parfor.partition import partition
+from tilewise.parfor.plan.inputs import Pattern, cut
 from tilewise.parfor.plan.tree import Tree, amount, duration, shown
 from tilewise.parfor.staging import BLOCK_BYTES
 
@@ -52,6 +53,7 @@ class Facts:
     compared: int = 0  # of these, with something in them before the loop
     wide: int = 0  # bytes of numbers of their cells
     summed: int = 0  # bytes of arrays that are accumulated
+    reads: tuple[Pattern, ...] = ()  # how arrays are read that a cluster's tasks may get parts of
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Decision:
     alternatives: dict[str, float] = field(default_factory=dict)  # expected seconds by mode
     reasons: tuple[str, ...] = ()
     inner: int = 1  # threads that share a task, on workers of a cluster with several cores
-    inputs: tuple[str, ...] = ()  # how inputs reach the workers of a cluster
+    inputs: tuple[Pattern, ...] = ()  # of which each task is sent the part that it reads
     tree: Tree | None = None
 
     def lines(self) -> Iterator[str]:
@@ -79,7 +81,9 @@ class Decision:
         how = f"{workers}{len(self.tasks)} tasks ({self.partition})" if self.mode != "here" else "in this process"
         yield f"{self.mode}: {how}; {duration(self.seconds)}, at most {amount(self.memory)}"
         yield from (f"  {reason}" for reason in self.reasons)
-        yield from (f"  {text}" for text in self.inputs)
+        for p in self.inputs:
+            sent = amount(sum(map(p.bytes, self.tasks)))
+            yield f"  {p.name}: by {p.kind(self.tasks)}, {sent} in all, to the tasks that read them"
         if self.alternatives:
             times = ", ".join(f"{mode} {duration(s)}" for mode, s in self.alternatives.items())
             yield f"  expected: {times}"
@@ -135,9 +139,11 @@ def memory_of(mode: str, merge: str, workers: int, tasks: int, tree: Tree, facts
     return once + (staged if merge in ("file", "cluster") else 3 * sent)  # workers have memories of their own
 
 
-def worker_memory(tree: Tree, facts: Facts) -> int:
-    """Bytes of one worker of a cluster."""
-    return sum(tree.shared.values()) + tree.memory + facts.results + facts.compared + 2 * facts.summed
+def worker_memory(tree: Tree, facts: Facts, parts: Sequence[Pattern], tasks: Sequence[range]) -> int:
+    """Bytes of one worker of a cluster: inputs, or the largest parts of them, what it makes, writes and compares."""
+    inputs = sum(tree.shared.values()) - sum(p.root.nbytes for p in parts)
+    inputs += max(sum(p.bytes(task) for p in parts) for task in tasks)
+    return inputs + tree.memory + facts.results + facts.compared + 2 * facts.summed
 
 
 def seconds_of(mode: str, workers: int, tree: Tree, facts: Facts, started: bool = True) -> float:
@@ -209,11 +215,14 @@ def _fitting(mode: str, tree: Tree, options: Options, facts: Facts) -> Decision 
     most = facts.cluster_workers or facts.cores if mode == "cluster" else facts.cores
     most = min(options.workers or most, tree.count)
     merges = [options.merge] if options.merge is not None else _merges(mode)
-    limit = facts.cluster_memory if mode == "cluster" else None
-    if limit is not None and worker_memory(tree, facts) > limit:
-        return None
     for workers in range(most, 0, -1):
         tasks, name = tasks_of(tree, workers, options, mode)
+        parts = tuple(cut(facts.reads, tasks, facts.cluster_nodes)) if mode == "cluster" else ()
+        if mode == "cluster" and facts.cluster_memory is not None:
+            needed = worker_memory(tree, facts, parts, tasks)
+            if needed > facts.cluster_memory:
+                _refuse_cluster(options, needed, facts.cluster_memory)
+                return None
         for merge in merges:
             memory = memory_of(mode, merge, workers, len(tasks), tree, facts)
             if memory > facts.memory and (facts.limited or options.workers is None):
@@ -226,8 +235,20 @@ def _fitting(mode: str, tree: Tree, options: Options, facts: Facts) -> Decision 
             threads = max(1, cores // workers)
             inner = threads if mode == "cluster" and left == 1 and _shares_well(tree, facts) else 1
             made = Decision(mode, workers, tuple(tasks), name, merge, threads, left, memory, time, tree=tree)
-            return replace(made, inner=inner, threads=max(1, threads // inner))
+            return replace(made, inner=inner, threads=max(1, threads // inner), inputs=parts)
     return None
+
+
+def _refuse_cluster(options: Options, needed: int, limit: int) -> None:
+    """Raise if the user wants a cluster that has not the memory."""
+    if options.mode == "cluster" or options.merge == "cluster":
+        raise ParforError(
+            message(
+                f"a worker of the cluster needs {amount(needed)} for this loop",
+                got=f"a session with {amount(limit)} per worker",
+                cure="Raise memory= of the session, or work on smaller parts",
+            )
+        )
 
 
 def _large_inside(tree: Tree) -> bool:
