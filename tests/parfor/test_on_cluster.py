@@ -179,6 +179,7 @@ def test_a_lost_worker_changes_nothing_but_the_time(tmp_path: Any) -> None:
     assert out.tolist() == list(range(2, 14)) and sums.tolist() == [30.0, 36.0] and os.path.exists(flag)
 
 
+@pytest.mark.soak
 def test_workers_that_are_always_lost() -> None:
     @tw.parallel
     def run(out: Any) -> None:

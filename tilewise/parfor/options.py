@@ -42,7 +42,7 @@ def checked(given: dict[str, Any]) -> Options:
     3
     >>> checked({"worker": 3})
     Traceback (most recent call last):
-    tilewise.errors.ParforError: parfor has no option 'worker'. Use one of check, merge, ...
+    tilewise.errors.ParforError: parfor has no option 'worker'. Use one of check, memory, ...
     """
     names = sorted(f.name for f in fields(Options))
     for name in given:
