@@ -60,8 +60,20 @@ class Value:
     items: tuple[Value, ...] | None = None
     function: Any = None
     scalar: bool = False
+    strides: tuple[int, ...] | None = None  # of a view of an array from outside, in bytes
+
+    @property
+    def spread(self) -> float:
+        """How many times more memory than its own is read with it: lines of the cache of which it needs a part."""
+        if not self.shape or self.strides is None or len(self.strides) != len(self.shape):
+            return 1.0
+        if most(self.shape) * min(map(abs, self.strides)) < CACHE_BYTES:
+            return 1.0
+        return min(max(1.0, min(map(abs, self.strides)) / self.itemsize), LINE_BYTES / self.itemsize)
 
 
+CACHE_BYTES = 1 << 18  # from which on it matters how memory is read
+LINE_BYTES = 64
 NUMBER = Value(scalar=True)
 
 
@@ -105,6 +117,11 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     return tuple(reversed(out))
 
 
+def spread(operands: Sequence[Value]) -> float:
+    """The largest of operands."""
+    return max((v.spread for v in operands), default=1.0)
+
+
 def text_of(name: str, operands: Sequence[Value]) -> str:
     """An operator with the sizes of its operands at most."""
     sizes = ["x".join(f"{int(min(n.hi, 1e15))}" for n in v.shape) for v in operands if v.shape]
@@ -120,7 +137,7 @@ def elementwise(name: str, operands: Sequence[Value]) -> Work:
     small = name in ("greater", "less", "equal", "not_equal", "greater_equal", "less_equal", "isnan", "isfinite")
     itemsize = 1 if small else max(v.itemsize for v in operands if v.shape is not None)
     kind = "function" if name in FUNCTIONS else "map"
-    return Work(new(shape, itemsize), kind, middle(shape), text_of(name, operands))
+    return Work(new(shape, itemsize), kind, middle(shape) * spread(operands), text_of(name, operands))
 
 
 def reduction(name: str, operand: Value, axis: Any, keep: bool) -> Work:
@@ -138,7 +155,7 @@ def reduction(name: str, operand: Value, axis: Any, keep: bool) -> Work:
     passes = 3 if name in ("std", "var", "nanstd", "nanvar") else 1
     # Squares of differences are as large as the operand.
     workspace = most(shape) * 8 * (2 if name.startswith("nan") else 1) if passes > 1 or name.startswith("nan") else 0
-    return Work(out, "reduce", passes * middle(shape), text_of(name, [operand]), workspace)
+    return Work(out, "reduce", passes * middle(shape) * operand.spread, text_of(name, [operand]), workspace)
 
 
 def product(a: Value, b: Value) -> Work:
@@ -154,6 +171,7 @@ def product(a: Value, b: Value) -> Work:
     shape = (*left, *right)
     flops = 2 * middle((*shape, inner))
     kind = "product" if len(a.shape) > 1 and len(b.shape) > 1 else "dot"
+    flops *= spread((a, b)) if kind == "dot" else 1.0
     value = new(shape, max(a.itemsize, b.itemsize)) if shape else NUMBER
     copies = sum(most(v.shape) * v.itemsize for v in (a, b) if v.shape is not None and v.owner is not None)
     return Work(value, kind, flops, text_of("matmul", (a, b)), copies if kind == "product" else 0)

@@ -35,7 +35,8 @@ def value_of(thing: Any) -> Value:
         return Value(known=thing, number=constant(int(thing)), scalar=True)
     if isinstance(thing, np.ndarray | Array):
         shape = tuple(constant(n) for n in thing.shape)
-        return Value(known=thing, shape=shape, itemsize=thing.dtype.itemsize, owner=thing)
+        strides = thing.strides if isinstance(thing, np.ndarray) else None
+        return Value(known=thing, shape=shape, itemsize=thing.dtype.itemsize, owner=thing, strides=strides)
     if isinstance(thing, float | complex | str | bytes | np.generic | type(None)):
         return Value(known=thing, scalar=True)
     if isinstance(thing, tuple) and len(thing) <= 64:
@@ -117,34 +118,45 @@ def subscripted(base: Value, parts: Sequence[ast.expr], values: Sequence[Value |
         return _element(base)
     shape: list[Expr] = []
     rest = list(base.shape)
+    along = list(base.strides) if base.strides is not None and len(base.strides) == len(rest) else [8] * len(rest)
+    strides: list[int] = []
     used = sum(not (isinstance(v, Value) and (v.known is None or v.known is Ellipsis)) for v in values)
     picked: list[Shape] = []
     for v in values:
         if isinstance(v, tuple):
             if rest:
                 shape.append(length(rest.pop(0), *v))
+                strides.append(along.pop(0) * _step(v[2]))
         elif v.known is None:
             shape.append(constant(1))
+            strides.append(0)
         elif v.known is Ellipsis:
             for _ in range(len(rest) - used):
                 shape.append(rest.pop(0))
+                strides.append(along.pop(0))
             continue
         elif v.shape is not None:
             gone = max(1, len(v.shape)) if v.itemsize == 1 else 1
             sizes = rest[:gone]
-            del rest[:gone]
+            del rest[:gone], along[:gone]
             picked.append((sizes[0],) if v.itemsize == 1 and gone == 1 and sizes else v.shape)
         elif v.scalar or v.number is not None:
-            del rest[:1]
+            del rest[:1], along[:1]
         elif rest:
             picked.append((rest.pop(0),))  # something that selects
+            del along[:1]
         used -= 1
     if picked:
         return new((*max(picked, key=most), *shape, *rest), base.itemsize)
     out = (*shape, *rest)
     if not out:
         return NUMBER
-    return replace(base, known=NOTHING, shape=out, bytes=0)
+    places = (*strides, *along) if base.strides is not None else None
+    return replace(base, known=NOTHING, shape=out, bytes=0, strides=places)
+
+
+def _step(value: Value | None) -> int:
+    return abs(value.number.const) or 1 if value is not None and value.number is not None else 1
 
 
 def _element(base: Value) -> Value:
@@ -163,7 +175,8 @@ def attribute(base: Value, name: str) -> Value:
     """`base.name`."""
     if base.shape is not None:
         if name == "T":
-            return replace(base, known=NOTHING, shape=base.shape[::-1], bytes=0)
+            strides = base.strides[::-1] if base.strides is not None else None
+            return replace(base, known=NOTHING, shape=base.shape[::-1], bytes=0, strides=strides)
         if name == "shape":
             return Value(items=tuple(Value(number=n, scalar=True) for n in base.shape))
         if name == "size":
