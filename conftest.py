@@ -22,7 +22,12 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have it from the process 
     atexit.register(shutil.rmtree, os.environ["TILEWISE_CACHE_DIR"], ignore_errors=True)
 
 
-RAY = ("tests/engine/test_cluster.py", "tests/engine/test_nodes.py", "tests/api/test_tiles.py::test_on_ray")
+RAY = (
+    "tests/engine/test_cluster.py",
+    "tests/engine/test_nodes.py",
+    "tests/api/test_tiles.py::test_on_ray",
+    "tests/parfor/test_on_cluster.py",
+)
 
 
 WHOLE = ("tests/test_coverage.py",)

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 
 import tilewise as tw
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.parallel import cores
+from tilewise.parfor.plan.facts import cores
 
 PROGRAMS: dict[str, Program] = {}
 

@@ -29,13 +29,15 @@ class Event:
 class Activity:
     """The evaluation under way: when it began (0: none is), and how far it is."""
 
-    __slots__ = ("began", "done", "total", "worker")
+    __slots__ = ("began", "done", "iterations", "loop", "total", "worker")
 
     def __init__(self) -> None:
         self.began = 0.0
         self.done = 0
         self.total = 0
         self.worker = 0  # whose turn it is
+        self.loop = 0  # iterations of the parallel loop under way
+        self.iterations = 0  # of it that are done
 
 
 activity = Activity()

@@ -51,7 +51,8 @@ def explain(
     """What evaluating arrays would do, and cost. Nothing is run.
 
     Of a function and its arguments, `tw.explain(f, *args)` says what becomes of its loops (a `LoopPlan`): types,
-    checks, vectors, or why they are not compiled.
+    checks, vectors, or why they are not compiled. Of one under `@tw.parallel` it says how each loop would run and why;
+    statements around its loops are run, on copies of the arguments.
 
     Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
     rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
@@ -67,7 +68,8 @@ def explain(
     (1, 0)
     """
     if arrays and callable(arrays[0]) and type(arrays[0]) is not Array:
-        return loop_plan(arrays[0], arrays[1:])
+        explained = getattr(arrays[0], "explained", None)  # a function with parallel loops says it itself
+        return loop_plan(arrays[0], arrays[1:]) if explained is None else explained(*arrays[1:])
     arrays = tuple(from_buffer(np.asarray(x), fixed=True) if isinstance(x, np.generic) else x for x in arrays)
     if not arrays or not all(type(x) is Array for x in arrays):
         raise TypeError("explain takes one or more Arrays")

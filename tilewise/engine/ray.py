@@ -173,7 +173,7 @@ _Actor = _remote(max_restarts=0, max_task_retries=0, max_concurrency=1, namespac
 
 # -- one connection to Ray per process -----------------------------------------------------------------------------
 
-_open: list[RayCluster] = []  # sessions in use, so that the last one to close ends what the first one started
+_open: list[Any] = []  # sessions in use, so that the last one to close ends what the first one started
 
 
 class Connection:

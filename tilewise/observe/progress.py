@@ -62,7 +62,19 @@ def line(now: float) -> str | None:
     activity = events.activity
     if not activity.began or now - activity.began < AFTER_SECONDS:
         return None
+    if activity.loop:
+        return _iterations(activity.iterations, activity.loop, now - activity.began)
     return f"tilewise: step {activity.done + 1} of {activity.total}, {now - activity.began:.1f} s"
+
+
+def _iterations(done: int, total: int, taken: float) -> str:
+    """Of a loop.
+
+    >>> _iterations(30, 120, 2.0)
+    'tilewise: 30 of 120 iterations, 2.0 s, about 6.0 s left'
+    """
+    left = f", about {taken * (total - done) / done:.1f} s left" if done else ""
+    return f"tilewise: {done:,} of {total:,} iterations, {taken:.1f} s{left}"
 
 
 def _look() -> None:

@@ -21,11 +21,21 @@ from tilewise.parfor.streams import Streams
 MISSING = object()  # the value of a name that has none
 
 
+class _Missing:
+    def __reduce__(self) -> str:
+        return "MISSING"  # one per process, wherever it is sent
+
+
+MISSING = _Missing()  # the value of a name that has none
+
+
 class _Inside(threading.local):
     worker = False
+    left = 1
 
 
-inside = _Inside()  # `inside.worker`: this thread is one that runs tasks, so loops in them are plain ones
+# `inside.worker`: this thread is one that runs tasks; loops in them may use `inside.left` threads, or are plain ones.
+inside = _Inside()
 
 
 class Cancelled(BaseException):
@@ -41,10 +51,10 @@ class Results:
     dicts: list[dict[Any, Any]] = field(default_factory=list)
     instances: list[Any] = field(default_factory=list)
 
-    def backup(self) -> Results:
-        """Copies, to go back to."""
+    def backup(self, folder: str | None = None) -> Results:
+        """Copies, to go back to; of arrays of numbers in files, if there is a folder for them."""
         return Results(
-            [a.copy(order="K") for a in self.arrays],
+            [_copy(a, None if folder is None else f"{folder}/backup-{n}") for n, a in enumerate(self.arrays)],
             [list(x) for x in self.lists],
             [dict(x) for x in self.dicts],
             [dict(vars(x)) for x in self.instances],
@@ -72,6 +82,14 @@ class Failure:
     error: BaseException
 
 
+def _nothing() -> None:
+    """Nobody counts."""
+
+
+def unseen(done: int) -> None:
+    """Nobody looks how far the loop is."""
+
+
 @dataclass
 class Job:
     """A loop that is to run."""
@@ -89,6 +107,18 @@ class Job:
     generator: str | None  # the name of the generator of each iteration
     where: str  # file and line of the loop
     target: str  # the text of the loop's variable
+    checked: bool = True  # the iterations are proved to be independent
+    merge: str = "memory"  # how results of workers come together: "memory", "file", "cluster"
+    threads: int = 1  # of BLAS, per worker
+    left: int = 1  # threads that loops inside of a worker may use
+    inner: int = 1  # threads that share the iterations of one task, on a worker with several cores
+    inputs: Sequence[Any] = ()  # plan.inputs.Pattern: arrays of which each task is sent the part that it reads
+    count: Callable[[], None] = _nothing  # called after each iteration
+    progress: Callable[[int], None] = unseen  # told now and then how many iterations are done
+
+    def __len__(self) -> int:
+        """How many iterations there are."""
+        return sum(map(len, self.tasks))
 
     def steps(self, task: range, stop_at: Callable[[], float], made: Any, seen: list[int]) -> Iterator[Any]:
         """The elements of a task; ends early where an earlier iteration has failed."""
@@ -99,6 +129,7 @@ class Job:
             if self.streams is not None:
                 made.bit_generator.state = self.streams.state(iteration)
             yield self.elements[iteration]
+            self.count()
 
     def run_task(self, task: range, more: Mapping[str, Any], stop_at: Callable[[], float]) -> dict[str, Any]:
         """Run iterations in this process; what the names are afterwards. An exception has the iteration as a note."""
@@ -122,6 +153,15 @@ class Job:
     def starts(self) -> dict[str, Any]:
         """What accumulated names start a task with."""
         return {name: start_of(op, self.names[name]) for name, op in self.reductions.items()}
+
+
+def _copy(array: np.ndarray[Any, Any], file: str | None) -> np.ndarray[Any, Any]:
+    if file is None or array.dtype.hasobject or not array.size:
+        return array.copy(order="K")
+    order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    kept = np.memmap(file, array.dtype, "w+", shape=array.shape, order=order)
+    kept[...] = array
+    return kept
 
 
 def _line_in(error: BaseException, file: str) -> int | None:

@@ -56,6 +56,11 @@ def changes(after: Array, before: Array | None) -> Changes:
     return Changes(cells, _memory(after)[cells])
 
 
+def block_of(array: Array, cells: slice) -> Array:
+    """Some cells of an array, in the order of its memory."""
+    return _memory(array)[cells]
+
+
 def all_zero(array: Array) -> bool:
     """Whether each bit is zero: then nothing has to be compared with it."""
     return not array.dtype.hasobject and not _bits(array).any()
@@ -64,7 +69,7 @@ def all_zero(array: Array) -> bool:
 def apply(result: Array, found: Changes) -> None:
     """Write what a worker changed."""
     flat = _memory(result)
-    assert np.shares_memory(flat, result) or not result.size, "the memory of a result is contiguous"
+    assert np.may_share_memory(flat, result) or not result.size, "the memory of a result is contiguous"
     if found.cells is None:
         flat[:] = found.values
     else:

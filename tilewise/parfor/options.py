@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.config import parse_bytes
 from tilewise.errors import ParforError, message
 from tilewise.parfor.partition import PARTITIONERS
 from tilewise.records import dataclass
 
 MODES = ("threads", "processes", "cluster")
 MERGES = ("memory", "file", "cluster")
-LATER = {
-    ("mode", "cluster"): 'Use mode="processes"',
-    ("merge", "file"): 'Use merge="memory"',
-    ("merge", "cluster"): 'Use merge="memory"',
-}
 SIZED = ("fixed", "factoring_cmin", "factoring_cmax")
 
 
@@ -35,6 +31,7 @@ class Options:
     task_size: int | None = None
     partition: str | None = None
     merge: str | None = None
+    memory: int | None = None
     rng: Any = None
 
 
@@ -45,12 +42,14 @@ def checked(given: dict[str, Any]) -> Options:
     3
     >>> checked({"worker": 3})
     Traceback (most recent call last):
-    tilewise.errors.ParforError: parfor has no option 'worker'. Use one of check, merge, ...
+    tilewise.errors.ParforError: parfor has no option 'worker'. Use one of check, memory, ...
     """
     names = sorted(f.name for f in fields(Options))
     for name in given:
         if name not in names:
             raise ParforError(message(f"parfor has no option {name!r}", cure=f"Use one of {', '.join(names)}"))
+    if given.get("memory") is not None:
+        given = {**given, "memory": _bytes(given["memory"])}
     options = Options(**given)
     if not isinstance(options.check, bool | np.bool_):
         raise ParforError(message("check is True or False", got=repr(options.check)))
@@ -62,8 +61,14 @@ def checked(given: dict[str, Any]) -> Options:
         value = getattr(options, name)
         if value is not None and value not in allowed:
             raise ParforError(message(f"{name} is one of {', '.join(allowed)}", got=repr(value)))
-        if (name, value) in LATER:
-            raise ParforError(message(f"{name}={value!r} of parfor is not built yet", cure=LATER[name, value]))
+    if options.merge == "cluster" and options.mode not in (None, "cluster"):
+        raise ParforError(
+            message(
+                "results are merged on the cluster where the loop runs there",
+                got=f"mode={options.mode!r}",
+                cure='Use mode="cluster", or merge="file"',
+            )
+        )
     _sizes(options)
     if options.rng is not None and not isinstance(options.rng, np.random.Generator):
         raise ParforError(
@@ -74,6 +79,15 @@ def checked(given: dict[str, Any]) -> Options:
             )
         )
     return options
+
+
+def _bytes(memory: Any) -> int:
+    try:
+        return parse_bytes(memory)
+    except (TypeError, ValueError):
+        raise ParforError(
+            message("memory is a number of bytes", got=repr(memory), cure='Write memory="2GiB"')
+        ) from None
 
 
 def _sizes(options: Options) -> None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import os
+import itertools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewise.array.cell import Cell
 from tilewise.array.handle import Array
 from tilewise.errors import ParforError, message
+from tilewise.later import later
 from tilewise.parfor.analyse import FAILURES, walked
 from tilewise.parfor.blas_threads import blas_threads
 from tilewise.parfor.bodies.arrays.run import run_arrays
@@ -29,34 +30,22 @@ from tilewise.parfor.job import MISSING, Job, Results, inside
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
-from tilewise.parfor.partition import partition
+from tilewise.parfor.plan.explain import AllPlanned, LoopReport, ParallelPlan, stopped_copies
+from tilewise.parfor.plan.facts import planned
+from tilewise.parfor.plan.inputs import Pattern, patterns
+from tilewise.parfor.plan.optimise import Decision
 from tilewise.parfor.processes import run_processes, workers_can_fork
+from tilewise.parfor.progress import looping
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.verdict import Judge, Verdict
 from tilewise.parfor.walk.loops import Statements
 
-
-@dataclass(frozen=True)
-class LoopReport:
-    """How a loop ran: `str` says it in a line."""
-
-    where: str
-    verdict: Verdict | None  # None: the check was off
-    mode: str
-    workers: int
-    tasks: tuple[int, ...]
-    partition: str
-    body: str = "python"  # "native": machine code, "arrays": array expressions
-    why: str = ""  # not another way
-
-    def __str__(self) -> str:
-        """One line."""
-        checked = "not checked (check=False)" if self.verdict is None else str(self.verdict)
-        how = f"{self.mode}, {self.workers} workers, {len(self.tasks)} tasks ({self.partition})"
-        body = f"body: {self.body}{' (' * bool(self.why)}{self.why}{')' * bool(self.why)}"
-        return f"parfor at {self.where}: {checked}; {how}; {body}"
+if TYPE_CHECKING:
+    from tilewise.parfor.cluster import driver as cluster
+else:
+    cluster = later("tilewise.parfor.cluster.driver")
 
 
 @dataclass
@@ -73,6 +62,7 @@ class Parallel:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.report: list[LoopReport] = []
+        self._explained: dict[int, LoopReport] | None = None  # plans by loop, while nothing is to be run
         self._function = function
         self._changed, self._loops = rewritten(function, self._run, MISSING)
 
@@ -80,6 +70,19 @@ class Parallel:
         """Call the function."""
         self.report = []
         return self._changed(*args, **named)
+
+    def explained(self, *args: Any) -> ParallelPlan:
+        """What `tw.explain` says: the plan of each loop. Statements around loops run, on copies of the arguments."""
+        found: dict[int, LoopReport] = {}
+        self._explained = found
+        try:
+            with stopped_copies(args) as copies:
+                self._changed(*copies)
+        finally:
+            self._explained = None
+        return ParallelPlan(
+            self._function.__name__, tuple(found[k] for k in sorted(found)), sum(not s.depth for s in self._loops)
+        )
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """A method, for functions of classes."""
@@ -91,25 +94,31 @@ class Parallel:
             loop = Loop(list(loop), Options())
         if not len(loop):
             return Out()
+        if source.depth and inside.left == 1 and self._explained is None:
+            return _plain(source, body, loop, local)
         closure = inspect.getclosurevars(self._function)
         names = {**self._function.__globals__, **closure.nonlocals, **local}
-        run = _Run(source, body, loop, names, self.report)
-        return run.out()
+        run = _Run(source, body, loop, names)
+        if self._explained is None:
+            return run.out(self.report if not source.depth else [])
+        if number not in self._explained:
+            self._explained[number] = run.planned()[-1]
+        if len(self._explained) == sum(not s.depth for s in self._loops):
+            raise AllPlanned
+        return Out()
 
 
 class _Run:
     """One execution of one loop."""
 
-    def __init__(
-        self, source: LoopSource, body: Any, loop: Loop, names: dict[str, Any], report: list[LoopReport]
-    ) -> None:
-        self.source, self.body, self.loop, self.names, self.report = source, body, loop, names, report
+    def __init__(self, source: LoopSource, body: Any, loop: Loop, names: dict[str, Any]) -> None:
+        self.source, self.body, self.loop, self.names = source, body, loop, names
         self.options = loop.options
         code = body.__code__
         self.parameters = code.co_varnames[1 : code.co_argcount]
 
-    def out(self) -> Out:
-        """Analyse and run."""
+    def planned(self) -> tuple[Job, Way, list[Any], LoopReport]:
+        """Analyse and decide; also arrays of ours that are to be written back."""
         count = len(self.loop)
         streams = Streams(self.options.rng) if self.options.rng is not None else None
         walk, verdict = self._analysed()
@@ -117,19 +126,21 @@ class _Run:
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
-        mode = self._mode(results, summed, given)
-        workers = min(self.options.workers or cores(), count)
-        if workers == 1 or count == 1 or inside.worker:
-            mode = "here"
-        tasks, name = self._tasks(count, workers)
-        if mode == "here":
-            tasks, kept = [range(count)], self.source.assigned
+        modes = self._modes(results, summed, given)
+        written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
+
+        def reads() -> list[Pattern]:
+            return patterns(walk, given, written) if self.options.check else []
+
+        plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
+        if plan.mode == "here":
+            kept = self.source.assigned
         job = Job(
             self.body,
             given,
             self.loop.elements,
-            tasks,
-            workers,
+            list(plan.tasks),
+            plan.workers,
             results,
             reductions,
             summed,
@@ -138,28 +149,46 @@ class _Run:
             self.source.generator,
             self.source.where,
             ast.unparse(self.source.node.target),
+            checked=self.options.check,
+            merge=plan.merge,
+            threads=plan.threads,
+            left=plan.left,
+            inner=plan.inner,
+            inputs=plan.inputs,
         )
-        if inside.worker or count == 1:
-            way = Way("python", "it runs inside of a worker" if inside.worker else "one iteration")
-        else:
-            way = chosen(self.source, replace(job, kept=frozenset(unchecked)), self.options, self.names, walk)
+        way = self._way(plan, replace(job, kept=frozenset(unchecked)), walk)
+        checked = verdict if self.options.check else None
+        report = _report(LoopReport(self.source.where, checked, plan.mode, plan.workers, (), "", plan=plan), job, way)
+        return job, way, back, report
+
+    def _way(self, plan: Decision, job: Job, walk: Statements) -> Way:
+        """How the body runs."""
+        if inside.worker or len(self.loop) == 1:
+            return Way("python", "it runs inside of a worker" if inside.worker else "one iteration")
+        if plan.mode == "cluster":
+            return Way("python", "it runs on a cluster")
+        return chosen(self.source, job, self.options, self.names, walk)
+
+    def out(self, reports: list[LoopReport]) -> Out:
+        """Analyse, decide and run."""
+        job, way, back, report = self.planned()
         values = None
         if way.arrays is not None:
             values, why = run_arrays(way.arrays, job)
-            way = way if values is not None else Way("python", why)
-        if way.native is not None:
-            mode, job, name = "threads", way.native, way.partition or name
-        elif way.arrays is not None:
-            mode, name, job = "here", "static", replace(job, tasks=[range(count)])
-        sizes = tuple(map(len, job.tasks))
-        checked = verdict if self.options.check else None
-        self.report.append(LoopReport(self.source.where, checked, mode, workers, sizes, name, way.body, way.why))
+            if values is None:
+                way = Way("python", why)
+                report = _report(report, job, way)
+        reports.append(report)
         if values is None:
-            python = _interpreted(mode)
-            values = run_native(way.native, python) if way.native is not None else python(job)
+            assert report.plan is not None
+            python = _interpreted(report.plan.mode)
+            with looping(len(self.loop)) as job.progress:
+                if way.native is not None:
+                    way.native.progress = job.progress
+                values = run_native(way.native, python) if way.native is not None else python(job)
         for handle, array in back:
             handle[...] = array
-        return Out([self.loop.elements[count - 1]], values)
+        return Out([self.loop.elements[len(self.loop) - 1]], values)
 
     def _analysed(self) -> tuple[Statements, Verdict]:
         node, body = self.source.node, self.source.function.body
@@ -232,55 +261,61 @@ class _Run:
     def _is_sum(walk: Statements, obj: Any) -> bool:
         return all(t.op is not None for t in walk.touches if obj in t.objs)
 
-    def _mode(self, results: Results, summed: list[Any], given: dict[str, Any]) -> str:
-        """Where the loop runs: processes, unless the user says threads and results allow it."""
+    def _modes(self, results: Results, summed: list[Any], given: dict[str, Any]) -> frozenset[str]:
+        """Where the loop can run, as far as its results go; raises if it cannot run where the user says."""
         named = [sum(v is array for v in given.values()) for array, _ in summed]
         roots = [_root(v) for v in (*given.values(), *self.names.values()) if isinstance(v, np.ndarray)]
         hidden = any(n != 1 or sum(r is array for r in roots) > 2 for n, (array, _) in zip(named, summed, strict=True))
+        modes = {"threads", "processes", "cluster"}
+        if not workers_can_fork():
+            modes.remove("processes")
         if self.options.mode == "threads":
             for what, there in (
                 ("a dict as a result", bool(results.dicts)),
                 ("an array that is accumulated under several names", hidden),
             ):
                 if there:
-                    raise ParforError(
-                        message(
-                            f"threads cannot keep apart {what}", where=self.source.where, cure='Use mode="processes"'
-                        )
-                    )
-            return "threads"
-        if not workers_can_fork():
-            if self.options.mode == "processes" or results.dicts or hidden:
-                raise ParforError(
-                    message(
-                        "processes of a parfor need fork, which this system does not have", cure='Use mode="threads"'
-                    )
-                )
-            return "threads"
-        return "processes"
+                    cure = 'Use mode="processes"'
+                    raise ParforError(message(f"threads cannot keep apart {what}", where=self.source.where, cure=cure))
+        if hidden or results.dicts or not self.options.check:
+            modes -= {"threads"} if self.options.mode != "threads" else set()
+        if not modes & {self.options.mode or "threads", "processes"}:
+            text = "processes of a parfor need fork, which this system does not have"
+            raise ParforError(message(text, cure='Use mode="threads" or mode="cluster"'))
+        return frozenset(modes)
 
-    def _tasks(self, count: int, workers: int) -> tuple[list[range], str]:
-        options = self.options
-        if options.tasks is not None:
-            return partition(count, options.tasks, "static"), "static"
-        name = options.partition or ("fixed" if options.task_size is not None else None)
-        if name is None:
-            name = "factoring" if count // 4 >= workers else "naive"
-        return partition(count, workers, name, options.task_size), name
+
+def _report(report: LoopReport, job: Job, way: Way) -> LoopReport:
+    """What is said of a loop whose body runs in some way."""
+    assert report.plan is not None
+    mode, partition, tasks = report.plan.mode, report.plan.partition, job.tasks
+    if way.native is not None:
+        mode, partition, tasks = "threads", way.partition or partition, way.native.tasks
+    elif way.arrays is not None:
+        mode, partition, tasks = "here", "static", [range(len(job.elements))]
+    sizes = tuple(map(len, tasks))
+    return replace(report, mode=mode, partition=partition, tasks=sizes, body=way.body, why=way.why)
 
 
 def _interpreted(mode: str) -> Callable[[Job], dict[str, Any]]:
     """What runs a loop by the interpreter."""
-    return {"here": _here, "threads": _threads}.get(mode, run_processes)
+    return {"here": _here, "threads": _threads, "cluster": _cluster}.get(mode, run_processes)
 
 
 def _threads(job: Job) -> dict[str, Any]:
-    with blas_threads(max(1, cores() // job.workers)):
+    with blas_threads(job.threads):
         return run_threads(job)
+
+
+def _cluster(job: Job) -> dict[str, Any]:
+    return cluster.run_cluster(job)
 
 
 def _here(job: Job) -> dict[str, Any]:
     """The plain loop, in this process; what was before comes back if it fails."""
+    done = itertools.count(1)
+    job.count = lambda: job.progress(next(done))
+    before, inside.left = inside.left, job.left
     for array, _ in job.summed:
         job.results.arrays.append(array)
     backup = job.results.backup()
@@ -289,7 +324,17 @@ def _here(job: Job) -> dict[str, Any]:
     except BaseException:
         job.results.restore(backup)
         raise
+    finally:
+        inside.left = before
     return {name: out[name] for name in job.kept if name in out}
+
+
+def _plain(source: LoopSource, body: Callable[..., Any], loop: Loop, local: dict[str, Any]) -> Out:
+    """A loop inside of another one for which nothing of the machine is left."""
+    code = body.__code__
+    given = {name: local.get(name, MISSING) for name in code.co_varnames[1 : code.co_argcount]}
+    names = body(iter(loop), **given)
+    return Out([loop.elements[len(loop) - 1]], {name: names[name] for name in source.assigned if name in names})
 
 
 def _complaint(verdict: Verdict, source: LoopSource) -> str:
@@ -313,14 +358,6 @@ def _root(array: np.ndarray[Any, Any]) -> Any:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def parallel(function: Callable[..., Any]) -> Parallel:

@@ -12,75 +12,79 @@ import ctypes
 import math
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any
 
 from tilewise.errors import ParforError, message
 from tilewise.parfor.blas_threads import blas_threads
-from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
-from tilewise.parfor.merge import Changes, all_zero, apply, changes
-from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.job import Cancelled, Job, inside
+from tilewise.parfor.report import Report, TaskRunner, merge, packed, raise_first, unpacked
+from tilewise.parfor.staging import Stage
 
 LOOK_SECONDS = 0.2
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 ROUNDS = 3  # of workers, before lost ones are an error
 
 
-@dataclass
-class Report:
-    """What a worker sends at its end."""
-
-    parts: dict[int, dict[str, Any]] = field(default_factory=dict)  # accumulated names, by task
-    sums: dict[int, list[Any]] = field(default_factory=dict)  # accumulated arrays, by task
-    entries: dict[int, list[dict[Any, Any]]] = field(default_factory=dict)  # new entries of dicts, by task
-    arrays: list[Changes] = field(default_factory=list)
-    lists: list[dict[int, Any]] = field(default_factory=list)
-    attributes: list[dict[str, Any]] = field(default_factory=list)
-    failure: Failure | None = None
-
-
 def run_processes(job: Job) -> dict[str, Any]:
     """Run a loop on processes; accumulated names."""
+    if job.merge != "file":
+        return _rounds(job, None)
+    with Stage() as stage:
+        return _rounds(job, stage)
+
+
+def _rounds(job: Job, stage: Stage | None) -> dict[str, Any]:
+    """Run tasks until all are done; those of lost workers again, by fewer workers: memory may have been short."""
     waiting = list(range(len(job.tasks)))
     reports: list[Report] = []
-    for _ in range(ROUNDS):
-        reports += _round(job, waiting)
-        failures = [r.failure for r in reports if r.failure is not None]
-        if failures:
-            raise min(failures, key=lambda f: f.iteration).error
+    for k in range(ROUNDS):
+        reports += _round(job, waiting, max(1, job.workers >> k), stage)
+        raise_first(reports)
         done = {number for r in reports for number in r.parts}
         waiting = [number for number in waiting if number not in done]
         if not waiting:
-            return _merge(job, reports)
+            return merge(job, reports, stage)
     raise ParforError(
         message(
-            f"workers of the parfor at {job.where} were lost {ROUNDS} times",
-            cure="Use fewer workers if memory is short, or look whether the body ends its process",
+            f"workers of the parfor at {job.where} were lost {ROUNDS} times, and nothing was written",
+            cure="Use fewer workers or memory= if memory is short, or look whether the body ends its process",
         )
     )
 
 
-def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
-    """Run tasks on as many workers as there are; the reports of those that came to their end."""
+@dataclass
+class _Queue:
+    """What workers share: which tasks wait, and what was pulled, failed and done."""
+
+    waiting: Sequence[int]
+    next_task: Any
+    stop_at: Any
+    slots: Any  # iterations done, by worker
+    parent: int
+
+
+def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> list[Report]:
+    """Run tasks on workers; the reports of those that came to their end."""
     context = multiprocessing.get_context("fork")
-    counter, stop_at = context.Value("q", 0), context.Value("d", math.inf)
+    count = min(most, len(waiting))
+    slots: Any = context.RawArray("q", count)
+    queue = _Queue(waiting, context.Value("q", 0), context.Value("d", math.inf), slots, os.getpid())
+    before = len(job) - sum(len(job.tasks[number]) for number in waiting)
     lines: list[connection.Connection] = []
     workers = []
     reports: list[Report] = []
     try:
         with _interrupts_later():
-            for _ in range(min(job.workers, len(waiting))):
+            for place in range(count):
                 receiver, sender = context.Pipe(duplex=False)
-                worker = context.Process(
-                    target=_work, args=(job, waiting, counter, stop_at, sender, lines, os.getpid()), daemon=True
-                )
+                worker = context.Process(target=_work, args=(job, queue, place, sender, lines, stage), daemon=True)
                 with warnings.catch_warnings():
                     warnings.simplefilter(
                         "ignore", DeprecationWarning
@@ -94,8 +98,9 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
             for line in connection.wait(open_lines, LOOK_SECONDS):
                 assert isinstance(line, connection.Connection)
                 with contextlib.suppress(EOFError):
-                    reports.append(_received(line.recv_bytes()))
+                    reports.append(unpacked(line.recv_bytes()))
                 open_lines.remove(line)
+            job.progress(before + sum(slots))
     finally:
         for worker in workers:
             if worker.is_alive() and len(reports) < len(workers):
@@ -124,12 +129,6 @@ def _interrupts_later() -> Iterator[None]:
             before(pressed[0], None)
 
 
-def _received(data: bytes) -> Report:
-    report = pickle.loads(data)
-    assert isinstance(report, Report)
-    return report
-
-
 def _end_with(parent: int) -> None:
     """End this process when its parent is gone; where the system cannot do that, at the next task."""
     if sys.platform == "linux":
@@ -139,109 +138,42 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
 
-def _work(
-    job: Job, waiting: Sequence[int], counter: Any, stop_at: Any, sender: Any, others: Sequence[Any], parent: int
-) -> None:
+def _work(job: Job, queue: _Queue, place: int, sender: Any, others: Sequence[Any], stage: Stage | None) -> None:
     """A worker: tasks until there are none, then one report."""
-    inside.worker = True
-    _end_with(parent)
+    inside.worker, inside.left = True, job.left
+    _end_with(queue.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     for line in others:
         line.close()
-    report = Report()
-    before = [None if all_zero(a) else a.copy(order="K") for a in job.results.arrays]
-    held = [list(x) for x in job.results.lists]
-    attributes = [dict(vars(x)) for x in job.results.instances]
-    sums = [(array, op, array.copy(order="K")) for array, op in job.summed]
-    with blas_threads(1):
-        while os.getppid() == parent:
-            with counter.get_lock():
-                place = counter.value
-                counter.value += 1
-            if place >= len(waiting) or job.tasks[waiting[place]].start > stop_at.value:
+    runner = TaskRunner(job)
+    job.count = _counting(queue.slots, place)
+    with blas_threads(job.threads):
+        while os.getppid() == queue.parent:
+            with queue.next_task.get_lock():
+                at = queue.next_task.value
+                queue.next_task.value += 1
+            if at >= len(queue.waiting) or job.tasks[queue.waiting[at]].start > queue.stop_at.value:
                 break
-            if not _task(job, waiting[place], report, sums, stop_at):
+            try:
+                runner.run(queue.waiting[at], lambda: float(queue.stop_at.value))
+            except Cancelled:
                 break
-    report.arrays = [changes(a, old) for a, old in zip(job.results.arrays, before, strict=True)]
-    report.lists = [
-        {n: x for n, (x, y) in enumerate(zip(new, old, strict=True)) if x is not y}
-        for new, old in zip(job.results.lists, held, strict=True)
-    ]
-    report.attributes = [
-        {name: x for name, x in vars(new).items() if x is not old.get(name, attributes)}
-        for new, old in zip(job.results.instances, attributes, strict=True)
-    ]
-    sender.send_bytes(_packed(report, job))
+            except BaseException as error:
+                failure = runner.fail(error)
+                with queue.stop_at.get_lock():
+                    queue.stop_at.value = min(queue.stop_at.value, failure.iteration)
+                break
+    sender.send_bytes(packed(runner.finished(stage, f"worker-{os.getpid()}"), job.where))
     sender.close()
 
 
-def _task(job: Job, number: int, report: Report, sums: Sequence[Any], stop_at: Any) -> bool:
-    """Run one task; whether to go on."""
-    for array, op, old in sums:
-        array[...] = start_of(op, old)
-    tables = [dict(x) for x in job.results.dicts]
-    starts = job.starts()
-    try:
-        out = job.run_task(job.tasks[number], starts, lambda: stop_at.value)
-    except Cancelled:
-        return False
-    except BaseException as error:
-        failure = Failure(iteration_of(error), error)
-        with stop_at.get_lock():
-            stop_at.value = min(stop_at.value, failure.iteration)
-        report.failure = failure
-        return False
-    report.parts[number] = {name: out[name] for name in (*starts, *job.kept) if name in out}
-    report.sums[number] = [array.copy(order="K") for array, _, _ in sums]
-    report.entries[number] = [
-        {k: v for k, v in new.items() if k not in old or v is not old[k]}
-        for new, old in zip(job.results.dicts, tables, strict=True)
-    ]
-    return True
+def _counting(slots: Any, place: int) -> Callable[[], None]:
+    """Counts the iterations of one worker, where its parent sees it."""
 
+    def count() -> None:
+        slots[place] += 1
 
-def _packed(report: Report, job: Job) -> bytes:
-    """A report as bytes; one that cannot be sent becomes an error that says so."""
-    try:
-        data = pickle.dumps(report, protocol=5)
-        if report.failure is not None:
-            pickle.loads(data)  # some exceptions cannot be made again
-        return data
-    except Exception as error:
-        if report.failure is not None:
-            cause = report.failure.error
-            notes = "; ".join(getattr(cause, "__notes__", ()))
-            told: Exception = RuntimeError(f"{type(cause).__name__}: {cause} ({notes})")
-            return pickle.dumps(Report(failure=Failure(report.failure.iteration, told)))
-        text = message(
-            f"a result of the parfor at {job.where} cannot be sent between processes ({error})",
-            cure='Use mode="threads", or results that can be pickled',
-        )
-        return pickle.dumps(Report(failure=Failure(0, ParforError(text))))
-
-
-def _merge(job: Job, reports: Sequence[Report]) -> dict[str, Any]:
-    """Write what workers changed, in the order of tasks where that matters."""
-    for report in reports:
-        for array, found in zip(job.results.arrays, report.arrays, strict=True):
-            apply(array, found)
-        for cells, new in zip(job.results.lists, report.lists, strict=True):
-            for place, value in new.items():
-                cells[place] = value
-        for instance, named in zip(job.results.instances, report.attributes, strict=True):
-            vars(instance).update(named)
-    values = {name: job.names[name] for name in job.reductions}
-    by_task = {number: report for report in reports for number in report.parts}
-    for number in range(len(job.tasks)):
-        report = by_task[number]
-        for name, op in job.reductions.items():
-            values[name] = combine(op, values[name], report.parts[number][name])
-        for (array, op), part in zip(job.summed, report.sums[number], strict=True):
-            array[...] = combine(op, array, part)
-        for table, new in zip(job.results.dicts, report.entries[number], strict=True):
-            table.update(new)
-        values |= {name: x for name, x in report.parts[number].items() if name in job.kept}
-    return values
+    return count
 
 
 def workers_can_fork() -> bool:

@@ -1,7 +1,7 @@
 """A function with parfor loops as one that hands them over. In: a function. Out: the same function, and its loops.
 
-Each outermost parfor becomes a function of steps and of the names that its body uses, and a call of the runner with
-it. Line numbers stay what they were.
+Each parfor becomes a function of steps and of the names that its body uses, and a call of the runner with it; those
+inside of others as well, as they may use what the outer ones leave of the machine. Line numbers stay what they were.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class LoopSource:
     assigned: frozenset[str]
     generator: str | None
     where: str
+    depth: int  # parfors around it
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -37,6 +38,7 @@ class _Rewriter(ast.NodeTransformer):
         self.function, self.original, self.local, self.file = function, original, local, file
         self.originals = {(n.lineno, n.col_offset): n for n in ast.walk(original) if isinstance(n, ast.For)}
         self.loops: list[LoopSource] = []
+        self.depth = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         return self.generic_visit(node) if node is self.function else node
@@ -58,7 +60,11 @@ class _Rewriter(ast.NodeTransformer):
         name = generator.id if generator is not None else None
         parameters = sorted((names & self.local) - own | ({name} if name is not None else set()))
         written = frozenset(assigned(node.body) - own)
-        self.loops.append(LoopSource(self.originals[node.lineno, node.col_offset], self.original, written, name, where))
+        original = self.originals[node.lineno, node.col_offset]
+        self.loops.append(LoopSource(original, self.original, written, name, where, self.depth))
+        self.depth += 1
+        node.body = [new for part in node.body for new in _several(self.visit(part))]
+        self.depth -= 1
         return self._replacement(node, number, parameters, sorted(written))
 
     def _replacement(self, node: ast.For, number: int, parameters: list[str], written: list[str]) -> list[ast.stmt]:
@@ -81,6 +87,11 @@ class _Rewriter(ast.NodeTransformer):
         call.value.args[2] = node.iter
         last.body[0].targets = [node.target]
         return [*made, *node.orelse]
+
+
+def _several(made: Any) -> list[ast.stmt]:
+    """What a visit gave: statements, or one of them."""
+    return made if isinstance(made, list) else [made]
 
 
 def _refuse(node: ast.For, where: str) -> None:
@@ -160,6 +171,7 @@ def _compiled(node: ast.FunctionDef, function: types.FunctionType, file: str) ->
     free = function.__code__.co_freevars
     outer = ast.parse(f"def _tw_outer({', '.join((*free, RUN, MISSING))}):\n    pass").body[0]
     assert isinstance(outer, ast.FunctionDef)
+    node.name = "_tw_function"  # its own name stays one from outside, for functions that call themselves
     outer.body = [node, ast.parse(f"return {node.name}").body[0]]
     module = ast.fix_missing_locations(ast.Module([outer], []))
     names: dict[str, Any] = {}
@@ -173,6 +185,7 @@ def _with_space(made: types.FunctionType, function: types.FunctionType, more: di
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells |= {name: types.CellType(value) for name, value in more.items()}
     closure = tuple(cells[name] for name in made.__code__.co_freevars)
-    out = types.FunctionType(made.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
+    code = made.__code__.replace(co_name=function.__code__.co_name, co_qualname=function.__code__.co_qualname)
+    out = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     out.__kwdefaults__ = function.__kwdefaults__
     return out

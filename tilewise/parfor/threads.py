@@ -11,10 +11,14 @@ import itertools
 import math
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
+from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of, unseen
+from tilewise.parfor.partition import partition
 from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.staging import Stage
 
 LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed
 LEAVE_SECONDS = 1.5  # that threads have to end after Ctrl-C
@@ -27,9 +31,12 @@ class Interrupted(BaseException):
 class _Run:
     """The threads of one loop, which pull tasks from one queue."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, more: Callable[[], None] | None = None) -> None:
         self.job = job
+        self.more = more  # somebody else who counts
         self.next_task = itertools.count().__next__
+        self.tick, self.done = itertools.count(1).__next__, 0
+        job.count = self.count
         self.stop_at: float = math.inf
         self.failures: list[Failure] = []
         self.parts: dict[int, dict[str, Any]] = {}
@@ -37,9 +44,15 @@ class _Run:
         # Arrays that are accumulated, by the one name under which the body has each.
         self.summed = {name: op for array, op in job.summed for name, value in job.names.items() if value is array}
 
+    def count(self) -> None:
+        """An iteration is done."""
+        self.done = self.tick()
+        if self.more is not None:
+            self.more()
+
     def work(self) -> None:
         """Run tasks until there are none."""
-        inside.worker = True
+        inside.worker, inside.left = True, self.job.left
         try:
             while (number := self.next_task()) < len(self.job.tasks):
                 task = self.job.tasks[number]
@@ -65,9 +78,24 @@ class _Run:
 
 
 def run_threads(job: Job) -> dict[str, Any]:
-    """Run a loop on threads; accumulated names."""
-    backup = job.results.backup()
-    run = _Run(job)
+    """Run a loop on threads; accumulated names. The copy to go back to is in a file if results are merged by file."""
+    if job.merge != "file":
+        return _run_threads(job, None)
+    with Stage() as stage:
+        return _run_threads(job, stage.folder)
+
+
+def run_shared(job: Job, task: range, starts: dict[str, Any]) -> dict[str, Any]:
+    """Run one task, its iterations shared by threads; what accumulated names are then."""
+    tasks = [range(t.start + task.start, t.stop + task.start) for t in partition(len(task), job.inner, "static")]
+    own = replace(job, tasks=tasks, workers=job.inner, inner=1, progress=unseen, names={**job.names, **starts})
+    own.results = Results()  # written in place all the same; nobody goes back to what was before
+    return _run_threads(own, None, own.count)
+
+
+def _run_threads(job: Job, folder: str | None, more: Callable[[], None] | None = None) -> dict[str, Any]:
+    backup = job.results.backup(folder)
+    run = _Run(job, more)
     threads = [threading.Thread(target=run.work, daemon=True) for _ in range(min(job.workers, len(job.tasks)))]
     try:
         for thread in threads:
@@ -75,6 +103,7 @@ def run_threads(job: Job) -> dict[str, Any]:
         for thread in threads:
             while thread.is_alive():
                 thread.join(LOOK_SECONDS)
+                job.progress(run.done)
     except BaseException:
         run.stop_at = -1
         _interrupt(threads)
