@@ -101,7 +101,7 @@ def task_function(
     return made
 
 
-@dataclass
+@dataclass(kw_only=True)
 class NativeJob(Job):
     """A loop whose tasks are machine code."""
 
