@@ -706,3 +706,12 @@ except tw.TilewiseError as error:
     print(error)
 """
     assert "no Ray cluster at 'auto': nobody answers" in python(code)
+
+
+def test_workers_with_other_versions_are_refused() -> None:
+    engine = pytest.importorskip("tilewise.engine.ray")
+    engine.check_versions(engine.versions())
+    with pytest.raises(tw.TilewiseError, match=r"numpy 1\.0 \(here .*same versions on all nodes"):
+        engine.check_versions({**engine.versions(), "numpy": "1.0"})
+    with pytest.raises(tw.TilewiseError, match="tilewise None"):
+        engine.check_versions({"numpy": numpy.__version__})

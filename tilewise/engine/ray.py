@@ -16,8 +16,11 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tilewise.backend import threads as thread_pool
 from tilewise.engine import Options
@@ -55,9 +58,34 @@ class Actor:
         self.thread = threading.Thread(target=self.host.serve, args=(cloudpickle.dumps,), daemon=True)
         self.thread.start()
 
-    def address(self) -> tuple[Address, str]:
-        """Where it listens, and the node that it is on."""
-        return self.wire.address, ray.get_runtime_context().get_node_id()
+    def address(self) -> tuple[Address, str, dict[str, str]]:
+        """Where it listens, the node that it is on, and the versions it has."""
+        return self.wire.address, ray.get_runtime_context().get_node_id(), versions()
+
+
+def versions() -> dict[str, str]:
+    """Of the packages whose code and arrays workers and the driver share."""
+    try:
+        ours = metadata.version("tilewise")
+    except metadata.PackageNotFoundError:
+        ours = "not installed"
+    return {"tilewise": ours, "numpy": np.__version__}
+
+
+def check_versions(theirs: dict[str, str]) -> None:
+    """Raise if a worker has others than this process."""
+    ours = versions()
+    differ = [
+        f"{name} {theirs.get(name)} (here {version})" for name, version in ours.items() if version != theirs.get(name)
+    ]
+    if differ:
+        raise TilewiseError(
+            message(
+                "workers have the versions of the program that uses them",
+                got=", ".join(differ),
+                cure="Install the same versions on all nodes of the cluster",
+            )
+        )
 
 
 class RayCluster(WiredCluster):
@@ -114,8 +142,9 @@ class RayCluster(WiredCluster):
             for future in done:
                 host = left.pop(future)
                 try:
-                    found[host], self.nodes[host] = ray.get(future)
+                    found[host], self.nodes[host], theirs = ray.get(future)
                     del self.starting[host]
+                    check_versions(theirs)
                 except lost.RayActorError as error:
                     if "__init__" in str(error):
                         raise TilewiseError(message(f"a worker did not start: {error}")) from error
