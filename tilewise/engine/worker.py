@@ -212,8 +212,9 @@ class Worker:
 
     def _neutral(self, plan: Exchanges, pos: int, block: int) -> ND:
         """A contribution that changes nothing."""
-        n = plan.nodes(block)[pos]
-        return np.full(n.dims, _reduction(plan, pos).identity(n.dtype), n.dtype)
+        n, by = plan.nodes(block)[pos], _reduction(plan, pos)
+        empty = any(0 in plan.specs[p].shape for p in plan.specs[pos].inputs)  # no block has any
+        return np.full(n.dims, by.identity(n.dtype) if empty else by.neutral(n.dtype), n.dtype)
 
     def _step(self, plan: Exchanges, step: WorkerStep, block: int, at: int) -> dict[int, ND]:
         """Run one step for one block (at = -1: for the worker)."""

@@ -59,6 +59,15 @@ class Reduction:
         """
         return _identity(self, np.dtype(kind))
 
+    def neutral(self, kind: Any) -> Any:
+        """The identity, where there are other contributions: with it, a sum of negative zeros is one.
+
+        >>> by_name("add").identity("float64"), by_name("add").neutral("float64")
+        (np.float64(0.0), np.float64(-0.0))
+        """
+        found = self.identity(kind)
+        return -found if self.name == "add" and found.dtype.kind in "fc" else found
+
     def combine(self, a: ND, b: ND, out: ND | None = None) -> ND:
         """Two arrays of contributions, the first before the second, as one."""
         if self.ufunc is not None:

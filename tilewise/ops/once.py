@@ -28,7 +28,7 @@ class Once(Op):
 
     def numpy(self, *arrays: Any) -> Any:
         (x,) = arrays
-        return x if self.counts else np.full(np.shape(x), self.by.identity(x.dtype), x.dtype)
+        return x if self.counts else np.full(np.shape(x), self.by.neutral(x.dtype), x.dtype)
 
     def label(self) -> str:
         return "on one worker"

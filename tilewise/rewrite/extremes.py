@@ -34,7 +34,7 @@ def _points(n: Node) -> Node | None:
     if not isinstance(op, Gather) or n.value is not None or op.counting is None or op.take:
         return None
     base, *index = n.inputs
-    if base.ndim != 2 or sorted(op.key) != [("a", 0), ("a", 1)] or len(index) != 2:
+    if base.ndim != 2 or set(op.key) != {("a", 0), ("a", 1)} or len(index) != 2:
         return None
     axis = op.key.index(("a", 1 - op.counting))
     where = index[1 - op.counting]
