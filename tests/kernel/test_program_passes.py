@@ -58,10 +58,18 @@ def carried(A, B):
 
 def private(A, B):
     for i in range(A.shape[0]):
+        t = A[i, 0] * 2
         for j in range(A.shape[1]):
-            s = A[i, j] * 2
+            s = A[i, j] * t
             B[i, j] = s
-    return s, j
+    return t, i
+
+
+def left_over(A, B):
+    for i in range(A.shape[0]):
+        for j in range(i + 1, A.shape[1]):
+            B[i, j] = A[i, j]
+    return j
 
 
 def gathered(A, B):
@@ -94,10 +102,10 @@ def early(A, B):
         (below, "j"),
         (carried, ""),
         (private, "i"),
+        (left_over, "j"),
         (gathered, "$j"),
-        (slices, "$$"),
+        (slices, "$"),
         (early, ""),
-        # fmt: on
     ],
 )
 def test_which_loops_have_threads(f: Callable[..., Any], loops: str) -> None:
@@ -140,7 +148,7 @@ def beyond(A, B):
                 B[i, j] += A[i, k + 1] * 2
 
 
-ALL = [rows, in_place, below, carried, private, gathered, slices, early, matmul, dots, solve, beyond]
+ALL = [rows, in_place, below, carried, private, left_over, gathered, slices, early, matmul, dots, solve, beyond]
 
 
 def outcome(f: Callable[..., Any]) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, cast
@@ -61,9 +61,9 @@ def expressions(node: Any) -> Iterator[Any]:
 
 
 @cache
-def _parts(kind: type) -> tuple[str, ...]:
+def _parts(kind: Hashable) -> tuple[str, ...]:
     """The fields of a statement or an expression; nothing for others."""
-    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+    return tuple(f.name for f in fields(cast(Any, kind))) if is_dataclass(kind) else ()
 
 
 def names_set(block: Block) -> set[str]:
