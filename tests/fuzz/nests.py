@@ -51,7 +51,7 @@ def source_of(seed: int) -> str:
         return [f"{indent}{target} = {one} + {two}"]
 
     def head(name: str, around: list[str]) -> str:
-        low = r.choice(("0", "1", "0", *around[-1:], *(f"{a} + 1" for a in around[-1:])))
+        low = r.choice(("1", "1", "1", "0" if wild else "1", *around[-1:], *(f"{a} + 1" for a in around[-1:])))
         high = r.choice(("n", "m", "n - 1", "n", *around[-1:])) if low in ("0", "1") else "n"
         if r.random() < 0.15:
             return f"for {name} in range({high} - 1, {low} - 1, -1):"

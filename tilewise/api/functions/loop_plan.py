@@ -66,12 +66,15 @@ def _loops(block: Block, program: Program, indent: str) -> Iterator[str]:
     for s in block:
         if isinstance(s, For) and not s.rare:
             name = "its elements" if s.name.startswith("$") else s.name.partition(":")[0]
-            yield f"{indent}line {s.line}: for {name}: {_checks(s, program)}"
+            how = "; independent: on all cores where that is worth it" if s.parallel else ""
+            how += "; in another order where no subscript can be out of range" if s.proved else ""
+            yield f"{indent}line {s.line}: for {name}: {_checks(s, program)}{how}"
         elif isinstance(s, Loop):
             yield f"{indent}line {s.line}: while: {_checks(s, program)}"
         deeper = indent + "  " * isinstance(s, For | Loop)
         for name in BLOCKS.get(type(s), ()) if not (isinstance(s, For) and s.rare) else ():
-            yield from _loops(getattr(s, name), program, deeper)
+            if name != "proved":
+                yield from _loops(getattr(s, name), program, deeper)
 
 
 def _checks(loop: For | Loop, program: Program) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, cast
 
 from tilewise.kernel.program.ir import (
@@ -52,14 +53,20 @@ def statements(block: Block) -> Iterator[Stmt]:
 def expressions(node: Any) -> Iterator[Any]:
     """All expressions of a statement (spans included), without those of blocks inside."""
     skip = BLOCKS.get(type(node), ())
-    todo = [getattr(node, f.name) for f in fields(node) if f.name not in skip]
+    todo = [getattr(node, n) for n in _parts(type(node)) if n not in skip]
     while todo:
         e = todo.pop()
-        if isinstance(e, tuple):
+        if type(e) is tuple:
             todo += e
-        elif is_dataclass(e):
+        elif parts := _parts(type(e)):
             yield e
-            todo += [getattr(e, f.name) for f in fields(e)]
+            todo += [getattr(e, n) for n in parts]
+
+
+@cache
+def _parts(kind: Hashable) -> tuple[str, ...]:
+    """The fields of a statement or an expression; nothing for others."""
+    return tuple(f.name for f in fields(cast(Any, kind))) if is_dataclass(kind) else ()
 
 
 def names_set(block: Block) -> set[str]:

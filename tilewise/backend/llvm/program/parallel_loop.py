@@ -19,7 +19,7 @@ from tilewise.kernel.program.ir import Block, Const, Expr, For, If, Load, Loop, 
 from tilewise.kernel.program.walk import arrays_set, arrays_used, expressions, names_read, names_set, statements
 
 if TYPE_CHECKING:
-    from tilewise.backend.llvm.program.emit import Emitter
+    from tilewise.backend.llvm.program.emit import Emitter, Slots
 
 CHUNKS = 32
 NEXT, MANY, COUNT, START, TOUCHED, FIRST = 0, 1, 2, 3, 4, 6  # words of a block
@@ -39,6 +39,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     count = em.trips(s, start, stop, step)
     code, block = _outlined(em, s)
     fn, kept = em.fn, s.kept  # numbers that are read later are those of the last iteration, which then runs here
+    if not kept:
+        _filled(em, s, block)
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
     worth = count.cmp("sgt", 1) & (count * _cost(em, s, start, count, step)).cmp("sgt", em.word(em.out(layout.WORTH)))
     fn.do(f"br i1 {worth.name}, label %{shared}, label %{alone}, !prof !{em.scopes.unlikely}")
@@ -50,9 +52,11 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     fn.do(f"br i1 {have.name}, label %{go}, label %{alone}")
     asked = fn.block
     fn.label(go)
+    if kept:
+        _filled(em, s, block)
     most = count - 1 if kept else count
     chunks = most.intrinsic("smin", CHUNKS)
-    _filled(em, s, block, start, most, chunks)
+    _ranged(em, block, start, most, chunks)
     fn.helpers["share"] = _SHARE
     fn.do(f"call void @share({team.text}, ptr {code}, ptr {block})")
     _note_written(em, block)
@@ -64,7 +68,7 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
         ways = f"[ {start.name}, %{before} ], [ {start.name}, %{asked} ], [ {last.name}, %{went} ]"
         em.for_(s, start.make(f"phi i64 {ways}"), stop, step)
     else:
-        _filled(em, s, block, start, count, em.number(1))
+        _ranged(em, block, start, count, em.number(1))
         fn.do(f"call void {code}(ptr {block}, ptr null)")
         _note_written(em, block)
     em.jump(after)
@@ -115,11 +119,16 @@ def _size(em: Emitter, s: For) -> int:
     return FIRST + 2 * len(names) + sum(layout.array_words(em.p.arrays[a].rank) for a in arrays)
 
 
-def _filled(em: Emitter, s: For, block: str, start: Val, count: Val, chunks: Val) -> None:
+def _ranged(em: Emitter, block: str, start: Val, count: Val, chunks: Val) -> None:
+    """Say which iterations there are to do."""
     fn = em.fn
     for at, v in ((NEXT, em.number(0)), (MANY, chunks), (COUNT, count), (START, start), (TOUCHED, em.number(0))):
         em.put(_word(fn, block, at), v)
-    at = FIRST
+
+
+def _filled(em: Emitter, s: For, block: str) -> None:
+    """Write down what the loop takes from outside."""
+    fn, at = em.fn, FIRST
     names, arrays = _given(em, s)
     for n in names:
         ty = vtype(scalar.IR_TYPE[em.p.names[n]], 1)
@@ -128,9 +137,16 @@ def _filled(em: Emitter, s: For, block: str, start: Val, count: Val, chunks: Val
     for a in arrays:
         slots = em.arrays[a]
         fn.do(f"store ptr {fn.let(f'load ptr, ptr {slots.data}')}, ptr {_word(fn, block, at)}")
-        for k, place in enumerate((slots.base, slots.ident, *slots.dims, *slots.strides), 1):
+        for k, place in _fields(s, slots):
             em.put(_word(fn, block, at + k), em.word(place))
         at += layout.array_words(em.p.arrays[a].rank)
+
+
+def _fields(s: For, slots: Slots) -> list[tuple[int, str]]:
+    """The numbered words of an array that a loop may look at: who owns its memory only where views are made."""
+    views = any(isinstance(x, View) for x in statements(s.body))
+    every = list(enumerate((slots.base, slots.ident, *slots.dims, *slots.strides), 1))
+    return every if views else every[2:]
 
 
 def _word(fn: Function, block: str, at: int) -> str:
@@ -161,7 +177,8 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
         chunk = Val(fn, fn.let(f"atomicrmw add ptr {next_}, i64 1 monotonic, align 8"), "i64", 1)
         fn.do(f"br i1 {chunk.cmp('slt', chunks).name}, label %{work}, label %{over}")
         fn.label(work)
-        ends = [(c * count).op("udiv", chunks) for c in (chunk, chunk + 1)]
+        above = chunks - chunk  # from the last on: if a loop were marked by mistake, tests would see it
+        ends = [(c * count).op("udiv", chunks) for c in (above - 1, above)]
         em.iterations(s, start, *ends)
         em.jump(more)
         fn.label(over)
@@ -214,7 +231,7 @@ def _taken(em: Emitter, s: For) -> None:
         slots = em.arrays[a]
         first = _word(fn, "%block", at)
         fn.do(f"store ptr {fn.let(f'load ptr, ptr {first}')}, ptr {slots.data}")
-        for k, place in enumerate((slots.base, slots.ident, *slots.dims, *slots.strides), 1):
+        for k, place in _fields(s, slots):
             em.put(place, em.word(_word(fn, "%block", at + k)))
         at += layout.array_words(em.p.arrays[a].rank)
 

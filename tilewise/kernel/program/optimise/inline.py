@@ -6,37 +6,53 @@ evaluated. Where they do not, the name itself says more: that it is the variable
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
 from tilewise.kernel.program import ir
-from tilewise.kernel.program.walk import BLOCKS, expressions, mapped, names_read, names_set, statements
+from tilewise.kernel.program.walk import BLOCKS, inner_blocks, mapped, names_read
 
 
 def inline(program: ir.Program) -> ir.Program:
     """All copies, and sums of a name and a number."""
-    every = list(statements(program.body))
-    sets = Counter(s.name for s in every if isinstance(s, ir.Set | ir.For))
-    return replace(program, body=_Inliner(sets, _reads(every)).block(program.body, {}))
-
-
-def _reads(stmts: list[ir.Stmt]) -> Counter[str]:
-    return Counter(e.name for s in stmts for e in expressions(s) if isinstance(e, ir.Var))
+    return replace(program, body=_Inliner(program.body).block(program.body, {}))
 
 
 class _Inliner:
-    def __init__(self, sets: Counter[str], reads: Counter[str]) -> None:
-        self.sets, self.reads = sets, reads
+    """Statements are numbered in the order of the text: what follows in a block is an interval."""
+
+    def __init__(self, body: ir.Block) -> None:
+        self.sets: dict[str, list[int]] = {}
+        self.reads: dict[str, list[int]] = {}
+        self.ends: list[int] = []  # of the block that a statement is in
+        self._number(body)
+        self.at = 0
+
+    def _number(self, block: ir.Block) -> None:
+        first, mine = len(self.ends), []
+        for s in block:
+            here = len(self.ends)
+            mine.append(here)
+            self.ends.append(first)
+            if isinstance(s, ir.Set | ir.For):
+                self.sets.setdefault(s.name, []).append(here)
+            for name in names_read(s):
+                self.reads.setdefault(name, []).append(here)
+            for inner in inner_blocks(s):
+                self._number(inner)
+        for here in mine:
+            self.ends[here] = len(self.ends)
 
     def block(self, block: ir.Block, known: dict[str, ir.Expr]) -> ir.Block:
         out: list[ir.Stmt] = []
         known = dict(known)
-        for at, s in enumerate(block):
+        for s in block:
+            here = self.at
+            self.at += 1
             inner = {n: self.block(getattr(s, n), known) for n in BLOCKS.get(type(s), ())}
             s = self._itself(s, known)
             s = replace(cast(Any, s), **inner) if inner else s
-            if isinstance(s, ir.Set) and self._copies(s, block[at + 1 :]):
+            if isinstance(s, ir.Set) and self._copies(s, here):
                 known[s.name] = s.value
             else:
                 out.append(s)
@@ -53,14 +69,14 @@ class _Inliner:
         kept = {n: () for n in BLOCKS.get(type(s), ())}
         return cast(ir.Stmt, mapped(replace(cast(Any, s), **kept) if kept else s, change))
 
-    def _copies(self, s: ir.Set, rest: ir.Block) -> bool:
+    def _copies(self, s: ir.Set, here: int) -> bool:
         """Whether all who read a variable, in the statements that follow, could read what it is made of."""
-        if not s.name.startswith("$") or self.sets[s.name] != 1 or not _plain(s.value):
+        if not s.name.startswith("$") or len(self.sets[s.name]) != 1 or not _plain(s.value):
             return False
-        inside = list(statements(rest))
-        if _reads(inside)[s.name] != self.reads[s.name]:
+        end = self.ends[here]
+        if any(not here < at < end for at in self.reads.get(s.name, ())):
             return False
-        return not names_read(s) & names_set(rest)
+        return not any(here < at < end for n in names_read(s) for at in self.sets.get(n, ()))
 
 
 def _plain(e: ir.Expr) -> bool:

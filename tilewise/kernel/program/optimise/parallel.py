@@ -34,9 +34,10 @@ def _marked(program: ir.Program, block: ir.Block, depth: int, live: dict[int, fr
     out: list[ir.Stmt] = []
     for s in block:
         if isinstance(s, ir.For) and not s.rare and not s.proved and _worth(s, depth) and independent(program, s):
-            kept = bool(names_set((s,)) & live.get(id(s), frozenset()))
-            out.append(replace(s, parallel=True, kept=kept))
-            continue
+            later = names_set((s,)) & live.get(id(s), frozenset())
+            if later <= (_private(s) or frozenset()):  # the last iteration sets them all
+                out.append(replace(s, parallel=True, kept=bool(later)))
+                continue
         names = BLOCKS.get(type(s), ())
         deeper = depth + isinstance(s, ir.For | ir.Loop)
         inner = {n: _marked(program, getattr(s, n), deeper - (n == "proved"), live) for n in names}
@@ -52,7 +53,7 @@ def _worth(s: ir.For, depth: int) -> bool:
 
 def independent(program: ir.Program, s: ir.For) -> bool:
     """Whether the iterations of a loop do not need each other."""
-    if not _sound(program, s) or not _private(s):
+    if not _sound(program, s) or _private(s) is None:
         return False
     return s.independent or accesses.independent(program, s)
 
@@ -72,8 +73,8 @@ def _sound(program: ir.Program, loop: ir.For) -> bool:
     return loop.name not in names_set(loop.body)
 
 
-def _private(loop: ir.For) -> bool:
-    """Whether an iteration reads nothing that an earlier one has set."""
+def _private(loop: ir.For) -> frozenset[str] | None:
+    """What every iteration sets, if none reads what an earlier one has set; else None."""
     names, arrays = names_set(loop.body), arrays_set(loop.body)
     good = True
 
@@ -96,5 +97,5 @@ def _private(loop: ir.For) -> bool:
                 walk(s.body, known)
         return known
 
-    walk(loop.body, frozenset([loop.name]))
-    return good
+    known = walk(loop.body, frozenset([loop.name]))
+    return known if good else None

@@ -10,8 +10,10 @@ from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
 from tilewise.kernel.program.optimise.reorder import reorder
+from tilewise.kernel.program.optimise.unify import unify
 
 PASSES: dict[str, Callable[[Program], Program]] = {
+    "unify": unify,
     "inline": inline,
     "hoist": hoist,
     "loop_order": reorder,
