@@ -29,6 +29,7 @@ from tilewise.array.schedule import policy
 from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
+from tilewise.kernel.program import raised as kept
 from tilewise.kernel.program.ir import CALL, HOST, RERUN, Fault
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
@@ -37,7 +38,7 @@ from tilewise.python.refuse import Refused
 from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
-RETURNED, FAILED, MISSED = range(3)
+RETURNED, FAILED, MISSED, INTERRUPTED = range(4)
 MOST_CODES = 64
 RERUN_RESULT = object()
 _NUMBERS = (int, float, complex, bool)
@@ -117,9 +118,12 @@ class SourceFunction:
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:
             return code.results[outcome.which](outcome.values, code.given(leaves))
+        if outcome.status == INTERRUPTED:
+            error = kept.take() or KeyboardInterrupt()
+            raise error.with_traceback(None)
         fault = code.made.program.faults[outcome.which]
         if fault.error == HOST:
-            raised: BaseException | None = state.raised()
+            raised: BaseException | None = kept.take()
             assert raised is not None
             if isinstance(raised, state.Surprise):
                 if not outcome.written:

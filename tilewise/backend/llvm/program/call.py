@@ -17,6 +17,7 @@ from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.program import layout
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
+from tilewise.backend.llvm.program.poll import Poll
 from tilewise.kernel.program.ir import Host, Program
 from tilewise.kernel.program.show import text
 
@@ -59,10 +60,18 @@ class Native:
         self._complex = [k for k, p in enumerate(program.params) if p.array is None and p.dtype[0] == "c"]
         ranks = [max((a.rank for a in program.arrays.values()), default=0)]
         words = layout.RESULTS + max((len(r) for r in program.results), default=0) * layout.array_words(ranks[0]) * 2
-        self._room = ctypes.c_char * (8 * words)
+        self._block = ctypes.c_char * (8 * words)
+        self._polls: list[Poll] = []
         self._single = [self._numbers(r) for r in program.results]
         self._returned = [[_kind(t) for t in r] for r in program.results]
         self._rooms: list[Any] = []
+
+    def _room(self) -> Any:
+        """A new block for results."""
+        room, poll = self._block(), Poll()
+        _WORD.pack_into(room, 8 * layout.POLL, poll.address)
+        self._polls.append(poll)
+        return room
 
     def direct(self) -> Direct:
         """How the code is called without a detour."""
@@ -204,5 +213,6 @@ class _Shown:
         self.__array_interface__, self.keeps = interface, keeps
 
 
+_WORD = struct.Struct("<q")
 _FIRST = struct.Struct("<2q")
-_HEAD = struct.Struct(f"<{layout.RESULTS}q")
+_HEAD = struct.Struct(f"<{layout.POLL}q")

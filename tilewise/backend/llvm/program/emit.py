@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import host, invoke, layout, memory, outline, scalars
+from tilewise.backend.llvm.program import host, invoke, layout, memory, outline, poll, scalars
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -84,6 +84,8 @@ class Emitter:
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
         self.bounds = Bounds(self)
+        self.within = 0  # loops around
+        self.patience: str | None = None  # what counts down to the next question (poll.py)
         self.faults: tuple[Fault, ...] = program.faults if main is None else main.faults
         self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in self.faults)
 
@@ -100,6 +102,7 @@ class Emitter:
 
     def run(self) -> Function:
         fn = self.fn
+        self.patience = poll.begin(self)
         fn.do(f"store i64 0, ptr {self.written}")
         for n in self.p.names:
             fn.do(f"store {_type(self.p.names[n])} zeroinitializer, ptr {self.names[n]}")
@@ -391,6 +394,7 @@ class Emitter:
         self.fn.label(head)
         with self.bounds.inside(s):
             self.block(s.body)
+        poll.ask(self, 1)
         self.jump(head)
         self.dead()
 
@@ -406,6 +410,10 @@ class Emitter:
         else:
             self.put(counter, self.number(0))
             stop_at = self.trips(s, start, stop, step)
+        nest = poll.has_loops(s.body)
+        if unit and not nest and self.within:
+            poll.spend(self, stop - start if sign > 0 else start - stop)
+        self.within += 1
         self.jump(head)
         fn.label(head)
         i = self.word(counter)
@@ -418,6 +426,9 @@ class Emitter:
         here = i if unit else start.make(f"add {start.text}, {(i * step).name}")
         fn.do(f"store {here.text}, ptr {self.names[s.name]}")
         self.block(s.body)
+        self.within -= 1
+        if nest and not s.rare:
+            poll.ask(self, 1)
         i = self.word(counter)
         by = "-1" if unit and sign < 0 else "1"
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))

@@ -6,9 +6,9 @@ words) and what it gives back. Memory that it allocates has a head of HEAD bytes
 
 from __future__ import annotations
 
-STATUS, WHICH, WRITTEN, PAYLOAD, RESULTS = 0, 1, 2, 3, 16  # words of what comes back
-RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
-PAYLOADS = RESULTS - PAYLOAD
+STATUS, WHICH, WRITTEN, PAYLOAD, POLL, RESULTS = 0, 1, 2, 3, 16, 17  # words of what comes back; POLL: whom to ask
+RETURNED, FAILED, MISSED, INTERRUPTED = range(4)  # statuses
+PAYLOADS = POLL - PAYLOAD
 HEAD = 64
 # Words beside the arguments: whom to call for Python's functions; of recursions, calls left and the first frame.
 HOST_ADDRESS, DEPTH, FIRST_FRAME, ENVIRONMENT = 0, 1, 2, 3
