@@ -392,9 +392,13 @@ class Emitter:
         head = self.fn.fresh("loop")
         self.jump(head)
         self.fn.label(head)
+        asks = not self.within or not poll.light(s)
+        self.within += 1
         with self.bounds.inside(s):
             self.block(s.body)
-        poll.ask(self, 1)
+        self.within -= 1
+        if asks:
+            poll.ask(self, 1)
         self.jump(head)
         self.dead()
 
@@ -428,7 +432,7 @@ class Emitter:
         self.block(s.body)
         self.within -= 1
         if nest and not s.rare:
-            poll.ask(self, 1)
+            poll.ask(self, poll.UNCOUNTED if poll.has_light(s.body) else 1)
         i = self.word(counter)
         by = "-1" if unit and sign < 0 else "1"
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))

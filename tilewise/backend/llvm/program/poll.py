@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout
 from tilewise.kernel.program import raised
-from tilewise.kernel.program.ir import Block, For, If, Loop, Named
+from tilewise.kernel.program.ir import Block, For, If, Loop, Named, Stmt
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
 
 FIRST = 1 << 17  # iterations before the first question, some 0.1 ms
+UNCOUNTED = 64  # what a loop is taken for whose iterations are not counted
+LIGHT = 20  # statements of such a loop
 SHORT, LONG = 0.02, 0.1  # seconds between two questions
 
 _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64)
@@ -28,14 +30,25 @@ _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64)
 
 def has_loops(block: Block) -> bool:
     """Whether there are loops in a block."""
-    for s in block:
-        if isinstance(s, For | Loop):
-            return True
-        if isinstance(s, If) and (has_loops(s.then) or has_loops(s.other)):
-            return True
-        if isinstance(s, Named) and has_loops(s.body):
-            return True
-    return False
+    return any(isinstance(s, For | Loop) or any(map(has_loops, _blocks(s))) for s in block)
+
+
+def light(s: Loop) -> bool:
+    """Whether counting would take a good part of a loop's time. Inside of others, such a loop does not ask."""
+    return not has_loops(s.body) and _size(s.body) <= LIGHT
+
+
+def has_light(block: Block) -> bool:
+    """Whether there are loops in a block whose iterations are not counted."""
+    return any((isinstance(s, Loop) and light(s)) or any(has_light(b) for b in _blocks(s)) for s in block)
+
+
+def _blocks(s: Stmt) -> tuple[Block, ...]:
+    return (s.then, s.other) if isinstance(s, If) else (s.body,) if isinstance(s, For | Loop | Named) else ()
+
+
+def _size(block: Block) -> int:
+    return sum(1 + sum(map(_size, _blocks(s))) for s in block)
 
 
 def begin(em: Emitter) -> str | None:
