@@ -19,7 +19,7 @@ def counts(a):
 def nested(a, n):
     for i in range(n):
         for j in range(n):
-            a[i % 8] += 1.0
+            a[(i + j) % 8] += 1.0
     return j
 
 

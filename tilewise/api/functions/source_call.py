@@ -338,6 +338,8 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
             one, at = _part(s, at)
             parts.append(one)
         return (lambda values, leaves: tuple([p(values, leaves) for p in parts])), at
+    if kind == "list":
+        return (lambda values, leaves: values[at].tolist() if structure[1] else list(values[at])), at + 1
     if kind == "object":
         value = structure[1].value
         return (lambda values, leaves: value), at

@@ -82,7 +82,7 @@ class _Machine:
         self.functions = program.functions if caller is None else caller.functions
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.names: dict[str, Any] = {n: np.dtype(t).type(0) for n, t in program.names.items()}
-        self.arrays: dict[str, Any] = {}
+        self.arrays: dict[str, Any] = {n: np.empty((0,) * a.rank, a.dtype) for n, a in program.arrays.items()}
         self.given: dict[int, int] = {}  # which argument an ndarray object is
         self.written = False
         self.outside = {p.name for p in program.params}

@@ -150,6 +150,8 @@ class Native:
             shape, strides = values[3 : 3 + rank], values[3 + rank :]
             if ident:
                 made.append((self._arrays[ident - 1],))
+            elif not base:  # never allocated: a list without items
+                made.append(np.empty(shape, dtype))
             elif base < layout.HEAP:
                 whole = args[self._arrays[base - 1]]
                 made.append(np.lib.stride_tricks.as_strided(_at(whole, data, dtype), shape, strides))
