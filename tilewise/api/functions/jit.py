@@ -109,9 +109,10 @@ class jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         source = self._source
-        if source is not None and source.quick is not None and not kwargs and self._bound is None:
-            found = source.quick(args)
-            if found is not MISSED:
+        if source is not None and self._bound is None:
+            if kwargs and (placed := source.placed(args, kwargs)) is not None:
+                args, kwargs = placed, {}
+            if source.quick is not None and not kwargs and (found := source.quick(args)) is not MISSED:
                 return found
         f = self._function
         if self._bound is not None:

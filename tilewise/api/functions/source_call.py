@@ -53,6 +53,15 @@ class SourceFunction:
         self._guards = Guards()
         self._last: Code | None = None
         self.quick: Quick | None = None  # for calls like the last one
+        code = f.__code__
+        self._names, self._unnamed = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
+
+    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The arguments of a call, all by place; None: some are left out, or have no place."""
+        names = self._names[len(args) : len(args) + len(kwargs)]
+        if len(args) < self._unnamed or len(names) != len(kwargs) or not kwargs.keys() <= {*names}:
+            return None
+        return (*args, *[kwargs[n] for n in names])
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result. Raises Refused where there is no code for such arguments."""

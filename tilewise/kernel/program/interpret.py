@@ -231,8 +231,13 @@ class _Machine:
         shape = [int(self.e(n)) for n in s.shape]
         if any(n < 0 for n in shape):
             self.fail(s.fault, [])
-        make = np.zeros if s.zero else np.empty
-        self.arrays[s.array] = make(shape, self.program.arrays[s.array].dtype)
+        make, dtype = np.zeros if s.zero else np.empty, np.dtype(self.program.arrays[s.array].dtype)
+        if math.prod(shape) * dtype.itemsize > MOST:
+            self.fail(s.huge, [])
+        try:
+            self.arrays[s.array] = make(shape, dtype)
+        except MemoryError:
+            self.fail(s.full, [])
 
     def view(self, s: View) -> Any:
         source = self.arrays[s.source]
