@@ -30,8 +30,8 @@ def ended(f: Callable[..., Any], args: tuple[Any, ...]) -> Ended:
 
 def same(x: Any, y: Any) -> bool:
     """Equal in type, dtype, shape and value; floats nearly, as sums may have another order."""
-    if isinstance(x, tuple):
-        return isinstance(y, tuple) and len(x) == len(y) and all(map(same, x, y))
+    if isinstance(x, tuple | list):
+        return type(x) is type(y) and len(x) == len(y) and all(map(same, x, y))
     if type(x) is not type(y):
         return False
     if isinstance(x, np.ndarray):

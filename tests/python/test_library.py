@@ -99,3 +99,44 @@ def test_printing(capsys):
 
     says(2)
     assert capsys.readouterr().out == "i = 0 0.0\ni = 1 0.5\n"
+
+
+def test_arrays_that_nobody_has_room_for():
+    @tw.jit(strict=True)
+    def large(n, m):
+        s = 0.0
+        for _ in range(2):
+            s += np.empty((n, m))[0, 0]
+        return s
+
+    with pytest.raises(MemoryError):
+        large(10**9, 10**9)
+    with pytest.raises(ValueError, match="array is too big"):
+        large(10**15, 10**15)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        large(-1, 2)
+
+
+def test_arguments_by_name_take_the_short_way_too():
+    @tw.jit(strict=True)
+    def power(a, n, /, scale, *, of=2):
+        s = 0
+        for i in range(n):
+            s += a[i] ** of * scale
+        return s
+
+    a = np.arange(4)
+    for _ in range(2):
+        assert power(a, 3, scale=5) == 25 and power(a, 3, 5) == 25 and power(a, 3, scale=1, of=3) == 9
+    with pytest.raises(TypeError):
+        tw.jit(power.__wrapped__)(a, n=3, scale=1)
+
+    @tw.jit(strict=True)
+    def plain(a, n):
+        for i in range(n):
+            a[i] += 1
+        return a[0]
+
+    b = np.zeros(3)
+    assert [plain(b, n=2), plain(n=2, a=b), plain(b, 2)] == [1.0, 2.0, 3.0]
+    assert len(plain._source._codes) == 1

@@ -199,10 +199,10 @@ def tries(a):
             a[0] = 2.0
 
 
-def lists(a):
-    found = [1]
+def sets(a):
+    found = {1}
     for i in range(len(a)):
-        a[i] = found[0]
+        a[i] = len(found)
 
 
 def dicts(a):
@@ -216,15 +216,6 @@ def generates(a):
         yield a[i]
 
 
-def recursive(a):
-    for i in range(len(a)):
-        a[i] = depth(3)
-
-
-def depth(n):
-    return 0.0 if n == 0 else depth(n - 1) + 1.0
-
-
 def deletes(a):
     for i in range(len(a)):
         x = a[i]
@@ -232,7 +223,7 @@ def deletes(a):
 
 
 REFUSALS = [
-    (tries, "try", 2), (lists, "a list", 1), (dicts, "a dict", 1), (deletes, "del", 3),
+    (tries, "try", 2), (sets, "a set", 1), (dicts, "a dict", 1), (deletes, "del", 3),
 ]  # fmt: skip
 
 

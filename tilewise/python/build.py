@@ -25,7 +25,7 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
-from tilewise.python.types import UNBOUND, Arr, Num, Type, key, suffix
+from tilewise.python.types import UNBOUND, Arr, Lst, Num, Type, key, suffix
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,13 @@ class Tuple:
 
 
 @dataclass(frozen=True)
+class List:
+    """A list that may grow (lists.py)."""
+
+    t: Lst
+
+
+@dataclass(frozen=True)
 class Static:
     """Something known when compiling."""
 
@@ -96,7 +103,7 @@ class Sequence_:
     parts: tuple[Value, ...]
 
 
-Value = Scalar | Array | Lazy | Tuple | Static | Slice | Sequence_
+Value = Scalar | Array | Lazy | Tuple | List | Static | Slice | Sequence_
 
 ZERO, ONE = Const(INT, 0), Const(INT, 1)
 TRUE, FALSE = Const(BOOL, True), Const(BOOL, False)

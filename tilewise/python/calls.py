@@ -20,6 +20,7 @@ from tilewise.python.build import (
     ZERO,
     Array,
     Lazy,
+    List,
     Opaque,
     Scalar,
     Sequence_,
@@ -38,7 +39,7 @@ from tilewise.python.types import MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, conditions, math_functions, recursion, sequences, signatures, values
+from tilewise.python import arithmetic, conditions, lists, math_functions, recursion, sequences, signatures, values
 from tilewise.python.arrays import elementwise, functions
 from tilewise.python.host import library as host_library
 from tilewise.python.host import state
@@ -115,6 +116,10 @@ def call(lo: Statements, node: ast.Call) -> Value:
             made = host_library.of_object(lo, base.value, node.func.attr, args, options, line)
             if made is not None:
                 return made
+        if isinstance(base, List):
+            args, options = arguments(lo, node)
+            if not options:
+                return lists.method(lo, base, node.func.attr, args, line)
         if isinstance(base, Tuple):
             raise Refused(f"the method {node.func.attr} of a list or tuple", line, "Use an array")
     found = values.value(lo, node.func)
@@ -278,6 +283,8 @@ def of_library(lo: Statements, f: Library, args: list[Value], options: dict[str,
             options = {}
         if f.name == "print":
             return host_library.printed(lo, args, options, line)
+        if f.name == "list" and not args:
+            return Tuple((), listed=True)
         how = _BUILTINS.get(f.name)
         if how is None or options:
             raise Refused(f"a call of {f.name}", line)
@@ -338,6 +345,8 @@ def range_length(lo: Statements, start: Scalar, stop: Scalar, step: Scalar, line
 
 def _len(lo: Statements, args: list[Value], line: int) -> Value:
     x = args[0]
+    if isinstance(x, List):
+        return lists.length(x)
     if isinstance(x, Tuple):
         return arithmetic.constant(len(x.items))
     if isinstance(x, Array | Lazy) and x.t.rank:
@@ -456,6 +465,8 @@ def _sum(lo: Statements, args: list[Value], line: int) -> Value:
         for item in args[0].items:
             start = values.binary(lo, "+", start, item, line)
         return start
+    if isinstance(args[0], List):
+        raise Refused("sum of a list", line, "Add its items up in a loop")
     return sequences.added_up(lo, args[0], start, line)
 
 

@@ -7,13 +7,13 @@ import builtins
 from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import INT, Const, Expr, Fail, If
-from tilewise.python.build import Array, Lazy, Scalar, Sequence_, Static, Tuple, Value, compare, pick
+from tilewise.python.build import Array, Lazy, List, Scalar, Sequence_, Static, Tuple, Value, compare, element, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LENGTH, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, values
+from tilewise.python import arithmetic, calls, lists, values
 from tilewise.python.arrays import elementwise, subscripts
 
 
@@ -35,6 +35,12 @@ def iterated(lo: Statements, found: Value, line: int) -> Any:
         return found
     if isinstance(found, Sequence_):
         return _iterated_sequence(lo, found, line)
+    if isinstance(found, List):
+        count = Scalar(ints(0, LENGTH), lo.b.keep(lists.length(found).e))
+        shown = cast(Array, lo.settled(lists.shown_in(lo, found, line), line))
+        t = found.t.item or Num(False, "float64")
+        zero, one = arithmetic.constant(0), arithmetic.constant(1)
+        return zero, count, one, lambda at: Scalar(t, element(shown.name, t.dtype, [at.e]))
     if isinstance(found, Lazy):
         found = elementwise.materialised(lo, found, line)
     if isinstance(found, Array):

@@ -22,7 +22,7 @@ from tilewise.kernel.program.ir import (
     Stmt,
     Var,
 )
-from tilewise.python import iteration, refine, values
+from tilewise.python import iteration, lists, refine, values
 from tilewise.python.build import Scalar, Tuple, compare, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame
@@ -60,7 +60,10 @@ class Lower(Statements):
     def for_(self, node: ast.For) -> None:
         if self.torn(node.iter) is not None:
             node = self._calm(node)
-        iterated = iteration.iterated(self, values.value(self, node.iter), node.iter.lineno)
+        found = values.value(self, node.iter)
+        if lists.changes(self, found, node.body):
+            raise Refused("a loop over a list that it changes", node.lineno, "Loop over a range")
+        iterated = iteration.iterated(self, found, node.iter.lineno)
         if isinstance(iterated, Tuple):
             self.unrolled(node, iterated)
             return

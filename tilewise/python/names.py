@@ -17,12 +17,12 @@ from tilewise.kernel.program.ir import (
     Stmt,
     Var,
 )
-from tilewise.python import arithmetic
+from tilewise.python import arithmetic, lists
 from tilewise.python.arrays import elementwise
-from tilewise.python.build import Array, Builder, Lazy, Scalar, Sequence_, Slice, Static, Tuple, Value, compare
+from tilewise.python.build import Array, Builder, Lazy, List, Scalar, Sequence_, Slice, Static, Tuple, Value, compare
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead, LoopFrame, Scope
-from tilewise.python.types import UNBOUND, Arr, Env, Num, Obj, Tup, Type, Unbound, join
+from tilewise.python.types import UNBOUND, Arr, Env, Lst, Num, Obj, Tup, Type, Unbound, join
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
@@ -78,11 +78,13 @@ class Names:
             return value.t
         if isinstance(value, Tuple):
             if value.listed:
-                raise Refused("a list", line, "Use an array, or a tuple")
+                return lists.made(cast("Statements", self), value.items, name, line).t
             items = []
             for k, item in enumerate(value.items):
                 items.append(self.store_in(f"{name}.{k}", item, line))
             return Tup(tuple(items))
+        if isinstance(value, List):
+            return value.t
         if isinstance(value, Static):
             return Obj(value.value)
         raise Refused(f"a name for {what(value)}", line)
@@ -95,6 +97,8 @@ class Names:
             return Array(t, self.b.slot(name, t))
         if isinstance(t, Tup):
             return Tuple(tuple(self.fetch(f"{name}.{k}", item) for k, item in enumerate(t.items)))
+        if isinstance(t, Lst):
+            return List(t)
         assert isinstance(t, Obj)
         return Static(t.value)
 
@@ -218,6 +222,6 @@ class Names:
 def what(value: Value) -> str:
     if isinstance(value, Static):
         return str(Obj(value.value))
-    if isinstance(value, Scalar | Array | Lazy):
+    if isinstance(value, Scalar | Array | Lazy | List):
         return str(value.t)
     return {Tuple: "a tuple", Slice: "a slice", Sequence_: "a range or the like"}[type(value)]

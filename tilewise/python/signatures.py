@@ -51,7 +51,7 @@ def matched(
     late = dict(zip(places[len(places) - len(defaults) :], defaults, strict=True))
     if (
         len(args) > len(places)
-        or not set(options) <= {*places, *(x.arg for x in a.kwonlyargs)}
+        or not set(options) <= {x.arg for x in (*a.args, *a.kwonlyargs)}
         or set(options) & set(found)
     ):
         raise Refused(f"a call of {name} with other arguments than it takes", line)

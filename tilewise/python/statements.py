@@ -18,9 +18,9 @@ from tilewise.kernel.program.ir import (
     Set,
     Var,
 )
-from tilewise.python import calls, conditions, iteration, refine, values
+from tilewise.python import calls, conditions, iteration, lists, refine, values
 from tilewise.python.arrays import assign, elementwise, subscripts
-from tilewise.python.build import Array, Lazy, Scalar, Static, Tuple, Value, negate
+from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value, negate
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
@@ -271,6 +271,14 @@ class Statements(Names):
             return ("array", value.t.kind, value.t.dtype, value.t.rank)
         if isinstance(value, Tuple) and not value.listed:
             return ("tuple", *(self._structure(v, leaves, line) for v in value.items))
+        if isinstance(value, Tuple) and value.listed:
+            value = lists.made(self, value.items, "", line)
+        if isinstance(value, List):
+            if self.scope.returns is None and self.inner:
+                raise Refused("a list from a function that calls itself", line, "Return an array")
+            shown = lists.shown_in(self, value, line)
+            leaves.append(shown.name)
+            return ("list", value.t.item is None or value.t.item.py, shown.t.dtype)
         if isinstance(value, Static):
             return ("object", Obj(value.value))
         raise Refused(f"a result that is {what(value)}", line)

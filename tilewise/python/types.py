@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilewise.python.refuse import Refused
+
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 SMALL = 1 << 31  # arguments below are known to be so
 LENGTH = 1 << 44  # no array is longer
@@ -56,6 +58,17 @@ class Tup:
         return f"({', '.join(map(str, self.items))})"
 
 
+@dataclass(frozen=True)
+class Lst:
+    """A list of numbers of one type (None: it is empty), by the place where it is made."""
+
+    item: Num | None
+    place: str
+
+    def __str__(self) -> str:
+        return "an empty list" if self.item is None else f"list of {self.item}"
+
+
 @dataclass(frozen=True, eq=False)
 class Obj:
     """A value known when the function is compiled: a module, a function, None, text, a dtype."""
@@ -78,7 +91,7 @@ class Unbound:
         return "no value"
 
 
-Type = Num | Arr | Tup | Obj | Unbound
+Type = Num | Arr | Tup | Lst | Obj | Unbound
 UNBOUND = Unbound()
 PY_BOOL, PY_FLOAT, PY_COMPLEX = Num(True, "bool", 0, 1), Num(True, "float64"), Num(True, "complex128")
 PY_INT = Num(True, "int64")
@@ -102,6 +115,8 @@ def key(t: Type) -> Any:
         return ("array", t.dtype, t.rank, t.kind)
     if isinstance(t, Tup):
         return ("tuple", *map(key, t.items))
+    if isinstance(t, Lst):
+        return ("list", t.place)  # an empty one may become any
     return t
 
 
@@ -119,6 +134,10 @@ def merge(a: Type, b: Type) -> Type:
         return replace(a, lo=min(a.lo, b.lo), hi=max(a.hi, b.hi))
     if isinstance(a, Tup) and isinstance(b, Tup):
         return Tup(tuple(map(merge, a.items, b.items)))
+    if isinstance(a, Lst) and isinstance(b, Lst):
+        if a.item is not None and b.item is not None and a.item != b.item:
+            raise Refused(f"a list of {a.item} or {b.item}", 0, "Give all items one type")
+        return b if a.item is None else a
     return a
 
 

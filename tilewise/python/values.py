@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.kernel.program.ir import Const, Dim, Expr, Set, Stmt, Var
-from tilewise.python.build import FALSE, TRUE, Array, Lazy, Scalar, Slice, Static, Tuple, Value, negate
+from tilewise.python.build import FALSE, TRUE, Array, Lazy, List, Scalar, Slice, Static, Tuple, Value, negate
 from tilewise.python.refuse import Refused
 from tilewise.python.types import PY_BOOL, Obj
 
 if TYPE_CHECKING:
     from tilewise.python.scope import Scope
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions
+from tilewise.python import arithmetic, calls, conditions, lists
 from tilewise.python.arrays import attributes, elementwise, subscripts
 from tilewise.python.host import calling
 from tilewise.python.host import library as host_library
@@ -68,6 +68,8 @@ def truth_of(lo: Statements, found: Value, line: int) -> Expr:
     """Whether a value is true: that of None and of a tuple is known here."""
     if isinstance(found, Static) and found.value is None:
         return FALSE
+    if isinstance(found, List):
+        return arithmetic.truth(lists.length(found))
     if isinstance(found, Tuple):
         lo.settled(found, line)
         return TRUE if found.items else FALSE
@@ -121,6 +123,8 @@ def _binary(lo: Statements, op: str, x: Value, y: Value, line: int) -> Value:
         return Tuple(x.items + y.items, x.listed)
     if isinstance(x, Tuple) and isinstance(y, Scalar) and op == "*" and isinstance(y.e, Const) and y.t.whole:
         return Tuple(lo.settled(x, line).items * int(y.e.value), x.listed)  # type: ignore[union-attr]
+    if isinstance(x, Tuple) and x.listed and isinstance(y, Scalar) and op == "*":
+        return lists.repeated(lo, x, y, line)
     if op in ("==", "!=") and isinstance(x, Static) and isinstance(y, Static):
         return arithmetic.constant((x.value == y.value) == (op == "=="))
     raise Refused(f"{op} of {type_text(x)} and {type_text(y)}", line)
@@ -273,6 +277,10 @@ def _lambda(lo: Statements, node: ast.Lambda) -> Value:
     return Static(Closure(node, lo.scope, "<lambda>"))
 
 
+def _list_comp(lo: Statements, node: ast.ListComp) -> Value:
+    return lists.comprehended(lo, node)
+
+
 def _named(lo: Statements, node: ast.NamedExpr) -> Value:
     found = lo.settled(value(lo, node.value), node.lineno)
     lo.assign_to(node.target, found, node.lineno)
@@ -295,11 +303,11 @@ _EXPRESSIONS: dict[type[ast.expr], Any] = {
     ast.Call: _call,
     ast.Lambda: _lambda,
     ast.NamedExpr: _named,
+    ast.ListComp: _list_comp,
 }
 _NAMES: dict[type[ast.expr], str] = {
     ast.Dict: "a dict",
     ast.Set: "a set",
-    ast.ListComp: "a list",
     ast.SetComp: "a set",
     ast.DictComp: "a dict",
     ast.GeneratorExp: "a generator",

@@ -7,9 +7,9 @@ results of sums without a fixed order and of elementary functions: they are comp
 from __future__ import annotations
 
 from tests.fuzz.loops.case import AliasSpec, ArraySpec, Case, ScalarSpec, Spec
+from tests.fuzz.loops.containers import Containers
 from tests.fuzz.loops.expressions import DTYPES, INTS, REALS, Scope, kind_of
 from tests.fuzz.loops.outcome import Outcome, Runaway, run
-from tests.fuzz.loops.slices import Slices
 
 TRIES = 50
 RAISING = 0.25  # of the programs that raise are kept
@@ -18,7 +18,7 @@ ROUGH = "<rough>"  # where a return statement gives the r… names
 WARNED = "encountered in cast"  # what NaN or a large float is as an integer, the processor says
 
 
-class Generator(Slices):
+class Generator(Containers):
     """Makes one function."""
 
     def __init__(self, seed: int) -> None:
@@ -28,10 +28,6 @@ class Generator(Slices):
         self.budget = self.rng.randint(4, 18)  # statements
         self.in_loop = 0
         self.rough: list[str] = []
-
-    def fresh(self, letter: str) -> str:
-        self.made += 1
-        return f"{letter}{self.made}"
 
     def make(self) -> Case:
         helpers = self.helpers()
@@ -155,6 +151,9 @@ class Generator(Slices):
             (0.3, self.unpack),
             (0.3 if arrays else 0, self.whole_array),
             (0.35, self.rough_statement),
+            (0.35 if arrays else 0, self.mask_statement),
+            (0.3, self.list_statement),
+            (0.15, self.zero_dimensional),
             (0.35 if depth else 0.05, self.leave),
             (0.25 if depth else 0.08, self.fail),
             ((3.5 if depth == 0 else 1.8) if depth < 3 else 0, lambda: self.for_loop(depth)),

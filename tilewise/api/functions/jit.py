@@ -111,9 +111,10 @@ class jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         source = self._source
-        if source is not None and source.quick is not None and not kwargs and self._bound is None:
-            found = source.quick(args)
-            if found is not MISSED:
+        if source is not None and self._bound is None:
+            if kwargs and (placed := source.placed(args, kwargs)) is not None:
+                args, kwargs = placed, {}
+            if source.quick is not None and not kwargs and (found := source.quick(args)) is not MISSED:
                 return found
         f = self._function
         if self._bound is not None:
@@ -201,7 +202,8 @@ class jit:
                 why = error
             if self.strict:
                 raise FunctionError(refusal(self._function, why)) from None
-            warn_plain(self._function, why)
+            if not why.construct.endswith("with other arguments than it takes"):  # Python says what is wrong
+                warn_plain(self._function, why)
         return self._function(*args, **kwargs)
 
     def _by_source_instead(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -26,6 +26,7 @@ from tilewise.array.schedule import policy
 from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
+from tilewise.kernel.program import raised as kept
 from tilewise.kernel.program.ir import HOST
 from tilewise.kernel.program.optimise.run import optimised
 from tilewise.python.arithmetic import NATIVE_DTYPES
@@ -35,7 +36,7 @@ from tilewise.python.refuse import Refused
 from tilewise.python.specialise import ArraySpec, OpaqueSpec, Specialised, spec_of_number, specialise
 from tilewise.python.types import LEAST, MOST, SMALL, Obj
 
-RETURNED, FAILED, MISSED = range(3)
+RETURNED, FAILED, MISSED, INTERRUPTED = range(4)
 MOST_CODES = 64
 _NUMBERS = (int, float, complex, bool)
 
@@ -49,6 +50,15 @@ class SourceFunction:
         self._guards = Guards()
         self._last: Code | None = None
         self.quick: Quick | None = None  # for calls like the last one
+        code = f.__code__
+        self._names, self._unnamed = code.co_varnames[: code.co_argcount], code.co_posonlyargcount
+
+    def placed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The arguments of a call, all by place; None: some are left out, or have no place."""
+        names = self._names[len(args) : len(args) + len(kwargs)]
+        if len(args) < self._unnamed or len(names) != len(kwargs) or not kwargs.keys() <= {*names}:
+            return None
+        return (*args, *[kwargs[n] for n in names])
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result. Raises Refused where there is no code for such arguments."""
@@ -120,10 +130,13 @@ class SourceFunction:
     def _ended(self, code: Code, outcome: Outcome, leaves: list[Any], args: Any, kwargs: Any) -> Any:
         if outcome.status == RETURNED:
             return code.results[outcome.which](outcome.values, code.given(leaves))
+        if outcome.status == INTERRUPTED:
+            error = kept.take() or KeyboardInterrupt()
+            raise error.with_traceback(None)
         fault = code.made.program.faults[outcome.which]
         raised: BaseException | None = None
         if fault.error == HOST:
-            raised = state.raised()
+            raised = kept.take()
             assert raised is not None
             if isinstance(raised, state.Surprise):
                 if not outcome.written:
@@ -316,6 +329,8 @@ def _part(structure: Any, at: int) -> tuple[Builder, int]:
             one, at = _part(s, at)
             parts.append(one)
         return (lambda values, leaves: tuple([p(values, leaves) for p in parts])), at
+    if kind == "list":
+        return (lambda values, leaves: values[at].tolist() if structure[1] else list(values[at])), at + 1
     if kind == "object":
         value = structure[1].value
         return (lambda values, leaves: value), at

@@ -83,7 +83,7 @@ class _Machine:
         self.functions = program.functions if caller is None else caller.functions
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.names: dict[str, Any] = {n: np.dtype(t).type(0) for n, t in program.names.items()}
-        self.arrays: dict[str, Any] = {}
+        self.arrays: dict[str, Any] = {n: np.empty((0,) * a.rank, a.dtype) for n, a in program.arrays.items()}
         self.given: dict[int, int] = {}  # which argument an ndarray object is
         self.written = False
         self.outside = {p.name for p in program.params}
@@ -234,8 +234,13 @@ class _Machine:
         shape = [int(self.e(n)) for n in s.shape]
         if any(n < 0 for n in shape):
             self.fail(s.fault, [])
-        make = np.zeros if s.zero else np.empty
-        self.arrays[s.array] = make(shape, self.program.arrays[s.array].dtype)
+        make, dtype = np.zeros if s.zero else np.empty, np.dtype(self.program.arrays[s.array].dtype)
+        if math.prod(shape) * dtype.itemsize > MOST:
+            self.fail(s.huge, [])
+        try:
+            self.arrays[s.array] = make(shape, dtype)
+        except MemoryError:
+            self.fail(s.full, [])
 
     def view(self, s: View) -> Any:
         source = self.arrays[s.source]

@@ -190,12 +190,14 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Alloc:
-    """A new array in C order."""
+    """A new array in C order. Faults: lengths below zero, more than can be counted, more than there is."""
 
     array: str
     shape: tuple[Expr, ...]
     zero: bool
     fault: int
+    huge: int
+    full: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,8 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
     elif isinstance(s, Fail):
         yield f"{indent}fail {s.fault}({', '.join(map(expr, s.values))})"
     elif isinstance(s, Alloc):
-        yield f"{indent}{s.array} := {'zeros' if s.zero else 'allocate'}({', '.join(map(expr, s.shape))}) !{s.fault}"
+        how, shape = "zeros" if s.zero else "allocate", ", ".join(map(expr, s.shape))
+        yield f"{indent}{s.array} := {how}({shape}) !{s.fault} !{s.huge} !{s.full}"
     elif isinstance(s, View):
         at = [f"{axis}: {expr(i)}" for axis, i in s.at]
         spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]

@@ -159,7 +159,10 @@ def allocated(lo: Statements, t: Arr, shape: Sequence[Expr], zero: bool, line: i
     lo.b.arrays[name] = (t.dtype, t.rank)
     lo.b.root(name, frozenset([f"{lo.scope.prefix}{line}"]))
     fault = lo.b.fault("ValueError", "negative dimensions are not allowed", line)
-    lo.b.emit(Alloc(name, tuple(lo.b.held(e) for e in shape), zero, fault))
+    huge = lo.b.fault("ValueError", "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum "
+                      "possible size.", line)  # fmt: skip
+    full = lo.b.fault("MemoryError", "Unable to allocate an array", line)
+    lo.b.emit(Alloc(name, tuple(lo.b.held(e) for e in shape), zero, fault, huge, full))
     return Array(t, name)
 
 

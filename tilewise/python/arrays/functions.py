@@ -15,6 +15,7 @@ from tilewise.python.build import (
     ONE,
     Array,
     Lazy,
+    List,
     Scalar,
     Sequence_,
     Slice,
@@ -32,7 +33,7 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, values
+from tilewise.python import arithmetic, calls, conditions, lists, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
 from tilewise.python.host import library as host_library
 
@@ -61,6 +62,7 @@ def dtype_named(found: Value | None, line: int, default: str = "float64") -> str
 
 def of_numpy(lo: Statements, name: str, kind: str, args: list[Value], options: dict[str, Value], line: int) -> Value:
     """A function of NumPy's namespace: by loops, or else through Python."""
+    args = [lists.as_array(lo, a, line) if isinstance(a, List) else a for a in args]
     return lo.native_or(
         lambda: _of_numpy(lo, name, kind, args, options, line),
         lambda: host_library.of_numpy(lo, name, kind, args, options, line),

@@ -11,6 +11,7 @@ from tilewise.python.build import (
     ZERO,
     Array,
     Lazy,
+    List,
     Scalar,
     Slice,
     Static,
@@ -27,7 +28,7 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, values
+from tilewise.python import arithmetic, calls, lists, values
 from tilewise.python.arrays import assign, elementwise, indexing
 
 NEW = object()
@@ -45,6 +46,8 @@ def fixed(lo: Statements, index: tuple[Value, ...]) -> tuple[Value, ...]:
 
 def get_item(lo: Statements, base: Value, index: tuple[Value, ...], line: int) -> Value:
     """base[index]"""
+    if isinstance(base, List):
+        return lists.item(lo, base, index, line)
     if isinstance(base, Tuple):
         return _of_tuple(lo, base, index, line)
     if isinstance(base, Scalar) and not base.t.py and (not index or index == (Static(...),)):
@@ -251,6 +254,9 @@ def _gathered(lo: Statements, held: Array, index: tuple[Value, ...], line: int) 
 
 def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value, line: int) -> None:
     """base[index] = value"""
+    if isinstance(base, List):
+        lists.set_item(lo, base, index, value, line)
+        return
     if not isinstance(base, Array):
         raise Refused("an assignment to a part of something that is no array", line)
     if any(isinstance(i, Array | Lazy) for i in index):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewise.kernel.program import raised
 from tilewise.kernel.program.ir import HOST, Const, Expr, HostCall, Var
 from tilewise.python.build import Array, Lazy, Opaque, Scalar, Slice, Static, Tuple, Value
 from tilewise.python.host.state import LOCAL, Surprise, frame
@@ -58,7 +59,7 @@ def called(
             made = f(*[p(values) for p in parts], **{k: p(values) for k, p in named.items()})
             return out.taken(made)
         except BaseException as error:
-            LOCAL.raised = error
+            raised.keep(error)
             raise
 
     if writes >= 0:

@@ -22,17 +22,10 @@ class Surprise(Exception):
 
 class _Local(threading.local):
     def __init__(self) -> None:
-        self.raised: BaseException | None = None
         self.objects: list[Any] = []
 
 
 LOCAL = _Local()
-
-
-def raised() -> BaseException | None:
-    """What the last host function of this thread has raised, once."""
-    found, LOCAL.raised = LOCAL.raised, None
-    return found
 
 
 def outside(tb: TracebackType | None) -> TracebackType | None:

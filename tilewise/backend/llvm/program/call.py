@@ -6,7 +6,6 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tilewise.backend.llvm.emit.text import Function
 from tilewise.backend.llvm.program import layout, matrix_product, parallel_loop, team
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
+from tilewise.backend.llvm.program.poll import Poll
 from tilewise.kernel.program.ir import Host, Program
 from tilewise.kernel.program.show import text
 from tilewise.tuning import tuned
@@ -61,12 +61,23 @@ class Native:
         self._complex = [k for k, p in enumerate(program.params) if p.array is None and p.dtype[0] == "c"]
         ranks = [max((a.rank for a in program.arrays.values()), default=0)]
         words = layout.RESULTS + max((len(r) for r in program.results), default=0) * layout.array_words(ranks[0]) * 2
-        self._room = partial(
-            _room, ctypes.c_char * (8 * words), parallel_loop.used(program), matrix_product.used(program)
-        )
+        self._threaded, self._products = parallel_loop.used(program), matrix_product.used(program)
+        self._block = ctypes.c_char * (8 * words)
+        self._polls: list[Poll] = []
         self._single = [self._numbers(r) for r in program.results]
         self._returned = [[_kind(t) for t in r] for r in program.results]
         self._rooms: list[Any] = []
+
+    def _room(self) -> Any:
+        """A new block for results."""
+        room, poll = self._block(), Poll()
+        _WORD.pack_into(room, 8 * layout.POLL, poll.address)
+        if self._threaded:
+            struct.pack_into("<3q", room, 8 * layout.CLAIM, *team.functions(), tuned().loop_share_units)
+        if self._products:
+            struct.pack_into("<4q", room, 8 * layout.BLAS, *matrix_product.addresses())
+        self._polls.append(poll)
+        return room
 
     def direct(self) -> Direct:
         """How the code is called without a detour."""
@@ -145,6 +156,8 @@ class Native:
             shape, strides = values[3 : 3 + rank], values[3 + rank :]
             if ident:
                 made.append((self._arrays[ident - 1],))
+            elif not base:  # never allocated: a list without items
+                made.append(np.empty(shape, dtype))
             elif base < layout.HEAP:
                 whole = args[self._arrays[base - 1]]
                 made.append(np.lib.stride_tricks.as_strided(_at(whole, data, dtype), shape, strides))
@@ -208,15 +221,6 @@ class _Shown:
         self.__array_interface__, self.keeps = interface, keeps
 
 
+_WORD = struct.Struct("<q")
 _FIRST = struct.Struct("<2q")
-_HEAD = struct.Struct(f"<{layout.CLAIM}q")
-
-
-def _room(make: Callable[[], Any], threaded: bool, products: bool) -> Any:
-    """Where a program leaves its results."""
-    room = make()
-    if threaded:
-        struct.pack_into("<3q", room, 8 * layout.CLAIM, *team.functions(), tuned().loop_share_units)
-    if products:
-        struct.pack_into("<4q", room, 8 * layout.BLAS, *matrix_product.addresses())
-    return room
+_HEAD = struct.Struct(f"<{layout.POLL}q")

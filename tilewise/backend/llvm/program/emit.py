@@ -13,7 +13,17 @@ import numpy as np
 
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
 from tilewise.backend.llvm.math import scalar
-from tilewise.backend.llvm.program import host, invoke, layout, matrix_product, memory, outline, parallel_loop, scalars
+from tilewise.backend.llvm.program import (
+    host,
+    invoke,
+    layout,
+    matrix_product,
+    memory,
+    outline,
+    parallel_loop,
+    poll,
+    scalars,
+)
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
     CALL,
@@ -91,6 +101,8 @@ class Emitter:
         self.group = ""  # what is said at accesses of a loop whose iterations are independent
         self.within = 0  # inside of loops on several threads
         self.threaded = parallel_loop.used(program)
+        self.nested = 0  # loops around
+        self.patience: str | None = None  # what counts down to the next question (poll.py)
         self.faults: tuple[Fault, ...] = program.faults if main is None else main.faults
         self.reruns = any(f.error == RERUN or f.error.startswith(CALL) for f in self.faults)
 
@@ -112,6 +124,7 @@ class Emitter:
 
     def run(self) -> Function:
         fn = self.fn
+        self.patience = poll.begin(self)
         fn.do(f"store i64 0, ptr {self.written}")
         if self.threaded:
             fn.do(f"store i64 0, ptr {self.team}")
@@ -409,8 +422,13 @@ class Emitter:
         head = self.fn.fresh("loop")
         self.jump(head)
         self.fn.label(head)
+        asks = not self.nested or not poll.light(s)
+        self.nested += 1
         with self.bounds.inside(s):
             self.block(s.body)
+        self.nested -= 1
+        if asks:
+            poll.ask(self, 1)
         self.jump(head)
         self.dead()
 
@@ -434,6 +452,10 @@ class Emitter:
         counter = fn.hoist("alloca i64")
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         self.put(counter, first)
+        nest = poll.has_loops(s.body)
+        if not nest and self.nested:
+            poll.spend(self, end - first if by > 0 else first - end)
+        self.nested += 1
         self.jump(head)
         fn.label(head)
         i = self.word(counter)
@@ -448,6 +470,9 @@ class Emitter:
             about, self.group = self.scopes.independent_loop()
         self.block(s.body)
         self.group = group
+        self.nested -= 1
+        if nest and not s.rare:
+            poll.ask(self, poll.UNCOUNTED if poll.has_light(s.body) else 1)
         i = self.word(counter)
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))
         fn.do(f"br label %{head}{about}")

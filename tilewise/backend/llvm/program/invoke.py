@@ -106,7 +106,7 @@ def _pass_on(em: Emitter, out: str) -> None:
     fn.do(f"br i1 {failed.name}, label %{wrong}, label %{good}, !prof !{em.scopes.unlikely}")
     fn.label(wrong)
     fn.declares.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-    fn.do(f"call void @llvm.memcpy.p0.p0.i64(ptr %out, ptr {out}, i64 {8 * layout.CLAIM}, i1 false)")
+    fn.do(f"call void @llvm.memcpy.p0.p0.i64(ptr %out, ptr {out}, i64 {8 * layout.POLL}, i1 false)")
     if em.reruns:
         em.put(em.out(layout.WRITTEN), em.word(em.written))
     em.jump(em.exit)

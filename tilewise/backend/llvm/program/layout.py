@@ -1,17 +1,17 @@
 """What programs and their callers agree upon. In: nothing. Out: places of words.
 
 A program is called with two blocks of words: its arguments (addresses of ndarray objects; numbers, complex ones in two
-words) and what it gives back, where it finds two functions, to have helper threads and to let them go, and how many
-operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of HEAD bytes: how many
-hold it, and its size.
+words) and what it gives back, where it finds whom to ask about Ctrl-C, two functions (to have helper threads, and to
+let them go), how many operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of HEAD
+bytes: how many hold it, and its size.
 """
 
 from __future__ import annotations
 
 STATUS, WHICH, WRITTEN, PAYLOAD = 0, 1, 2, 3  # words of the second block
-CLAIM, RELEASE, WORTH, BLAS, TEAM, RESULTS = 16, 17, 18, 19, 23, 24
-RETURNED, FAILED, MISSED = 0, 1, 2  # statuses
-PAYLOADS = CLAIM - PAYLOAD
+POLL, CLAIM, RELEASE, WORTH, BLAS, TEAM, RESULTS = 16, 17, 18, 19, 20, 24, 25
+RETURNED, FAILED, MISSED, INTERRUPTED = range(4)  # statuses
+PAYLOADS = POLL - PAYLOAD
 HEAD = 64
 # Words beside the arguments: whom to call for Python's functions; of recursions, calls left and the first frame.
 HOST_ADDRESS, DEPTH, FIRST_FRAME, ENVIRONMENT = 0, 1, 2, 3

@@ -250,7 +250,7 @@ def allocate(em: Emitter, s: Alloc) -> None:
     fn, target = em.fn, em.arrays[s.array]
     a = em.p.arrays[s.array]
     dims = [em.e(n) for n in s.shape]
-    bad = Val(fn, "false", "i1", 1)
+    bad = huge = Val(fn, "false", "i1", 1)
     total = em.number(np.dtype(a.dtype).itemsize)
     strides: list[Val] = []
     for n in reversed(dims):
@@ -259,14 +259,15 @@ def allocate(em: Emitter, s: Alloc) -> None:
         fn.declares.add("declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)")
         both = fn.let(f"call {{ i64, i1 }} @llvm.smul.with.overflow.i64({total.text}, {n.text})")
         total = Val(fn, fn.let(f"extractvalue {{ i64, i1 }} {both}, 0"), "i64", 1)
-        bad = bad | Val(fn, fn.let(f"extractvalue {{ i64, i1 }} {both}, 1"), "i1", 1)
+        huge = huge | Val(fn, fn.let(f"extractvalue {{ i64, i1 }} {both}, 1"), "i1", 1)
     em.fail_if(bad, s.fault)
+    em.fail_if(huge, s.huge)
     fn.declares |= {"declare void @free(ptr)", "declare ptr @aligned_alloc(i64, i64)"}
     fn.helpers["hold"] = _HOLD
     fn.helpers["obtain"] = _OBTAIN
     base = Val(fn, fn.let(f"call i64 @obtain({em.word(target.base).text}, {total.text})"), "i64", 1)
     em.put(target.base, base)
-    em.fail_if(base.cmp("eq", 0), s.fault)
+    em.fail_if(base.cmp("eq", 0), s.full)
     start = base + layout.HEAD
     data = fn.let(f"inttoptr {start.text} to ptr")
     fn.do(f"store ptr {data}, ptr {target.data}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise.backend.llvm.emit.text import Function, vtype
 from tilewise.backend.llvm.math.scalar import IR_TYPE
+from tilewise.backend.llvm.program import poll
 from tilewise.kernel.program.ir import (
     Alloc,
     Block,
@@ -35,7 +36,7 @@ from tilewise.kernel.program.walk import BLOCKS, statements
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter, Slots
 
-LONG = 700  # statements of a program that is cut into parts
+LONG = 400  # statements of a program that is cut into parts
 PART = 120  # statements of a part
 
 
@@ -175,7 +176,7 @@ def _part(em: Emitter, stmts: Block) -> None:
     fn.metadata = main.metadata
     name = fn.head.partition("@")[2].partition("(")[0]
     own = {n for n in (*used.names, *used.arrays) if _passing(n) and em.uses[n] == used.count[n]}
-    kept = em.names, em.arrays, em.written, em.exit, em.labels, em.late
+    kept = em.names, em.arrays, em.written, em.exit, em.labels, em.late, em.patience
     em.fn, em.late, em.exit = fn, [], fn.fresh("exit")
     fn.avx512, fn.pooling, em.scopes.fn = main.avx512, main.pooling, fn
     em.written = fn.hoist("alloca i64")
@@ -190,6 +191,7 @@ def _part(em: Emitter, stmts: Block) -> None:
         for k, place in enumerate(_fields(em.arrays[n])):
             _move(fn, "i64" if k else "ptr", _word(fn, frame.arrays[n] + k), place)
     _move(fn, "i64", _word(fn, frame.written), em.written)
+    em.patience = poll.begin(em)
     back = fn.fresh("back")
     ways = {label: fn.fresh("out") for label in used.labels}
     em.labels = dict(ways)
@@ -220,7 +222,7 @@ def _part(em: Emitter, stmts: Block) -> None:
     _move(fn, "i64", em.written, _word(fn, frame.written))
     head = f"define internal i64 @{name}(ptr noalias %frame, ptr noalias %objs, ptr noalias %out) noinline #0"
     text = "\n".join([head + " {", *fn.entry, *fn.lines, f"  ret i64 {code}", "}"])
-    em.names, em.arrays, em.written, em.exit, em.labels, em.late = kept
+    em.names, em.arrays, em.written, em.exit, em.labels, em.late, em.patience = kept
     em.fn = em.scopes.fn = main
     main.helpers.update(fn.helpers)
     main.helpers[name] = text

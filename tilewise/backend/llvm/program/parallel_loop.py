@@ -196,7 +196,7 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
 @contextmanager
 def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
     """What is emitted inside is another function."""
-    kept = em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame
+    kept = em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame, em.patience
     fn = em.fn = Function(name, "ptr noalias %block, ptr %own")
     fn.head = fn.head.replace("define void", "define internal void").replace(" #0", " noinline #0")
     fn.metadata, fn.declares = kept[0].metadata, kept[0].declares
@@ -208,13 +208,14 @@ def _inside(em: Emitter, s: For, name: str) -> Iterator[Function]:
     em.names = {n: fn.hoist(f"alloca {vtype(scalar.IR_TYPE[em.p.names[n]], 1)}") for n in sorted(names)}
     em.arrays = {a: em.slots(em.p.arrays[a].rank) for a in sorted(arrays)}
     em.written, em.late, em.labels, em.frame = fn.hoist("alloca i64"), [], {}, None
+    em.patience = None
     em.within += 1
     yield fn
     assert not em.late, "a loop that may fail is not parallel"
     kept[0].helpers.update(fn.helpers)
     fn.helpers = {}
     em.within -= 1
-    em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame = kept
+    em.fn, em.names, em.arrays, em.written, em.late, em.labels, em.frame, em.patience = kept
     em.scopes.fn = em.fn
 
 

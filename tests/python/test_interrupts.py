@@ -1,0 +1,43 @@
+"""Ctrl-C ends compiled loops, and arrays are as they were at that point."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+
+def counts(a):
+    while True:
+        a[0] += 1
+
+
+def nested(a, n):
+    for i in range(n):
+        for j in range(n):
+            a[(i + j) % 8] += 1.0
+    return j
+
+
+@pytest.mark.parametrize("call", [(counts,), (nested, 10**6)], ids=["while", "nest"])
+def test_an_interrupt_is_heard_in_the_middle_of_loops(call):
+    f, *rest = call
+    a = np.zeros(8, np.int64 if f is counts else float)
+    compiled = tw.jit(f, strict=True)
+    if f is nested:
+        compiled(a, 10)  # compiled before the clock starts
+        a[:] = 0
+    else:
+        compiled._source.code_for((a,), {})
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(a, *rest)
+    assert time.perf_counter() - start < 30 and a.sum() > 0
+    if f is nested:
+        assert compiled(np.zeros(8), 3) == 2

@@ -1,0 +1,121 @@
+"""Ctrl-C while a program runs. In: an emitter at the end of an iteration. Out: IR that asks Python now and then.
+
+A variable counts down iterations of the loops inside; where it is used up, at the end of an iteration of a loop around
+others or of a loop without a count, the code calls Python, which then runs the handlers of signals. The answer is how
+many iterations may pass until the next time (about 50 ms), or 0: the program ends, as something was raised.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from tilewise.backend.llvm.emit.text import Val
+from tilewise.backend.llvm.program import layout
+from tilewise.kernel.program import raised
+from tilewise.kernel.program.ir import Block, For, If, Loop, Named, Stmt
+
+if TYPE_CHECKING:
+    from tilewise.backend.llvm.program.emit import Emitter
+
+FIRST = 1 << 17  # iterations before the first question, some 0.1 ms
+UNCOUNTED = 64  # what a loop is taken for whose iterations are not counted
+LIGHT = 20  # statements of such a loop
+SHORT, LONG = 0.02, 0.1  # seconds between two questions
+
+_ASKED = ctypes.CFUNCTYPE(ctypes.c_int64)
+
+
+def has_loops(block: Block) -> bool:
+    """Whether there are loops in a block."""
+    return any(isinstance(s, For | Loop) or any(map(has_loops, _blocks(s))) for s in block)
+
+
+def light(s: Loop) -> bool:
+    """Whether counting would take a good part of a loop's time. Inside of others, such a loop does not ask."""
+    return not has_loops(s.body) and _size(s.body) <= LIGHT
+
+
+def has_light(block: Block) -> bool:
+    """Whether there are loops in a block whose iterations are not counted."""
+    return any((isinstance(s, Loop) and light(s)) or any(has_light(b) for b in _blocks(s)) for s in block)
+
+
+def _blocks(s: Stmt) -> tuple[Block, ...]:
+    return (s.then, s.other) if isinstance(s, If) else (s.body,) if isinstance(s, For | Loop | Named) else ()
+
+
+def _size(block: Block) -> int:
+    return sum(1 + sum(map(_size, _blocks(s))) for s in block)
+
+
+def begin(em: Emitter) -> str | None:
+    """The counter of a function; None: nobody asks (functions inside, which have no address to ask)."""
+    if em.main is not None:
+        return None
+    place = em.fn.hoist("alloca i64")
+    em.fn.do(f"store i64 {FIRST}, ptr {place}")
+    return place
+
+
+def spend(em: Emitter, iterations: Val) -> None:
+    """So many iterations will pass."""
+    if em.patience is not None:
+        some = iterations.intrinsic("smax", 0)
+        em.put(em.patience, em.word(em.patience) - some)
+
+
+def ask(em: Emitter, used: int) -> None:
+    """At the end of an iteration: ask Python, if it is time."""
+    if em.patience is None:
+        return
+    fn = em.fn
+    left = em.word(em.patience) - used
+    em.put(em.patience, left)
+    due, on, stop = fn.fresh("due"), fn.fresh("on"), fn.fresh("stop")
+    fn.do(f"br i1 {left.cmp('sle', 0).name}, label %{due}, label %{on}, !prof !{em.scopes.unlikely}")
+    kept, fn.lines = fn.lines, []
+    fn.label(due)
+    address = fn.let(f"load ptr, ptr {em.out(layout.POLL)}")
+    more = em.number(fn.let(f"call i64 {address}() memory(inaccessiblemem: readwrite)"))
+    em.put(em.patience, more)
+    fn.do(f"br i1 {more.cmp('eq', 0).name}, label %{stop}, label %{on}")
+    fn.label(stop)
+    fn.do(f"store i64 {layout.INTERRUPTED}, ptr {em.out(layout.STATUS)}")
+    em.jump(em.exit)
+    em.late.append(fn.lines)
+    fn.lines = kept
+    fn.label(on)
+
+
+class Poll:
+    """What code asks, for one block of results (which is used by one call at a time)."""
+
+    def __init__(self) -> None:
+        answers = _answers()
+        next(answers)
+        # A generator goes on inside of its try: there handlers of signals run. A function would not be in it yet.
+        self._function = _ASKED(answers.__next__)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+
+def _answers() -> Generator[int, None, None]:
+    step, last = FIRST, time.perf_counter()
+    while True:
+        try:
+            yield step
+            now = time.perf_counter()
+            passed, last = now - last, now
+            if step == 0 or passed > 1:
+                step = FIRST
+            elif passed < SHORT:
+                step = min(2 * step, 1 << 50)
+            elif passed > LONG:
+                step = max(step // 2, 1)
+        except GeneratorExit:
+            return
+        except BaseException as error:
+            raised.keep(error)
+            step = 0

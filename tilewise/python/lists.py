@@ -1,0 +1,259 @@
+"""Lists of numbers of one type. In: literals, comprehensions, methods. Out: values, kept in arrays that grow.
+
+A list is known by the place where it is made: an array with room for more, and a length. Names are references to the
+place, so all of them see what one of them appends. Where a list is made again while another name still has the last one
+of that place, the function is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from tilewise.kernel.program.ir import INT, Const, Dim, Fail, If, Op, Set, Span, Store, Var, View
+from tilewise.python.build import ONE, ZERO, Array, List, Scalar, Static, Tuple, Value, add, compare, element, mul, sub
+from tilewise.python.refuse import Refused
+from tilewise.python.scope import Dead
+from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Lst, Num, ints, key
+
+if TYPE_CHECKING:
+    from tilewise.python.statements import Statements
+from tilewise.python import calls, values
+from tilewise.python.arrays import elementwise
+
+_HARMLESS = frozenset("len abs float int bool range min max print".split())
+ROOM = 8  # numbers that a new list has room for
+
+
+def full(t: Num) -> Num:
+    """The type of items: nothing is known of their values."""
+    return PY_INT if t.py and t.dtype == INT else PY_BOOL if t.py and t.dtype == "bool" else Num(t.py, t.dtype)
+
+
+def made(lo: Statements, items: tuple[Value, ...], name: str, line: int) -> List:
+    """A list of numbers, known by a name for its place."""
+    place = f"{name}@{line}"
+    _alone(lo, place, name, line)
+    numbers = [values.scalar(lo, v, line) for v in items]
+    if not numbers:
+        lo.b.names[_n(place)] = INT
+        lo.b.emit(Set(_n(place), ZERO))
+        return List(Lst(None, place))
+    t = full(numbers[0].t)
+    if any(key(s.t) != key(t) for s in numbers):
+        raise Refused("a list of several types", line, "Give all items one type")
+    found = _storage(lo, place, t, Const(INT, max(ROOM, len(numbers))), line)
+    for k, s in enumerate(numbers):
+        lo.b.emit(Store(_data(found), (Const(INT, k),), s.e, (-1,)))
+    lo.b.emit(Set(_n(place), Const(INT, len(numbers))))
+    return found
+
+
+def repeated(lo: Statements, items: Tuple, times: Scalar, line: int) -> List:
+    """[x] * n"""
+    if len(items.items) != 1:
+        raise Refused("a list of several items, repeated", line)
+    s = values.scalar(lo, items.items[0], line)
+    place = f"{lo.scope.prefix}list@{line}"
+    _alone(lo, place, "", line)
+    item = lo.b.keep(s.e)
+    n = lo.b.keep(Op("maximum", INT, (calls.whole(lo, times, line).e, ZERO)))
+    found = _storage(lo, place, full(s.t), n, line)
+    elementwise.loops(lo, [n], lambda at: lo.b.emit(Store(_data(found), (at[0],), item, (-1,))), line)
+    lo.b.emit(Set(_n(place), n))
+    return found
+
+
+def comprehended(lo: Statements, node: ast.ListComp) -> Value:
+    """[... for ... in ... if ...]: a loop that appends."""
+    line = node.lineno
+    name = f"list@{line}.{node.col_offset}"
+    target: Any = ast.Name(name, ast.Load())
+    append = ast.Call(ast.Attribute(target, "append", ast.Load()), [node.elt], [])
+    body: list[ast.stmt] = [ast.Expr(append)]
+    names: set[str] = set()
+    for gen in reversed(node.generators):
+        for test in reversed(gen.ifs):
+            body = [ast.If(test, body, [])]
+        body = [ast.For(gen.target, gen.iter, body, [])]
+        names |= {n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)}
+    if any(lo.is_local(n) for n in names):
+        raise Refused("a comprehension whose name is one of the function's", line, "Give it a name of its own")
+    tree = [ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load())), *body]
+    for t in tree:
+        ast.fix_missing_locations(ast.copy_location(t, node))
+    kept = lo.scope.locals
+    lo.scope.locals = kept | names | {name}
+    try:
+        lo.block(tree)
+        if lo.env is None:
+            raise Dead
+        whole = lo.scope.prefix + name
+        alts = lo.env[whole]
+        if len(alts) > 1:
+            raise calls.Several(node, f"a list of {' or '.join(map(str, alts))}", line, whole)
+        return lo.fetch(whole, alts[0])
+    finally:
+        lo.scope.locals = kept
+
+
+def length(found: List) -> Scalar:
+    return Scalar(ints(0, LENGTH), Var(_n(found.t.place), INT))
+
+
+def item(lo: Statements, found: List, index: tuple[Value, ...], line: int) -> Value:
+    """x[i]"""
+    at = _at(lo, found, index, "list index out of range", line)
+    return Scalar(_item(found, line), element(_data(found), _item(found, line).dtype, [at]))
+
+
+def set_item(lo: Statements, found: List, index: tuple[Value, ...], value: Value, line: int) -> None:
+    """x[i] = value"""
+    s = values.scalar(lo, value, line)
+    _fits(found, s, line)
+    kept = lo.b.keep(s.e)
+    at = _at(lo, found, index, "list assignment index out of range", line)
+    lo.b.emit(Store(_data(found), (at,), kept, (-1,)))
+
+
+def method(lo: Statements, found: List, name: str, args: list[Value], line: int) -> Value:
+    """x.append(v), x.pop(), x.clear()"""
+    n = _n(found.t.place)
+    if name == "append" and len(args) == 1:
+        return _append(lo, found, values.scalar(lo, args[0], line), line)
+    if name == "pop" and not args:
+        fault = lo.b.fault("IndexError", "pop from empty list", line)
+        lo.b.emit(If(compare("equal", Var(n, INT), ZERO), (Fail(fault),)))
+        if found.t.item is None:
+            lo.env = None
+            raise Dead
+        lo.b.emit(Set(n, sub(Var(n, INT), ONE)))
+        t = found.t.item
+        return Scalar(t, lo.b.keep(element(_data(found), t.dtype, [Var(n, INT)])))
+    if name == "clear" and not args:
+        lo.b.emit(Set(n, ZERO))
+        return Static(None)
+    raise Refused(f"the method {name} of a list", line, "Use append, pop, clear, or an array")
+
+
+def as_array(lo: Statements, found: List, line: int) -> Array:
+    """The items, as a new array: of NumPy's dtype for them."""
+    shown = shown_in(lo, found, line)
+    made = elementwise.allocated(lo, shown.t, elementwise.shape_of(shown), False, line)
+    elementwise.fill(lo, made, elementwise.lazy(shown), True, line)
+    return made
+
+
+def shown_in(lo: Statements, found: List, line: int) -> Array:
+    """A view of the items there are."""
+    if found.t.item is None:
+        return elementwise.allocated(lo, Arr("float64", 1), [ZERO], False, line)
+    t = Arr(found.t.item.dtype, 1)
+    name = lo.b.array(t.dtype, 1)
+    lo.b.view(View(name, _data(found), (), (Span(0, ZERO, lo.b.keep(Var(_n(found.t.place), INT)), ONE),)))
+    return Array(t, name)
+
+
+def changes(lo: Statements, found: Value, body: list[ast.stmt]) -> bool:
+    """Whether a loop over lists may change a list: its length, or what it iterates over."""
+    parts = (found, *getattr(found, "parts", ()))
+    if not any(isinstance(p, List) for p in parts):
+        return False
+    calls_ = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Call))
+    stores = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load))
+    names = [n.value for n in stores if isinstance(n.value, ast.Name)]
+    for call in calls_:
+        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+            names.append(call.func.value)
+        if not isinstance(call.func, ast.Name) or call.func.id not in _HARMLESS:
+            names += [a for a in call.args if isinstance(a, ast.Name)]
+    places = {p.t.place for p in parts if isinstance(p, List)}
+    for n in names:
+        if lo.is_local(n.id) and lo.env is not None:
+            alts = lo.env.get(lo.owner(n.id).prefix + n.id, ())
+            if any(isinstance(t, Lst) and t.place in places for t in alts):
+                return True
+    return any(isinstance(n.func, ast.Name) and lo.is_local(n.func.id) for s in body for n in _calls(s))
+
+
+def _calls(node: ast.AST) -> list[ast.Call]:
+    return [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+
+
+def _append(lo: Statements, found: List, s: Scalar, line: int) -> Value:
+    b, n = lo.b, Var(_n(found.t.place), INT)
+    value = b.keep(s.e)
+    if found.t.item is None:  # the first one says what the list is of
+        found = _storage(lo, found.t.place, full(s.t), Const(INT, ROOM), line)
+        assert lo.env is not None
+        empty = Lst(None, found.t.place)
+        for name in [x for x, alts in lo.env.items() if empty in alts]:
+            lo.set_type(name, found.t)
+    _fits(found, s, line)
+    data = _data(found)
+    with b.inside() as grow:
+        room = b.keep(Dim(data, 0))
+        more = elementwise.allocated(lo, Arr(s.t.dtype, 1), [add(mul(room, Const(INT, 2)), ONE)], False, line)
+
+        def copy(at: list[Any]) -> None:
+            b.emit(Store(more.name, (at[0],), element(data, s.t.dtype, [at[0]]), (-1,)))
+
+        elementwise.loops(lo, [n], copy, line)
+        b.rename(data, more.name)
+    b.emit(If(compare("equal", n, Dim(data, 0)), tuple(grow)))
+    b.emit(Store(data, (n,), value, (-1,)))
+    b.emit(Set(n.name, add(n, ONE)))
+    return Static(None)
+
+
+def _fits(found: List, s: Scalar, line: int) -> None:
+    if found.t.item is None or key(s.t) != key(found.t.item):
+        raise Refused(f"a list of {found.t.item} that gets {s.t}", line, "Give all items one type")
+
+
+def _item(found: List, line: int) -> Num:
+    if found.t.item is None:
+        raise Refused("an item of an empty list", line)
+    return found.t.item
+
+
+def _at(lo: Statements, found: List, index: tuple[Value, ...], text: str, line: int) -> Any:
+    if len(index) != 1 or not isinstance(index[0], Scalar):
+        raise Refused("a part of a list", line, "Use an array")
+    i = calls.whole(lo, index[0], line)
+    fault = lo.b.fault("IndexError", text, line)
+    if found.t.item is None:
+        lo.b.emit(Fail(fault))
+        lo.env = None
+        raise Dead
+    return lo.b.keep(Op("subscript", INT, (lo.b.held(i.e), Var(_n(found.t.place), INT)), fault))
+
+
+def _storage(lo: Statements, place: str, t: Num, room: Any, line: int) -> List:
+    """A list at a place, with room for some numbers."""
+    found = List(Lst(t, place))
+    lo.b.names[_n(place)] = INT
+    lo.b.arrays[_data(found)] = (t.dtype, 1)
+    fresh = elementwise.allocated(lo, Arr(t.dtype, 1), [room], False, line)
+    lo.b.rename(_data(found), fresh.name)
+    return found
+
+
+def _alone(lo: Statements, place: str, name: str, line: int) -> None:
+    """Nobody else may have the last list of a place, where a new one is made."""
+    for other, alts in (lo.env or {}).items():
+        if other != name and any(_refers(t, place) for t in alts):
+            raise Refused("lists of one place that are used beside each other", line, "Use arrays")
+
+
+def _refers(t: Any, place: str) -> bool:
+    return (isinstance(t, Lst) and t.place == place) or any(_refers(i, place) for i in getattr(t, "items", ()))
+
+
+def _n(place: str) -> str:
+    return f"{place}#n"
+
+
+def _data(found: List) -> str:
+    assert found.t.item is not None
+    return f"{found.t.place}#{'' if found.t.item.py else 'np.'}{found.t.item.dtype}"
