@@ -17,11 +17,12 @@ from tilewise.python.refuse import Refused
 
 def tree_of(f: FunctionType) -> ast.FunctionDef | ast.Lambda:
     """The definition of a function. Raises Refused where there is no source, or more than one that it could be."""
-    return _parsed(f.__code__)
+    return parsed(f.__code__)
 
 
 @lru_cache(maxsize=1024)
-def _parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
+def parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
+    """The same, of a function's code."""
     lines, first = _lines(code)
     text = textwrap.dedent("".join(lines))
     try:

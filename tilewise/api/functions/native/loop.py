@@ -117,6 +117,7 @@ def cuts(n: int, least: int) -> list[tuple[int, int]]:
 
 # -- making them -------------------------------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class _Made:
     """Something made of functions. captured: places among what these refer to by name, or values of their own."""

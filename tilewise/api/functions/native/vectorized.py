@@ -27,6 +27,7 @@ from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
 
 DTypes = tuple[np.dtype[Any], ...]
+MANY_CALLS = 1 << 14  # by Python they take about as long as compiling
 SHORT = frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2")))  # integers that are small for the front end
 
 
@@ -36,10 +37,11 @@ def loops_in(f: Any) -> bool:
     return found is not None and bool(loops_of(found))
 
 
-def little(arrays: Sequence[Any]) -> bool:
-    """Whether arrays, and what they are together, are small and known."""
-    size = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
-    return policy.small([a for a in arrays if type(a) is Array], size * 8)
+def little(arrays: Sequence[Any], calls: int | None = None) -> bool:
+    """Whether arrays are small and known, and a function of their elements is not called often (or `calls` times)."""
+    if calls is None:
+        calls = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
+    return calls < MANY_CALLS and policy.small([a for a in arrays if type(a) is Array])
 
 
 def by_source(f: Any, arrays: Sequence[Any], given: Any) -> tuple[Tape | Elements, DTypes, tuple[Any, ...]]:
