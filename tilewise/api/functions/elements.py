@@ -42,7 +42,8 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
     """Reduce an axis (None: all elements) with an associative function of two numbers, or by a `Reduction`.
 
     Neighbours are combined pairwise, so `f` must be associative; it need not be commutative. `f` is given NumPy scalars
-    of the array's dtype (or of the dtype it gives for two such), and traced: `lambda a, b: a + b` is `np.add.reduce`.
+    of the array's dtype (or of the dtype it gives for two such), and traced: `lambda a, b: a + b` is `np.add.reduce`;
+    with branches or loops it is compiled.
     A reduction is a row of the table in ir/reductions.py, by its name, or one like those.
 
     >>> import tilewise as tw
