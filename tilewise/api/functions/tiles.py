@@ -123,7 +123,6 @@ def join_update(
     ]
     if lengths == {0}:
         raise FunctionError(message("join_update cannot tell the dtype of no tiles", cure="Give at least one row"))
-    dtype = np.result_type(_update(f, f(*parts), size)[1])
     loop = None
     if by_element(f):
         try:
@@ -132,8 +131,10 @@ def join_update(
             warn("join_update", f, error, given)
     else:
         warn("join_update", f, Untraceable("places of its own choice"), given)
-    run = Join(f, where, size, name, dtype, loop)
     captured = () if loop is None else loop.captured
+    tried = f(*parts) if loop is None else called(loop, [*parts, *captured])
+    dtype = np.result_type(_update(f, tried, size)[1])
+    run = Join(f, where, size, name, dtype, loop)
     if policy.small(given):
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given), *captured))  # type: ignore[no-any-return]
     names = iter(LETTERS[:-1])

@@ -68,8 +68,8 @@ def _selected(f: Any, arrays: Sequence[Any], outs: DTypes) -> tuple[Tape, tuple[
     if any(a.dtype == np.uint64 for a in arrays):  # which are no int64
         return None
     specs = ["int" if a.dtype in SHORT else spec(PYTHON[a.dtype.kind]) for a in arrays]
-    found = selected(f, specs)
-    return found if found is not None and all(map(_stores, found[0].dtypes, outs)) else None
+    tape, numbers = selected(f, specs)
+    return (tape, numbers) if tape is not None and all(map(_stores, tape.dtypes, outs)) else None
 
 
 def _stores(have: np.dtype[Any], want: np.dtype[Any]) -> bool:
