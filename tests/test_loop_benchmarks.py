@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewise as tw
 from benchmarks.loops import table
 from benchmarks.loops.registry import load
-from benchmarks.loops.rivals import copied, left, native, wrong
+from benchmarks.loops.rivals import copied, left, native, with_operators, wrong
 
 PROGRAMS = load()
 FORMS = [(name, form) for name, p in PROGRAMS.items() for form in ("own", "parallel") if getattr(p, form)]
@@ -52,6 +53,18 @@ def test_c_does_the_same(name: str) -> None:
     args = copied(inputs)
     want = left(program, args, program.function(*args))
     assert wrong(left(program, made[1], made[0](*made[1])), want, program.rtol, strict=False) == ""
+
+
+@pytest.mark.parametrize("name", ["kmeans", "growcut", "simple_regression", "splat_particles"])
+def test_operators_do_the_same(name: str) -> None:
+    program = PROGRAMS[name]
+    inputs = program.inputs(program.size("tiny"))
+    made = with_operators(program, inputs)
+    assert made is not None
+    args = copied(inputs)
+    want = left(program, args, program.function(*args))
+    with tw.config(eager_bytes=0, fallback="error"):
+        assert wrong(left(program, made[1], made[0](*made[1])), want, program.rtol, strict=True) == ""
 
 
 def test_differences_are_told() -> None:

@@ -6,6 +6,8 @@ What a program's loops do around an element is left to `tw.vectorize`, `outer_ma
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import tilewise as tw
@@ -264,9 +266,9 @@ def pulse_propagation(angles, offsets):
 
     def spin(offset):
         x, y, z = 0.0, 0.0, 1.0
-        co, so = np.cos(offset), np.sin(offset)
+        co, so = math.cos(offset), math.sin(offset)
         for k in range(len(turns)):
-            c, s = np.cos(turns[k]), np.sin(turns[k])
+            c, s = math.cos(turns[k]), math.sin(turns[k])
             y, z = c * y - s * z, s * y + c * z
             x, y = co * x - so * y, so * x + co * y
         return x, y, z

@@ -204,6 +204,7 @@ SESSIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def where(request: Any) -> Iterator[str]:
     session, settings = SESSIONS[request.param]
     with tw.session(**session), tw.config(**settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of NumPy, where it compares NaNs
         warnings.simplefilter("error", tw.PerformanceWarning)  # what is not compiled says so
         yield request.param
 

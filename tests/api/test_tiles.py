@@ -122,6 +122,12 @@ def a(x: Any) -> tw.Array:
     return tw.asarray(x)
 
 
+def gcd_by_hand(p: Any, q: Any) -> Any:
+    while q:
+        p, q = q, p % q
+    return abs(p)
+
+
 def positive(t: Any) -> Any:
     """Fails on what is not an ndarray."""
     out = np.zeros(t.shape)
@@ -180,6 +186,9 @@ def test_on_ray() -> None:
     with tw.session(engine="ray", workers=2), tw.config(eager_bytes=0, fallback="silent"):
         check({k: ROWS[k] for k in ("tiles", "pairs", "fold, general", "scan, general", "filter", "outer")})
         check({k: OPAQUE[k] for k in ("tiles", "tiles, by value", "join, products", "pairs", "fold", "outer")})
+        check({"compiled": (lambda: tw.outer_map(gcd_by_hand, a(I), a(I[0])), np.gcd.outer(I, I[0]))})
+        with pytest.raises(ZeroDivisionError, match="modulo by zero"):
+            tw.vectorize(lambda n: 7 % n if n < 9 else 0)(a(I * 0)).compute()
         with pytest.raises(ZeroDivisionError):
             tw.map_tiles(
                 lambda t: 1 // int(np.asarray(t).size - np.asarray(t).size), a(V), dtype=float, shape=(31,)

@@ -7,16 +7,22 @@ a trace would have every turn of it. Loops whose turns are operations of whole a
 from __future__ import annotations
 
 import ast
-from types import FunctionType
+from functools import lru_cache
+from types import CodeType, FunctionType
 
 from tilewise.python.refuse import Refused
-from tilewise.python.source import tree_of
+from tilewise.python.source import parsed
 
 
 def loops_of(f: FunctionType) -> str:
     """Elements: for the source. Scalars: the same, if no argument is an array. Nothing: no loops, or no source."""
+    return _loops_of(f.__code__)
+
+
+@lru_cache(maxsize=1024)
+def _loops_of(code: CodeType) -> str:
     try:
-        tree = tree_of(f)
+        tree = parsed(code)
     except Refused:
         return ""
     calls = (n.func for n in ast.walk(tree) if isinstance(n, ast.Call))

@@ -21,7 +21,7 @@ _made: WeakKeyDictionary[CodeType, ast.FunctionDef] = WeakKeyDictionary()  # of 
 def tree_of(f: FunctionType) -> ast.FunctionDef | ast.Lambda:
     """The definition of a function. Raises Refused where there is no source, or more than one that it could be."""
     made = _made.get(f.__code__)
-    return made if made is not None else _parsed(f.__code__)
+    return made if made is not None else parsed(f.__code__)
 
 
 def keep_tree(f: FunctionType, tree: ast.FunctionDef) -> None:
@@ -30,7 +30,8 @@ def keep_tree(f: FunctionType, tree: ast.FunctionDef) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
+def parsed(code: CodeType) -> ast.FunctionDef | ast.Lambda:
+    """The same, of a function's code."""
     lines, first = _lines(code)
     text = textwrap.dedent("".join(lines))
     try:

@@ -1,1 +1,1 @@
-"""User functions: traced into the graph where they can be, else run on NumPy tiles."""
+"""User functions: traced into the graph where they can be, else compiled (native/), else run on NumPy tiles."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.api.create import asarray, full
 from tilewise.api.functions.native.lines import Lines
-from tilewise.api.functions.native.vectorized import loops_in
+from tilewise.api.functions.native.vectorized import little, loops_in
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.reducing import combined, scanned
 from tilewise.api.functions.scalar_trace import key_of, own_key, traced
@@ -26,6 +26,7 @@ from tilewise.api.reductions import reduce_ufunc, scan_ufunc
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy
+from tilewise.config import current
 from tilewise.errors import message
 from tilewise.ir.reductions import Reduction, by_name, splits, user_reduction
 from tilewise.ir.scalar import UFUNCS
@@ -41,7 +42,8 @@ def fold(f: Callable[..., Any] | Reduction | str, x: Any, axis: int | None = 0, 
     """Reduce an axis (None: all elements) with an associative function of two numbers, or by a `Reduction`.
 
     Neighbours are combined pairwise, so `f` must be associative; it need not be commutative. `f` is given NumPy scalars
-    of the array's dtype (or of the dtype it gives for two such), and traced: `lambda a, b: a + b` is `np.add.reduce`.
+    of the array's dtype (or of the dtype it gives for two such), and traced: `lambda a, b: a + b` is `np.add.reduce`;
+    with branches or loops it is compiled.
     A reduction is a row of the table in ir/reductions.py, by its name, or one like those.
 
     >>> import tilewise as tw
@@ -167,13 +169,13 @@ def _combiner(f: Any, x: Any, axis: int, operator: str) -> Combiner:
         raise TypeError(message(f"{operator} takes numbers", got=f"dtype {x.dtype}", cure="Convert x with astype"))
     try:
         tape, dtype = _steady(f, x.dtype)
-        return Combiner(f, x.astype(dtype), axis, dtype, _as_ufunc(tape, dtype), tape)
+        return Combiner(f, x.astype(dtype, copy=False), axis, dtype, _as_ufunc(tape, dtype), tape)
     except Untraceable as error:
         why: Untraceable | Refused = error
-    if loops_in(f) or not policy.small([x]):
+    if current().engine != "numpy" and (loops_in(f) or not little([x])):
         try:
             lines = combined(f, x.dtype, axis, operator == "scan")
-            return Combiner(f, x.astype(lines.outs[0]), axis, lines.outs[0], None, None, lines)
+            return Combiner(f, x.astype(lines.outs[0], copy=False), axis, lines.outs[0], None, None, lines)
         except Refused as error:
             why = error if error.line else why
     warn(operator, f, why, [x])

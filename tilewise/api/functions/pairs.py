@@ -15,7 +15,7 @@ from tilewise.api.create import asarray
 from tilewise.api.functions.array_trace import Made, Spec, trace
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.native.tiles import NativePairs, by_element, pairs_dtype, pairs_loop
-from tilewise.api.functions.native.vectorized import with_captured
+from tilewise.api.functions.native.vectorized import little, with_captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.scalar_trace import own_key
 from tilewise.api.functions.warn import name_of, warn
@@ -76,7 +76,7 @@ def allpairs(f: Callable[..., Any], x: Any, y: Any = None) -> Array:
         return rec.record(_lifted(f, a, b, captured))
     except Untraceable as error:
         why: Untraceable | Refused = error
-    if not policy.small([a, b], a.shape[0] * b.shape[0] * 8) and current().engine != "numpy":
+    if not little([a, b], a.shape[0] * b.shape[0]) and current().engine != "numpy":
         try:
             return _compiled(f, a, b)
         except Refused as error:

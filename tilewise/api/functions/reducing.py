@@ -23,6 +23,7 @@ from tilewise.api.functions.native.lines import (
     lines_loop,
     merging,
     state_kinds,
+    tree_loop,
 )
 from tilewise.api.functions.native.vectorized import applied, with_captured
 from tilewise.api.functions.scalar_trace import own_key
@@ -78,9 +79,9 @@ def combined(f: Any, dtype: np.dtype[Any], axis: int, scans: bool) -> Lines:
     if several:
         raise Refused("a tuple where a fold has one number")
     out = stored(kinds[0])
-    merge = None if scans else merging(f, (out,), False)
+    merge, tree = (None, None) if scans else (merging(f, (out,), False), tree_loop(f, (out,), False))
     loop = lines_loop(by, (out,), (out,), False, False, (out,), scans)
-    return Lines(by, loop, merge, axis, (out,), None, (out,), False, scans)
+    return Lines(by, loop, merge, tree, axis, (out,), None, (out,), False, scans)
 
 
 def _along(operator: str, by: Functions, given: Sequence[Any], axis: int, init: Any) -> Any:
@@ -135,11 +136,13 @@ def _lines(
     outs = tuple(map(stored, kinds))
     if scans and by.emit is not None:
         outs = (stored(emitted_kinds(by.emit, kinds, several)),)
-    merge = None if by.combine is None else merging(by.combine, kinds, several)
+    merge = tree = None
+    if by.combine is not None and not scans:
+        merge, tree = merging(by.combine, kinds, several), tree_loop(by.combine, kinds, several)
     begins = first is not None and (scans or by.combine is None)
     loop = lines_loop(by, dtypes, kinds, several, begins, outs, scans)
     values = None if not begins else tuple(_as_kind(v, k) for v, k in zip(first, kinds, strict=True))
-    return Lines(by, loop, merge, axis, tuple(dtypes), values, outs, several, scans), kinds
+    return Lines(by, loop, merge, tree, axis, tuple(dtypes), values, outs, several, scans), kinds
 
 
 def _as_kind(value: Any, kind: Kind) -> Any:

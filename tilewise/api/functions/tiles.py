@@ -25,7 +25,6 @@ from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.schedule import policy
 from tilewise.backend import threads
-from tilewise.config import current
 from tilewise.errors import FunctionError, message
 from tilewise.ir.reductions import SPLITTING, by_name
 from tilewise.ops.traits.rule import LETTERS
@@ -73,11 +72,11 @@ def map_tiles(
         what = f"the result of map_tiles is as long as its arrays along axis {at}, which are {n}"
         raise FunctionError(message(what, got=f"shape={shape}", cure="Give the shape of the whole result"))
     loop = None
-    if (loops or why is not None) and rec.numeric(dtype):
+    if loops and rec.numeric(dtype):
         try:
             loop = tile_loop(f, [x.dtype for x in given], [x.ndim for x in given], dtype, len(shape))
         except Refused as error:
-            warn("map_tiles", f, error if why is None or error.line else why, given)
+            warn("map_tiles", f, error, given)
     elif why is not None:
         warn("map_tiles", f, why, given)
     run = Tiles(f, at, n, shape, dtype, loop)
@@ -124,15 +123,18 @@ def join_update(
     ]
     if lengths == {0}:
         raise FunctionError(message("join_update cannot tell the dtype of no tiles", cure="Give at least one row"))
-    dtype = np.result_type(_update(f, f(*parts), size)[1])
     loop = None
-    if current().engine != "numpy" and (by_element(f) or not policy.small(given)):
+    if by_element(f):
         try:
             loop = call_loop(f, [x.dtype for x in given], [x.ndim for x in given])
         except Refused as error:
-            warn("join_update", f, error if error.line else Untraceable("places of its own choice"), given)
-    run = Join(f, where, size, name, dtype, loop)
+            warn("join_update", f, error, given)
+    else:
+        warn("join_update", f, Untraceable("places of its own choice"), given)
     captured = () if loop is None else loop.captured
+    tried = f(*parts) if loop is None else called(loop, [*parts, *captured])
+    dtype = np.result_type(_update(f, tried, size)[1])
+    run = Join(f, where, size, name, dtype, loop)
     if policy.small(given):
         return rec.wrap(run(*(np.asarray(rec.unwrap(x)) for x in given), *captured))  # type: ignore[no-any-return]
     names = iter(LETTERS[:-1])

@@ -1,7 +1,8 @@
 """tw.vectorize: a function of numbers on all elements. In: the function. Out: NumPy's result and dtype, traced or not.
 
 NumPy calls the function with Python's numbers, and takes the dtype from one more call with the first element as a
-NumPy scalar. So a function is traced twice: on Python's kinds for the values, on dtypes for the dtype.
+NumPy scalar. So a function is traced twice: on Python's kinds for the values, on dtypes for the dtype. What cannot be
+traced is compiled from its source (native/vectorized.py), or called by NumPy.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class vectorize(np.vectorize):
 
     The function is traced: called once with stand-ins for an element, and what it does to them becomes part of the
     graph. It may use arithmetic, comparisons, `abs`, `min`, `max`, functions of `math`, NumPy's elementwise functions,
-    `np.where` and other such functions. What looks at a value (`if x > 0`) or at anything that may change is not
-    traced: NumPy then calls the function for every element, and a PerformanceWarning says why.
+    `np.where` and other such functions. What looks at a value (`if x > 0`, `while`) is compiled from its source. What
+    cannot be compiled is called by NumPy for every element, and a PerformanceWarning says why.
 
     >>> import math
     >>> import tilewise as tw
@@ -58,6 +59,15 @@ class vectorize(np.vectorize):
     ...     return math.exp(-rate * t) * math.cos(t)
     >>> damped(tw.arange(3.0), 0.5).round(3)
     Array([ 1.   ,  0.328, -0.153])
+    >>> @tw.vectorize
+    ... def collatz(n):
+    ...     steps = 0
+    ...     while n > 1:
+    ...         n = n // 2 if n % 2 == 0 else 3 * n + 1
+    ...         steps += 1
+    ...     return steps
+    >>> collatz(tw.arange(1, 8))
+    Array([ 0,  1,  7,  2,  5,  8, 16])
     """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

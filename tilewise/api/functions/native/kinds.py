@@ -49,7 +49,8 @@ def of_result(structure: Any) -> Kind:
     if structure[0] == "py":
         return PYTHON[np.dtype(structure[1]).kind]
     if structure[0] == "np":
-        return np.dtype(structure[1])
+        dtype: np.dtype[Any] = np.dtype(structure[1])
+        return dtype
     raise Refused("a result that is no number")
 
 

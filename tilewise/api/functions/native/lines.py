@@ -14,7 +14,8 @@ import numpy as np
 
 from tilewise.api.functions.native.elements import Elements, packed
 from tilewise.api.functions.native.kinds import Kind, converted, joined, of_result, spec, stored
-from tilewise.api.functions.native.loop import Loop, array, compiled, cuts, in_parts, result_types
+from tilewise.api.functions.native.loop import RETURNED, Loop, array, compiled, cuts, in_parts, result_types
+from tilewise.config import current
 from tilewise.python.refuse import Refused
 from tilewise.records import dataclass
 from tilewise.store import pool
@@ -168,6 +169,26 @@ def merging(combine: Any, kinds: Kinds, several: bool) -> Elements:
     return Elements(combine, loop, (*kinds, *kinds), (*dtypes, *dtypes), dtypes, several)
 
 
+def tree_loop(combine: Any, kinds: Kinds, several: bool) -> Loop:
+    """Rows of states as one each, in place: neighbours pairwise, then their neighbours. Raises Refused."""
+    n = range(len(kinds))
+    both = [
+        ", ".join(converted(kind, f"o{k}[r, {at}]") for k, kind in enumerate(kinds)) for at in ("2 * i", "2 * i + 1")
+    ]
+    pair = ", ".join(f"({b},)" for b in both) if several else ", ".join(both)
+    lines = [f"def tree(combine, {', '.join(f'o{k}' for k in n)}):", "    for r in range(o0.shape[0]):"]
+    lines += ["        m = o0.shape[1]", "        while m > 1:", "            for i in range(m // 2):"]
+    if several:
+        lines.append(f"                {', '.join(f'r{k}' for k in n)}, = combine({pair})")
+        lines += [f"                o{k}[r, i] = r{k}" for k in n]
+    else:
+        lines.append(f"                o0[r, i] = combine({pair})")
+    lines.append("            if m % 2:")
+    lines += [f"                o{k}[r, m // 2] = o{k}[r, m - 1]" for k in n]
+    lines.append("            m = (m + 1) // 2")
+    return compiled("\n".join(lines) + "\n", {"combine": combine}, [array(stored(k), 2) for k in kinds], len(kinds))
+
+
 def lines_loop(
     by: Functions, dtypes: Sequence[np.dtype[Any]], kinds: Kinds, several: bool, begins: bool, outs: Sequence[Any],
     scans: bool,
@@ -184,7 +205,8 @@ class Lines:
 
     by: Functions
     loop: Loop
-    merge: Elements | None  # two arrays of states as one, where lines are cut into pieces
+    merge: Elements | None  # two arrays of states as one
+    tree: Loop | None  # rows of states as one each, where lines are cut into pieces
     axis: int
     dtypes: tuple[np.dtype[Any], ...]
     first: tuple[Any, ...] | None
@@ -233,7 +255,7 @@ class Lines:
     def _folded(self, flat: list[ND], rest: list[ND]) -> list[ND]:
         """Lines as one number each (or several)."""
         rows, length = flat[0].shape
-        if self.merge is None or length <= PIECE:
+        if self.tree is None or length <= PIECE:
             return self._gone(flat, rest)
         whole = length // PIECE
         states = self._gone([x[:, : whole * PIECE].reshape(rows * whole, PIECE) for x in flat], rest)
@@ -241,15 +263,10 @@ class Lines:
         if whole * PIECE < length:
             last = self._gone([np.ascontiguousarray(x[:, whole * PIECE :]) for x in flat], rest)
             pieces = [np.concatenate([p, s[:, None]], axis=1) for p, s in zip(pieces, last, strict=True)]
-        return [p[:, 0] for p in pairwise(self.merge, pieces)]
-
-
-def pairwise(merge: Elements, pieces: list[ND]) -> list[ND]:
-    """Neighbours along the last axis combined, until one is left."""
-    while (n := pieces[0].shape[1]) > 1:
-        even = n // 2 * 2
-        made = merge.arrays(*(p[:, 0:even:2] for p in pieces), *(p[:, 1:even:2] for p in pieces))
-        pieces = [
-            m if even == n else np.concatenate([m, p[:, even:]], axis=1) for m, p in zip(made, pieces, strict=True)
-        ]
-    return pieces
+        pieces = [np.ascontiguousarray(p) for p in pieces]
+        kept = [p.copy() for p in pieces]  # for Python, if code cannot
+        end = self.tree(pieces) if current().native else None
+        if end is None or (end.status != RETURNED and not self.tree.raised(end)):
+            pieces = kept
+            self.tree.python(pieces)
+        return [p[:, 0].copy() for p in pieces]

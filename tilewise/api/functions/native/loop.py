@@ -143,26 +143,24 @@ def compiled(text: str, functions: Mapping[str, Any], specs: Sequence[Spec], out
 
     given = tuple(functions.values())
     code, captured = _found((text, tuple(specs), outs), text, given, specs, make)
-    return Loop(text, given, code, captured)
+    copies = tuple(c if type(c) is float else np.array(c, order="C") for c in captured)  # as they are now
+    return Loop(text, given, code, copies)
 
 
 def result_types(f: Any, specs: Sequence[Spec]) -> tuple[Any, ...]:
     """The types that a function may give for arguments of these: ("py", "int64"), ("np", "float32"), ("tuple", ...)."""
-    return tuple(dict.fromkeys(_of_numbers(f, specs)[0].results))
+    return made_of(f, specs, _results)[0]  # type: ignore[no-any-return]
 
 
-def straight(f: Any, specs: Sequence[Spec]) -> tuple[Program | None, bool, tuple[Any, ...]]:
-    """The program of a function that gives one kind of result, without arrays; whether that is a tuple; floats."""
-    made, captured = _of_numbers(f, specs)
-    if len(made.results) != 1 or made.program.arrays:
-        return None, False, ()
-    return made.program, made.results[0][0] == "tuple", captured
+def _results(made: Specialised) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(made.results))
 
 
-def _of_numbers(f: Any, specs: Sequence[Spec]) -> tuple[Specialised, tuple[Any, ...]]:
+def made_of(f: Any, specs: Sequence[Spec], make: Callable[[Specialised], Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Something made of a function alone, kept; and what it captured. Raises Refused."""
     names = ", ".join(f"x{k}" for k in range(len(specs)))
     text = f"def given(f, {names}):\n    return f({names})\n"
-    return _found((text, tuple(specs)), text, (f,), specs, lambda made: made)
+    return _found((make, text, tuple(specs)), text, (f,), specs, make)
 
 
 def _found(
@@ -189,7 +187,7 @@ def _found(
             watch = Guards()
             watch.loose = loose
             made = _lowered(written(text), [*map(Static, functions), *specs], watch)
-            places = tuple(_place(c, loose) for c in made.captured)
+            places = tuple(_place(c, loose) for c in made.captured)  # values of their own are in the key
             found = _Made(make(made), places, None if loose is not None else watch)
         except Refused as error:
             error.__traceback__ = None
@@ -198,8 +196,7 @@ def _found(
     if isinstance(found, Refused):
         raise found
     values = loose or []
-    captured = (values[c] if isinstance(c, int) else c for c in found.captured)
-    return found.what, tuple(c if type(c) is float else np.array(c, order="C") for c in captured)
+    return found.what, tuple(values[c] if isinstance(c, int) else c for c in found.captured)
 
 
 def _key(f: Any, guards: Guards) -> Hashable:
@@ -208,8 +205,11 @@ def _key(f: Any, guards: Guards) -> Hashable:
 
 
 def _place(value: Any, loose: list[Any] | None) -> Any:
-    """Where a value stands among those that functions refer to by name; or itself."""
-    return next((k for k, v in enumerate(loose or ()) if v is value), value)
+    """Where a value stands among those that functions refer to by name; or itself, as it is now if that is the key."""
+    if loose is None:
+        return value
+    at = next((k for k, v in enumerate(loose) if v is value), None)
+    return at if at is not None else value if type(value) is float else np.array(value, order="C")
 
 
 def _lowered(loop: FunctionType, specs: list[Any], guards: Guards) -> Specialised:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.functions.native.loop import Spec, straight
+from tilewise.api.functions.native.loop import Spec, made_of
 from tilewise.api.functions.tape import Input, Literal, Step, Tape
 from tilewise.kernel.native_support import supports
 from tilewise.kernel.program import ir
+from tilewise.python.specialise import Specialised
 
 MOST_STEPS = 256  # more are faster as branches
 BOOL = np.dtype(np.bool_)
@@ -26,13 +27,16 @@ class _Unfit(Exception):
     """Something that cannot be selected: a loop, a fault, an array."""
 
 
-def selected(f: Any, specs: Sequence[Spec]) -> tuple[Tape, tuple[Any, ...]] | None:
+def selected(f: Any, specs: Sequence[Spec]) -> tuple[Tape | None, tuple[Any, ...]]:
     """The function as one tape, and floats that it refers to, which follow its arguments. Raises Refused."""
-    program, several, captured = straight(f, specs)
-    if program is None:
+    return made_of(f, specs, _tape)
+
+
+def _tape(made: Specialised) -> Tape | None:
+    if len(made.results) != 1 or made.program.arrays:
         return None
     try:
-        return _Ways(program).tape(several), captured
+        return _Ways(made.program).tape(made.results[0][0] == "tuple")
     except _Unfit:
         return None
 

@@ -27,6 +27,7 @@ from tilewise.python.policy import loops_of
 from tilewise.python.refuse import Refused
 
 DTypes = tuple[np.dtype[Any], ...]
+MANY_CALLS = 1 << 14  # by Python they take about as long as compiling
 SHORT = frozenset(map(np.dtype, ("i1", "i2", "i4", "u1", "u2")))  # integers that are small for the front end
 
 
@@ -36,10 +37,11 @@ def loops_in(f: Any) -> bool:
     return found is not None and bool(loops_of(found))
 
 
-def little(arrays: Sequence[Any]) -> bool:
-    """Whether arrays, and what they are together, are small and known."""
-    size = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
-    return policy.small([a for a in arrays if type(a) is Array], size * 8)
+def little(arrays: Sequence[Any], calls: int | None = None) -> bool:
+    """Whether arrays are small and known, and a function of their elements is not called often (or `calls` times)."""
+    if calls is None:
+        calls = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
+    return calls < MANY_CALLS and policy.small([a for a in arrays if type(a) is Array])
 
 
 def by_source(f: Any, arrays: Sequence[Any], given: Any) -> tuple[Tape | Elements, DTypes, tuple[Any, ...]]:
@@ -66,8 +68,8 @@ def _selected(f: Any, arrays: Sequence[Any], outs: DTypes) -> tuple[Tape, tuple[
     if any(a.dtype == np.uint64 for a in arrays):  # which are no int64
         return None
     specs = ["int" if a.dtype in SHORT else spec(PYTHON[a.dtype.kind]) for a in arrays]
-    found = selected(f, specs)
-    return found if found is not None and all(map(_stores, found[0].dtypes, outs)) else None
+    tape, numbers = selected(f, specs)
+    return (tape, numbers) if tape is not None and all(map(_stores, tape.dtypes, outs)) else None
 
 
 def _stores(have: np.dtype[Any], want: np.dtype[Any]) -> bool:
