@@ -24,7 +24,6 @@ from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.array.slices import sliced_sources
 from tilewise.array.unshared import mark_unshared
 from tilewise.backend import chosen, threads
 from tilewise.config import Settings, current
@@ -42,10 +41,10 @@ from tilewise.store import pool
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array import workers
+    from tilewise.array import slices, workers
     from tilewise.engine.cluster import Cluster
 else:
-    workers = later("tilewise.array.workers")
+    slices, workers = later("tilewise.array.slices"), later("tilewise.array.workers")
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
 tracing: ContextVar[set[Cell] | None] = ContextVar("tilewise tracing", default=None)
@@ -189,7 +188,7 @@ def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Setti
 def _read_less(outputs: list[Cell]) -> list[tuple[Cell, Node]]:
     """Give cells nodes that read no more of files than they need. Gives those that have another now, and the old."""
     roots = [c.node for c in outputs if c.node is not None]
-    new = sliced_sources(roots)
+    new = slices.sliced_sources(roots)
     changed = [(c, old, n) for c, old, n in zip(outputs, roots, new, strict=True) if old is not n]
     for c, _, n in changed:
         c.node = n
