@@ -61,7 +61,8 @@ def test_arrays_move_between_sessions() -> None:
         {"engine": "virtual", "mesh": (0,)},
         {"engine": "virtual", "workers": 2, "mesh": (3,)},
         {"engine": "virtual", "memory": "much"},
-        {"engine": "virtual", "checkpoint": "/nowhere"},
+        {"engine": "virtual", "checkpoint": "/no/where"},
+        {"engine": "virtual", "every": 3},
     ],
 )
 def test_bad_options_are_refused_before_anything_starts(options: dict[str, object]) -> None:

@@ -24,7 +24,6 @@ from tilewise.array.schedule import co_results
 from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
-from tilewise.array.slices import sliced_sources
 from tilewise.array.unshared import mark_unshared
 from tilewise.backend import chosen, threads
 from tilewise.config import Settings, current
@@ -42,11 +41,11 @@ from tilewise.store import pool
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array import streaming, workers
+    from tilewise.array import slices, streaming, workers
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
 else:
-    streaming = later("tilewise.array.streaming")
+    slices, streaming = later("tilewise.array.slices"), later("tilewise.array.streaming")
     workers = later("tilewise.array.workers")
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
@@ -191,7 +190,7 @@ def _rewrite(targets: list[Cell], structure: compiler.Structure, settings: Setti
 def _read_less(outputs: list[Cell]) -> list[tuple[Cell, Node]]:
     """Give cells nodes that read no more of files than they need. Gives those that have another now, and the old."""
     roots = [c.node for c in outputs if c.node is not None]
-    new = sliced_sources(roots)
+    new = slices.sliced_sources(roots)
     changed = [(c, old, n) for c, old, n in zip(outputs, roots, new, strict=True) if old is not n]
     for c, _, n in changed:
         c.node = n

@@ -19,6 +19,7 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.errors import ConfigError, message
 from tilewise.ir.node import Node
 from tilewise.layout import Mesh
+from tilewise.store import files
 
 if TYPE_CHECKING:
     from tilewise.engine.cluster import Cluster
@@ -52,6 +53,8 @@ class Session:
             raise ConfigError(
                 message("every says how often checkpoints are written", cure="Say where, too: checkpoint=path")
             )
+        if checkpoint is not None:
+            files.check_parent(files.full_path(checkpoint))
         self.checkpoint, self.every = checkpoint, every
         if on_loss not in engines.ON_LOSS:
             raise ConfigError(

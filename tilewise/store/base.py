@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from time import perf_counter
 from types import TracebackType
@@ -21,9 +20,11 @@ import numpy as np
 from tilewise import events
 from tilewise.errors import message
 from tilewise.ir.order import Order
+from tilewise.later import later
 from tilewise.layout import Box, Held, Layout, OnDriver, Stored, box_size, position
 from tilewise.store import pool
 
+futures = later("concurrent.futures")
 ND = np.ndarray[Any, Any]
 READERS = 4  # threads that read one array: disks are faster when asked for several things at once
 THREADED_BYTES = 16 << 20  # of an array that is read by several
@@ -103,7 +104,7 @@ def read_by_threads(source: Source, box: Box, out: ND) -> None:
     if len(parts) < 2:
         read_box(source, box, out)
         return
-    with ThreadPoolExecutor(min(READERS, len(parts))) as readers:
+    with futures.ThreadPoolExecutor(min(READERS, len(parts))) as readers:
         for _ in readers.map(lambda part: source.read(part, out=out[within(part, box)]), parts):
             pass
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -128,7 +127,7 @@ def check_parent(path: str) -> None:
 def beside(path: str) -> str:
     """A name for what will be renamed to a path: in the same folder, used by nobody else."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}{UNFINISHED}{secrets.token_hex(6)}")
+    return os.path.join(folder, f".{name}{UNFINISHED}{os.urandom(6).hex()}")
 
 
 def replace_file(made: str, path: str) -> None:

@@ -15,10 +15,12 @@ import numpy as np
 from tilewise.array.cell import ND, address
 from tilewise.array.handle import Array, from_source, on_cell
 from tilewise.array.session import current_session
+from tilewise.later import later
 from tilewise.ops.views import strided
-from tilewise.store import files, kinds
+from tilewise.store import files
 from tilewise.store.base import Source
-from tilewise.store.flat import FlatSource
+
+flat, kinds = later("tilewise.store.flat"), later("tilewise.store.kinds")
 
 
 def opened(x: Any) -> Array | None:
@@ -56,7 +58,7 @@ def _mapped(x: Any) -> Array | None:
         _check(x.nbytes, str(base.filename))
         return None
     order = None if base.flags.c_contiguous else tuple(range(base.ndim - 1, -1, -1))
-    whole = from_source(FlatSource(base.filename, base.shape, base.dtype, base.offset, order))
+    whole = from_source(flat.FlatSource(base.filename, base.shape, base.dtype, base.offset, order))
     if base is x or (x.shape == base.shape and x.strides == base.strides and x.dtype == base.dtype):
         return whole
     meta: ND = whole._cell.meta()
