@@ -122,7 +122,7 @@ class Values:
         out = pool.empty(dims(box), spec.dtype, spec.order)
         taken.nbytes += out.nbytes
         if isinstance(source, np.ndarray):
-            for part in _boxes(box):
+            for part in boxes_of(box):
                 out[within(part, box)] = source[within(part, full)]
             return out
         if isinstance(source, Spilled) and self.streams.origin[pos] in self.streams.on_disk:
@@ -130,7 +130,7 @@ class Values:
         else:
             self.counters.read_bytes += out.nbytes
         taken.fresh += out.nbytes
-        for run in _boxes(box):
+        for run in boxes_of(box):
             for part in source.parts(run):
                 taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))
         return out
@@ -171,7 +171,7 @@ class Values:
                 continue
             box, own = self.streams.box(pos, block), owned_box(layout, shape, self.plan.mesh, block=block)
             behind = self.streams.ahead and pos in self.streams.on_disk
-            for part in _boxes(own):
+            for part in boxes_of(own):
                 data = array[within(part, box)]
                 if behind:
                     held += data.nbytes
@@ -200,6 +200,6 @@ def _read(source: Source, box: Box, out: ND) -> None:
     source.read(box, out=out)
 
 
-def _boxes(held: Held) -> list[Box]:
+def boxes_of(held: Held) -> list[Box]:
     """Boxes that together are all of it; none of them empty."""
     return [box for box in product(*map(runs, held)) if size(box)]
