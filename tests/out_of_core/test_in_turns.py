@@ -258,3 +258,22 @@ def test_the_same_bits_every_time() -> None:
             x = from_source(Grown(SHAPE, (16, 100), name=next(NAMES)))
             bits.add(np.asarray((np.sin(x) @ SMALL).var(0)).tobytes())
     assert len(bits) == 1
+
+
+def test_results_are_written_to_files_as_they_are_made(tmp_path: Any) -> None:
+    x = elements(SHAPE, "f8")
+    np.save(tmp_path / "x.npy", x)
+    with tw.session(memory=MEMORY) as session:
+        y = tw.asarray(np.load(tmp_path / "x.npy", mmap_mode="r"))
+        (y * 2).store(tmp_path / "twice.npy")
+        assert session.disk.written_bytes == x.nbytes and session.disk.spilled_bytes == 0
+        assert session.disk.read_bytes == x.nbytes and session.disk.peak_bytes <= MEMORY
+        z = (y - y.mean(0)).T  # a view of what is made
+        z.store(tmp_path / "off.npy")
+        y[:2].store(tmp_path / "part.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "twice.npy"), x * 2)
+    np.testing.assert_allclose(np.load(tmp_path / "off.npy"), (x - x.mean(0)).T)
+    np.testing.assert_array_equal(np.load(tmp_path / "part.npy"), x[:2])
+    with tw.session(memory=MEMORY), pytest.raises(OSError, match="the disk is gone"):
+        (from_source(Failing(SHAPE, (16, 100), name=next(NAMES))) * 2).store(tmp_path / "none.npy")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["off.npy", "part.npy", "twice.npy", "x.npy"]

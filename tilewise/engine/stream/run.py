@@ -5,7 +5,7 @@ While a block is computed, the next is read and the one before is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from tilewise.ops.const import Const
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.stage.steps import Step, Tiled, makes, reads
 from tilewise.store import pool
-from tilewise.store.base import ND, Source, within
+from tilewise.store.base import ND, Sink, within
 from tilewise.store.spill import check_room
 
 
@@ -33,14 +33,20 @@ def run_streams(
     backend: str,
     memory: int | None,
     counters: DiskCounters,
-) -> list[ND | Source]:
-    """The results of a plan. Leaves are arrays, or sources that are read by boxes."""
-    check_room(streams.spilled_bytes)
+    sinks: Mapping[int, Sink] | None = None,
+) -> list[Any]:
+    """The results of a plan. Leaves are arrays, or sources that are read by boxes.
+
+    `sinks` says by position which results are written where: of values that would go to spill files.
+    """
+    sinks = sinks or {}
+    spilled = streams.spilled_bytes - sum(streams.plan.specs[x].nbytes for x in sinks)
+    check_room(spilled)
     counters.blocks = streams.blocks
     counters.predicted_read_bytes += streams.read_bytes
-    counters.predicted_spilled_bytes += streams.spilled_bytes
+    counters.predicted_spilled_bytes += spilled
     counters.predicted_restored_bytes += streams.restored_bytes
-    values = Values(streams, leaves, consts, memory, counters)
+    values = Values(streams, leaves, consts, memory, counters, sinks)
     kept = pool.bound(memory)
     try:
         _Run(streams, values, backend).run()
@@ -109,10 +115,13 @@ class _Run:
             values.give(block, {pos: made[pos] for pos in loop.gives})
             del made, arrays
             store.release(("a block",))
-            before, taken = taken, ahead
+            before: Taken | None = taken
+            taken = ahead
+            del ahead
             store.release(("blocks read ahead", block))
             if taken is None and after is not None:
                 taken = values.take(loop, after, before)
+            before = None  # its memory is for the next but one
         values.written()
         store.release(("contributions",))
         for pos, tree in sums.items():
