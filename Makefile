@@ -47,9 +47,10 @@ soak: $(DEV)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis or soak" --hypothesis-profile=soak
 	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=soak tests/engine/test_collectives.py tests/engine/test_index_sets.py
 
-# Kills of workers and nodes of a Ray cluster at random moments (a quarter of an hour).
+# Kills of workers and nodes of a Ray cluster, and of a driver with checkpoints, at random moments (a quarter of an hour).
 kills: $(DEV)
 	$(BIN)/python -m tests.engine.kills --cases 40 --seed $$(date +%s)
+	$(BIN)/python -m tests.store.killed --cases 20 --seed $$(date +%s)
 
 # Test suites of libraries that take arrays by protocol (SciPy, scikit-learn, xarray), with our arrays (half an hour).
 clients: $(DEV)

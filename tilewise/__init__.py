@@ -93,8 +93,10 @@ _LATER |= dict.fromkeys(
     "open from_npy from_npz from_raw from_zarr from_hdf5 from_parquet from_arrow from_csv from_images".split(),
     "tilewise.api.data.stores",
 )
+_LATER |= dict.fromkeys(("checkpoint", "resumable"), "tilewise.api.data.checkpoints")
 _LATER |= dict.fromkeys(
-    "from_dask to_dask from_xarray to_xarray from_ray to_ray".split(), "tilewise.api.data.interchange"
+    "from_dask to_dask from_xarray to_xarray from_ray to_ray".split(),
+    "tilewise.api.data.interchange",
 )
 _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
 fill_namespace(globals(), _LATER)

@@ -14,7 +14,8 @@ from tilewise.records import dataclass
 class Event:
     """One thing that happened: a step of a plan, an exchange, a fallback to NumPy."""
 
-    # "pass", "call", "write", "exchange", "gather", "read", "memory", "process", "fallback", "compile", "needed"
+    # "pass", "call", "write", "exchange", "gather", "read", "store", "memory", "process", "fallback", "compile",
+    # "needed"
     kind: str
     name: str
     start: float  # seconds, time.perf_counter

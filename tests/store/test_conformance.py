@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
 import tilewise as tw
+from tests.store import stored
 from tests.store.toys import Boxes, Grown, elements, read_pickled
 from tilewise.errors import MemoryBudgetError
 from tilewise.layout import box_size
@@ -70,7 +73,8 @@ def on_workers(shape: tuple[int, ...], chunks: tuple[int, ...], dtype: str, orde
     return node.value
 
 
-SOURCES: list[Callable[..., Source]] = [grown, of_array, strided, on_workers]
+SOURCES: list[Callable[..., Source]] = [grown, of_array, strided, on_workers, *stored.SOURCES]
+KEEP_ORDER = (grown, of_array, on_workers, *stored.KEEP_ORDER)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +105,7 @@ def test_a_source_reads_boxes(make: Callable[..., Source], kind: Any) -> None:
     for box in boxes(source.shape, source.chunks):
         part = want[at(box)]
         np.testing.assert_array_equal(read(source, box), part)
-        for piece in cut_at_chunks(box, source.chunks):
+        for piece in source.parts(box):
             seen = want[at(piece)]
             got = source.read(piece)
             assert got.shape == seen.shape and got.dtype == seen.dtype
@@ -112,7 +116,7 @@ def test_a_source_reads_boxes(make: Callable[..., Source], kind: Any) -> None:
             np.testing.assert_array_equal(out, seen)
     whole = source.whole()
     np.testing.assert_array_equal(whole, want)
-    if kind[3] is not None and make is not strided:
+    if kind[3] is not None and make in KEEP_ORDER:
         assert whole.transpose(kind[3]).flags.c_contiguous
 
 
@@ -164,7 +168,7 @@ def test_a_source_is_read_in_another_process(make: Callable[..., Source], anothe
 
 # -- sinks ------------------------------------------------------------------------------------------------------------
 
-SINKS: list[Callable[..., Sink]] = [ArraySink, Boxes]
+SINKS: list[Callable[..., Sink]] = [ArraySink, Boxes, *stored.SINKS]
 
 
 @pytest.mark.parametrize("make_sink", SINKS)
@@ -173,21 +177,28 @@ def test_a_sink_is_committed_as_a_whole(make_sink: Callable[..., Sink], kind: An
     shape, chunks, dtype, _ = kind
     want = elements(shape, dtype)
     sink = make_sink(shape, want.dtype)
-    parts = list(cut_at_chunks(tuple((0, n) for n in shape), chunks))
-    for box in reversed(parts):
-        sink.write(box, want[at(box)])
+    whole = tuple((0, n) for n in shape)
+    parts = list(sink.parts(whole) if sink.whole_chunks else cut_at_chunks(whole, chunks))
+    for k, box in enumerate(reversed(parts)):
+        if sink.opened_by_workers and k % 2:  # as another process would
+            pickle.loads(pickle.dumps(sink)).write(box, want[at(box)])
+            sink.count(box_size(box))
+        else:
+            sink.write(box, want[at(box)])
     made = sink.commit()
-    np.testing.assert_array_equal(made, want)
+    np.testing.assert_array_equal(stored.read_back(sink, made), want)
     sink.abort()  # does nothing now
     with pytest.raises(BoxError):
-        sink.write(tuple((0, n) for n in shape), want)
-    np.testing.assert_array_equal(made, want)
+        sink.write(whole, want)
+    np.testing.assert_array_equal(stored.read_back(sink, made), want)
+    assert traces(sink) == 1
 
 
 @pytest.mark.parametrize("make_sink", SINKS)
 def test_a_sink_refuses_half_of_an_array_and_wrong_blocks(make_sink: Callable[..., Sink]) -> None:
     sink = make_sink((4, 3), np.dtype("f8"))
-    sink.write(((0, 2), (0, 3)), np.ones((2, 3)))
+    if not sink.whole_chunks:
+        sink.write(((0, 2), (0, 3)), np.ones((2, 3)))
     for box, block in (
         (((2, 5), (0, 3)), np.ones((3, 3))),
         (((2, 4), (0, 3)), np.ones((1, 3))),
@@ -202,6 +213,7 @@ def test_a_sink_refuses_half_of_an_array_and_wrong_blocks(make_sink: Callable[..
     for act in (sink.commit, lambda: sink.write(((2, 4), (0, 3)), np.ones((2, 3)))):
         with pytest.raises(BoxError):
             act()
+    assert traces(sink) == int(was_there(sink))
 
 
 @pytest.mark.parametrize("make_sink", SINKS)
@@ -211,6 +223,22 @@ def test_a_sink_aborts_when_its_block_raises(make_sink: Callable[..., Sink]) -> 
         raise ZeroDivisionError
     with pytest.raises(BoxError):
         sink.commit()
+    assert traces(sink) == int(was_there(sink))
+
+
+def was_there(sink: Sink) -> bool:
+    """Whether a sink writes to a store that is there already (or its elements are nowhere to be seen)."""
+    return getattr(sink, "starts", None) is not None or isinstance(sink, ArraySink)
+
+
+def traces(sink: Sink) -> int:
+    """How many files there are where a sink writes (1 if it writes to none, or not to a folder of its own)."""
+    path = getattr(sink, "path", None)
+    if path is None:
+        return int(getattr(sink, "made", None) is not None or isinstance(sink, ArraySink))
+    if "://" in path:
+        return len(fsspec.filesystem("memory").glob(f"{path.removeprefix('memory:/')}*"))
+    return len(os.listdir(os.path.dirname(path)))
 
 
 def test_a_gather_writes_to_any_sink() -> None:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tilewise.api.data import stores
 from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
@@ -23,6 +24,7 @@ from tilewise.backend import host_backend
 from tilewise.config import Settings, current
 from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
+from tilewise.engine.to_sink import driver_bytes
 from tilewise.errors import ConfigError, message
 from tilewise.ir.node import walk
 from tilewise.layout import Mesh
@@ -44,6 +46,7 @@ def explain(
     memory: Any = None,
     objective: str | None = None,
     detail: str | None = None,
+    store: Any = None,
 ) -> Any:
     """What evaluating arrays would do, and cost. Nothing is run.
 
@@ -53,6 +56,7 @@ def explain(
     Without options it is the plan that the current session would run; `workers` asks for another size. `network` is the
     rate into a worker ("10Gbit"), `memory` what a worker may use ("4GiB"; a plan over it is an error), and
     `objective="bytes"` chooses layouts by the bytes that move alone ("time" is the default, and a setting).
+    `store` is the path (or its suffix) of a file that the results would be written to, as by `x.store(path)`.
     `detail="passes"` shows what each pass of the compiler took, `detail="steps"` every step of the plan in a line.
 
     >>> import tilewise as tw
@@ -89,6 +93,9 @@ def explain(
     beside = None if asked else program.beside_bytes()
     shown = _shown(program, shape, machine, again, budget, beside)
     shown.detail = detail
+    if store is not None:
+        into = shape or Mesh(1)
+        shown.write_results(lambda layout, dims, dtype: driver_bytes(layout, into, stores.outline(store, dims, dtype)))
     here = None if asked else current_session()
     shown.moved_before = {} if here is None else dict(here.moved)
     if budget is not None:

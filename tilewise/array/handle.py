@@ -257,12 +257,21 @@ def from_source(source: Source) -> Array:
 
     Sources with the same elements (equal fingerprints) are one leaf of a graph: no plan reads them twice.
     """
-    key = source.fingerprint(), source.shape, source.dtype, source.order
+    key = _source_key(source)
     with LOCK:
         leaf = _source_leaves.get(key)
         if leaf is None:
             leaf = _source_leaves[key] = known_leaf(source, source.order, Outside())
     return from_node(leaf)
+
+
+def _source_key(source: Source) -> Hashable:
+    return source.fingerprint(), source.shape, source.dtype, source.order
+
+
+def forget_source(source: Source) -> None:
+    """What is opened under the same name from now on is another leaf."""
+    _source_leaves.pop(_source_key(source), None)
 
 
 def source_leaves() -> list[Node]:

@@ -48,8 +48,11 @@ class Session:
     ) -> None:
         if engine not in (known := engines.names()):
             raise ConfigError(message(f"no engine {engine!r}", cure=f"Choose one of {', '.join(known)}"))
-        if checkpoint is not None or every is not None:
-            raise ConfigError(message("checkpoints are not there yet", cure="leave out checkpoint= and every="))
+        if every is not None and checkpoint is None:
+            raise ConfigError(
+                message("every says how often checkpoints are written", cure="Say where, too: checkpoint=path")
+            )
+        self.checkpoint, self.every = checkpoint, every
         if on_loss not in engines.ON_LOSS:
             raise ConfigError(
                 message(

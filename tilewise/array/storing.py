@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,7 @@ from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array import streaming
 from tilewise.array.cell import LOCK, ND
-from tilewise.array.handle import Array, node_of, source_leaves
+from tilewise.array.handle import Array, forget_source, node_of, source_leaves
 from tilewise.array.pending import pending_cells
 from tilewise.engine.remote import Remote
 from tilewise.engine.to_sink import store as store_from_workers
@@ -87,14 +88,20 @@ def _written_here(part: Callable[[Box], ND], sink: Sink) -> int:
 
 
 def settle_readers(path: str) -> None:
-    """Evaluate what reads a file or folder, which is about to be written anew; arrays of it come into memory."""
+    """Evaluate what reads a file or folder, which is about to be written anew; arrays of it come into memory.
+
+    What cannot be evaluated or is too large stays as it is: its error belongs to whoever asks for it.
+    """
     with LOCK:
-        reading = [c for c in pending_cells() if c.node is not None and _reads(walk([c.node]), path)]
-        forcing.evaluate(reading)
+        for cell in [c for c in pending_cells() if c.node is not None and _reads(walk([c.node]), path)]:
+            with suppress(Exception):
+                forcing.evaluate([cell])
         for leaf in source_leaves():
             source = leaf.value
             if isinstance(source, Source) and source.reads(path) and source.nbytes <= files.snapshot_bytes():
-                leaf.value = source.whole()
+                with suppress(Exception):
+                    leaf.value = source.whole()
+                    forget_source(source)
 
 
 def _reads(nodes: Any, path: str) -> bool:

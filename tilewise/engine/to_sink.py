@@ -7,30 +7,39 @@ the driver, which writes it.
 from __future__ import annotations
 
 import pickle
+from time import perf_counter
 
+from tilewise import events
 from tilewise.engine.remote import Remote
-from tilewise.layout import Box, OnDriver, box_size, moves
+from tilewise.layout import Box, Layout, Mesh, OnDriver, box_size, moves, overlap
 from tilewise.store.base import Sink
 
 
-def driver_boxes(x: Remote, sink: Sink) -> list[Box]:
+def driver_boxes(layout: Layout, mesh: Mesh, sink: Sink) -> list[Box]:
     """The chunks that the driver has to write, because no worker has all of one or none may write."""
     if not sink.opened_by_workers:
-        return list(sink.parts(tuple((0, n) for n in x.shape)))
+        return list(sink.parts(tuple((0, n) for n in sink.shape)))
     if not sink.whole_chunks:
         return []
     split: dict[Box, None] = {}
-    for p in moves(x.layout, OnDriver(), x.shape, x.cluster.mesh).pieces:
+    for p in moves(layout, OnDriver(), sink.shape, mesh).pieces:
         for part in sink.parts(p.box):
             if (chunk := sink.chunk_box(part)) != part:
                 split[chunk] = None
     return list(split)
 
 
+def driver_bytes(layout: Layout, mesh: Mesh, sink: Sink) -> int:
+    """Bytes that cross to the driver for the chunks that it writes."""
+    pieces = [p for p in moves(layout, OnDriver(), sink.shape, mesh).pieces if p.crosses]
+    boxes = driver_boxes(layout, mesh, sink)
+    return sum(box_size(overlap(p.box, box)) for box in boxes for p in pieces) * sink.dtype.itemsize
+
+
 def store(x: Remote, sink: Sink) -> int:
     """Write a value; the sink is not committed."""
-    cluster, written = x.cluster, 0
-    here = driver_boxes(x, sink)
+    cluster, written, began = x.cluster, 0, perf_counter()
+    here = driver_boxes(x.layout, cluster.mesh, sink)
     if sink.opened_by_workers:
         exchange = moves(x.layout, OnDriver(), x.shape, cluster.mesh)
         holders = {p.src_worker for p in exchange.pieces}
@@ -41,4 +50,6 @@ def store(x: Remote, sink: Sink) -> int:
         written += box_size(box)
     nbytes = written * x.dtype.itemsize
     cluster.counters.written_bytes += nbytes
+    if events.listeners:
+        events.emit(events.Event("store", type(sink).__name__, began, perf_counter(), nbytes))
     return nbytes

@@ -315,16 +315,13 @@ class Worker:
 
     def write_stored(self, key: int, exchange: Exchange, sink: Sink) -> int:
         """Write the pieces of a stored value that are for this worker to write: how many elements."""
-        began, written = time.perf_counter(), 0
+        written = 0
         for p in exchange.pieces:
             if p.src_worker == self.index:
                 for box in sink.parts(p.box):
                     if not sink.whole_chunks or sink.chunk_box(box) == box:
                         sink.write(box, piece_of(self.store[key], exchange, self.mesh, replace(p, box=box)))
                         written += box_size(box)
-        if events.listeners:
-            nbytes = written * sink.dtype.itemsize
-            events.emit(events.Event("store", type(sink).__name__, began, time.perf_counter(), nbytes, self.index))
         return written
 
 

@@ -129,6 +129,20 @@ class Plan:
         self.beside_bytes = beside  # of values that workers hold and the plan does not read
         self.memory_bytes: int = max(*before, peak + beside, 0)
 
+    def write_results(self, crossing: Callable[[Layout, tuple[int, ...], Any], int]) -> None:
+        """Results are written to a store instead of brought here; `crossing` says how many bytes come here for it."""
+        self.parts = [p for p in self.parts if not any(p is row for _, row in self.gathered)]
+        self.gathered = []
+        for pos in self._results:
+            spec = self._specs[pos]
+            lies = describe(self._layouts[pos]) if self._layouts is not None else "here"
+            moved = 0 if self._layouts is None else crossing(self._layouts[pos], spec.shape, spec.dtype)
+            nbytes = prod(spec.shape) * spec.dtype.itemsize
+            ends = self._value(pos), lies, describe(Stored())
+            row = ExchangeRow("write", *ends, moved, 0.0, where_text([self._sites[pos]]), written=nbytes)
+            self.gathered.append((pos, row))
+            self.parts.append(row)
+
     @property
     def kernels(self) -> list[KernelText]:
         """The kernels of all passes, in the order they run: print one to see its loops; `.llvm()`, `.assembly()`."""
@@ -294,6 +308,16 @@ class Plan:
         """Bytes that workers read from sources, summed over workers: they do not cross between these."""
         return sum(e.read for e in self.exchanges)
 
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that are written to a store, if that was asked for (`explain(x, store=path)`).
+
+        >>> import tilewise as tw
+        >>> tw.explain(tw.ones((3, 4)) * 2, store="x.npy").written_bytes
+        96
+        """
+        return sum(e.written for e in self.exchanges)
+
     def _exchange(self, pos: int, e: Any) -> ExchangeRow:
         size = self._specs[pos].dtype.itemsize
         seconds = exchange_seconds(e.src, e.dst, e.shape, self.mesh, size, self._machine)
@@ -383,6 +407,7 @@ class Plan:
         counts = ((len(self.stages), "stage"), (passes, "pass"), (len(self.exchanges), "exchange"))
         t = self.totals
         read = f"{self.read_bytes:,} are read from sources, " if self.read_bytes else ""
+        read += f"{self.written_bytes:,} are written to a store, " if self.written_bytes else ""
         kept = [f"A mask keeps {m}{_COUNTED if self._first else ''}." for m in self._masks]
         if self.expected_bytes < self.network_bytes or self.likely is not None:
             kept.append(f"{self.expected_bytes:,} bytes are expected to cross; shown is what may cross at most.")

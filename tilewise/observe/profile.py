@@ -61,6 +61,7 @@ class Profile:
     seconds: float = 0.0
     network_bytes: int = 0
     read_bytes: int = 0  # from sources
+    written_bytes: int = 0  # to files and other sinks
     peak_bytes: int = 0  # of pooled memory in this process, or of one worker's blocks elsewhere if these were more
     worker_peak_bytes: int = 0  # the most that the blocks of one worker took up
     timeline: list[Event] = field(default_factory=list)
@@ -87,6 +88,8 @@ class Profile:
             self.network_bytes += event.bytes
         elif event.kind == "read":
             self.read_bytes += event.bytes
+        elif event.kind == "store":
+            self.written_bytes += event.bytes
         elif event.kind == "memory":
             self.worker_peak_bytes = max(self.worker_peak_bytes, event.bytes)
 

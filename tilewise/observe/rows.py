@@ -54,17 +54,18 @@ class ExchangeRow:
     where: str
     bound: bool = False  # the bytes are an upper bound (they depend on data)
     read: int = 0  # bytes that workers read from a store; they do not cross
+    written: int = 0  # bytes that are written to a store, by workers and by the driver
     expected: int | None = None  # bytes of data that come as they may, where that is less than the bound
 
     @property
     def moved(self) -> str:
-        """Bytes that cross or are read, as text."""
-        return f"{'at most ' if self.bound else ''}{self.read or self.bytes:,}"
+        """Bytes that cross, are read or are written, as text."""
+        return f"{'at most ' if self.bound else ''}{self.read or self.written or self.bytes:,}"
 
     @property
     def signature(self) -> Any:
         """What makes two exchanges alike to a reader."""
-        return self.kind, self.value, self.source, self.target, self.bytes, self.read
+        return self.kind, self.value, self.source, self.target, self.bytes, self.read, self.written
 
 
 @dataclass(frozen=True)

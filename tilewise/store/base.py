@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from time import perf_counter
 from types import TracebackType
@@ -24,6 +25,8 @@ from tilewise.layout import Box, Held, Layout, OnDriver, Stored, box_size, posit
 from tilewise.store import pool
 
 ND = np.ndarray[Any, Any]
+READERS = 4  # threads that read one array: disks are faster when asked for several things at once
+THREADED_BYTES = 16 << 20  # of an array that is read by several
 
 
 class BoxError(ValueError):
@@ -82,7 +85,7 @@ class Source(ABC):
         """All elements in a new array here, read chunk by chunk."""
         began = perf_counter()
         out = pool.empty(self.shape, self.dtype, self.order)
-        read_box(self, tuple((0, n) for n in self.shape), out)
+        read_by_threads(self, tuple((0, n) for n in self.shape), out)
         if events.listeners:
             events.emit(events.Event("read", type(self).__name__, began, perf_counter(), self.nbytes))
         return out
@@ -92,6 +95,17 @@ def read_box(source: Source, box: Box, out: ND) -> None:
     """Read a box into an array of its shape, cut where chunks end: no read holds more than one chunk."""
     for part in source.parts(box):
         source.read(part, out=out[within(part, box)])
+
+
+def read_by_threads(source: Source, box: Box, out: ND) -> None:
+    """The same for a large box, several chunks at a time."""
+    parts = list(source.parts(box)) if out.nbytes >= THREADED_BYTES and source.opened_by_workers else []
+    if len(parts) < 2:
+        read_box(source, box, out)
+        return
+    with ThreadPoolExecutor(min(READERS, len(parts))) as readers:
+        for _ in readers.map(lambda part: source.read(part, out=out[within(part, box)]), parts):
+            pass
 
 
 def cut_at_chunks(box: Box, chunks: tuple[int, ...]) -> Iterator[Box]:

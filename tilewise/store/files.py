@@ -29,6 +29,11 @@ CURES = {
     errno.ENOTDIR: "Correct the path: something on the way is no folder",
     errno.EISDIR: "Name a file in this folder",
 }
+READ_CURES = {
+    errno.ENOENT: "Check the path; arrays of a file are read when they are needed, so it must stay",
+    errno.EACCES: "Ask for permission to read it",
+    errno.EISDIR: "Name a file in this folder",
+}
 UNFINISHED = ".unfinished-"  # in the names of files that are being written
 
 
@@ -77,10 +82,8 @@ def explained(path: str, doing: str) -> Iterator[None]:
         raise in_the_way(path) from None
     except OSError as error:
         what = f"{path} cannot be {'read' if doing == 'read' else 'written'}: {os.strerror(error.errno or 0)}"
-        cure = (
-            CURES.get(error.errno or 0) if doing != "read" or error.errno not in (errno.EACCES, errno.EPERM) else None
-        )
-        raise _like(error, message(what, cure=cure or "Check the path and its permissions")) from None
+        cure = (READ_CURES if doing == "read" else CURES).get(error.errno or 0, "Check the path and its permissions")
+        raise _like(error, message(what, cure=cure)) from None
 
 
 class NotThere(StoreError, FileNotFoundError):

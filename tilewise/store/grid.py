@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewise.errors import StoreError, message
 
+ZARR_CHUNK_BYTES = 4 << 20  # of chunks that we choose
 READ_BYTES = 4 << 20  # of a read: chunks that are smaller are read several at a time
 
 
@@ -19,7 +20,7 @@ def grown(unit: tuple[int, ...], shape: tuple[int, ...], itemsize: int) -> tuple
     chunks = list(unit)
     for axis in reversed(range(len(unit))):
         times = max(1, min(READ_BYTES // max(prod(chunks) * itemsize, 1), -(-shape[axis] // unit[axis])))
-        chunks[axis] = unit[axis] * times
+        chunks[axis] = min(unit[axis] * times, max(shape[axis], 1))
         if chunks[axis] < shape[axis]:
             break
     return tuple(chunks)

@@ -114,7 +114,11 @@ class H5Source(Source):
         with files.explained(self.path, "read"):
             try:
                 with h5py.File(self.path, "r") as file:
-                    got = np.asarray(file[self.name][(*(slice(lo, hi) for lo, hi in box), ...)], self.dtype)
+                    part = (*(slice(lo, hi) for lo, hi in box), ...)
+                    if out is not None and out.flags.c_contiguous and out.size and out.ndim:
+                        file[self.name].read_direct(out, part)
+                        return out
+                    got = np.asarray(file[self.name][part], self.dtype)
             except BROKEN as error:
                 raise damaged(f"{self.path}[{self.name!r}]", error) from None
         if out is None:
@@ -243,7 +247,7 @@ def new_dataset(
 ) -> FileSink:
     """A sink for a new dataset: without chunks if nothing asks for them."""
     kind = np.dtype(dtype)
-    if chunks is None and not compress and kind.kind in "biufcS" and 0 not in shape:
+    if shape and 0 not in shape and chunks is None and not compress and kind.kind in "biufcS":
         return H5FlatSink(path, name, shape, kind, overwrite)
     if not shape or 0 in shape:
         return H5Small(path, name, shape, kind, overwrite)

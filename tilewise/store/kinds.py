@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewise.errors import StoreError, message
 from tilewise.store import files
+from tilewise.store.checkpoint import is_checkpoint
 
 # By kind: the module, the library it needs, the extra that brings it.
 MODULES: dict[str, tuple[str, str | None, str | None]] = {
@@ -52,9 +53,7 @@ def need(library: str, extra: str) -> Any:
         return importlib.import_module(library)
     except ImportError as error:
         raise StoreError(
-            message(
-                f"this needs {library}, which cannot be loaded", got=str(error), cure=f"pip install tilewise[{extra}]"
-            )
+            message(f"{library} cannot be loaded", got=str(error), cure=f"Install it: pip install tilewise[{extra}]")
         ) from None
 
 
@@ -78,6 +77,8 @@ def find(path: Any) -> str:
     name = files.full_path(text)
     files.stamp(name)  # whether it is there
     if os.path.isdir(name):
+        if is_checkpoint(name):
+            return "checkpoint"
         if any(os.path.exists(os.path.join(name, k)) for k in ("zarr.json", ".zarray", ".zgroup")):
             return "zarr"
         if any(by_suffix(k) == "images" for k in os.listdir(name)):

@@ -24,10 +24,8 @@ from tilewise.store import files
 from tilewise.store.base import ND, BoxError
 from tilewise.store.file_sink import FileSink, region_lengths
 from tilewise.store.flat import refuse_objects, row_chunks
-from tilewise.store.grid import check_chunks
+from tilewise.store.grid import ZARR_CHUNK_BYTES, check_chunks
 from tilewise.store.zarr_store import BROKEN, COMPLETE, Place, ZarrSource
-
-CHUNK_BYTES = 4 << 20  # of chunks that we choose
 
 
 class ZarrSink(FileSink):
@@ -47,7 +45,7 @@ class ZarrSink(FileSink):
     ) -> None:
         kind = np.dtype(dtype)
         refuse_objects(place.text, kind)
-        unit = chunks or row_chunks(tuple(shape), kind.itemsize, None, CHUNK_BYTES)
+        unit = chunks or row_chunks(tuple(shape), kind.itemsize, None, ZARR_CHUNK_BYTES)
         check_chunks(place.text, shape, unit, shards)
         super().__init__(place.text, tuple(shape), kind, shards or unit, None)
         self.place, self.overwrite = place, overwrite
@@ -88,12 +86,17 @@ class ZarrSink(FileSink):
                 held = zarr.create_array(zarr.storage.MemoryStore(), name=self.place.name or None, **self._how)
                 return _onto(held, self.place.store("w"))
             if self.place.name and not self.place.zipped:
-                zarr.open_group(self.place.store("a"), mode="a")
-                os.makedirs(os.path.dirname(self._target), exist_ok=True)
+                self._make_groups(self.place.store("a"))
             store = zarr.storage.ZipStore(self._at.path, mode="w") if self.place.zipped else self._at.path
             return zarr.create_array(store, name=self.place.name or None if self.place.zipped else None, **self._how)
         except (OSError, *BROKEN) as error:
             raise self._refused(error) from None
+
+    def _make_groups(self, store: Any) -> None:
+        """The groups that an array with a name is in."""
+        names = self.place.name.split("/")
+        for k in range(len(names)):
+            zarr.open_group(store, path="/".join(names[:k]), mode="a")
 
     def _hide(self) -> None:
         """Of an array that is replaced where nothing can be renamed, metadata go first: it is gone, not half new."""
@@ -116,6 +119,8 @@ class ZarrSink(FileSink):
     def finish(self) -> None:
         """Give it its name, or its metadata."""
         if self.place.url:
+            if self.place.name:
+                self._make_groups(self._made.store)
             text = self._made.metadata.to_buffer_dict(default_buffer_prototype())
             for key, value in text.items():
                 sync(self._made.store.set(f"{self.place.name}/{key}".lstrip("/"), value))
@@ -196,7 +201,7 @@ def _onto(held: Any, store: Any) -> Any:
     """An array in a store that does not have its metadata yet."""
     inner = held._async_array
     moved = type(inner)(metadata=inner.metadata, store_path=zarr.storage.StorePath(store, inner.store_path.path),
-                        config=inner._config)  # fmt: skip
+                        config=inner.config)  # fmt: skip
     return zarr.Array(moved)
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
+from tilewise.api.data.checkpoints import open_checkpoint
+from tilewise.api.tools import evaluate
 from tilewise.array.handle import Array, from_source
 from tilewise.array.storing import settle_readers, write
 from tilewise.errors import StoreError, message
@@ -20,7 +22,8 @@ from tilewise.ir.order import by_strides, fortran
 from tilewise.layout import Box
 from tilewise.store import files, kinds
 from tilewise.store.base import Sink, Source
-from tilewise.store.flat import FlatRegion, FlatSink, FlatSource
+from tilewise.store.flat import FlatRegion, FlatSink, FlatSource, row_chunks
+from tilewise.store.grid import ZARR_CHUNK_BYTES
 from tilewise.store.npy import NpySink, open_npy
 from tilewise.store.npz import open_npz, write_npz
 
@@ -46,6 +49,8 @@ def open(path: Any, name: str | None = None, *, storage_options: Options | None 
         return _only(from_npy(path), name, path)
     if kind == "npz":
         return from_npz(path, name)
+    if kind == "checkpoint":
+        return open_checkpoint(path, name)
     if kind == "zarr":
         return from_zarr(path, name, storage_options=storage_options)
     if kind == "hdf5":
@@ -313,6 +318,9 @@ def store(
     if kind in ("npz", *COLUMNS):
         _save_several(path, {name or "x": x}, kind, overwrite, compress, None, None)
         return
+    if url and overwrite:  # what is there is gone before anything can be written
+        settle_readers(at)
+        evaluate(x)
     sink = _sink(
         x, at, kind, name, overwrite, _lengths(chunks, x.ndim), _lengths(shards, x.ndim), compress, storage_options
     )
@@ -320,6 +328,29 @@ def store(
         if overwrite:
             settle_readers(at)
         write(x, sink)
+
+
+class Outline(Sink):
+    """What is known of a sink before anything is written: who may write, and which chunks must be written whole."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: Any, anyone: bool, whole: bool) -> None:
+        self.shape, self.dtype, self.opened_by_workers, self.whole_chunks = shape, dtype, anyone, whole
+        self.chunks = chunks or tuple(max(n, 1) for n in shape)
+
+    def write(self, box: Box, block: Any) -> None:
+        """Nothing is written."""
+        raise NotImplementedError
+
+    commit = abort = write  # type: ignore[assignment]
+
+
+def outline(path: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Sink:
+    """The sink that `x.store(path)` would write to."""
+    kind = kinds.by_suffix(path) or _refused(path)
+    if kind in ("npy", "raw", "hdf5"):
+        return Outline(shape, dtype, row_chunks(shape, dtype.itemsize), kind != "hdf5" or 0 not in shape, False)
+    chunks = row_chunks(shape, dtype.itemsize, None, ZARR_CHUNK_BYTES) if kind == "zarr" else None
+    return Outline(shape, dtype, chunks, kind == "zarr" and not os.fspath(path).endswith(".zip"), True)
 
 
 def _refused(path: Any) -> str:
