@@ -277,3 +277,17 @@ def test_results_are_written_to_files_as_they_are_made(tmp_path: Any) -> None:
     with tw.session(memory=MEMORY), pytest.raises(OSError, match="the disk is gone"):
         (from_source(Failing(SHAPE, (16, 100), name=next(NAMES))) * 2).store(tmp_path / "none.npy")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["off.npy", "part.npy", "twice.npy", "x.npy"]
+
+
+@pytest.mark.parametrize("mesh", [2, (2, 2)], ids=str)
+def test_files_larger_than_the_memory_of_workers(mesh: Any) -> None:
+    x = elements(SHAPE, "f8")
+    with tw.session(engine="virtual", mesh=mesh, memory=40_000) as session:
+        y = from_source(Grown(SHAPE, (16, 100), name=next(NAMES)))
+        z = (y - y.mean(0)).max(1)
+        plan = tw.explain(z)
+        np.testing.assert_allclose(np.asarray(z), (x - x.mean(0)).max(1))
+        assert session.disk.read_bytes == plan.read_bytes and session.disk.peak_bytes <= 40_000
+        assert session.cluster.counters.network_bytes == plan.network_bytes == 0
+        small = tw.asarray(np.arange(100.0)) + 1
+        assert float((tw.evaluate(small) * y[0]).sum()) == ((np.arange(100) + 1) * x[0]).sum()

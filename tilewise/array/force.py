@@ -31,6 +31,7 @@ from tilewise.config import Settings, current
 from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
 from tilewise.engine.run import to_the_end
+from tilewise.errors import MemoryBudgetError
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.later import later
@@ -346,12 +347,23 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             outputs = [c for c in outputs if waiting(c)]
             nodes = walk([c.node for c in outputs if c.node is not None])
         if outputs:
-            workers.run_counted(nodes, outputs, settings, cluster, stays)
+            _run_counted(nodes, outputs, settings, cluster, stays)
         for c, node in other:
             _also_held(c, node)
     finally:
         for n in lent:
             n.value = None
+
+
+def _run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+    """Run on a cluster; what reads files and does not fit into its workers' memory runs here, block by block."""
+    try:
+        workers.run_counted(nodes, outputs, settings, cluster, stays)
+    except MemoryBudgetError:
+        session = session_here()
+        if session is None or session.memory is None or not workers.reads_files_only(nodes):
+            raise
+        streaming.run_streamed(outputs, settings, session, conform)
 
 
 def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, lent: list[Node]) -> bool:
