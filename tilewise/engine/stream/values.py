@@ -92,8 +92,8 @@ class Values:
             else:
                 taken.arrays[x] = self._part(x, box, taken)
         for x, whole in parts.items():
-            inner = tuple(tuple(s) for s in taken.boxes[x])
-            taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]  # type: ignore[arg-type]
+            inner = tuple(runs(s)[0] for s in taken.boxes[x])  # plain intervals: plan/loops.py
+            taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]
         self.blocks.reserve(("blocks read ahead", block), taken.nbytes)
         return taken
 
