@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills clients bench bench-kernels bench-loops bench-programs bench-scripts bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills clients bench bench-data bench-kernels bench-loops bench-programs bench-scripts bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -71,6 +71,10 @@ bench-loops: $(BENCH)
 # Ordinary scripts as whole processes, with an empty and a warm code cache, and again and again.
 bench-scripts: $(BENCH)
 	$(BIN)/python -m benchmarks.scripts
+
+# A file larger than the memory allowed, beside a plain read of it and Dask (4 GB of disk, some minutes).
+bench-data: $(BENCH)
+	$(BIN)/python -m benchmarks.out_of_core
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs

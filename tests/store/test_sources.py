@@ -152,7 +152,7 @@ def test_profiles_count_what_is_read(session: Any) -> None:
 @pytest.mark.parametrize("mesh", [None, 4])
 def test_what_does_not_fit_is_not_read(mesh: Any) -> None:
     options = {} if mesh is None else {"engine": "virtual", "mesh": mesh}
-    with tw.session(memory=2000, **options):
+    with tw.session(memory=20, **options):
         source = Grown(SHAPE, CHUNKS, name=next(NAMES))
         with pytest.raises(MemoryBudgetError):
             np.asarray(from_source(source) + 1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import _shape as shape_of
-from tilewise.api.dispatch import call
+from tilewise.api.dispatch import call, composed
 from tilewise.array import record as rec
 from tilewise.array.assign import assign
 from tilewise.array.handle import Array, from_buffer
@@ -103,19 +103,19 @@ class CounterDraws:
         """Uniform in [low, high)."""
         if rec.unwrap(np.any(np.asarray(rec.unwrap(high)) < np.asarray(rec.unwrap(low)))):
             raise ValueError("high - low < 0")
-        return self._draw("uniform", _size(size, low, high)) * (high - low) + low
+        return composed(lambda: self._draw("uniform", _size(size, low, high)) * (high - low) + low, (), {})
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal with mean loc and standard deviation scale."""
         if np.any(np.asarray(rec.unwrap(scale)) < 0):
             raise ValueError("scale < 0")
-        return self._draw("normal", _size(size, loc, scale)) * scale + loc
+        return composed(lambda: self._draw("normal", _size(size, loc, scale)) * scale + loc, (), {})
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential with mean scale."""
         if np.any(np.asarray(rec.unwrap(scale)) < 0):
             raise ValueError("scale < 0")
-        return self._draw("exponential", _size(size, scale)) * scale
+        return composed(lambda: self._draw("exponential", _size(size, scale)) * scale, (), {})
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False

@@ -237,7 +237,7 @@ def attempt(
 ) -> Any:
     """What a recorder gives. Where it cannot, NumPy does it; where it finds a mistake, NumPy says what is wrong."""
     try:
-        result = _composed(recorder, args, kwargs)
+        result = composed(recorder, args, kwargs)
         if result is not NotImplemented:
             return result
         wrong = False
@@ -252,7 +252,7 @@ def attempt(
     return fallback(func, args, kwargs, name)
 
 
-def _composed(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def composed(recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a recorder gives: all that it records is one call of the program."""
     token = composing.set(spot(2))
     try:
@@ -305,7 +305,7 @@ def into(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> 
         and (func not in JOINS or kwargs.get("dtype") is None)
     ):
         try:
-            result = _composed(recorder, args, kwargs)
+            result = composed(recorder, args, kwargs)
         except (TilewiseError, AssertionError):
             raise
         except Exception:  # NumPy says what is wrong
@@ -340,7 +340,7 @@ def mutate(func: Any, which: int, args: tuple[Any, ...], kwargs: dict[str, Any])
     if type(target) is not Array or target._fixed:  # what becomes of a number is NumPy's to say
         return rec.wrap(func(*rec.unwrap(args), **rec.unwrap(kwargs)))
     recorder = RECORDERS.get(func)
-    if recorder is not None and _composed(recorder, args, kwargs) is not NotImplemented:
+    if recorder is not None and composed(recorder, args, kwargs) is not NotImplemented:
         return None
     announce(func.__name__, args, kwargs)
     with LOCK:

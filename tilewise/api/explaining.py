@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,10 +16,10 @@ from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, node_of
+from tilewise.array.in_turns.evaluate import plan_streams
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
-from tilewise.array.streaming import plan_streams
-from tilewise.array.workers import specs_of, within
+from tilewise.array.workers import reads_files_only, specs_of, within
 from tilewise.backend import host_backend
 from tilewise.config import Settings, current
 from tilewise.cost.model import Rates
@@ -101,7 +101,20 @@ def explain(
     here = None if asked else current_session()
     shown.moved_before = {} if here is None else dict(here.moved)
     if budget is not None:
+        if not asked and shown.memory_bytes > budget and reads_files_only(walk(program.roots)):
+            shown = _in_turns(program, machine, again, budget, ())
         within(shown.memory_bytes, budget)
+    return shown
+
+
+def _in_turns(
+    program: Program, machine: Rates, again: Callable[[Any], Plan], budget: int, masks: Sequence[str]
+) -> Plan:
+    """The plan that runs here block by block."""
+    program = program.on_mesh()
+    found = plan_streams([program.roots[k] for k in dict.fromkeys(program.asked)], current(), budget)[0]
+    shown = InTurns(found, machine, again, budget, masks)
+    shown.passes = (*program.passes, ("solve", found.plan.solved_s), *found.plan.stages.seconds)
     return shown
 
 
@@ -164,9 +177,7 @@ def _planned(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             if budget is not None and shown.memory_bytes > budget:
-                in_turns = plan_streams(program.on_mesh().roots, current(), budget)[0]
-                shown = InTurns(in_turns, machine, again, budget, texts)
-                shown.passes = (*program.passes, ("solve", in_turns.plan.solved_s), *in_turns.plan.stages.seconds)
+                return _in_turns(program, machine, again, budget, texts)
             return shown
         held = program.beside_bytes() if beside is not None else 0
         with program.counted([m.length for m in masks], mesh, machine, left) as counts:

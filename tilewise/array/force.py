@@ -30,6 +30,7 @@ from tilewise.config import Settings, current
 from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
 from tilewise.engine.run import to_the_end
+from tilewise.errors import MemoryBudgetError
 from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.later import later
@@ -41,11 +42,13 @@ from tilewise.store import pool
 from tilewise.store.base import Source
 
 if TYPE_CHECKING:
-    from tilewise.array import slices, streaming, workers
+    from tilewise.array import slices, workers
+    from tilewise.array.in_turns import evaluate as streaming
     from tilewise.array.session import Session
     from tilewise.engine.cluster import Cluster
 else:
-    slices, streaming = later("tilewise.array.slices"), later("tilewise.array.streaming")
+    slices = later("tilewise.array.slices")
+    streaming = later("tilewise.array.in_turns.evaluate")
     workers = later("tilewise.array.workers")
 
 # While a user's function runs on stand-ins: the cells of which it has views in another shape, or asks for an order.
@@ -116,6 +119,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
         replaced = _rewrite(outputs, structure, settings)
         at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
         replaced = _still_read(replaced)
+    asked = len(outputs)
     if len(PENDING) > len(outputs):
         _add_living(outputs, at)
     if structure.stored and settings.rewrite and settings.engine != "numpy" and not settings.compare:
@@ -125,7 +129,7 @@ def _make_known(cells: Iterable[Cell]) -> None:
             replaced += _still_read(narrowed)
     begun = settings.progress and progress.begin()
     try:
-        _evaluate(at, values, structure, outputs, settings)
+        _evaluate(at, values, structure, outputs, settings, asked)
     finally:
         if begun:
             progress.end()
@@ -203,15 +207,23 @@ def _still_read(replaced: list[tuple[Cell, Node]]) -> list[tuple[Cell, Node]]:
 
 
 def _evaluate(
-    at: dict[Node, int], values: list[Any], structure: compiler.Structure, outputs: list[Cell], settings: Settings
+    at: dict[Node, int],
+    values: list[Any],
+    structure: compiler.Structure,
+    outputs: list[Cell],
+    settings: Settings,
+    asked: int,
 ) -> None:
-    """Run a graph on the engine of the session, and give outputs their values."""
+    """Run a graph on the engine of the session, and give outputs their values.
+
+    Where memory is short, only the first ones, which were asked for: the others stay pending.
+    """
     cluster, stays = cluster_here(settings.blocks)
     nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
         _run_mesh(nodes, outputs, settings, cluster, stays)
     elif (limited := _limited(settings)) is not None and not _fits(nodes, at, structure, outputs, settings, limited):
-        _run_streamed(outputs, settings, limited)
+        _run_streamed(outputs[:asked], settings, limited)
     else:
         values, noted, shared = _run(nodes, at, values, structure, outputs, settings)
         if len(outputs) == 1 and not noted and not shared:
@@ -345,12 +357,23 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             outputs = [c for c in outputs if waiting(c)]
             nodes = walk([c.node for c in outputs if c.node is not None])
         if outputs:
-            workers.run_counted(nodes, outputs, settings, cluster, stays)
+            _run_counted(nodes, outputs, settings, cluster, stays)
         for c, node in other:
             _also_held(c, node)
     finally:
         for n in lent:
             n.value = None
+
+
+def _run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+    """Run on a cluster; what reads files and does not fit into its workers' memory runs here, block by block."""
+    try:
+        workers.run_counted(nodes, outputs, settings, cluster, stays)
+    except MemoryBudgetError:
+        session = session_here()
+        if session is None or session.memory is None or not workers.reads_files_only(nodes):
+            raise
+        streaming.run_streamed(outputs, settings, session, conform)
 
 
 def _count_masks(nodes: Sequence[Node], outputs: Sequence[Cell], stays: bool, lent: list[Node]) -> bool:

@@ -18,6 +18,7 @@ from tilewise import events
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, ND
 from tilewise.array.handle import Array, forget_source, node_of, source_leaves
+from tilewise.array.in_turns import evaluate as streaming
 from tilewise.array.pending import pending_cells
 from tilewise.engine.remote import Remote
 from tilewise.engine.to_sink import store as store_from_workers
@@ -40,7 +41,14 @@ def write(x: Array, sink: Sink) -> Any:
 
 def _written(x: Array, sink: Sink) -> int:
     with LOCK:
-        (own,) = forcing.evaluate_arrays([x])
+        if pending := x._cell.node is not None and node_of(x) is x._cell.node:
+            streaming.writing[x._cell] = sink
+        try:
+            (own,) = forcing.evaluate_arrays([x])
+        finally:
+            left = streaming.writing.pop(x._cell, None)
+        if pending and left is None:  # loops have written it
+            return x.nbytes
         value = own.node.value if own.node is not None and own is x._cell and node_of(x) is own.node else None
         value = own.node.value if own.node is not None and own is not x._cell else value
     if isinstance(value, Remote):

@@ -141,6 +141,12 @@ def within(need: int, allowed: int) -> None:
         )
 
 
+def reads_files_only(nodes: Sequence[Node]) -> bool:
+    """Whether a graph reads files, and nothing that workers hold: it can as well run here."""
+    sources = [n.value for n in nodes if isinstance(n.value, Source)]
+    return bool(sources) and not any(isinstance(v, Remote) for v in sources)
+
+
 def needed_here(steps: Sequence[Step], nodes: Sequence[Node], wanted: Sequence[int]) -> int:
     """Bytes that a plan of this process needs."""
     return peak_bytes(steps, specs_of(nodes), None, Mesh(1), wanted)

@@ -19,19 +19,35 @@ from tilewise.layout import Layout, Mesh, OnDriver, Shard, Stored, even_cuts
 from tilewise.plan.loops import streams
 from tilewise.plan.streams import Streams
 from tilewise.plan.structure import remember
+from tilewise.records import dataclass
 from tilewise.solver.model.replicas import Held
 from tilewise.store.base import Source
 
 FEW_BLOCKS, MOST_BLOCKS = 8, 2048  # few: reading is to overlap with computing
-GRIDS = ((2, 2), (4, 4), (8, 8), (16, 16), (32, 32))
+GRIDS = (2, 3, 4, 6, 8, 12, 16)  # blocks along each direction
+
+
+@dataclass(frozen=True)
+class Try:
+    """A way to plan: how many blocks, in a line or a grid, and how."""
+
+    mesh: Mesh
+    ahead: bool = True  # blocks are read before they are needed
+    aligned: bool = True  # no chunk of a source is read for two blocks
+    tight: bool = False  # layouts are chosen so that a block's values fit, not only for the fewest bytes
 
 
 def prepare_streams(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int) -> Streams:
     """The plan with the fewest blocks that stays within memory; an error that says how much would do if none does."""
+    key = "blocks", tuple(nodes), tuple(wanted), settings, memory
+    known: Try | None = mesh_plans.get(key)
+    if known is not None:
+        return _planned(nodes, wanted, settings, memory, known)
     least: Streams | None = None
-    for mesh, ahead in _meshes(nodes, wanted, settings, memory):
-        found = _planned(nodes, wanted, settings, memory, mesh, ahead)
+    for way in _ways(nodes, wanted, settings, memory):
+        found = _planned(nodes, wanted, settings, memory, way)
         if found.peak_bytes <= memory:
+            remember(mesh_plans, key, way)
             return found
         least = found if least is None or found.peak_bytes < least.peak_bytes else least
     assert least is not None
@@ -44,38 +60,44 @@ def prepare_streams(nodes: Sequence[Node], wanted: Sequence[int], settings: Sett
     )
 
 
-def _meshes(
-    nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int
-) -> Iterator[tuple[Mesh, bool]]:
-    """Numbers of blocks to try: as many as should do by what fewer need, then grids, then without reading ahead."""
+def _ways(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int) -> Iterator[Try]:
+    """More and more blocks in a line, grids where a value that no block has a part of is too large, then the rest."""
     longest = max((d for n in nodes for d in n.dims), default=1)
     most = min(MOST_BLOCKS, max(longest, 2))
-    blocks = min(FEW_BLOCKS, most)
-    while True:
-        yield Mesh(blocks), True
-        found = _planned(nodes, wanted, settings, memory, Mesh(blocks), True)
-        fixed, moving = max((found.loop_bytes(k) for k in range(len(found.loops))), key=sum, default=(0, 0))
-        if fixed >= memory or blocks >= most:
-            break
-        needed = -(-blocks * moving // (memory - fixed))
-        blocks = min(max(needed + needed // 16, blocks + 1), most)
-    for rows, columns in GRIDS:
-        if rows <= longest:
-            yield Mesh(rows * columns, 1, columns), True
-    yield Mesh(blocks), False
-    for rows, columns in GRIDS:
-        if rows <= longest:
-            yield Mesh(rows * columns, 1, columns), False
+    line: list[Try] = []
+    for aligned, tight in ((True, False), (True, True), (False, False)):
+        blocks, before = min(FEW_BLOCKS, most), (0, 0)
+        while True:
+            line.append(Try(Mesh(blocks), aligned=aligned, tight=tight))
+            yield line[-1]
+            found = _planned(nodes, wanted, settings, memory, line[-1])
+            fixed, moving = max((found.loop_bytes(k) for k in range(len(found.loops))), key=sum, default=(0, 0))
+            needed = _enough(memory - fixed, (blocks, moving), before)
+            if needed is None or blocks >= most:
+                break
+            blocks, before = min(max(needed + needed // 16, blocks * 3 // 2), most), (blocks, moving)
+    grids = [Try(Mesh(n * n, 1, n), aligned=False, tight=True) for n in GRIDS if n <= longest]
+    yield from grids
+    for way in (*reversed(line), *grids):
+        yield replace(way, ahead=False)
 
 
-def lies(source: Source, mesh: Mesh) -> Layout:
+def _enough(room: int, now: tuple[int, int], before: tuple[int, int]) -> int | None:
+    """How many blocks need so much memory, by what two numbers of them need (0: not known yet); None if none do."""
+    (blocks, nbytes), (fewer, more) = now, before
+    shrinks = (more - nbytes) * blocks * fewer // (blocks - fewer) if fewer else blocks * nbytes
+    stays = nbytes - shrinks // blocks
+    return None if shrinks <= 0 or stays >= room else -(-shrinks // (room - stays))
+
+
+def lies(source: Source, mesh: Mesh, aligned: bool = True) -> Layout:
     """How a source is best cut for blocks: along its chunks, of which no two blocks then read the same.
 
     Another way to cut it costs as much as an exchange: its chunks are read in parts.
     """
     if not source.shape:
         return Stored()
-    blocks, lengths = mesh.total_blocks, source.chunks if source.whole_chunks else [1] * len(source.shape)
+    blocks, lengths = mesh.total_blocks, source.chunks if source.whole_chunks and aligned else [1] * len(source.shape)
     counts = [-(-n // c) for n, c in zip(source.shape, lengths, strict=True)]
     axes = source.order or tuple(range(len(counts)))
     axis = next((a for a in axes if counts[a] >= blocks), max(axes, key=lambda a: counts[a]))
@@ -83,20 +105,19 @@ def lies(source: Source, mesh: Mesh) -> Layout:
     return Shard(axis, tuple(min(c * lengths[axis], source.shape[axis]) for c in cuts))
 
 
-def _planned(
-    nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int, mesh: Mesh, ahead: bool
-) -> Streams:
+def _planned(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int, way: Try) -> Streams:
     leaves: dict[Node, Held] = {}
     for n in nodes:
         if n.value is not None:
-            leaves[n] = (lies(n.value, mesh) if isinstance(n.value, Source) else OnDriver(),)
+            leaves[n] = (lies(n.value, way.mesh, way.aligned) if isinstance(n.value, Source) else OnDriver(),)
     machine = replace(machine_for(settings), objective="bytes")
-    plan = prepare_mesh(nodes, wanted, leaves, mesh, settings, machine, one_pass=True)
-    key = "streams", id(plan), len(wanted), memory, ahead
+    share = memory // (3 if way.ahead else 2) if way.tight else None
+    plan = prepare_mesh(nodes, wanted, leaves, way.mesh, settings, machine, share, one_pass=True)
+    key = "streams", id(plan), len(wanted), memory, way.ahead
     known: tuple[object, Streams] | None = mesh_plans.get(key)
     if known is not None and known[0] is plan:
         return known[1]
     here = [pos for pos, where in zip(plan.leaves, leaves.values(), strict=True) if isinstance(where[0], OnDriver)]
-    made = streams(plan, plan.wanted[: len(wanted)], here, memory, ahead)
+    made = streams(plan, plan.wanted[: len(wanted)], here, memory, way.ahead)
     remember(mesh_plans, key, (plan, made))
     return made

@@ -12,6 +12,7 @@ class DiskCounters:
     read_bytes: int = 0
     spilled_bytes: int = 0
     restored_bytes: int = 0
+    written_bytes: int = 0  # to sinks, by the loop that made them
     peak_bytes: int = 0  # that were set aside at once in the last stream
     predicted_read_bytes: int = 0
     predicted_spilled_bytes: int = 0  # at most, where it depends on data

@@ -91,7 +91,7 @@ class InTurns(Plan):
         if rows:
             parts.append(Stage(tuple(self._in_all(r, k < len(loop.once)) for k, r in enumerate(rows))))
         for step in loop.after:
-            traffic = self._plan and self._plan.traffic(step)
+            traffic = streams.plan.traffic(step)
             assert traffic is not None
             row = self._collective(step.pos, streams.plan.layouts[step.input], traffic)
             parts.append(replace(row, source="from file to file"))

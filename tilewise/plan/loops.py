@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tilewise.layout import Held, reduction
+from tilewise.layout import Held, most_held, reduction
 from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Collective
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
-from tilewise.plan.streams import Loop, Streams, is_cut, tree_height
+from tilewise.plan.streams import Loop, Streams, is_cut, sums_by_parts, tree_height, turns
 from tilewise.stage.steps import Exchange, Pass, Step, Tiled, View, makes, passes, reads
 
 SHARE = 8  # one in so many bytes of memory may be contributions that wait in a tree
@@ -49,8 +49,16 @@ class _Loops:
         loops = tuple(self._loop(k) for k in range(max(self.level.values(), default=-1) + 1))
         kept = [x for loop in loops for x in (*loop.gives, *(s.pos for s in loop.after))]
         sums = [x for loop in loops for x in loop.partial]
+        kept += [x for x in sums if sums_by_parts(self.plan.layouts[x])]
         high = tree_height(self.plan.mesh.workers) * SHARE
-        turn = frozenset(x for x in sums if self.plan.specs[x].nbytes * high > memory)
+        turn = frozenset(
+            x
+            for x in sums
+            if most_held(self.plan.layouts[x], self.plan.specs[x].shape, self.plan.mesh)
+            * self.plan.specs[x].dtype.itemsize
+            * high
+            > memory
+        )
         made = Streams(self.plan, loops, self.wanted, tuple(self.origin), self.here, frozenset(kept), turn, ahead)
         for x in sorted(kept, key=lambda x: self.plan.specs[x].nbytes):
             other = replace(made, on_disk=made.on_disk - {x})
@@ -107,7 +115,9 @@ class _Loops:
         takes = tuple(dict.fromkeys(x for s in steps for x in reads(s) if x not in made and not self._constant(x)))
         everything = {x for x, level in self.made.items() if level <= index}
         drops = tuple(sorted(x for x in everything if readers.get(x, -1) == index and x not in ends))
-        return Loop(once, _settled(steps, {*gives, *partial}), takes, self._inside(takes), gives, partial, after, drops)
+        order = turns(self.plan.mesh, [self.plan.layouts[x] for x in partial])
+        settled = _settled(steps, {*gives, *partial})
+        return Loop(once, settled, takes, self._inside(takes), gives, partial, after, drops, order)
 
     def _readers(self) -> dict[int, int]:
         """By value: the last loop that reads it from where it is kept."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from tilewise.layout import Grid, Held, Layout, Mesh, Outside, Replicate, most_held, reduction, shards, size
+from tilewise.layout import Grid, Held, Layout, Mesh, Outside, Partial, Replicate, most_held, reduction, shards, size
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
 from tilewise.records import dataclass
@@ -34,6 +34,7 @@ class Loop:
     partial: tuple[int, ...]  # contributions of blocks, kept as what they add up to
     after: tuple[Exchange, ...]  # collectives, on what is kept
     drops: tuple[int, ...]  # kept values that nobody reads any more
+    order: tuple[int, ...]  # of blocks: those that contribute to one part of a value follow one another
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,7 @@ class Streams:
             return self._bytes(pos)
         if any(pos == part for part, _ in loop.inside):
             return 0
-        boxes = [self.box(pos, b) for b in range(self.blocks)]
+        boxes = [self.box(pos, b) for b in loop.order]
         new = [boxes[0], *(b for a, b in pairwise(boxes) if a != b)]
         return sum(map(size, new)) * self.plan.specs[pos].dtype.itemsize
 
@@ -142,6 +143,7 @@ class Streams:
         plan = self.plan
         given = sum(self._bytes(x) for x in self.here)
         kept = sum(self._bytes(x) for x in self.kept_during(index) if x not in self.on_disk)
+        kept += sum(self.largest(x) for x in loop.partial if x in self.on_disk)
         once = sum(self._bytes(x) for s in loop.once for x in makes(s)) + sum(map(self._bytes, self.read_once(loop)))
         fixed, moving = given + kept + once + self.sum_bytes(loop), 0
         for x in self.buffered(loop):
@@ -223,6 +225,18 @@ def sizes_inside(step: Step, sizes: Sequence[int]) -> int:
 def is_cut(layout: Layout) -> bool:
     """Whether blocks have different parts, or contributions."""
     return bool(shards(layout)) or reduction(layout) is not None
+
+
+def sums_by_parts(layout: Layout) -> bool:
+    """Whether a value has parts that only some blocks contribute to: each is done when these have had their turn."""
+    return isinstance(layout, Grid) and reduction(layout) is not None and bool(shards(layout))
+
+
+def turns(mesh: Mesh, layouts: Sequence[Layout]) -> tuple[int, ...]:
+    """Blocks in an order in which those that contribute to one part of a value follow one another."""
+    if any(sums_by_parts(x) and isinstance(x, Grid) and isinstance(x.down, Partial) for x in layouts):
+        return tuple(row * mesh.columns + column for column in range(mesh.columns) for row in range(mesh.rows))
+    return tuple(range(mesh.workers))
 
 
 def counts_for(layout: Layout, mesh: Mesh, block: int) -> bool:

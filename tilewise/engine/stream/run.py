@@ -5,7 +5,7 @@ While a block is computed, the next is read and the one before is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +15,14 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
 from tilewise.engine.prepared import contributes_nothing, has_nothing
 from tilewise.engine.stream.collective import run_collective
-from tilewise.engine.stream.values import Taken, Values
-from tilewise.ir.reductions import Combining, Reduction
-from tilewise.layout import Held, owned_box, reduction
+from tilewise.engine.stream.values import Taken, Values, boxes_of
+from tilewise.ir.reductions import Combining
+from tilewise.layout import Held, dims, owned_box, reduction
 from tilewise.ops.const import Const
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.stage.steps import Step, Tiled, makes, reads
 from tilewise.store import pool
-from tilewise.store.base import ND, Source, within
+from tilewise.store.base import ND, Sink, within
 from tilewise.store.spill import check_room
 
 
@@ -33,14 +33,20 @@ def run_streams(
     backend: str,
     memory: int | None,
     counters: DiskCounters,
-) -> list[ND | Source]:
-    """The results of a plan. Leaves are arrays, or sources that are read by boxes."""
-    check_room(streams.spilled_bytes)
+    sinks: Mapping[int, Sink] | None = None,
+) -> list[Any]:
+    """The results of a plan. Leaves are arrays, or sources that are read by boxes.
+
+    `sinks` says by position which results are written where: of values that would go to spill files.
+    """
+    sinks = sinks or {}
+    spilled = streams.spilled_bytes - sum(streams.plan.specs[x].nbytes for x in sinks)
+    check_room(spilled)
     counters.blocks = streams.blocks
     counters.predicted_read_bytes += streams.read_bytes
-    counters.predicted_spilled_bytes += streams.spilled_bytes
+    counters.predicted_spilled_bytes += spilled
     counters.predicted_restored_bytes += streams.restored_bytes
-    values = Values(streams, leaves, consts, memory, counters)
+    values = Values(streams, leaves, consts, memory, counters, sinks)
     kept = pool.bound(memory)
     try:
         _Run(streams, values, backend).run()
@@ -88,18 +94,20 @@ class _Run:
         streams, values, store = self.streams, self.values, self.values.blocks
         for pos in loop.gives:
             values.make_room(pos)
-        sums = {pos: _Sum(self.plan, pos, pos in streams.in_turn) for pos in loop.partial}
-        ends = sum(streams.plan.specs[x].nbytes for x in loop.partial)
+        sums = {pos: _Sum(values, pos, pos in streams.in_turn) for pos in loop.partial}
+        ends = sum(streams.largest(x) if x in streams.on_disk else self.plan.specs[x].nbytes for x in loop.partial)
+        for pos in loop.partial:
+            if pos in streams.on_disk:
+                values.make_room(pos)
         store.reserve(("contributions",), ends + streams.sum_bytes(loop))
         steps = runner(loop.steps, self.backend)
         sizes = [streams.largest(x) for x in range(len(self.plan.specs))]
         work = streams.work_bytes(loop, sizes)
-        taken: Taken | None = values.take(loop, 0, None)
-        for block in range(streams.blocks):
+        taken: Taken | None = values.take(loop, loop.order[0], None)
+        for block, after in zip(loop.order, (*loop.order[1:], None), strict=True):
             assert taken is not None
             arrays = taken.wait()
-            last = block + 1 == streams.blocks
-            ahead = None if last or not streams.ahead else values.take(loop, block + 1, taken)
+            ahead = None if after is None or not streams.ahead else values.take(loop, after, taken)
             store.reserve(("a block",), work)
             made, nothing = self._block(loop, steps, block, arrays)
             for pos, tree in sums.items():
@@ -107,14 +115,20 @@ class _Run:
             values.give(block, {pos: made[pos] for pos in loop.gives})
             del made, arrays
             store.release(("a block",))
-            before, taken = taken, ahead
+            before: Taken | None = taken
+            taken = ahead
+            del ahead
             store.release(("blocks read ahead", block))
-            if taken is None and not last:
-                taken = values.take(loop, block + 1, before)
+            if taken is None and after is not None:
+                taken = values.take(loop, after, before)
+            before = None  # its memory is for the next but one
         values.written()
         store.release(("contributions",))
         for pos, tree in sums.items():
-            values.keep(pos, tree.result())
+            if pos in streams.on_disk:
+                tree.finish()
+            else:
+                values.keep(pos, tree.result())
 
     def _block(self, loop: Loop, steps: Any, block: int, arrays: dict[int, ND]) -> tuple[list[Any], set[int]]:
         """What the steps of a loop make of a block, and which of it are contributions of nothing."""
@@ -155,7 +169,8 @@ class _Run:
             return nodes
         given = list(nodes)
         for pos, number in self.consts.items():
-            given[pos] = replace(given[pos], op=Const(np.asarray(number)[()]))
+            scalar: Any = np.asarray(number)[()]
+            given[pos] = replace(given[pos], op=Const(scalar))
         return given
 
 
@@ -164,40 +179,52 @@ def _single(step: Step) -> Sequence[Step]:
 
 
 class _Sum:
-    """Contributions of blocks to a value; on a grid, to each of its parts."""
+    """Contributions of blocks to a value; on a grid, to each of its parts, which go to a file where that is planned."""
 
-    def __init__(self, plan: Any, pos: int, in_turn: bool) -> None:
-        self.plan, self.layout, self.spec = plan, plan.layouts[pos], plan.specs[pos]
-        self.in_turn = in_turn
-        self.by: Reduction | None = reduction(self.layout)
+    def __init__(self, values: Values, pos: int, in_turn: bool) -> None:
+        self.values, self.pos, self.in_turn = values, pos, in_turn
+        self.layout, self.spec, self.mesh = values.plan.layouts[pos], values.plan.specs[pos], values.plan.mesh
+        by = reduction(self.layout)
+        assert by is not None
+        self.by = by
         self.parts: dict[Held, Combining] = {}
 
     def add(self, block: int, part: ND | None) -> None:
         """What a block contributes; None: nothing."""
-        assert self.by is not None
-        if counts_for(self.layout, self.plan.mesh, block):
-            box = owned_box(self.layout, self.spec.shape, self.plan.mesh, block=block)
-            tree = self.parts.get(box) or self.parts.setdefault(box, Combining(self.by))
-            if not self.in_turn:
-                tree.add(None if part is None else np.asarray(part))
-            elif part is not None:
-                so_far = tree.result()
-                tree.add(part if so_far is None else self.by.combine(so_far, part, so_far))
+        if not counts_for(self.layout, self.mesh, block):
+            return
+        box = owned_box(self.layout, self.spec.shape, self.mesh, block=block)
+        if box not in self.parts and self.pos in self.values.streams.on_disk:
+            self.finish()
+        tree = self.parts.get(box) or self.parts.setdefault(box, Combining(self.by))
+        if not self.in_turn:
+            tree.add(None if part is None else np.asarray(part))
+        elif part is not None:
+            so_far = tree.result()
+            tree.add(part if so_far is None else self.by.combine(so_far, part, so_far))
+
+    def finish(self) -> None:
+        """Write parts that are done to their file."""
+        for box, tree in self.parts.items():
+            value = self._value(box, tree)
+            for part in boxes_of(box):
+                self.values.put(self.pos, part, value[within(part, box)])
+        self.parts.clear()
 
     def result(self) -> ND:
         """The value."""
-        assert self.by is not None
         if len(self.parts) == 1:
-            (tree,) = self.parts.values()
-            only = tree.result()
-            return self._neutral(self.spec.shape) if only is None else np.asarray(only)
+            ((box, tree),) = self.parts.items()
+            return self._value(box, tree)
         out = pool.empty(self.spec.shape, self.spec.dtype, self.spec.order)
         for box, tree in self.parts.items():
-            part = tree.result()
-            at = within(box, tuple((0, n) for n in self.spec.shape))  # type: ignore[arg-type]
-            out[at] = self._neutral(out[at].shape) if part is None else part
+            value = self._value(box, tree)
+            for part in boxes_of(box):
+                out[within(part, tuple((0, n) for n in out.shape))] = value[within(part, box)]
         return out
 
-    def _neutral(self, shape: tuple[int, ...]) -> ND:
-        assert self.by is not None
-        return np.full(shape, self.by.identity(self.spec.dtype), self.spec.dtype)
+    def _value(self, box: Held, tree: Combining) -> ND:
+        found = tree.result()
+        if found is None:
+            return np.full(dims(box), self.by.identity(self.spec.dtype), self.spec.dtype)
+        return np.asarray(found)

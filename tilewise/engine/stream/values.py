@@ -18,7 +18,7 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.layout import Box, Held, dims, owned_box, runs, size
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.store import pool
-from tilewise.store.base import ND, Source, within
+from tilewise.store.base import ND, Sink, Source, within
 from tilewise.store.blocks import MemoryBlocks
 from tilewise.store.spill import Spilled
 
@@ -56,11 +56,13 @@ class Values:
         consts: Sequence[Any],
         memory: int | None,
         counters: DiskCounters,
+        sinks: Mapping[int, Sink],
     ) -> None:
+        self.sinks = sinks
         self.streams = streams
         self.plan = streams.plan
         self.counters = counters
-        self.there: dict[int, ND | Source] = {
+        self.there: dict[int, ND | Source | Sink] = {
             pos: x if isinstance(x, Source) else np.asarray(x) for pos, x in zip(self.plan.leaves, leaves, strict=True)
         }
         self.there |= {pos: np.asarray(c) for pos, c in zip(self.plan.consts, consts, strict=True)}
@@ -90,8 +92,8 @@ class Values:
             else:
                 taken.arrays[x] = self._part(x, box, taken)
         for x, whole in parts.items():
-            inner = tuple(tuple(s) for s in taken.boxes[x])
-            taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]  # type: ignore[arg-type]
+            inner = tuple(runs(s)[0] for s in taken.boxes[x])  # plain intervals: plan/loops.py
+            taken.arrays[x] = taken.arrays[whole][within(inner, taken.boxes[whole])]
         self.blocks.reserve(("blocks read ahead", block), taken.nbytes)
         return taken
 
@@ -114,6 +116,7 @@ class Values:
 
     def _part(self, pos: int, box: Held, taken: Taken) -> ND:
         spec, source = self.plan.specs[pos], self.there[self.streams.origin[pos]]
+        assert not isinstance(source, Sink), "nothing is read of what is only written"
         full = tuple((0, n) for n in spec.shape)
         if isinstance(source, np.ndarray) and all(len(runs(s)) == 1 for s in box):
             view: ND = source[within(tuple(runs(s)[0] for s in box), full)]
@@ -122,7 +125,7 @@ class Values:
         out = pool.empty(dims(box), spec.dtype, spec.order)
         taken.nbytes += out.nbytes
         if isinstance(source, np.ndarray):
-            for part in _boxes(box):
+            for part in boxes_of(box):
                 out[within(part, box)] = source[within(part, full)]
             return out
         if isinstance(source, Spilled) and self.streams.origin[pos] in self.streams.on_disk:
@@ -130,7 +133,7 @@ class Values:
         else:
             self.counters.read_bytes += out.nbytes
         taken.fresh += out.nbytes
-        for run in _boxes(box):
+        for run in boxes_of(box):
             for part in source.parts(run):
                 taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))
         return out
@@ -140,7 +143,9 @@ class Values:
     def make_room(self, pos: int) -> None:
         """A place for a value that blocks will give."""
         spec = self.plan.specs[pos]
-        if pos in self.streams.on_disk:
+        if pos in self.sinks:
+            self.there[pos] = self.sinks[pos]
+        elif pos in self.streams.on_disk:
             self.there[pos] = Spilled(spec.shape, spec.dtype, spec.order)
         else:
             self.blocks.reserve(("value", pos), spec.nbytes)
@@ -154,7 +159,11 @@ class Values:
     def put(self, pos: int, box: Box, array: ND) -> None:
         """A part of a kept value, written at once."""
         target = self.there[pos]
-        if isinstance(target, Spilled):
+        if isinstance(target, Sink):
+            for part in target.parts(box):
+                target.write(part, array[within(part, box)])
+            self.counters.written_bytes += array.nbytes
+        elif isinstance(target, Spilled):
             self.counters.spilled_bytes += array.nbytes
             target.write(box, array)
         else:
@@ -171,7 +180,7 @@ class Values:
                 continue
             box, own = self.streams.box(pos, block), owned_box(layout, shape, self.plan.mesh, block=block)
             behind = self.streams.ahead and pos in self.streams.on_disk
-            for part in _boxes(own):
+            for part in boxes_of(own):
                 data = array[within(part, box)]
                 if behind:
                     held += data.nbytes
@@ -200,6 +209,6 @@ def _read(source: Source, box: Box, out: ND) -> None:
     source.read(box, out=out)
 
 
-def _boxes(held: Held) -> list[Box]:
+def boxes_of(held: Held) -> list[Box]:
     """Boxes that together are all of it; none of them empty."""
     return [box for box in product(*map(runs, held)) if size(box)]

@@ -1,0 +1,1 @@
+"""Evaluating within memory=, block by block (plan/streams.py). `evaluate`: plans, and cells with their values."""
