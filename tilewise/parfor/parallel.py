@@ -31,6 +31,7 @@ from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
 from tilewise.parfor.partition import partition
 from tilewise.parfor.processes import run_processes, workers_can_fork
+from tilewise.parfor.remembered import Start
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
@@ -112,11 +113,13 @@ class _Run:
         """Analyse and run."""
         count = len(self.loop)
         streams = Streams(self.options.rng) if self.options.rng is not None else None
-        walk, verdict = self._analysed()
+        start = Start(self.source, self.loop.elements if self.options.check else None, self.names)
+        walk, verdict = start.take() or self._analysed()
         given = {name: self.names.get(name, MISSING) for name in self.parameters}
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
+        start.put(walk, verdict)
         mode = self._mode(results, summed, given)
         workers = min(self.options.workers or cores(), count)
         if workers == 1 or count == 1 or inside.worker:
