@@ -24,6 +24,7 @@ from typing import Any
 
 from tilewise.errors import ParforError, message
 from tilewise.parfor.blas_threads import blas_threads
+from tilewise.parfor.identity import Objects, outer_objects, packed, unpacked
 from tilewise.parfor.job import Cancelled, Failure, Job, inside, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
 from tilewise.parfor.reduce import combine, start_of
@@ -70,6 +71,7 @@ def run_processes(job: Job) -> dict[str, Any]:
 def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
     """Run tasks on as many workers as there are; the reports of those that came to their end."""
     context = multiprocessing.get_context("fork")
+    outer = outer_objects(job)
     counter, stop_at = context.Value("q", 0), context.Value("d", math.inf)
     lines: list[connection.Connection] = []
     workers = []
@@ -79,7 +81,7 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
             for _ in range(min(job.workers, len(waiting))):
                 receiver, sender = context.Pipe(duplex=False)
                 worker = context.Process(
-                    target=_work, args=(job, waiting, counter, stop_at, sender, lines, os.getpid()), daemon=True
+                    target=_work, args=(job, waiting, counter, stop_at, sender, lines, os.getpid(), outer), daemon=True
                 )
                 with warnings.catch_warnings():
                     warnings.simplefilter(
@@ -94,7 +96,7 @@ def _round(job: Job, waiting: Sequence[int]) -> list[Report]:
             for line in connection.wait(open_lines, LOOK_SECONDS):
                 assert isinstance(line, connection.Connection)
                 with contextlib.suppress(EOFError):
-                    reports.append(_received(line.recv_bytes()))
+                    reports.append(_received(line.recv_bytes(), outer))
                 open_lines.remove(line)
     finally:
         for worker in workers:
@@ -124,8 +126,8 @@ def _interrupts_later() -> Iterator[None]:
             before(pressed[0], None)
 
 
-def _received(data: bytes) -> Report:
-    report = pickle.loads(data)
+def _received(data: bytes, outer: Objects) -> Report:
+    report = unpacked(data, outer)
     assert isinstance(report, Report)
     return report
 
@@ -140,7 +142,14 @@ def _end_with(parent: int) -> None:
 
 
 def _work(
-    job: Job, waiting: Sequence[int], counter: Any, stop_at: Any, sender: Any, others: Sequence[Any], parent: int
+    job: Job,
+    waiting: Sequence[int],
+    counter: Any,
+    stop_at: Any,
+    sender: Any,
+    others: Sequence[Any],
+    parent: int,
+    outer: Objects,
 ) -> None:
     """A worker: tasks until there are none, then one report."""
     inside.worker = True
@@ -171,7 +180,7 @@ def _work(
         {name: x for name, x in vars(new).items() if x is not old.get(name, attributes)}
         for new, old in zip(job.results.instances, attributes, strict=True)
     ]
-    sender.send_bytes(_packed(report, job))
+    sender.send_bytes(_packed(report, job, outer))
     sender.close()
 
 
@@ -200,12 +209,12 @@ def _task(job: Job, number: int, report: Report, sums: Sequence[Any], stop_at: A
     return True
 
 
-def _packed(report: Report, job: Job) -> bytes:
+def _packed(report: Report, job: Job, outer: Objects) -> bytes:
     """A report as bytes; one that cannot be sent becomes an error that says so."""
     try:
-        data = pickle.dumps(report, protocol=5)
+        data = packed(report, outer)
         if report.failure is not None:
-            pickle.loads(data)  # some exceptions cannot be made again
+            unpacked(data, outer)  # some exceptions cannot be made again
         return data
     except Exception as error:
         if report.failure is not None:
