@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills clients bench bench-data bench-kernels bench-loops bench-programs bench-scripts bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills clients bench bench-data bench-kernels bench-loops bench-parfor bench-programs bench-scripts bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -33,6 +33,7 @@ fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz.bits --cases 200 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz.loops --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.fuzz.parfor --cases 20000 --seed $$(date +%s)
+	$(BIN)/python -m tests.fuzz.parfor.running --cases 1000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s)
 	$(BIN)/python -m tests.kernel.fuzz_kernels --cases 5000 --seed $$(date +%s) --thresholds
 	$(BIN)/python -m pytest -n $(WORKERS) -m "hypothesis and not soak" --hypothesis-profile=soak
@@ -75,6 +76,9 @@ bench-scripts: $(BENCH)
 # A file larger than the memory allowed, beside a plain read of it and Dask (4 GB of disk, some minutes).
 bench-data: $(BENCH)
 	$(BIN)/python -m benchmarks.out_of_core
+# Parallel loops beside the plain loop, joblib and Numba's prange (ten minutes).
+bench-parfor: $(BENCH)
+	$(BIN)/python -m benchmarks.parfor
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs

@@ -269,12 +269,12 @@ def counted_prange(X: Any, y: Any, values: int, kinds: int) -> Any:
 
 
 PROGRAMS["counts by elements"] = Program(
-    counted_loops, lambda scale: counts_inputs(scale / 20), counted_joblib, counted_prange
+    counted_loops, lambda scale: counts_inputs(scale / 4), counted_joblib, counted_prange
 )
 
 
 def pixels_inputs(scale: float) -> tuple[Any, ...]:
-    return round(500 * scale), round(600 * scale), 60
+    return round(800 * scale), round(900 * scale), 100
 
 
 def pixels(height: int, width: int, most: int) -> Any:

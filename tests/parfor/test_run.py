@@ -419,3 +419,20 @@ def test_accumulators_keep_their_type(mode: str) -> None:
 def test_cells_of_lists_are_not_accumulated() -> None:
     with pytest.raises(tw.errors.ParforError):
         tw.parallel(_into_list)([0, 0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_objects_from_outside_stay_what_they_are(mode: str) -> None:
+    class Model:
+        pass
+
+    def pick(models: Any, shared: Any, out: Any) -> Any:
+        for i in tw.parfor(range(4), workers=2, mode=mode):
+            out[i] = models[i % 2]
+            out[i + 4] = [shared, i]
+        return out
+
+    models, shared = [Model(), Model()], np.zeros(3)
+    out = tw.parallel(pick)(models, shared, [None] * 8)
+    assert [x is models[i % 2] for i, x in enumerate(out[:4])] == [True] * 4
+    assert all(x[0] is shared and x[1] == i for i, x in enumerate(out[4:]))

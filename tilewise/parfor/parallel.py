@@ -36,6 +36,7 @@ from tilewise.parfor.plan.inputs import Pattern, patterns
 from tilewise.parfor.plan.optimise import Decision
 from tilewise.parfor.processes import run_processes, workers_can_fork
 from tilewise.parfor.progress import looping
+from tilewise.parfor.remembered import Start
 from tilewise.parfor.rewrite import LoopSource, rewritten
 from tilewise.parfor.streams import Streams
 from tilewise.parfor.threads import run_threads
@@ -121,16 +122,20 @@ class _Run:
         """Analyse and decide; also arrays of ours that are to be written back."""
         count = len(self.loop)
         streams = Streams(self.options.rng) if self.options.rng is not None else None
-        walk, verdict = self._analysed()
+        start = Start(self.source, self.loop.elements if self.options.check else None, self.names)
+        walk, verdict = start.take() or self._analysed()
         given = {name: self.names.get(name, MISSING) for name in self.parameters}
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
         results, summed, back = self._written(walk, verdict, given)
+        start.put(walk, verdict)
         modes = self._modes(results, summed, given)
         written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
 
         def reads() -> list[Pattern]:
-            return patterns(walk, given, written) if self.options.check else []
+            if not self.options.check:
+                return []
+            return patterns(walk if isinstance(walk, Statements) else self._analysed()[0], given, written)
 
         plan = planned(self.source.node, self.names, count, self.options, modes, results.arrays, summed, reads)
         if plan.mode == "here":

@@ -18,10 +18,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import connection
 from typing import Any
 
 from tilewise.errors import ParforError, message
+from tilewise.parfor import identity
 from tilewise.parfor.blas_threads import blas_threads
 from tilewise.parfor.job import Cancelled, Job, inside
 from tilewise.parfor.report import Report, TaskRunner, merge, packed, raise_first, unpacked
@@ -68,6 +70,7 @@ class _Queue:
     stop_at: Any
     slots: Any  # iterations done, by worker
     parent: int
+    outer: identity.Objects
 
 
 def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> list[Report]:
@@ -75,7 +78,8 @@ def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> 
     context = multiprocessing.get_context("fork")
     count = min(most, len(waiting))
     slots: Any = context.RawArray("q", count)
-    queue = _Queue(waiting, context.Value("q", 0), context.Value("d", math.inf), slots, os.getpid())
+    outer = identity.outer_objects(job)
+    queue = _Queue(waiting, context.Value("q", 0), context.Value("d", math.inf), slots, os.getpid(), outer)
     before = len(job) - sum(len(job.tasks[number]) for number in waiting)
     lines: list[connection.Connection] = []
     workers = []
@@ -98,7 +102,7 @@ def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> 
             for line in connection.wait(open_lines, LOOK_SECONDS):
                 assert isinstance(line, connection.Connection)
                 with contextlib.suppress(EOFError):
-                    reports.append(unpacked(line.recv_bytes()))
+                    reports.append(unpacked(line.recv_bytes(), partial(identity.unpacked, outer=queue.outer)))
                 open_lines.remove(line)
             job.progress(before + sum(slots))
     finally:
@@ -163,7 +167,9 @@ def _work(job: Job, queue: _Queue, place: int, sender: Any, others: Sequence[Any
                 with queue.stop_at.get_lock():
                     queue.stop_at.value = min(queue.stop_at.value, failure.iteration)
                 break
-    sender.send_bytes(packed(runner.finished(stage, f"worker-{os.getpid()}"), job.where))
+    report = runner.finished(stage, f"worker-{os.getpid()}")
+    dumps, loads = (partial(f, outer=queue.outer) for f in (identity.packed, identity.unpacked))
+    sender.send_bytes(packed(report, job.where, dumps, loads))
     sender.close()
 
 

@@ -92,12 +92,17 @@ class TaskRunner:
         return report
 
 
-def packed(report: Report, where: str, dumps: Callable[[Any], bytes] = pickle.dumps) -> bytes:
+def packed(
+    report: Report,
+    where: str,
+    dumps: Callable[[Any], bytes] = pickle.dumps,
+    loads: Callable[[bytes], Any] = pickle.loads,
+) -> bytes:
     """A report as bytes; one that cannot be sent becomes an error that says so."""
     try:
         data = dumps(report)
         if report.failure is not None:
-            pickle.loads(data)  # some exceptions cannot be made again
+            loads(data)  # some exceptions cannot be made again
         return data
     except Exception as error:
         if report.failure is not None:
@@ -112,9 +117,9 @@ def packed(report: Report, where: str, dumps: Callable[[Any], bytes] = pickle.du
         return dumps(Report(failure=Failure(0, ParforError(text))))
 
 
-def unpacked(data: bytes) -> Report:
+def unpacked(data: bytes, loads: Callable[[bytes], Any] = pickle.loads) -> Report:
     """A report from bytes that a worker sent."""
-    report = pickle.loads(data)
+    report = loads(data)
     assert isinstance(report, Report)
     return report
 

@@ -1,8 +1,16 @@
-"""Random loops, run: what @tw.parallel gives against the plain loop. In: a case. Out: the first thing that differs."""
+"""Random loops, run: what @tw.parallel gives against the plain loop. In: a case. Out: the first thing that differs.
+
+`python -m tests.fuzz.parfor.running --cases 300` runs them in all modes, with bodies as array expressions and machine
+code wherever that is possible.
+"""
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import itertools
 import linecache
+import sys
 from typing import Any
 
 import numpy as np
@@ -50,10 +58,10 @@ def equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def difference(seed: int, mode: str, workers: int) -> str | None:
+def difference(seed: int, mode: str | None, workers: int) -> str | None:
     """What a loop does otherwise than the plain one; None also for loops that are refused, or raise."""
     case = generate(seed)
-    options = f', mode="{mode}", workers={workers}'
+    options = f", mode={mode!r}, workers={workers}"
     try:
         expected, held = run(case, options, parallel=False)
     except (IndexError, KeyError, ValueError):
@@ -66,3 +74,27 @@ def difference(seed: int, mode: str, workers: int) -> str | None:
         if not equal(a, b):
             return f"{name}: {a} instead of {b}\n{program(case, options)}"
     return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0, help="number of the first case")
+    options = parser.parse_args()
+    choose = importlib.import_module("tilewise.parfor.bodies.choose")
+    choose.WORTH_SECONDS = choose.FASTER = 0.0
+    ran = wrong = 0
+    for seed in itertools.count(options.seed):
+        found = difference(seed, (None, "threads", "processes")[seed % 3], 2 + seed % 3)
+        ran += found is not None
+        if found:
+            wrong += 1
+            print(f"case {seed}: {found}", flush=True)
+        if ran >= options.cases or wrong >= 5:
+            break
+    print(f"{ran} loops ran, {wrong} differ")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

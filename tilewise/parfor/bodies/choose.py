@@ -24,6 +24,7 @@ from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.walk.loops import Statements
 
 WORTH_SECONDS = 0.2  # that the loop would take: about what compiling a body takes
+OPERATIONS = 4  # that an element of an input goes through, about
 FASTER = 1.0  # than the loop on all workers, that array expressions have to be
 
 
@@ -45,7 +46,7 @@ def chosen(source: LoopSource, job: Job, options: Options, names: Mapping[str, A
     count = len(job.elements)
     known = {**names, job.target: job.elements[count // 2]}
     overhead = count * seconds_of(source.node.body, known)
-    seconds = overhead + ELEMENT_SECONDS * _elements(walk)
+    seconds = overhead + OPERATIONS * ELEMENT_SECONDS * _elements(walk)
     if seconds < WORTH_SECONDS:
         return Way("python", f"about {seconds:.1g} s, less than compiling takes")
     free = options.partition is None and options.tasks is None and options.task_size is None

@@ -30,6 +30,7 @@ from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
     TEXT,
+    Obj,
     Val,
     join,
     narrow_of,
@@ -130,8 +131,8 @@ class Cells(Walk):
             out = replace(out, narrow=narrow_of(base.known.dtype))
             at = [p.expr for p in parts if isinstance(p, Val)]
             whole = all(e is not None and e.integer for e in at) and len(at) == len(parts) == base.known.ndim
-            if whole and self.memory.constant(base.view.obj):
-                from_table = _gathered(base.known, [e for e in at if e is not None])
+            if whole and self.memory.constant(base.view.obj, at_once=False):
+                from_table = _gathered(base.known, [e for e in at if e is not None], base.view.obj)
                 return replace(out, expr=from_table) if from_table is not None else out
         return out
 
@@ -250,7 +251,7 @@ class Cells(Walk):
         return self.region(base, parts)
 
 
-def _gathered(table: Any, at: Sequence[Expr]) -> Expr | None:
+def _gathered(table: Any, at: Sequence[Expr], obj: Obj) -> Expr | None:
     if table.size > 1_000_000 or table.size == 0 or table.dtype == np.uint64:
         return None
     if table.dtype.kind == "f" and table.dtype != np.float64:  # computed with fewer digits than here
@@ -259,8 +260,10 @@ def _gathered(table: Any, at: Sequence[Expr]) -> Expr | None:
     dtype: Any = {"f": float, "U": object}.get(table.dtype.kind, np.int64)
 
     def look_up(*where: Any) -> Any:
+        obj.evaluated = True
         return table[tuple(np.asarray(w) for w in where)].astype(dtype)
 
     whole = table.dtype.kind in "iub"
+    obj.evaluated |= whole  # its bounds are
     bounds = (int(table.min()), int(table.max())) if whole else (-np.inf, np.inf)
     return computed(look_up, at, bounds, ("table", id(table)), whole)

@@ -45,11 +45,12 @@ class Memory:
             self.known[id(value)] = self._new(name, frozenset(), key=id(value), value=value)
         return self.known[id(value)]
 
-    def constant(self, obj: Obj) -> bool:
-        """Whether the values at entry may be used; that they were is noted."""
+    def constant(self, obj: Obj, at_once: bool = True) -> bool:
+        """Whether the values at entry may be used; that they were is noted (`at_once`: now)."""
         if obj.key == 0 or obj.key in self.not_constant:
             return False
         obj.read_as_data = True
+        obj.evaluated |= at_once
         return True
 
     def owner(self, array: Array, name: str) -> Obj:

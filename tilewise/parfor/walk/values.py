@@ -35,7 +35,8 @@ class Obj:
     flat: bool = False  # it has views that are no slices of it: cells are told apart by address
     content: set[Obj] = field(default_factory=set)  # what it may hold, beyond what it holds at entry
     anything: bool = False  # it may hold any object
-    read_as_data: bool = False  # its values at entry were used as constants
+    read_as_data: bool = False  # its values at entry may be used as constants
+    evaluated: bool = False  # they were
     written: bool = False
     maybe_written: bool = False  # by a function of which nothing is known
     key: int = 0  # id() of what is known at entry

@@ -2,8 +2,8 @@
 
 A program is called with two blocks of words: its arguments (addresses of ndarray objects; numbers, complex ones in two
 words) and what it gives back, where it finds whom to ask about Ctrl-C, two functions (to have helper threads, and to
-let them go), how many operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of HEAD
-bytes: how many hold it, and its size.
+let them go), how many operations of a loop are worth it, and routines of BLAS. Memory that it allocates has a head of
+HEAD bytes: how many hold it, and its size.
 """
 
 from __future__ import annotations

@@ -1,0 +1,120 @@
+"""Verdicts of loops that start again alike. In: a loop and the values of its names. Out: what was found the last time.
+
+What the analysis looks at is the loop, numbers, and how arrays lie in memory. Where names stand for nothing else
+(numbers, texts, NumPy's arrays, a few modules), no value of an array was used, and all of that is the same again, so is
+the answer; arrays that were written are replaced by those at hand. Functions of users, lists and objects are not
+looked into here: such loops are analysed each time.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+from collections.abc import Hashable, Mapping
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tilewise.parfor.rewrite import LoopSource
+from tilewise.parfor.verdict import Verdict
+
+MOST_KEPT = 16  # per loop
+MODULES = frozenset(("numpy", "math", "tilewise"))
+_NUMBERS = (bool, int, float, complex, str, type(None))
+_kept: WeakKeyDictionary[LoopSource, dict[Hashable, Remembered]] = WeakKeyDictionary()
+
+
+class Remembered:
+    """What a walk found, without the arrays it was found for."""
+
+    def __init__(self, walk: Any, verdict: Verdict, roots: list[Any]) -> None:
+        self.verdict = verdict
+        self.found = walk.found
+        self.touches = [
+            SimpleNamespace(access=SimpleNamespace(write=t.access.write, loops=t.access.loops), objs=t.objs, op=t.op)
+            for t in walk.touches
+        ]  # without subscripts and conditions, which may hold arrays
+        places = {id(root): n for n, root in enumerate(roots)}
+        self.owners = [(obj, places.get(obj.key, -1)) for obj in walk.memory.known.values()]
+
+    def walk(self, roots: list[Any]) -> Any:
+        """What the runner asks of a walk, for other arrays."""
+        for obj, place in self.owners:
+            obj.key = id(roots[place])
+        known = {obj.key: obj for obj, _ in self.owners}
+        memory = SimpleNamespace(known=known, alive=list(roots))
+        return SimpleNamespace(found=self.found, touches=self.touches, memory=memory)
+
+
+class Start:
+    """A loop that starts: `key` is None where it is not to be remembered."""
+
+    def __init__(self, source: LoopSource, elements: Any, names: Mapping[str, Any]) -> None:
+        self.source = source
+        self.roots: list[Any] = []
+        self.key: Hashable = None
+        self.found: Remembered | None = None
+        if isinstance(elements, range):
+            used = sorted({n.id for n in ast.walk(source.node) if isinstance(n, ast.Name)})
+            parts = [self._part(name, names) for name in used]
+            if None not in parts and self._apart():
+                self.key = (elements, *parts)
+
+    def take(self) -> tuple[Any, Verdict] | None:
+        """What was found the last time; nobody else has it until it is put back."""
+        if self.key is None or (found := _kept.get(self.source, {}).pop(self.key, None)) is None:
+            return None
+        self.found = found
+        return found.walk(self.roots), found.verdict
+
+    def put(self, walk: Any, verdict: Verdict) -> None:
+        """Keep what was found."""
+        if self.key is None:
+            return
+        if self.found is None:
+            objects = walk.memory.known.values()
+            mine = {id(root) for root in self.roots}
+            loops = {index for t in walk.touches for index in t.access.loops}
+            known = all(o.key in mine and not o.evaluated for o in objects) and all(i.extent.affine for i in loops)
+            if not known or not verdict.independent:
+                return
+            self.found = Remembered(walk, verdict, self.roots)
+        kept = _kept.setdefault(self.source, {})
+        if len(kept) >= MOST_KEPT:
+            kept.clear()
+        kept[self.key] = self.found
+
+    def _part(self, name: str, names: Mapping[str, Any]) -> Hashable:
+        """What of a name matters; None: too much."""
+        if name not in names:
+            return (name, hasattr(builtins, name))
+        value = names[name]
+        if type(value) in _NUMBERS or isinstance(value, np.number | np.bool_):
+            return (name, type(value), value)
+        if isinstance(value, ModuleType):
+            return (name, id(value)) if value.__name__ in MODULES else None
+        if type(value) is not np.ndarray or value.dtype.kind not in "biufc":
+            return None
+        root = value
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        if type(root) is not np.ndarray:
+            return None
+        place = next((n for n, r in enumerate(self.roots) if r is root), len(self.roots))
+        if place == len(self.roots):
+            self.roots.append(root)
+        offset = _address(value) - _address(root)
+        own = (value.dtype.str, value.shape, value.strides)
+        return (name, place, offset, *own, root.dtype.str, root.shape, root.strides, value.flags.writeable)
+
+    def _apart(self) -> bool:
+        """Whether no two owners have bytes in common."""
+        spans = sorted(np.lib.array_utils.byte_bounds(r) for r in self.roots if r.size)
+        return all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    return int(array.__array_interface__["data"][0])
