@@ -389,7 +389,7 @@ def test_explain() -> None:
             rows[k] = rows[k] * 2
         return R
 
-    X, rows = np.ones((100_000, 30)), np.zeros(8)
+    X, rows = np.ones((20_000, 30)), np.zeros(8)
     shown = tw.explain(pairs, X, rows)
     text = str(shown)
     assert (rows == 0).all() and not pairs.report  # nothing has run
@@ -398,9 +398,9 @@ def test_explain() -> None:
     for part in (
         "parfor i x 30",
         "for j x 14.5",
-        "operator matmul 100000, 100000",
+        "operator matmul 20000, 20000",
         "shared: ",
-        "X 24.0 MB",
+        "X 4.8 MB",
         "expected: ",
     ):
         assert part in text, part
