@@ -358,11 +358,19 @@ def test_memory_stays_below_the_limit_on_processes() -> None:
 
 
 def children(parent: int) -> list[int]:
+    """Processes that were forked from another one: they have its command line."""
+    with open(f"/proc/{parent}/task/{parent}/children") as file:
+        found = [int(c) for c in file.read().split()]
+    own = command(parent)
+    return [c for c in found if command(c) == own]
+
+
+def command(process: int) -> str:
     try:
-        with open(f"/proc/{parent}/task/{parent}/children") as file:
-            return [int(c) for c in file.read().split()]
+        with open(f"/proc/{process}/cmdline") as file:
+            return file.read()
     except OSError:
-        return []
+        return ""
 
 
 def private_bytes(process: int) -> int:
