@@ -27,6 +27,7 @@ RAY = (
     "tests/engine/test_nodes.py",
     "tests/api/test_tiles.py::test_on_ray",
     "tests/parfor/test_on_cluster.py",
+    "tests/parfor/test_use_cases.py::test_on_a_cluster",
 )
 
 

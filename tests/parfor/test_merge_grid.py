@@ -17,7 +17,7 @@ from tests.parfor.test_merge import before, update
 from tilewise.parfor import report as reports
 from tilewise.parfor.job import Job, Results
 from tilewise.parfor.report import Report, TaskRunner, merge
-from tilewise.parfor.staging import Stage
+from tilewise.parfor.staging import StagingFolder
 
 KINDS = ("empty", "dense", "sparse", "nan")
 UPDATES = ("values", "zeros", "some", "nan", "minus zero", "same")
@@ -45,7 +45,7 @@ def merged(
     found: list[Report] = []
     runners = []
     job = make(arrays, summed, body, 3, how)
-    with Stage(block_bytes=block_bytes) as stage:
+    with StagingFolder(block_bytes=block_bytes) as staging:
         for w in range(workers):
             own = [a.copy(order="K") for a in arrays]
             sums = [(a.copy(order="K"), op) for a, op in summed]
@@ -55,11 +55,11 @@ def merged(
                     runner.run(task, lambda: float("inf"))
             runners.append(runner)
             if how != "cluster":
-                found.append(runner.finished(stage if how == "file" else None, f"worker-{w}"))
+                found.append(runner.finished(staging if how == "file" else None, f"worker-{w}"))
         if how == "cluster":
             _on_cluster(job, runners)
         else:
-            merge(job, found, stage if how == "file" else None)
+            merge(job, found, staging if how == "file" else None)
 
 
 def _on_cluster(job: Job, runners: list[TaskRunner]) -> None:
@@ -154,12 +154,12 @@ def test_large_results_are_merged_on_threads(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_staged_files_hold_numbers_only(tmp_path: Any) -> None:
-    stage = Stage(str(tmp_path), block_bytes=64)
-    assert stage.write("w", 0, np.arange(20.0), np.zeros(20))
-    assert not stage.write("w", 1, np.array([None, "a"], dtype=object), None)  # objects go another way
+    staging = StagingFolder(str(tmp_path), block_bytes=64)
+    assert staging.write("w", 0, np.arange(20.0), np.zeros(20))
+    assert not staging.write("w", 1, np.array([None, "a"], dtype=object), None)  # objects go another way
     assert {p.suffix for p in tmp_path.iterdir()} == {".cells", ".values", ".counts"}
     assert np.fromfile(tmp_path / "w-0.values").tolist() == list(range(1, 20))
     out = np.zeros(20)
     (tmp_path / "w-0.values").write_bytes(b"")
     with pytest.raises(Exception, match="not whole"):
-        stage.merge(0, out, ["w"])
+        staging.merge(0, out, ["w"])

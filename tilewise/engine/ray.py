@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,13 @@ try:
     import ray.exceptions as lost
     from ray import cloudpickle
     from ray._private import node, ray_constants
+    from ray._private import worker as worker_state
 except ImportError as error:
     raise TilewiseError(
         message("the engine 'ray' needs Ray, which is not installed", cure="pip install tilewise[ray]")
     ) from error
 
+SERVER_SECONDS = 5.0  # for Ray's own processes to end
 BLAS_VARIABLES = "OPENBLAS_NUM_THREADS OMP_NUM_THREADS MKL_NUM_THREADS VECLIB_MAXIMUM_THREADS".split()
 
 
@@ -220,9 +222,19 @@ class Connection:
     def end(self) -> None:
         """Shut Ray down if it is ours to do so."""
         if self.ours and ray.is_initialized():
+            servers = _servers()
             ray.shutdown()
+            for server in servers:  # on a busy machine Ray does not wait for their end
+                with suppress(Exception):
+                    server.wait(SERVER_SECONDS)
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _servers() -> list[Any]:
+    """The processes that Ray has started here beside its workers (in versions of Ray that tell)."""
+    held = getattr(getattr(worker_state, "_global_node", None), "all_processes", {})
+    return [info.process for infos in held.values() for info in infos]
 
 
 def _connect(address: str | None, threads: int, workers: int) -> Connection:

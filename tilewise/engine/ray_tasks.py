@@ -65,6 +65,7 @@ class Pool:
         threads = max(1, machine().cores // workers)
         self.connection = door._connect(None, threads, workers)
         self.closed = False
+        self.context = _context()
         self.processes: list[Any] = []
         self.keys = itertools.count(1)
         if self.started:
@@ -77,7 +78,6 @@ class Pool:
 
     def grow(self, workers: int, threads: int) -> list[Any]:
         """So many processes, those that are there first."""
-        self.context = _context()
         while len(self.processes) < workers:
             self.processes.append(_Process.options(scheduling_strategy="SPREAD").remote(threads))
         return self.processes[:workers]

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import math
 import multiprocessing
 import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from tilewise.parfor import identity
 from tilewise.parfor.blas_threads import blas_threads
 from tilewise.parfor.job import Cancelled, Job, inside
 from tilewise.parfor.report import Report, TaskRunner, merge, packed, raise_first, unpacked
-from tilewise.parfor.staging import Stage
+from tilewise.parfor.staging import StagingFolder
 
 LOOK_SECONDS = 0.2
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
@@ -38,21 +40,21 @@ def run_processes(job: Job) -> dict[str, Any]:
     """Run a loop on processes; accumulated names."""
     if job.merge != "file":
         return _rounds(job, None)
-    with Stage() as stage:
-        return _rounds(job, stage)
+    with StagingFolder() as staging:
+        return _rounds(job, staging)
 
 
-def _rounds(job: Job, stage: Stage | None) -> dict[str, Any]:
+def _rounds(job: Job, staging: StagingFolder | None) -> dict[str, Any]:
     """Run tasks until all are done; those of lost workers again, by fewer workers: memory may have been short."""
     waiting = list(range(len(job.tasks)))
     reports: list[Report] = []
     for k in range(ROUNDS):
-        reports += _round(job, waiting, max(1, job.workers >> k), stage)
+        reports += _round(job, waiting, max(1, job.workers >> k), staging)
         raise_first(reports)
         done = {number for r in reports for number in r.parts}
         waiting = [number for number in waiting if number not in done]
         if not waiting:
-            return merge(job, reports, stage)
+            return merge(job, reports, staging)
     raise ParforError(
         message(
             f"workers of the parfor at {job.where} were lost {ROUNDS} times, and nothing was written",
@@ -73,7 +75,7 @@ class _Queue:
     outer: identity.Objects
 
 
-def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> list[Report]:
+def _round(job: Job, waiting: Sequence[int], most: int, staging: StagingFolder | None) -> list[Report]:
     """Run tasks on workers; the reports of those that came to their end."""
     context = multiprocessing.get_context("fork")
     count = min(most, len(waiting))
@@ -88,7 +90,7 @@ def _round(job: Job, waiting: Sequence[int], most: int, stage: Stage | None) -> 
         with _interrupts_later():
             for place in range(count):
                 receiver, sender = context.Pipe(duplex=False)
-                worker = context.Process(target=_work, args=(job, queue, place, sender, lines, stage), daemon=True)
+                worker = context.Process(target=_work, args=(job, queue, place, sender, lines, staging), daemon=True)
                 with warnings.catch_warnings():
                     warnings.simplefilter(
                         "ignore", DeprecationWarning
@@ -142,10 +144,13 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
 
-def _work(job: Job, queue: _Queue, place: int, sender: Any, others: Sequence[Any], stage: Stage | None) -> None:
+def _work(
+    job: Job, queue: _Queue, place: int, sender: Any, others: Sequence[Any], staging: StagingFolder | None
+) -> None:
     """A worker: tasks until there are none, then one report."""
     inside.worker, inside.left = True, job.left
     _end_with(queue.parent)
+    gc.freeze()  # collecting garbage would write to, and so copy, all memory that has Python's objects
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     for line in others:
         line.close()
@@ -167,7 +172,7 @@ def _work(job: Job, queue: _Queue, place: int, sender: Any, others: Sequence[Any
                 with queue.stop_at.get_lock():
                     queue.stop_at.value = min(queue.stop_at.value, failure.iteration)
                 break
-    report = runner.finished(stage, f"worker-{os.getpid()}")
+    report = runner.finished(staging, f"worker-{os.getpid()}-{time.monotonic_ns()}")
     dumps, loads = (partial(f, outer=queue.outer) for f in (identity.packed, identity.unpacked))
     sender.send_bytes(packed(report, job.where, dumps, loads))
     sender.close()

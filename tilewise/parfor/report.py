@@ -18,7 +18,7 @@ from tilewise.machine import machine
 from tilewise.parfor.job import Failure, Job, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
 from tilewise.parfor.reduce import combine, start_of
-from tilewise.parfor.staging import Stage
+from tilewise.parfor.staging import StagingFolder
 from tilewise.parfor.threads import run_shared
 
 MERGE_THREADS_BYTES = 4 << 20  # of changes: fewer are written sooner than threads are started
@@ -72,13 +72,13 @@ class TaskRunner:
         self.report.failure = Failure(iteration_of(error), error)
         return self.report.failure
 
-    def finished(self, stage: Stage | None = None, name: str = "", arrays: bool = True) -> Report:
-        """What all tasks so far have changed; arrays in files, where there is a stage for them."""
+    def finished(self, staging: StagingFolder | None = None, name: str = "", arrays: bool = True) -> Report:
+        """What all tasks so far have changed; arrays in files, where there is a folder for them."""
         report, results = self.report, self.job.results
         if arrays:
             report.name = name
             report.arrays = [
-                None if stage is not None and stage.write(name, n, array, old) else changes(array, old)
+                None if staging is not None and staging.write(name, n, array, old) else changes(array, old)
                 for n, (array, old) in enumerate(zip(results.arrays, self.before, strict=True))
             ]
         report.lists = [
@@ -131,13 +131,13 @@ def raise_first(reports: Sequence[Report]) -> None:
         raise min(failures, key=lambda f: f.iteration).error
 
 
-def merge(job: Job, reports: Sequence[Report], stage: Stage | None = None) -> dict[str, Any]:
+def merge(job: Job, reports: Sequence[Report], staging: StagingFolder | None = None) -> dict[str, Any]:
     """Write what workers changed, in the order of tasks where that matters; accumulated names."""
     _merge_arrays(job, reports)
-    if stage is not None:
+    if staging is not None:
         staged = [r.name for r in reports if any(found is None for found in r.arrays)]
         for n, array in enumerate(job.results.arrays):
-            stage.merge(n, array, staged)
+            staging.merge(n, array, staged)
     for report in reports:
         for cells, new in zip(job.results.lists, report.lists, strict=True):
             for place, value in new.items():

@@ -23,14 +23,14 @@ from tilewise.parfor.merge import Changes, apply, block_of, changes
 BLOCK_BYTES = 8 << 20  # of an array's memory that is merged at a time
 
 
-class Stage:
+class StagingFolder:
     """A folder of staged blocks. Made where the loop is; workers open it by its path."""
 
     def __init__(self, folder: str | None = None, block_bytes: int = BLOCK_BYTES) -> None:
         self.folder = folder or tempfile.mkdtemp(prefix="tilewise-parfor-")
         self.block_bytes = block_bytes
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> StagingFolder:
         return self
 
     def __exit__(

@@ -18,7 +18,7 @@ from typing import Any
 from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of, unseen
 from tilewise.parfor.partition import partition
 from tilewise.parfor.reduce import combine, start_of
-from tilewise.parfor.staging import Stage
+from tilewise.parfor.staging import StagingFolder
 
 LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed
 LEAVE_SECONDS = 1.5  # that threads have to end after Ctrl-C
@@ -81,8 +81,8 @@ def run_threads(job: Job) -> dict[str, Any]:
     """Run a loop on threads; accumulated names. The copy to go back to is in a file if results are merged by file."""
     if job.merge != "file":
         return _run_threads(job, None)
-    with Stage() as stage:
-        return _run_threads(job, stage.folder)
+    with StagingFolder() as staging:
+        return _run_threads(job, staging.folder)
 
 
 def run_shared(job: Job, task: range, starts: dict[str, Any]) -> dict[str, Any]:

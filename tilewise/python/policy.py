@@ -26,7 +26,7 @@ def _loops_of(code: CodeType) -> str:
     except Refused:
         return ""
     calls = (n.func for n in ast.walk(tree) if isinstance(n, ast.Call))
-    if any(isinstance(n, ast.Name) and n.id == f.__name__ for n in calls):
+    if any(isinstance(n, ast.Name) and n.id == code.co_name for n in calls):
         return "elements"  # it calls itself: a trace would have all of these calls
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
     if not loops:

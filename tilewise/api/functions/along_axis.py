@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import implements, public
 from tilewise.api.functions.purity import Untraceable
-from tilewise.api.functions.scalar_trace import key_of
+from tilewise.api.functions.trace.scalar_trace import key_of
 from tilewise.api.functions.warn import name_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec

@@ -17,9 +17,9 @@ from tilewise.api.functions.native.lines import Lines
 from tilewise.api.functions.native.vectorized import little, loops_in
 from tilewise.api.functions.purity import Untraceable
 from tilewise.api.functions.reducing import combined, scanned
-from tilewise.api.functions.scalar_trace import key_of, own_key, traced
-from tilewise.api.functions.scalar_tracer import dtype_of
-from tilewise.api.functions.tape import Step, Tape
+from tilewise.api.functions.trace.scalar_trace import key_of, own_key, traced
+from tilewise.api.functions.trace.scalar_tracer import dtype_of
+from tilewise.api.functions.trace.tape import Step, Tape
 from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.api.reductions import reduce_ufunc, scan_ufunc

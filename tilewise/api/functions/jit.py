@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewise.api.functions.array_trace import flatten, spec_of
 from tilewise.api.functions.call_cache import MISSED, CachedCall, cached_call
 from tilewise.api.functions.decorate_all import decorate_all
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.purity import Untraceable, content, function_key, plain
-from tilewise.api.functions.trace_plan import Plan, attempt, twice
+from tilewise.api.functions.trace.array_trace import flatten, spec_of
+from tilewise.api.functions.trace.trace_plan import Plan, attempt, twice
 from tilewise.api.functions.warn import name_of, refusal, warn, warn_again, warn_plain
 from tilewise.array import force as forcing
 from tilewise.array import record as rec

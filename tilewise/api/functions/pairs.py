@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
-from tilewise.api.functions.array_trace import Made, Spec, trace
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.native.tiles import NativePairs, by_element, pairs_dtype, pairs_loop
 from tilewise.api.functions.native.vectorized import little, with_captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
-from tilewise.api.functions.scalar_trace import own_key
+from tilewise.api.functions.trace.array_trace import Made, Spec, trace
+from tilewise.api.functions.trace.scalar_trace import own_key
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array, from_node, node_of

@@ -26,7 +26,7 @@ from tilewise.api.functions.native.lines import (
     tree_loop,
 )
 from tilewise.api.functions.native.vectorized import applied, with_captured
-from tilewise.api.functions.scalar_trace import own_key
+from tilewise.api.functions.trace.scalar_trace import own_key
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.schedule import policy

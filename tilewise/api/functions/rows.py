@@ -9,8 +9,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.api.functions.array_trace import Template
 from tilewise.api.functions.purity import Untraceable
+from tilewise.api.functions.trace.array_trace import Template
 from tilewise.ir.node import Node
 from tilewise.ops.contract import Contract
 from tilewise.ops.create import Full

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.create import asarray
-from tilewise.api.functions.array_trace import Made, spec_of, trace
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.native.loop import Loop, in_parts
 from tilewise.api.functions.native.tiles import by_element, call_loop, called, tile_loop
 from tilewise.api.functions.native.vectorized import with_captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
 from tilewise.api.functions.rows import by_rows
-from tilewise.api.functions.scalar_trace import own_key
+from tilewise.api.functions.trace.array_trace import Made, spec_of, trace
+from tilewise.api.functions.trace.scalar_trace import own_key
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.handle import Array

@@ -15,9 +15,9 @@ import numpy as np
 from tilewise.api.functions.native.kinds import PYTHON
 from tilewise.api.functions.native.vectorized import applied, by_source, first, little, loops_in
 from tilewise.api.functions.purity import Untraceable
-from tilewise.api.functions.scalar_trace import Traced, key_of, own_key, traced
-from tilewise.api.functions.scalar_tracer import dtype_of
-from tilewise.api.functions.tape import Interval, Tape, limits, whole_limits
+from tilewise.api.functions.trace.scalar_trace import Traced, key_of, own_key, traced
+from tilewise.api.functions.trace.scalar_tracer import dtype_of
+from tilewise.api.functions.trace.tape import Interval, Tape, limits, whole_limits
 from tilewise.api.functions.warn import name_of, warn
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import strict_errors

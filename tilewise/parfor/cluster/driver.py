@@ -24,7 +24,7 @@ from tilewise.parfor.cluster.worker import MISSING, Empty, serve
 from tilewise.parfor.job import Job, unseen
 from tilewise.parfor.merge import block_of
 from tilewise.parfor.report import Report, merge, raise_first, unpacked
-from tilewise.parfor.staging import Stage
+from tilewise.parfor.staging import StagingFolder
 
 LOOK_SECONDS = 0.2  # between looks whether Ctrl-C was pressed, and how far workers are
 LOSSES = 3  # of workers that run the same task, before that is an error
@@ -51,8 +51,8 @@ def run_cluster(job: Job) -> dict[str, Any]:
     run = _Run(job, sent.data, sent.roots)
     if job.merge != "file":
         return run.values(None)
-    with Stage() as stage:
-        return run.values(stage)
+    with StagingFolder() as staging:
+        return run.values(staging)
 
 
 class _Run:
@@ -76,13 +76,13 @@ class _Run:
         self.workers: list[_Worker] = []
         self.looked = time.monotonic()
 
-    def values(self, stage: Stage | None) -> dict[str, Any]:
+    def values(self, staging: StagingFolder | None) -> dict[str, Any]:
         """Run all tasks, merge, and end."""
         try:
             self._start()
             self._tasks()
             raise_first(self.failures)
-            return self._merged(stage)
+            return self._merged(staging)
         except BaseException:
             self._abandon()
             raise
@@ -244,10 +244,10 @@ class _Run:
 
     # -- results --------------------------------------------------------------------------------------------------
 
-    def _merged(self, stage: Stage | None) -> dict[str, Any]:
+    def _merged(self, staging: StagingFolder | None) -> dict[str, Any]:
         """What all workers changed, written; a worker that is lost on the way has its tasks run again by others."""
         on_cluster = self.job.merge == "cluster"
-        folder = None if stage is None else stage.folder
+        folder = None if staging is None else staging.folder
         while True:
             try:
                 reports = [unpacked(r) for r in self._all("finished", (folder, not on_cluster))]
@@ -260,7 +260,7 @@ class _Run:
                 raise_first(self.failures)
         for target, values in blocks:
             target[...] = values
-        out = merge(self.job, reports, stage)
+        out = merge(self.job, reports, staging)
         for worker in self.workers:
             worker.process.drop.remote(self.key)
         return out

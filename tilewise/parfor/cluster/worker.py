@@ -21,7 +21,7 @@ from tilewise.parfor.job import Cancelled, inside
 from tilewise.parfor.merge import Changes, all_zero, apply, block_of, changes
 from tilewise.parfor.reduce import combine
 from tilewise.parfor.report import Report, TaskRunner, packed
-from tilewise.parfor.staging import Stage
+from tilewise.parfor.staging import StagingFolder
 
 Array = np.ndarray[Any, Any]
 CACHE_BYTES = 256 << 20  # of parts of inputs that a process keeps for later loops
@@ -100,8 +100,8 @@ class Worker:
 
     def finished(self, folder: str | None, arrays: bool = True) -> bytes:
         """What all tasks have changed, as bytes; arrays staged in a folder, if there is one."""
-        stage = Stage(folder) if folder is not None else None
-        report = self.runner.finished(stage, self.name, arrays)
+        staging = StagingFolder(folder) if folder is not None else None
+        report = self.runner.finished(staging, self.name, arrays)
         if not arrays:
             report = Report(
                 report.parts, {task: [] for task in report.parts}, report.entries, [], report.lists, report.attributes

@@ -26,11 +26,11 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 
 
 def cores() -> int:
-    """The processors that this process may use."""
+    """The processors that this process may use now."""
     try:
-        return len(os.sched_getaffinity(0))
+        return min(len(os.sched_getaffinity(0)), machine().cores)
     except AttributeError:
-        return os.cpu_count() or 1
+        return machine().cores
 
 
 def planned(

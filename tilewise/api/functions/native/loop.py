@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.api.functions.faults import raise_fault, reruns
 from tilewise.api.functions.guards import Guards
 from tilewise.api.functions.purity import Untraceable, function_key, plain
-from tilewise.api.functions.scalar_trace import key_of
+from tilewise.api.functions.trace.scalar_trace import key_of
 from tilewise.backend import host_backend, threads
 from tilewise.backend.base import Outcome
 from tilewise.config import current

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.native.loop import Spec, made_of
-from tilewise.api.functions.tape import Input, Literal, Step, Tape
+from tilewise.api.functions.trace.tape import Input, Literal, Step, Tape
 from tilewise.kernel.native_support import supports
 from tilewise.kernel.program import ir
 from tilewise.python.specialise import Specialised

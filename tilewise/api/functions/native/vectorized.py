@@ -13,8 +13,8 @@ from tilewise.api.functions.native.kinds import DTYPES, PYTHON, of_result, spec,
 from tilewise.api.functions.native.loop import result_types
 from tilewise.api.functions.native.select import selected
 from tilewise.api.functions.purity import plain
-from tilewise.api.functions.scalar_trace import own_key
-from tilewise.api.functions.tape import Tape
+from tilewise.api.functions.trace.scalar_trace import own_key
+from tilewise.api.functions.trace.tape import Tape
 from tilewise.api.functions.warn import name_of
 from tilewise.array import record as rec
 from tilewise.array.handle import Array

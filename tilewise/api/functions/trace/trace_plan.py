@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from tilewise import compiler, events
-from tilewise.api.functions.array_trace import Given, Made, Template, containers, flatten, spec_of, trace, unflatten
-from tilewise.api.functions.captured_arrays import Captured
 from tilewise.api.functions.guards import Guards
-from tilewise.api.functions.number import At, Floats, Number
 from tilewise.api.functions.purity import Untraceable, content, function_key, plain
+from tilewise.api.functions.trace.array_trace import (
+    Given,
+    Made,
+    Template,
+    containers,
+    flatten,
+    spec_of,
+    trace,
+    unflatten,
+)
+from tilewise.api.functions.trace.captured_arrays import Captured
+from tilewise.api.functions.trace.number import At, Floats, Number
 from tilewise.array import record as rec
 from tilewise.array.assign import store
 from tilewise.array.cell import LOCK, Cell

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.purity import Untraceable
-from tilewise.api.functions.tape import Input, Literal, Step, Tape
+from tilewise.api.functions.trace.tape import Input, Literal, Step, Tape
 from tilewise.ir.scalar import UFUNCS
 
 Kind = Any  # bool, int, float, complex, or a dtype

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewise.api.functions.captured_arrays import Captured, line_of
 from tilewise.api.functions.purity import SCALARS, Untraceable, bare
+from tilewise.api.functions.trace.captured_arrays import Captured, line_of
 from tilewise.array import force as forcing
 from tilewise.array.cell import LOCK, Cell
 from tilewise.array.handle import UNMADE, Array, from_node, meta, node_of, on_cell, refresh

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from tilewise.api.functions.captured_arrays import Captured
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
-from tilewise.api.functions.scalar_tracer import (
+from tilewise.api.functions.trace.captured_arrays import Captured
+from tilewise.api.functions.trace.scalar_tracer import (
     BOOL,
     DTYPES,
     Kind,
@@ -23,7 +23,7 @@ from tilewise.api.functions.scalar_tracer import (
     kind_of,
     recorder_of,
 )
-from tilewise.api.functions.tape import Tape
+from tilewise.api.functions.trace.tape import Tape
 from tilewise.ir.scalar import scalar
 
 MAX_TAPES = 1024

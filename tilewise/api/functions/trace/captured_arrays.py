@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.purity import PACKAGES, Untraceable, plain, scan
-from tilewise.api.functions.scalar_tracer import PACKAGE
+from tilewise.api.functions.trace.scalar_tracer import PACKAGE
 from tilewise.array.handle import Array
 
 NOT_USERS = (PACKAGE, np.__path__[0])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.api.functions.purity import Untraceable
-from tilewise.api.functions.scalar_tracer import user_line
+from tilewise.api.functions.trace.scalar_tracer import user_line
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import BINARY, CannotRecord, loop_of
 from tilewise.array.handle import Array
