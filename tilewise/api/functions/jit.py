@@ -133,7 +133,8 @@ class jit:
                 return self._by_source(args, kwargs)
             if by_source_here((*args, *kwargs.values())) and self._plain is source.function:
                 try:
-                    return source.call(args, kwargs)
+                    ours = any(type(v) is Array for v in (*args, *kwargs.values()))
+                    return source.call_whole(args, kwargs) if ours else source.call(args, kwargs)
                 except Refused as error:
                     refused = error.with_traceback(None)
         latest = self._latest
@@ -180,7 +181,7 @@ class jit:
             return result
         except Untraceable as error:
             why = error.with_traceback(None)  # its frames have the arguments
-        if refused is None and (source is not None or self._straight(why)):
+        if refused is None and (source is not None or self._straight(why, leaves)):
             return self._by_source(args, kwargs)
         if self.strict:
             raise FunctionError(
@@ -192,10 +193,16 @@ class jit:
             warn("jit", f, why, [v for v in leaves if type(v) is Array], "calls it every time")
         return result if fails else f(*args, **kwargs)
 
-    def _straight(self, why: Untraceable) -> bool:
-        """Whether the source may do what a trace could not, in a function without loops: write to ndarrays, branch."""
+    def _straight(self, why: Untraceable, leaves: Sequence[Any]) -> bool:
+        """Whether the source may do what a trace could not, in a function of ndarrays without loops: write, branch."""
         found = self._plain
-        if found is None or strict_errors() or current().engine == "numpy" or why.construct.startswith("what raises"):
+        if (
+            found is None
+            or any(type(v) is Array for v in leaves)
+            or strict_errors()
+            or current().engine == "numpy"
+            or why.construct.startswith("what raises")
+        ):
             return False
         self._source, self._loops = source_call.SourceFunction(found), "scalars"
         return True
