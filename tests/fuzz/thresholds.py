@@ -125,6 +125,7 @@ FIGURES: dict[str, Sequence[Any]] = {
     "parts_per_thread": FEW,
     **dict.fromkeys(("short_ns", "brief_ns", "abreast_at_ns", "abreast_long_at_ns"), NS),
     "near_bytes": BYTES,
+    "loop_share_units": (-1, 1000, 150_000),
     **dict.fromkeys(("map_parallel_bytes", "select_least"), ARRAYS),
     "interpret_tile": (1, 30, 1000),
     "random_block": (1, 7, 1 << 15),

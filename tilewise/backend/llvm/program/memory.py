@@ -39,9 +39,13 @@ class Scopes:
         lines.append('!4 = !{!"llvm.loop.unroll.disable"}')
         self.numbers = {r: 5 + k for k, r in enumerate(roots)}
         lines += [f"!{n} = distinct !{{!{n}, !1}}" for n in self.numbers.values()]
-        self.next = 5 + len(roots)
         self.sets: dict[frozenset[int], int] = {}
         self.params = {p.name for p in program.params}
+
+    @property
+    def next(self) -> int:
+        """The number of the next line of metadata: math functions add some, too."""
+        return len(self.fn.metadata) + 1
 
     def _of(self, root: str) -> str:
         return "arguments" if not self.program.apart and root.startswith(("argument", "outer")) else root
@@ -58,20 +62,17 @@ class Scopes:
         if numbers not in self.sets:
             self.sets[numbers] = self.next
             self.fn.metadata.append(f"!{self.next} = !{{{', '.join(f'!{n}' for n in sorted(numbers))}}}")
-            self.next += 1
         return self.sets[numbers]
 
     def plain_loop(self) -> str:
         """What is said of a loop that shall stay as it is: neither vectors nor copies of its body."""
         n = self.next
-        self.next += 1
         self.fn.metadata.append(f"!{n} = distinct !{{!{n}, !3, !4}}")
         return f", !llvm.loop !{n}"
 
     def independent_loop(self) -> tuple[str, str]:
         """What is said of a loop whose iterations do not meet in memory, and at each of its accesses."""
         n = self.next
-        self.next += 3
         self.fn.metadata += [
             f"!{n} = distinct !{{}}",
             f'!{n + 1} = !{{!"llvm.loop.parallel_accesses", !{n}}}',
