@@ -125,6 +125,7 @@ FIGURES: dict[str, Sequence[Any]] = {
     "parts_per_thread": FEW,
     **dict.fromkeys(("short_ns", "brief_ns", "abreast_at_ns", "abreast_long_at_ns"), NS),
     "near_bytes": BYTES,
+    "loop_share_units": (-1, 1000, 150_000),
     **dict.fromkeys(("map_parallel_bytes", "select_least"), ARRAYS),
     "interpret_tile": (1, 30, 1000),
     "random_block": (1, 7, 1 << 15),
@@ -145,7 +146,6 @@ FIGURES: dict[str, Sequence[Any]] = {
     "argmin_least_ns": (0.0, 5e6),
     "argmin_least_lanes": (1, 4, 8),
     "argmin_table_bytes": (64, 2000, 128 << 10),
-    "loop_share_units": (0, 1000, 150_000),
     "select_part": (1, 7, 64),
     "select_unsure": (1000, 16),
 }

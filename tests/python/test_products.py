@@ -97,6 +97,25 @@ def test_functions_without_loops_that_write_to_ndarrays_are_compiled() -> None:
     np.testing.assert_allclose(x, want_x, rtol=1e-14)
 
 
+def test_parts_of_arrays_that_are_returned_share_their_memory() -> None:
+    @tw.jit
+    def part(x):
+        for _ in range(2):
+            x[1:] = x[1:] + 1
+        return x[1:]
+
+    @tw.jit
+    def whole(x):
+        for _ in range(2):
+            x[1:] = x[1:] + 1
+        return x
+
+    x = tw.zeros(3)
+    part(x)[0] = 9.0
+    assert x.tolist() == [0, 9, 2] and part.traces == 1
+    assert whole(x) is x and whole.traces == 0
+
+
 def columns(A):
     for j in range(1, A.shape[1]):
         A[1:, j] = A[:-1, j - 1] * 2 - A[:-1, j]

@@ -128,7 +128,8 @@ class jit:
             given = (*args, *kwargs.values())
             if by_source_here(given) and in_c_order(given) and self._plain is source.function:
                 try:
-                    return source.call(args, kwargs)
+                    ours = any(type(v) is Array for v in (*args, *kwargs.values()))
+                    return source.call_whole(args, kwargs) if ours else source.call(args, kwargs)
                 except Refused as error:
                     refused = error.with_traceback(None)
         latest = self._latest

@@ -27,8 +27,9 @@ from tilewise.backend import host_backend
 from tilewise.backend.base import Outcome
 from tilewise.config import current
 from tilewise.kernel.program import raised as kept
-from tilewise.kernel.program.ir import HOST
+from tilewise.kernel.program.ir import HOST, Dim, Program, Return, View
 from tilewise.kernel.program.optimise.run import optimised
+from tilewise.kernel.program.walk import statements
 from tilewise.python.arithmetic import NATIVE_DTYPES
 from tilewise.python.build import Static
 from tilewise.python.host import state
@@ -73,6 +74,12 @@ class SourceFunction:
             if outcome.status != MISSED:
                 return self._ended(last, outcome, leaves, args, kwargs)
         return self._look(args, kwargs)
+
+    def call_whole(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same, but for functions that return a part of an Array argument, which would be a copy of it here."""
+        if self._found(_specs(args, kwargs), args, kwargs, apart=True).shows:
+            raise Refused("a result that is a part of an Array argument")
+        return self.call(args, kwargs)
 
     def code_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Code:
         """The code for such arguments, compiled if it is new."""
@@ -149,6 +156,28 @@ class SourceFunction:
         raise_fault(fault, outcome.payload, code_.co_filename, code_.co_name, code_.co_qualname, raised)
 
 
+def shows_part(program: Program, arrays: set[str]) -> bool:
+    """Whether a result may show a part of one of these arguments."""
+    every = list(statements(program.body))
+    views: dict[str, list[View]] = {}
+    for s in every:
+        if isinstance(s, View):
+            views.setdefault(s.array, []).append(s)
+
+    def whole(name: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether an array is an argument, or memory of the program's own, from its first to its last element."""
+        return all(
+            v.source not in seen
+            and not v.at
+            and all(x.axis == k and x.length == Dim(v.source, k) for k, x in enumerate(v.spans))
+            and whole(v.source, seen | {name})
+            for v in views.get(name, ())
+        )
+
+    results = {v for s in every if isinstance(s, Return) for v in s.values if isinstance(v, str)}
+    return any(program.arrays[r].roots & arrays and not whole(r) for r in results)
+
+
 def _settings() -> tuple[bool, frozenset[str]]:
     """What of the settings code is made for."""
     settings = current()
@@ -178,6 +207,8 @@ class Code:
         self.ours = [k for k, s in enumerate(leaves) if isinstance(s, ArraySpec) and s.kind == "tilewise"]
         self.written = {k for k, p in zip(self.kept, params, strict=False) if p.written}
         self.plain = len(self.kept) == len(leaves) and not self.made.captured and not self.made.objects
+        ours = {p.name for k, p in zip(self.kept, params, strict=False) if k in self.ours}
+        self.shows = shows_part(self.made.program, ours)
 
     def fitting(self, args: tuple[Any, ...]) -> list[Any] | None:
         """The arguments, if they are of the types that the code is for; the code itself sees how arrays lie."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from typing import Any, cast
 
 from tilewise.kernel.program.ir import (
@@ -63,10 +62,15 @@ def expressions(node: Any) -> Iterator[Any]:
             todo += [getattr(e, n) for n in parts]
 
 
-@cache
-def _parts(kind: Hashable) -> tuple[str, ...]:
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _parts(kind: type) -> tuple[str, ...]:
     """The fields of a statement or an expression; nothing for others."""
-    return tuple(f.name for f in fields(cast(Any, kind))) if is_dataclass(kind) else ()
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+    return found
 
 
 def names_set(block: Block) -> set[str]:

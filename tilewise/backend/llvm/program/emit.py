@@ -92,7 +92,9 @@ class Emitter:
             self.names = {n: self.fn.hoist(f"alloca {_type(t)}") for n, t in program.names.items()}
             self.arrays = {n: self.slots(a.rank) for n, a in program.arrays.items()}
             self.written = self.fn.hoist("alloca i64")
-        self.scopes: memory.Scopes = memory.Scopes(self.fn, program, 1 if main is None else main.scopes.next)
+        self.scopes: memory.Scopes = memory.Scopes(
+            self.fn, program, memory.FIRST_NOTE if main is None else main.scopes.next
+        )
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others

@@ -25,10 +25,13 @@ def align(dtype: str) -> int:
     return size // 2 if dtype.startswith("complex") else size
 
 
+FIRST_NOTE = 100  # math functions have numbers below
+
+
 class Scopes:
     """Which accesses cannot meet: LLVM's scopes, one for each argument and place of allocation."""
 
-    def __init__(self, fn: Function, program: Program, first: int = 1) -> None:
+    def __init__(self, fn: Function, program: Program, first: int = FIRST_NOTE) -> None:
         """first: the number of the first note."""
         self.fn, self.program = fn, program
         roots = sorted({self._of(r) for a in program.arrays.values() for r in a.roots})
@@ -40,7 +43,7 @@ class Scopes:
         lines.append(f'!{self.rolled} = !{{!"llvm.loop.unroll.disable"}}')
         self.numbers = {r: first + 4 + k for k, r in enumerate(roots)}
         lines += [f"!{n} = distinct !{{!{n}, !{first}}}" for n in self.numbers.values()]
-        self.next = first + 4 + len(roots)
+        self.next = first + 4 + len(roots)  # the number of the next note
         self.sets: dict[frozenset[int], int] = {}
         self.params = {p.name for p in program.params}
 
