@@ -126,7 +126,12 @@ class jit:
             args, kwargs = (*self._bound[0], *args), {**self._bound[1], **kwargs}
         if forcing.tracing.get() is not None:
             return f(*args, **kwargs)
-        if source is not None and (self.strict or self._loops == "elements" or not has_arrays(args, kwargs)):
+        if source is not None and (
+            self.strict
+            or self._loops == "elements"
+            or (self._loops == "items" and all(map(_line, (*args, *kwargs.values()))))
+            or not has_arrays(args, kwargs)
+        ):
             return self._by_source(args, kwargs)
         latest = self._latest
         if latest is not None and not kwargs and (made := latest.run(self._known[0], args)) is not MISSED:
@@ -233,6 +238,11 @@ def has_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         not isinstance(v, int | float | complex | np.generic) and not (type(v) is list and _of_numbers(v))
         for v in (*args, *kwargs.values())
     )
+
+
+def _line(v: Any) -> bool:
+    """Whether an argument is a number, or an array of numbers with one axis."""
+    return isinstance(v, int | float | complex | np.generic) or (type(v) in (np.ndarray, Array) and v.ndim <= 1)
 
 
 def _of_numbers(items: list[Any]) -> bool:
