@@ -1,4 +1,4 @@
-"""Whether a function's loops are for the source or for a trace. In: a function. Out: "elements", "scalars" or "arrays".
+"""Whether a function's loops are for the source or for a trace. In: a function. Out: "elements", "items", "scalars".
 
 A loop over elements (its subscripts hang on the loop, or it ends when something holds) is compiled from the source:
 a trace would have every turn of it. Loops whose turns are operations of whole arrays are traced, and rolled again.
@@ -13,9 +13,14 @@ from types import CodeType, FunctionType
 from tilewise.python.refuse import Refused
 from tilewise.python.source import parsed
 
+ITERATORS = frozenset(("enumerate", "zip", "reversed"))
+
 
 def loops_of(f: FunctionType) -> str:
-    """Elements: for the source. Scalars: the same, if no argument is an array. Nothing: no loops, or no source."""
+    """Elements: for the source. Items, scalars: the same, if arrays have one axis, or if no argument is an array.
+
+    Nothing: no loops, or no source.
+    """
     return _loops_of(f.__code__)
 
 
@@ -31,7 +36,18 @@ def _loops_of(code: CodeType) -> str:
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
     if not loops:
         return ""
-    return "elements" if any(map(_by_element, loops)) else "scalars"
+    if any(map(_by_element, loops)):
+        return "elements"
+    names = {a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}
+    return "items" if any(_over_items(n, names) for n in loops) else "scalars"
+
+
+def _over_items(loop: ast.For | ast.While, names: set[str]) -> bool:
+    """Whether a loop goes through an argument: numbers, if that is an array with one axis."""
+    iterated = loop.iter if isinstance(loop, ast.For) else None
+    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id in ITERATORS:
+        return any(isinstance(a, ast.Name) and a.id in names for a in iterated.args)
+    return isinstance(iterated, ast.Name) and iterated.id in names
 
 
 def _by_element(loop: ast.For | ast.While) -> bool:

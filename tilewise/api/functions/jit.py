@@ -123,12 +123,13 @@ class jit:
             return f(*args, **kwargs)
         refused: Refused | None = None
         if source is not None and self._loops:
-            if self.strict or self._loops == "elements" or not has_arrays(args, kwargs):
-                return self._by_source(args, kwargs)
             given = (*args, *kwargs.values())
+            lines = self._loops == "items" and all(map(_line, given))
+            if self.strict or self._loops == "elements" or lines or not has_arrays(args, kwargs):
+                return self._by_source(args, kwargs)
             if by_source_here(given) and in_c_order(given) and self._plain is source.function:
                 try:
-                    ours = any(type(v) is Array for v in (*args, *kwargs.values()))
+                    ours = any(type(v) is Array for v in given)
                     return source.call_whole(args, kwargs) if ours else source.call(args, kwargs)
                 except Refused as error:
                     refused = error.with_traceback(None)
@@ -275,6 +276,11 @@ def in_c_order(args: Sequence[Any]) -> bool:
     """Whether all arrays lie in C order: what NumPy makes of others has their order, and other views."""
     given = (meta(v) if type(v) is Array else v for v in args)
     return not any(isinstance(v, np.ndarray) and v.ndim > 1 and not v.flags.c_contiguous for v in given)
+
+
+def _line(v: Any) -> bool:
+    """Whether an argument is a number, or an array of numbers with one axis."""
+    return isinstance(v, int | float | complex | np.generic) or (type(v) in (np.ndarray, Array) and v.ndim <= 1)
 
 
 def _of_numbers(items: list[Any]) -> bool:
