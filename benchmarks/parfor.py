@@ -107,7 +107,7 @@ PROGRAMS["pearson, processes"] = Program(pearson_processes, columns, pearson_job
 
 def regression(scale: float) -> tuple[Any, ...]:
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(round(60_000 * scale), 100))
+    X = rng.normal(size=(round(120_000 * scale), 100))
     return X, X @ rng.normal(size=100) + rng.normal(size=len(X)), 10
 
 
@@ -328,7 +328,7 @@ PROGRAMS["escape times"] = Program(pixels, pixels_inputs, pixels_joblib, pixels_
 
 def mixed_inputs(scale: float) -> tuple[Any, ...]:
     rng = np.random.default_rng(3)
-    rows = round(60_000 * scale)
+    rows = round(300_000 * scale)
     X = np.asfortranarray(rng.normal(size=(rows, 30)))
     kinds = np.arange(30) % 3 == 0
     X[:, kinds] = rng.integers(0, 6, (rows, int(kinds.sum())))
