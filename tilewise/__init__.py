@@ -8,6 +8,7 @@ np.float64(1.875)
 Every name of NumPy is here and does what it does there, on Arrays that are computed when they are needed. Beyond NumPy:
 
 - `compute`, `evaluate`: results now; `explain`: the plan and its cost before anything runs; `profile`: what ran.
+- `open`, `save`, `x.store`, `from_zarr` and its like: arrays in files; `checkpoint`, `resumable`: go on after a crash.
 - `session`: workers, on this machine or many; `config`: settings, for a block or for good; `calibrate`.
 - `jit`, `vectorize`, `map_tiles`, `fold`, `reduce`, `scan`, `filter`, `join_update`, `allpairs`, `outer_map`: your own
   functions.

@@ -338,3 +338,17 @@ def test_copying_a_file_holds_one_chunk(tmp_path: Path, monkeypatch: pytest.Monk
     x.store(tmp_path / "b.npy")
     assert max(most) * 8 <= 4096 and sum(most) == DATA.size
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+
+
+@pytest.mark.soak
+def test_ray_datasets() -> None:
+    ray = pytest.importorskip("ray")
+    ray.init(address="local", num_cpus=2, include_dashboard=False)
+    try:
+        import ray.data as data
+
+        x = tw.from_ray(data.from_numpy([DATA[:40], DATA[40:]]))
+        np.testing.assert_array_equal(np.asarray(x[35:45]), DATA[35:45])
+        assert tw.to_ray(tw.asarray(DATA)).count() == len(DATA)
+    finally:
+        ray.shutdown()

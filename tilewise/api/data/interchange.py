@@ -88,7 +88,11 @@ def to_xarray(x: Array, dims: Any = None, coords: Any = None, name: Any = None) 
 
 
 def from_ray(dataset: Any, column: str | None = None) -> Array:
-    """An Array of a column of a Ray dataset (of its only one, if it has no other); blocks are fetched as needed."""
+    """An Array of a column of a Ray dataset (of its only one, if it has no other); blocks are fetched as needed.
+
+    >>> tw.from_ray(ray.data.from_numpy(np.arange(3.0))).sum()  # doctest: +SKIP
+    np.float64(3.0)
+    """
     ray = need("ray", "ray")
     names = dataset.columns()
     if column is None and len(names) != 1:
@@ -111,7 +115,11 @@ def from_ray(dataset: Any, column: str | None = None) -> Array:
 
 
 def to_ray(x: Array) -> Any:
-    """A Ray dataset of an Array's rows, in blocks."""
+    """A Ray dataset of an Array's rows, in blocks.
+
+    >>> tw.to_ray(tw.arange(10.0) * 2).count()  # doctest: +SKIP
+    10
+    """
     data = need("ray.data", "ray")
     rows = max(1, CHUNK_BYTES // max(1, x.nbytes // max(1, len(x))))
     blocks = [np.asarray(x[k : k + rows]) for k in range(0, len(x), rows)]  # type: ignore[index]
