@@ -14,6 +14,7 @@ from tilewise.api.functions.trace.captured_arrays import Captured
 from tilewise.api.functions.trace.scalar_tracer import (
     BOOL,
     DTYPES,
+    PACKAGE,
     Kind,
     Recorder,
     Tracer,
@@ -171,7 +172,7 @@ def _last_line(error: Exception) -> str:
     at, where = error.__traceback__, ""
     while at is not None:
         code = at.tb_frame.f_code
-        if not code.co_filename.startswith(__file__.rsplit("/", 1)[0]):
+        if not code.co_filename.startswith(PACKAGE):
             where = f"{code.co_filename}:{at.tb_lineno}"
         at = at.tb_next
     return where
