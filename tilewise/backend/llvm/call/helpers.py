@@ -19,6 +19,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -236,8 +237,9 @@ def posting(helpers: Sequence[threads.Helper]) -> bytes:
     turns = _waiting()[1]
     for helper in helpers:
         helper.view[TURNS] = turns if helper.waits else 0
-    code = ctypes.cast(native("call helpers", build_call), ctypes.c_void_p).value or 0
-    return struct.pack(f"<{2 + len(helpers)}q", len(helpers), code, *[h.place for h in helpers])
+    code: Any = native("call helpers", build_call)
+    place = ctypes.cast(code, ctypes.c_void_p).value or 0
+    return struct.pack(f"<{2 + len(helpers)}q", len(helpers), place, *[h.place for h in helpers])
 
 
 threads.set_native(serve, rouse)
