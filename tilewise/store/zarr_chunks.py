@@ -1,7 +1,7 @@
-"""Chunks of Zarr folders, read without zarr: that takes a third of the time. In: an array's codecs. Out: a decoder.
+"""Chunks of Zarr folders that are not compressed, read without zarr. In: an array's codecs. Out: a decoder.
 
-For arrays in format 3 whose chunks are files of their own: plain bytes, compressed or with a checksum. Other codecs,
-shards and other stores are for zarr itself.
+For arrays in format 3 whose chunks are files of their own, of plain bytes with or without a checksum: about half of
+zarr's time (compressed ones took no less). Other codecs, shards and other stores are for zarr itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import google_crc32c
-import numcodecs
 import numpy as np
 from zarr import codecs
 
@@ -36,18 +35,7 @@ def decoder(array: Any) -> Callable[[Any], ND] | None:
 
 
 def _step(codec: Any) -> Step | None:
-    if type(codec) is codecs.Crc32cCodec:
-        return _checked
-    if type(codec) is codecs.ZstdCodec:
-        zstd: Step = numcodecs.Zstd().decode
-        return zstd
-    if type(codec) is codecs.GzipCodec:
-        gzip: Step = numcodecs.GZip().decode
-        return gzip
-    if type(codec) is codecs.BloscCodec:
-        blosc: Step = numcodecs.Blosc().decode
-        return blosc
-    return None
+    return _checked if type(codec) is codecs.Crc32cCodec else None
 
 
 def _checked(data: Any) -> bytes:
