@@ -67,7 +67,7 @@ def sliced_sources(roots: Sequence[Node]) -> Sequence[Node]:
 
 
 def _in_a_file(n: Node) -> bool:
-    return isinstance(n.value, Source) and n.ndim > 0 and n.known and n.value.copies_on(None) is None and n.size > 0
+    return isinstance(n.value, Source) and not n.value.on_workers and n.ndim > 0 and n.known and n.size > 0
 
 
 def _box(x: Node, cuts: Sequence[Cut]) -> Part | None:

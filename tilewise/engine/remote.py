@@ -26,6 +26,7 @@ class Remote(Source):
     """A value that workers hold. Dropping the last reference frees it there."""
 
     opened_by_workers = False  # by none but those that have it
+    on_workers = True
 
     def __init__(
         self, cluster: Cluster, key: int, shape: tuple[int, ...], dtype: Any, order: Order, layout: Layout

@@ -51,6 +51,7 @@ class Source(ABC):
     order: Order = None
     chunks: tuple[int, ...]
     opened_by_workers: bool = True
+    on_workers: bool = False  # its blocks are where they are made: slices of them are taken there
     whole_chunks: bool = True
 
     @abstractmethod
