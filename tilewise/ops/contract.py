@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.ir.node import Node, Op, intern
-from tilewise.ir.order import Order, by_strides
+from tilewise.ir.order import Order, by_strides, normal
 from tilewise.kernel.loops import Instr, Kernel, Output
 from tilewise.kernel.native_support import supports, supports_reduce
 from tilewise.layout import Layout, Mesh, Partial
@@ -104,7 +104,12 @@ def matmul(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
     lo = outer + (row if a.ndim > 1 else "") + (col if b.ndim > 1 else "")
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = lead + (a.shape[-2:-1] if a.ndim > 1 else ()) + (b.shape[-1:] if b.ndim > 1 else ())
-    return intern(Contract(f"{la},{lb}->{lo}", "matmul"), (cast(a, dtype), cast(b, dtype)), shape, dtype)
+    letters = f"{la},{lb}->{lo}"
+    order = None
+    if batch > 1 and (a.order is not None or b.order is not None):
+        lead_first = _small_order(letters, "matmul", (small(a), small(b))) or range(len(shape))
+        order = normal([*(k for k in lead_first if k < batch), *range(batch, len(shape))])  # matrices lie as they are
+    return intern(Contract(letters, "matmul"), (cast(a, dtype), cast(b, dtype)), shape, dtype, order)
 
 
 def dot(a: Node, b: Node, dtype: np.dtype[Any]) -> Node:
@@ -188,15 +193,15 @@ def einsum(letters: str, operands: tuple[Node, ...], dtype: np.dtype[Any]) -> No
     shape = tuple(sizes[c] for c in out)
     order = None
     if len(shape) > 1:
-        order = _small_order(letters, tuple(small(x) for x in operands))
+        order = _small_order(letters, "einsum", tuple(small(x) for x in operands))
     return intern(Contract(letters, "einsum"), tuple(cast(x, dtype) for x in operands), shape, dtype, order)
 
 
 @functools.lru_cache(maxsize=256)
-def _small_order(letters: str, kinds: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Order:
-    """The memory order einsum gives its result, shown by NumPy on axes of at most two elements."""
+def _small_order(letters: str, how: str, kinds: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Order:
+    """The memory order NumPy's function gives its result, shown by it on axes of at most two elements."""
     operands = [np.ndarray(shape, np.float64, np.ones(2 ** len(shape)), 0, strides) for shape, strides in kinds]
-    made = Contract(letters, "einsum").numpy(*operands)
+    made = Contract(letters, how).numpy(*operands)
     return by_strides(made.shape, made.strides)
 
 
