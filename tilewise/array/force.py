@@ -31,7 +31,7 @@ from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
 from tilewise.engine.run import to_the_end
 from tilewise.errors import MemoryBudgetError
-from tilewise.ir.node import Leaf, Length, Node, become_leaf, numbered, walk
+from tilewise.ir.node import Leaf, Length, Node, become_leaf, known_leaf, numbered, walk
 from tilewise.ir.order import strides_of
 from tilewise.later import later
 from tilewise.observe import progress
@@ -554,7 +554,12 @@ def _place_in_body(cell: Cell) -> int:
 
 
 def _resolve(x: Array) -> None:
-    evaluate([x._cell])
+    cell = x._cell
+    with LOCK:
+        evaluate([cell])
+        node = cell.node
+        if node is not None and not node.known and isinstance(node.value, Source):  # held under an equal mask's length
+            cell.node = known_leaf(node.value, node.order)
 
 
 set_resolver(_resolve)
