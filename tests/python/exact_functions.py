@@ -1,0 +1,30 @@
+"""Functions that differ where compiled code is less exact than Python. They are compiled, and run as they are."""
+
+
+def lists_as_subscripts(a):
+    s = 0.0
+    for i in range(len(a)):
+        s += a[[0, 1]].sum() + a[[True, False, True]][1, 0] + a[[0, 1], [1, i]][1]
+        s += a[:, [0, 2]][i, 1] + a[(0, 1), :][1, 1] + a[(0, 1)] + len(a[[]])
+    return s, a[[0, i]], a[[[0, 1], [1, i]]]
+
+
+def writes_by_lists(a):
+    for i in range(len(a)):
+        a[[0, 1]] = 7.0 + i
+        a[[True, False, True]] += 1.5
+        a[[0, 1], [1, i]] = -1.0
+        a[:, [0, 2]] *= 2
+        a[[]] = 3.0
+
+
+def lists_out_of_range(a):
+    for i in range(len(a)):
+        a[[0, i + 1]] = i
+
+
+def list_by_a_list(a):
+    numbers = [0.5] * len(a)
+    for _ in range(len(a)):
+        numbers[[0]] = 1.0
+    return numbers
