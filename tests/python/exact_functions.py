@@ -1,5 +1,7 @@
 """Functions that differ where compiled code is less exact than Python. They are compiled, and run as they are."""
 
+import numpy as np
+
 
 def lists_as_subscripts(a):
     s = 0.0
@@ -28,3 +30,27 @@ def list_by_a_list(a):
     for _ in range(len(a)):
         numbers[[0]] = 1.0
     return numbers
+
+
+def into_elements(a, b):
+    for i in range(len(a)):
+        a[i] = b[i]
+
+
+def added_to_elements(a, b):
+    for i in range(len(a)):
+        a[i] += b[i] + b[i]
+
+
+def one_number_into_a_slice(a, b):
+    for i in range(len(a)):
+        a[1:] = b[i]
+
+
+def wrapped(a, b):
+    for i in range(len(a)):
+        a[i : i + 1] = b[i : i + 1]
+        a[a == 1] = b[i]
+        c = np.full(2, b[i], np.int8)
+        d = np.int8(b[i])
+    return c, d

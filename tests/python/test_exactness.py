@@ -22,3 +22,21 @@ def test_lists_are_subscripts_of_several_elements(agree: Any) -> None:
 def test_what_python_refuses_is_left_to_it(function: Any) -> None:
     with tw.config(fallback="silent"):
         assert same(ended(tw.jit(function), (A,)), ended(function, (A,)))
+
+
+WIDE = np.array([5, 100, -7, 300])
+TARGETS = ["int8", "int16", "int32", "int64", "uint8", "uint64"]
+
+
+@pytest.mark.parametrize("source", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_integers_of_numpy_that_do_not_fit_an_element(agree: Any, source: str) -> None:
+    b = np.append(WIDE.astype(source), np.array(np.iinfo(source).max, source))
+    ends = {agree(f.into_elements, np.zeros(5, to), b)[0] for to in TARGETS}
+    assert ends == ({"returned"} if source == "int8" else {"returned", "OverflowError"})
+
+
+def test_where_integers_of_numpy_wrap_and_where_they_raise(agree: Any) -> None:
+    a = np.ones(4, np.int8)
+    assert agree(f.added_to_elements, a, WIDE)[0] == "OverflowError"
+    assert agree(f.one_number_into_a_slice, a, WIDE)[0] == "OverflowError"
+    assert agree(f.wrapped, a, WIDE)[0] == "returned"

@@ -437,7 +437,38 @@ def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
     if x.t.dtype[0] == "f" and (dtype[0] == "i" or (dtype[0] == "u" and x.t.py)):
         fault = b.fault(CALL + "int", dtype, line)
         return Op(f"whole:{dtype}", dtype, (cast(x.e, "float64"),), fault)
+    if x.t.whole and not x.t.py and dtype[0] == "i":
+        return _fitted(b, x.e, dtype, line)
     return cast(x.e, dtype) if dtype == BOOL else weak(b, x, dtype, line)
+
+
+def converted(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
+    """As `stored`, where NumPy's integers wrap."""
+    return cast(x.e, dtype) if x.t.whole and not x.t.py else stored(b, x, dtype, line)
+
+
+def _fitted(b: Builder, e: Expr, dtype: str, line: int) -> Expr:
+    """An integer of NumPy's as an element of signed integers: it goes through Python's, which must fit."""
+    if np.can_cast(e.dtype, dtype):
+        return cast(e, dtype)
+    if e.dtype == "uint64":
+        e = Op("fit:int64", INT, (e,), b.fault("OverflowError", _TOO_LONG, line))
+    if dtype == INT:
+        return e
+    fault = b.fault("OverflowError", f"Python integer {{0}} out of bounds for {dtype}", line)
+    return Op(f"fit:{dtype}", dtype, (cast(e, INT),), fault)
+
+
+def _message_of_long() -> str:
+    """What NumPy says of an integer of more than 63 bits as an element."""
+    try:
+        np.zeros(1, np.int64)[0] = np.uint64(MOST + 1)
+    except OverflowError as error:
+        return str(error)
+    return TOO_LARGE
+
+
+_TOO_LONG = _message_of_long()
 
 
 def same_kind(a: Num, c: Num) -> bool:
