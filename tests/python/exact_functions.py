@@ -54,3 +54,22 @@ def wrapped(a, b):
         c = np.full(2, b[i], np.int8)
         d = np.int8(b[i])
     return c, d
+
+
+def compared_with_floats(out, numbers, floats):
+    for i in range(len(numbers)):
+        for j in range(len(floats)):
+            k, y = int(numbers[i]), float(floats[j])
+            row = (k == y, k != y, k < y, k <= y, k > y, k >= y, y == k, y != k, y < k, y <= k, y > k, y >= k)
+            row += (k in (1.0, y), k < 2.0**53, k < 1e19, complex(y, 0.0) == k, k != complex(y, 1.0), max(k, y) == k)
+            row += (numbers[i] == y, k < floats[j])
+            out[i, j, :] = row
+    return max(k, y), min(y, k), min(k, y), max(y, k)
+
+
+def divided_by_minus_one(numbers, by, out):
+    for i in range(len(numbers)):
+        n, d = int(numbers[i]), int(by[i])
+        found = n // d, divmod(n, d)
+        out[i] = found[0] % 1000
+    return found

@@ -40,3 +40,24 @@ def test_where_integers_of_numpy_wrap_and_where_they_raise(agree: Any) -> None:
     assert agree(f.added_to_elements, a, WIDE)[0] == "OverflowError"
     assert agree(f.one_number_into_a_slice, a, WIDE)[0] == "OverflowError"
     assert agree(f.wrapped, a, WIDE)[0] == "returned"
+
+
+NUMBERS = [0, 3, -3, 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, -(2**63), 2**63 - 513, 2**63 - 512]
+FLOATS = [0.5, 3.0, 2.0**53, -(2.0**53), 2.0**62, 2.0**63, -(2.0**63), 2.0**64, np.inf, -np.inf, np.nan]
+
+
+def test_integers_and_floats_are_compared_exactly(agree: Any) -> None:
+    out = np.zeros((len(NUMBERS), len(FLOATS), 20), bool)
+    agree(f.compared_with_floats, out, np.array(NUMBERS), np.array(FLOATS))
+    for n, x in [(2**53 + 1, 2.0**53), (2**63 - 1, 2.0**63), (-(2**53) - 1, -(2.0**53))]:
+        agree(f.compared_with_floats, out, np.array([n]), np.array([x]))
+
+
+def test_the_least_integer_by_minus_one(agree: Any) -> None:
+    least = -(2**63)
+    one = np.zeros(1, int)
+    agree(f.divided_by_minus_one, np.array([7, -7, least]), np.array([-1, 2, 3]), np.zeros(3, int))
+    assert agree(f.divided_by_minus_one, np.array([least]), np.array([-1]), one)[0] == "returned"
+    assert agree(f.divided_by_minus_one, np.array([5, least]), np.array([5, 0]), np.zeros(2, int))[0] != "returned"
+    with pytest.raises(OverflowError, match="64 bits"):
+        tw.jit(f.divided_by_minus_one)(np.array([5, least]), np.array([5, -1]), np.zeros(2, int))
