@@ -73,3 +73,22 @@ def divided_by_minus_one(numbers, by, out):
         found = n // d, divmod(n, d)
         out[i] = found[0] % 1000
     return found
+
+
+def greater_than_a_float(k):
+    s = 0.0
+    for i in range(3):
+        if k > 2.0**53:
+            s += i
+    return s
+
+
+def counts_up(a):
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = i * 1000 + j
+
+
+def adds_to_itself(a):
+    for i in range(len(a)):
+        a[i] += i

@@ -61,3 +61,31 @@ def test_the_least_integer_by_minus_one(agree: Any) -> None:
     assert agree(f.divided_by_minus_one, np.array([5, least]), np.array([5, 0]), np.zeros(2, int))[0] != "returned"
     with pytest.raises(OverflowError, match="64 bits"):
         tw.jit(f.divided_by_minus_one)(np.array([5, least]), np.array([5, -1]), np.zeros(2, int))
+
+
+def test_vectorized_loops_compare_exactly() -> None:
+    numbers = np.tile(NUMBERS, 50)
+    assert same(
+        np.asarray(tw.vectorize(f.greater_than_a_float)(numbers)), np.vectorize(f.greater_than_a_float)(numbers)
+    )
+
+
+def itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    memory = np.zeros(500_000)
+    return np.lib.stride_tricks.as_strided(memory[250_000:], shape, tuple(8 * s for s in strides))
+
+
+@pytest.mark.parametrize("strides", [(0, 1), (1, 1), (-1, 3), (7, 0), (399, 1), (400, 1), (1, 500), (-400, -1)])
+def test_arrays_that_overlap_themselves_are_written_as_by_python(strides: tuple[int, ...]) -> None:
+    a, b = itself((100, 400), strides), itself((100, 400), strides)
+    f.counts_up(a)
+    with tw.config(fallback="silent"):
+        compiled = tw.jit(f.counts_up)
+        for _ in range(2):
+            b[:] = 0
+            compiled(b)
+            assert (a == b).all()
+        row, other = itself((500,), strides[:1]), itself((500,), strides[:1])
+        f.adds_to_itself(row)
+        tw.jit(f.adds_to_itself)(other)
+        assert (row == other).all()
