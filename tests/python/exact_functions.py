@@ -92,3 +92,9 @@ def counts_up(a):
 def adds_to_itself(a):
     for i in range(len(a)):
         a[i] += i
+
+
+def first_of_a_list(n):
+    numbers = [0] * n
+    numbers[0] = 5
+    return numbers

@@ -89,3 +89,8 @@ def test_arrays_that_overlap_themselves_are_written_as_by_python(strides: tuple[
         f.adds_to_itself(row)
         tw.jit(f.adds_to_itself)(other)
         assert (row == other).all()
+
+
+def test_what_a_function_of_numbers_raises_is_raised(agree: Any) -> None:
+    assert agree(f.first_of_a_list, 3)[0] == "returned"
+    assert agree(f.first_of_a_list, 0)[:2] == ("IndexError", "list assignment index out of range")
