@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.kernel.native_support import supports
 from tilewise.kernel.program.ir import BOOL, CALL, INT, RERUN, Const, Expr, Load, Op, Pick
-from tilewise.python.build import Builder, Scalar, compare, negate
+from tilewise.python.build import Builder, Scalar, both, compare, negate, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LEAST, MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
@@ -150,13 +150,13 @@ def _python(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
     if "complex" in kinds:
         return _complex(b, op, x, y, line)
     if op in COMPARE:
-        return _python_compared(op, x, y)
+        return _python_compared(b, op, x, y)
     if "float" in kinds or (op == "/"):
         return _python_float(b, op, x, y, line)
     return _python_int(b, op, x, y, line)
 
 
-def _python_compared(op: str, x: Scalar, y: Scalar) -> Scalar:
+def _python_compared(b: Builder, op: str, x: Scalar, y: Scalar) -> Scalar:
     if x.t.dtype == y.t.dtype == INT and not (fails(x.e) or fails(y.e)):
         always = {"<": x.t.hi < y.t.lo, "<=": x.t.hi <= y.t.lo, ">": x.t.lo > y.t.hi, ">=": x.t.lo >= y.t.hi}
         never = {"<": x.t.lo >= y.t.hi, "<=": x.t.lo > y.t.hi, ">": x.t.hi <= y.t.lo, ">=": x.t.hi < y.t.lo}
@@ -166,13 +166,43 @@ def _python_compared(op: str, x: Scalar, y: Scalar) -> Scalar:
             return constant(False)
     if x.t.dtype == y.t.dtype == INT:
         return Scalar(PY_BOOL, compare(COMPARE[op], x.e, y.e))
+    if y.t.dtype == INT and not _within_floats(y, x):
+        return _compared_exactly(b, _MIRRORED.get(op, op), y, b.held(x.e))
+    if x.t.dtype == INT and not _within_floats(x, y):
+        return _compared_exactly(b, op, x, y.e)
     return Scalar(PY_BOOL, compare(COMPARE[op], cast(x.e, "float64"), cast(y.e, "float64")))
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _within_floats(n: Scalar, x: Scalar) -> bool:
+    """Whether an integer and a float compare as two floats do: no two integers become that float."""
+    known = isinstance(x.e, Const) and x.t.dtype != "complex128" and not abs(x.e.value) >= EXACT
+    return known or (n.t.lo >= -EXACT and n.t.hi <= EXACT)
+
+
+def _compared_exactly(b: Builder, op: str, n: Scalar, x: Expr) -> Scalar:
+    """n op x: by n as a float; where that is x, by what n is more than it."""
+    whole, x = b.held(n.e), b.held(x)
+    near = b.held(cast(whole, "float64"))
+    more = Op("beyond_float", INT, (whole,))
+    tie = compare(COMPARE[op], more, Const(INT, 0))
+    return Scalar(PY_BOOL, pick(compare("equal", near, x), tie, compare(COMPARE[op], near, x)))
 
 
 def _complex(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
     if op in COMPARE:
         if op not in ("==", "!="):
             raise Refused("an order of complex numbers", line)
+        for n, z in ((x, y), (y, x)):
+            if n.t.dtype == INT and not _within_floats(n, z):
+                first = b.held(x.e)
+                n, z = (Scalar(s.t, first if s is x else b.held(s.e)) for s in (n, z))
+                real, imag = (Op(part, "float64", (z.e,)) for part in ("real", "imag"))
+                same = _compared_exactly(b, "==", n, real).e
+                same = both(same, compare("equal", imag, Const("float64", 0.0)))
+                return Scalar(PY_BOOL, same if op == "==" else negate(same))
         return Scalar(PY_BOOL, compare(COMPARE[op], cast(x.e, "complex128"), cast(y.e, "complex128")))
     if op == "**" and isinstance(y.e, Const) and y.e.value in (2, 3):
         held = Scalar(x.t, b.held(x.e))
@@ -241,7 +271,8 @@ def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
                 most = max(abs(a.lo), abs(a.hi))
                 t = ints(-most, most)
                 if most > MOST and c.lo <= -1 <= c.hi:  # the least integer by -1
-                    return Scalar(t, Op("negatable_divide", INT, (x.e, y.e), fault if fault >= 0 else rerun(b, line)))
+                    by = Op("nonzero", INT, (y.e,), fault) if fault >= 0 else y.e
+                    return Scalar(t, Op("negatable_divide", INT, (x.e, by), rerun(b, line)))
             return Scalar(t, Op("floor_divide", INT, (x.e, y.e), fault))
         t = (
             ints(0, min(c.hi - 1, a.hi) if a.lo >= 0 else c.hi - 1)
@@ -437,7 +468,38 @@ def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
     if x.t.dtype[0] == "f" and (dtype[0] == "i" or (dtype[0] == "u" and x.t.py)):
         fault = b.fault(CALL + "int", dtype, line)
         return Op(f"whole:{dtype}", dtype, (cast(x.e, "float64"),), fault)
+    if x.t.whole and not x.t.py and dtype[0] == "i":
+        return _fitted(b, x.e, dtype, line)
     return cast(x.e, dtype) if dtype == BOOL else weak(b, x, dtype, line)
+
+
+def converted(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
+    """As `stored`, where NumPy's integers wrap."""
+    return cast(x.e, dtype) if x.t.whole and not x.t.py else stored(b, x, dtype, line)
+
+
+def _fitted(b: Builder, e: Expr, dtype: str, line: int) -> Expr:
+    """An integer of NumPy's as an element of signed integers: it goes through Python's, which must fit."""
+    if np.can_cast(e.dtype, dtype):
+        return cast(e, dtype)
+    if e.dtype == "uint64":
+        e = Op("fit:int64", INT, (e,), b.fault("OverflowError", _TOO_LONG, line))
+    if dtype == INT:
+        return e
+    fault = b.fault("OverflowError", f"Python integer {{0}} out of bounds for {dtype}", line)
+    return Op(f"fit:{dtype}", dtype, (cast(e, INT),), fault)
+
+
+def _message_of_long() -> str:
+    """What NumPy says of an integer of more than 63 bits as an element."""
+    try:
+        np.zeros(1, np.int64)[0] = np.uint64(MOST + 1)
+    except OverflowError as error:
+        return str(error)
+    return TOO_LARGE
+
+
+_TOO_LONG = _message_of_long()
 
 
 def same_kind(a: Num, c: Num) -> bool:

@@ -228,7 +228,8 @@ def _subscript(lo: Statements, node: ast.Subscript) -> Value:
 def index_of(lo: Statements, node: ast.expr) -> tuple[Value, ...]:
     """The subscripts, in order."""
     found = value(lo, node)
-    return found.items if isinstance(found, Tuple) else (found,)
+    items = found.items if isinstance(found, Tuple) and not found.listed else (found,)
+    return tuple(attributes.from_list(lo, i, node.lineno) if isinstance(i, Tuple) else i for i in items)
 
 
 def _slice(lo: Statements, node: ast.Slice) -> Value:

@@ -184,6 +184,8 @@ class jit:
             if not fails and (made := self._by_source_instead(args, kwargs)) is not MISSED:
                 return made
         if self.strict:
+            if fails and not captured and not has_arrays(args, kwargs):
+                f(*args, **kwargs)  # of numbers a trace is a call, so this raises as well
             raise FunctionError(
                 message(f"jit cannot trace {name_of(f)}: it has {why.construct}", where=why.where or None)
             )

@@ -75,6 +75,16 @@ def from_tuple(lo: Statements, v: Tuple, dtype: str | None, line: int) -> Array:
     return made
 
 
+def from_list(lo: Statements, v: Tuple, line: int) -> Array:
+    """What a list is as a subscript: an array, of integers if it is empty."""
+    if not v.items:
+        return elementwise.allocated(lo, Arr(INT, 1), [ZERO], False, line)
+    made = from_tuple(lo, v, None, line)
+    if made.t.dtype[0] not in "biu":
+        raise Refused(f"a list of {made.t.dtype} as a subscript", line)
+    return made
+
+
 def product(lo: Statements, x: Value, y: Value, line: int) -> Value:
     """x @ y"""
     if not isinstance(x, Array | Lazy) or not isinstance(y, Array | Lazy) or not (x.t.rank and y.t.rank):

@@ -139,7 +139,7 @@ def _converted(lo: Statements, dtype: str, args: list[Value], line: int) -> Valu
             lo, lambda s: Scalar(Num(False, dtype), arithmetic.cast(s.e, dtype)), dtype, (args[0],), line
         )
     s = values.scalar(lo, args[0], line)
-    return Scalar(Num(False, dtype), arithmetic.stored(lo.b, s, dtype, line))
+    return Scalar(Num(False, dtype), arithmetic.converted(lo.b, s, dtype, line))
 
 
 def shape_given(lo: Statements, found: Value, line: int) -> list[Expr]:
@@ -191,6 +191,8 @@ def _full(lo: Statements, kind: str, g: Given) -> Value:
     dtype = dtype_named(g.take(2, "dtype"), g.line, fill.t.dtype)
     g.done(3)
     made = elementwise.allocated(lo, Arr(dtype, len(shape), kind), shape, False, g.line)
+    if fill.t.whole and not fill.t.py:
+        fill = Scalar(Num(False, dtype), arithmetic.cast(fill.e, dtype))
     assign.assign(lo, made, fill, g.line)
     return made
 

@@ -50,7 +50,7 @@ def put_by_mask(lo: Statements, base: Array, index: tuple[Value, ...], value: Va
     if not isinstance(mask, Array | Lazy) or mask.t.dtype != "bool":
         raise Refused("an assignment by arrays of subscripts", line, "Write it as a loop")
     if isinstance(value, Scalar):
-        held = lo.b.keep(arithmetic.stored(lo.b, value, base.t.dtype, line))
+        held = lo.b.keep(arithmetic.converted(lo.b, value, base.t.dtype, line))
         chosen = _held(lo, base, mask, line)
         rest = elementwise.shape_of(base)[mask.t.rank :]
 

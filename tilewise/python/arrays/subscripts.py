@@ -267,12 +267,13 @@ def set_item(lo: Statements, base: Value, index: tuple[Value, ...], value: Value
         return
     parts = _expanded(base.t.rank, index, line)
     if len([p for p in parts if isinstance(p, Scalar)]) == base.t.rank == len(parts):
+        into = arithmetic.stored
         if isinstance(value, Array | Lazy) and value.t.rank == 0:
-            value = values.scalar(lo, value, line)
+            into, value = arithmetic.converted, values.scalar(lo, value, line)
         if not isinstance(value, Scalar):
             raise Refused("an array as one element", line)
         at = tuple(calls.whole(lo, p, line).e for p in parts)
-        made = arithmetic.stored(lo.b, value, base.t.dtype, line)
+        made = into(lo.b, value, base.t.dtype, line)
         lo.b.emit(Store(base.name, at, made, _faults(lo, base.t.rank, line)))
         return
     if isinstance(value, Lazy | Array):

@@ -115,6 +115,8 @@ def arguments(em: Emitter) -> None:
         wanted = layout.ALIGNED | (layout.C_CONTIGUOUS if a.dense else 0) | (layout.WRITEABLE if p.written else 0)
         flags = Val(fn, field(layout.FLAGS_OFFSET, "i32"), "i32", 1)
         missed = missed | (flags & wanted).cmp("ne", wanted)
+        if p.written and not a.dense:
+            missed = missed | _overlaps_itself(em, p.name)
     if em.p.apart:
         several = [p for p in em.p.params if p.array is not None]
         for k, p in enumerate(several):
@@ -127,6 +129,25 @@ def arguments(em: Emitter) -> None:
     fn.do(f"store i64 {layout.MISSED}, ptr {em.out(layout.STATUS)}")
     fn.do(f"br label %{em.exit}")
     fn.label(go)
+
+
+def _overlaps_itself(em: Emitter, array: str) -> Val:
+    """Whether two subscripts may show one element: a step along an axis is within what those of shorter steps cover.
+
+    Some arrays whose axes interleave without meeting count as well.
+    """
+    a, slots = em.p.arrays[array], em.arrays[array]
+    lengths = [em.word(n) for n in slots.dims]
+    steps = [s.cmp("slt", 0).select(-s, s) for s in map(em.word, slots.strides)]
+    meets, empty = Val(em.fn, "false", "i1", 1), Val(em.fn, "false", "i1", 1)
+    for k, (n, step) in enumerate(zip(lengths, steps, strict=True)):
+        covered = em.number(np.dtype(a.dtype).itemsize)
+        for j, (m, s) in enumerate(zip(lengths, steps, strict=True)):
+            if j != k:
+                covered = covered + s.cmp("sle", step).select((m - 1) * s, 0)
+        meets = meets | (n.cmp("sgt", 1) & step.cmp("slt", covered))
+        empty = empty | n.cmp("eq", 0)
+    return meets & ~empty
 
 
 def _field(fn: Function, obj: str, offset: int, ty: str) -> str:

@@ -36,8 +36,7 @@ def _divided(fn: str) -> Callable[[Val, Val], Made]:
 
 
 def _negatable(a: Val, b: Val) -> Made:
-    bad = b.cmp("eq", 0) | (b.cmp("eq", -1) & a.cmp("eq", LEAST))
-    return integer.divmod_(True, a, b)[0], bad
+    return integer.divmod_(True, a, b)[0], b.cmp("eq", -1) & a.cmp("eq", LEAST)
 
 
 def _shifted(a: Val, b: Val) -> Made:
@@ -59,6 +58,17 @@ def _square(a: Val, _: Val) -> Made:
     made = a * a
     inf = float("inf")
     return made, made.cmp("oeq", inf) & a.intrinsic("fabs").cmp("olt", inf)
+
+
+def _beyond_float(a: Val) -> Made:
+    """a less the float that it becomes."""
+    made = a.convert("sitofp", "double")
+    inside = made.cmp("olt", 2.0**63)
+    return a - inside.select(inside.select(made, 0.0).convert("fptosi", "i64"), LEAST), None
+
+
+def _nonzero(a: Val) -> Made:
+    return a, a.cmp("eq", 0)
 
 
 def _natural(a: Val) -> Made:
@@ -156,7 +166,9 @@ SPECIAL: dict[str, Callable[..., Made]] = {
     "left_shift": _shifted,
     "exact_float": _exact_float,
     "float_square": _square,
+    "beyond_float": _beyond_float,
     "natural": _natural,
+    "nonzero": _nonzero,
     "subscript": _subscript,
     "real_sqrt": _real_sqrt,
     "complex": _complex,
