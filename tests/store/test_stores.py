@@ -148,13 +148,19 @@ def test_all_shapes_and_dtypes(tmp_path: Path, shape: tuple[int, ...], dtype: st
 def test_tables_and_images(session: Any, tmp_path: Path) -> None:
     n = 1000
     table = {"a": np.arange(n), "b": np.arange(n) * 0.5, "c": np.arange(n) % 3 == 0}
-    for suffix in (".parquet", ".arrow", ".csv"):
+    for suffix in (".parquet", ".arrow", ".csv", ".tsv"):
         tw.save(tmp_path / f"t{suffix}", {k: tw.asarray(v) for k, v in table.items()})
         found = tw.open(tmp_path / f"t{suffix}")
         for k, v in table.items():
             assert found[k].dtype == v.dtype
             np.testing.assert_array_equal(np.asarray(found[k][10:900:7]), v[10:900:7])
         assert float((found["a"] * found["b"]).sum()) == float((table["a"] * table["b"]).sum())
+    assert (tmp_path / "t.tsv").read_bytes().split(b"\n")[1] == b"0\t0\ttrue"
+    (tmp_path / "text.csv").write_text("a\n" + "1\n" * 1000 + "x\n")
+    with pytest.raises(tw.StoreError, match=r"column 'a' of .*text\.csv.*type string.*dtypes=\{\"a\""):
+        tw.open(tmp_path / "text.csv", "a")
+    with pytest.raises(tw.StoreError, match=r"text\.csv.*'x'"):
+        np.asarray(tw.from_csv(tmp_path / "text.csv", "a", dtypes={"a": "f8"}))
     (tmp_path / "holes.csv").write_text("a,b,s\n1,,x\n2,0.5,y\n")
     found = tw.from_csv(tmp_path / "holes.csv")
     assert sorted(found) == ["a", "b"]  # text is no array of numbers

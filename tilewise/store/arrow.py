@@ -88,7 +88,7 @@ class Column(Source):
 
     def reads(self, path: str) -> bool:
         """Whether this is its file."""
-        return path == self.table.path
+        return files.same(path, self.table.path)
 
     def parts(self, box: Box) -> Iterator[Box]:
         """Cut where groups of rows end."""
@@ -135,8 +135,10 @@ class Column(Source):
         return f"<column {self.name!r} of {self.table.path}, {self.shape[0]:,} rows of {self.dtype}>"
 
 
-def _columns(table: Table, schema: Any, starts: list[int], dtypes: Mapping[str, Any] | None) -> dict[str, Source]:
-    """A Source for each column of numbers or dates."""
+def _columns(
+    table: Table, schema: Any, starts: list[int], dtypes: Mapping[str, Any] | None, wanted: str | None
+) -> dict[str, Source]:
+    """A Source for each column of numbers or dates; raises if the one that is wanted is of another type."""
     found: dict[str, Source] = {}
     asked = {k: np.dtype(v) for k, v in (dtypes or {}).items()}
     for name in asked.keys() - set(schema.names):
@@ -145,6 +147,16 @@ def _columns(table: Table, schema: Any, starts: list[int], dtypes: Mapping[str, 
         dtype = asked.get(field.name) or _dtype(field.type)
         if dtype is not None:
             found[field.name] = Column(table, field.name, dtype, tuple(starts))
+        elif field.name == wanted:
+            shown = f'dtypes={{"{wanted}": "f8"}}' if table.kind == "csv" else "a column of numbers"
+            raise StoreError(
+                message(
+                    f"column {wanted!r} of {table.path} does not hold numbers alone",
+                    got=f"values that make it a column of type {field.type}",
+                    cure=f"Correct these values, or use {shown}"
+                    + (", with which reading names the first of them" if table.kind == "csv" else ""),
+                )
+            )
     return found
 
 
@@ -157,7 +169,7 @@ def _dtype(kind: Any) -> np.dtype[Any] | None:
     return None if dtype.hasobject else dtype
 
 
-def open_parquet(path: Any, dtypes: Mapping[str, Any] | None = None) -> dict[str, Source]:
+def open_parquet(path: Any, dtypes: Mapping[str, Any] | None = None, column: str | None = None) -> dict[str, Source]:
     """The columns of a Parquet file."""
     at = files.full_path(path)
     stamp = files.stamp(at)
@@ -168,10 +180,10 @@ def open_parquet(path: Any, dtypes: Mapping[str, Any] | None = None) -> dict[str
                 schema = file.schema_arrow
         except pa.ArrowException as error:
             raise damaged(at, error) from None
-    return _columns(Table("parquet", at, stamp, None), schema, [*accumulate(rows, initial=0)], dtypes)
+    return _columns(Table("parquet", at, stamp, None), schema, [*accumulate(rows, initial=0)], dtypes, column)
 
 
-def open_ipc(path: Any, dtypes: Mapping[str, Any] | None = None) -> dict[str, Source]:
+def open_ipc(path: Any, dtypes: Mapping[str, Any] | None = None, column: str | None = None) -> dict[str, Source]:
     """The columns of an Arrow (Feather) file."""
     at = files.full_path(path)
     stamp = files.stamp(at)
@@ -183,14 +195,19 @@ def open_ipc(path: Any, dtypes: Mapping[str, Any] | None = None) -> dict[str, So
                 schema = reader.schema
         except pa.ArrowException as error:
             raise damaged(at, error) from None
-    return _columns(Table("arrow", at, stamp, None), schema, [*accumulate(rows, initial=0)], dtypes)
+    return _columns(Table("arrow", at, stamp, None), schema, [*accumulate(rows, initial=0)], dtypes, column)
 
 
 def open_csv(
-    path: Any, dtypes: Mapping[str, Any] | None = None, delimiter: str = ",", header: bool = True
+    path: Any,
+    dtypes: Mapping[str, Any] | None = None,
+    column: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> dict[str, Source]:
     """The columns of a CSV file. It is read once, to count its rows; a row ends where its line does."""
     at = files.full_path(path)
+    delimiter = delimiter_of(at) if delimiter is None else delimiter
     stamp = files.stamp(at)
     with files.explained(at, "read"):
         try:
@@ -201,8 +218,17 @@ def open_csv(
             counts = [_csv_rows(at, a, b, options, names[:1], parse_only=True).num_rows for a, b in pairwise(ends)]
         except (pa.ArrowException, StopIteration) as error:
             raise damaged(at, error) from None
-    schema = pa.schema(list(types.items()))
-    return _columns(Table("csv", at, stamp, tuple(ends), options), schema, [*accumulate(counts, initial=0)], dtypes)
+    schema, starts = pa.schema(list(types.items())), [*accumulate(counts, initial=0)]
+    return _columns(Table("csv", at, stamp, tuple(ends), options), schema, starts, dtypes, column)
+
+
+def delimiter_of(path: str) -> str:
+    """What stands between columns: tabs in .tsv files.
+
+    >>> delimiter_of("a.csv"), delimiter_of("a.TSV")
+    (',', '\\t')
+    """
+    return "\t" if path.lower().endswith(".tsv") else ","
 
 
 def _csv_head(path: str, delimiter: str, header: bool) -> tuple[list[str], dict[str, Any], int]:
@@ -266,7 +292,7 @@ def write_table(path: Any, columns: Mapping[str, ND], overwrite: bool, kind: str
             if kind == "parquet":
                 pa_parquet.write_table(table, made, write_page_checksum=True)
             elif kind == "csv":
-                pa_csv.write_csv(table, made)
+                pa_csv.write_csv(table, made, pa_csv.WriteOptions(delimiter=delimiter_of(at)))
             else:
                 with pa.OSFile(made, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                     writer.write_table(table, max_chunksize=1 << 20)

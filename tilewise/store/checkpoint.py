@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import struct
 from collections.abc import Hashable, Mapping
@@ -31,6 +32,7 @@ from tilewise.store.flat import refuse_objects, row_chunks
 
 FORMAT, VERSION = "tilewise checkpoint", 1
 MANIFEST, SUFFIX = "manifest.json", ".blocks"
+OURS = re.compile(rf"-[0-9a-f]{{12}}{re.escape(SUFFIX)}$|{re.escape(files.UNFINISHED)}")  # in names of files
 HEAD = struct.Struct("<IQ")  # before each block: its checksum and its length
 BLOCK_BYTES = 4 << 20
 
@@ -132,7 +134,7 @@ class BlockSource(Source):
 
     def reads(self, path: str) -> bool:
         """Whether this is its file, or its checkpoint."""
-        return path in (self.blocks.path, os.path.dirname(self.blocks.path))
+        return any(files.same(path, p) for p in (self.blocks.path, os.path.dirname(self.blocks.path)))
 
     def read(self, box: Box, out: ND | None = None) -> ND:
         """A part of a block, all of which is read and checked."""
@@ -251,12 +253,14 @@ def make_folder(path: Any) -> str:
 
 def is_ours(folder: str) -> bool:
     """Whether a folder holds nothing but checkpoints, whole or not."""
-    return all(k == MANIFEST or k.endswith(SUFFIX) or files.UNFINISHED in k for k in os.listdir(folder))
+    names = set(os.listdir(folder))
+    is_known = MANIFEST not in names or is_checkpoint(folder)
+    return is_known and all(OURS.search(k) for k in names - {MANIFEST})
 
 
 def remove_others(folder: str, keep: set[str]) -> None:
     """Remove files of checkpoints before this one, and of those that were never finished."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if (name.endswith(SUFFIX) or files.UNFINISHED in name) and path not in keep:
+        if OURS.search(name) and path not in keep:
             files.remove(path)

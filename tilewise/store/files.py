@@ -60,6 +60,16 @@ def full_path(path: Any) -> str:
     return str(os.path.abspath(os.path.expanduser(os.fspath(path))))
 
 
+def real(path: str) -> str:
+    """Where a path leads: what is written through a link takes the place of what it leads to, and the link stays."""
+    return os.path.realpath(path)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two paths lead to one place."""
+    return one == other or real(one) == real(other)
+
+
 def changed(path: str) -> SourceChangedError:
     """The error for a file that is not what it was when it was opened."""
     return SourceChangedError(
@@ -114,25 +124,33 @@ def in_the_way(path: str) -> StoreError:
 
 def check_free(path: str, overwrite: bool) -> None:
     """Raise if something is in the way of a new file; a folder is never replaced by one."""
-    if os.path.isdir(path) or (os.path.lexists(path) and not overwrite):
+    if os.path.isdir(path):
+        raise InTheWay(
+            message(
+                f"{path} is a folder, and nothing was written",
+                cure="Name a file in it, or remove it yourself: a file never takes the place of a folder",
+            )
+        )
+    if os.path.lexists(path) and not overwrite:
         raise in_the_way(path)
 
 
 def check_parent(path: str) -> None:
     """Raise if there is no folder to make something in."""
     with explained(path, "write"):
-        os.stat(os.path.dirname(path))
+        os.stat(os.path.dirname(real(path)))
 
 
 def beside(path: str) -> str:
     """A name for what will be renamed to a path: in the same folder, used by nobody else."""
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(real(path))
     return os.path.join(folder, f".{name}{UNFINISHED}{os.urandom(6).hex()}")
 
 
 def replace_file(made: str, path: str) -> None:
     """Give a finished file its name: it is on the disk first, and so is the name afterwards."""
     flush(made)
+    path = real(path)
     with suppress(OSError):
         os.chmod(made, stat.S_IMODE(os.stat(path).st_mode))  # as the file that it takes the place of
     os.replace(made, path)

@@ -62,7 +62,7 @@ class FlatSource(Source):
         self.stamp = files.stamp(self.path) if stamp is None else stamp
         self.chunks = row_chunks(self.shape, self.dtype.itemsize, order)
         self._strides = strides_of(self.shape, self.dtype.itemsize, order)
-        refuse_objects(self.path, self.dtype)
+        refuse_objects(self.path, self.dtype, reading=True)
         if (have := self.stamp.size - offset) < self.nbytes:
             raise StoreError(
                 message(
@@ -78,7 +78,7 @@ class FlatSource(Source):
 
     def reads(self, path: str) -> bool:
         """Whether this is its file."""
-        return path == self.path
+        return files.same(path, self.path)
 
     def read(self, box: Box, out: ND | None = None) -> ND:
         """The elements of a box: in one read if they lie together, else in one per run of rows that nearly do."""
@@ -147,8 +147,17 @@ def _read_runs(source: FlatSource, handle: int, box: Box, strides: tuple[int, ..
             _read_runs(source, handle, box[1:], strides[1:], at + low * strides[0], out[k])
 
 
-def refuse_objects(path: str, dtype: np.dtype[Any]) -> None:
-    """Raise where elements are Python objects: no file of ours holds pickles."""
+def refuse_objects(path: str, dtype: np.dtype[Any], reading: bool = False) -> None:
+    """Raise where elements are Python objects: no file of ours holds pickles, and none is unpickled."""
+    if dtype.hasobject and reading:
+        raise StoreError(
+            message(
+                f"{path} holds Python objects, which are never unpickled",
+                got=f"dtype {dtype}",
+                cure="If you trust it, read it with the library that wrote it, as np.load(path, allow_pickle=True)"
+                ", and save it with a dtype of numbers",
+            )
+        )
     if dtype.hasobject:
         raise StoreError(
             message(

@@ -66,7 +66,7 @@ def _is_array(item: Any) -> bool:
 def source_of(dataset: Any, path: str, stamp: files.Stamp) -> Source:
     """A Source for an open dataset."""
     dtype = np.dtype(dataset.dtype)
-    refuse_objects(f"{path}[{dataset.name!r}]", dtype)
+    refuse_objects(f"{path}[{dataset.name!r}]", dtype, reading=True)
     shape, offset = tuple(dataset.shape), dataset.id.get_offset()
     plain = dataset.chunks is None and not dataset.external and not dataset.is_virtual
     if plain and offset is not None and _as_in_memory(dataset):
@@ -104,7 +104,7 @@ class H5Source(Source):
 
     def reads(self, path: str) -> bool:
         """Whether this is its file."""
-        return path == self.path
+        return files.same(path, self.path)
 
     def read(self, box: Box, out: ND | None = None) -> ND:
         """The elements of a box, decoded by HDF5."""
@@ -137,7 +137,8 @@ def _prepared(path: str, name: str, overwrite: bool) -> str:
     """A copy of a file under another name, or none yet, without the dataset that is to come."""
     made = files.beside(path)
     with files.explained(path, "write"):
-        if os.path.lexists(path):
+        files.check_free(path, overwrite=True)
+        if os.path.exists(path):
             with _opened(path) as file:
                 if name in file and not overwrite:
                     raise files.in_the_way(f"{path}[{name!r}]")

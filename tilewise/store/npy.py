@@ -40,7 +40,7 @@ def read_head(file: BinaryIO, name: str) -> tuple[tuple[int, ...], np.dtype[Any]
         raise StoreError(
             message(f"{name} is no array in NumPy's format", got=str(error), cure="Check the path and the file's kind")
         ) from None
-    refuse_objects(name, dtype)
+    refuse_objects(name, dtype, reading=True)
     return shape, dtype, fortran(len(shape)) if is_fortran else None, file.tell()
 
 

@@ -10,7 +10,8 @@ import os
 import zipfile
 import zlib
 from collections.abc import Hashable, Mapping
-from typing import IO, Any
+from threading import Lock
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from tilewise.store.base import ND, Source, check_box, within
 from tilewise.store.flat import FlatSource, refuse_objects
 from tilewise.store.npy import head, read_head
 
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError)  # what is said of damaged archives
+PIECE_BYTES = 1 << 20  # that are read together to look at a checksum
 LOCAL_HEADER_BYTES = 30  # before the name of a member; two lengths stand at its end
 
 
@@ -35,10 +38,14 @@ def open_npz(path: Any) -> dict[str, Source]:
             if not info.filename.endswith(".npy"):
                 continue
             member = info.filename.removesuffix(".npy")
-            with archive.open(info) as file:
-                shape, dtype, order, begin = read_head(file, f"{name}[{member!r}]")  # type: ignore[arg-type]
+            try:
+                with archive.open(info) as file:
+                    shape, dtype, order, begin = read_head(file, f"{name}[{member!r}]")  # type: ignore[arg-type]
+            except (*BROKEN, RuntimeError) as error:  # NotImplementedError is one
+                raise damaged(f"{name}[{member!r}]", error) from None
             if info.compress_type == zipfile.ZIP_STORED:
-                found[member] = FlatSource(name, shape, dtype, _begin(name, info) + begin, order, stamp)
+                extent = Extent(_begin(name, info), info.file_size, info.CRC)
+                found[member] = Unpacked(name, shape, dtype, extent, extent.start + begin, order, stamp)
             else:
                 found[member] = Packed(name, info.filename, shape, dtype, order, stamp)
     if not found:
@@ -67,6 +74,56 @@ def _begin(name: str, info: zipfile.ZipInfo) -> int:
     return info.header_offset + LOCAL_HEADER_BYTES + int(lengths.sum())
 
 
+class Extent(NamedTuple):
+    """Where a member lies in its archive, and the checksum of its bytes."""
+
+    start: int
+    nbytes: int
+    checksum: int
+
+
+_looking = Lock()
+_sound: set[tuple[str, files.Stamp, Extent]] = set()  # members that match their checksum, as this process has seen
+
+
+class Unpacked(FlatSource):
+    """A member that is stored as it is. Before its first read in a process all of it is held against its checksum."""
+
+    def __init__(
+        self,
+        path: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        extent: Extent,
+        offset: int,
+        order: Order,
+        stamp: files.Stamp,
+    ) -> None:
+        super().__init__(path, shape, dtype, offset, order, stamp)
+        self.extent = extent
+
+    def _read(self, handle: int, box: Box, out: ND) -> None:
+        with _looking:
+            self._check(handle)
+        super()._read(handle, box, out)
+
+    def _check(self, handle: int) -> None:
+        key = self.path, self.stamp, self.extent
+        if key in _sound:
+            return
+        at, end, checksum = self.extent.start, self.extent.start + self.extent.nbytes, 0
+        while at < end and (piece := os.pread(handle, min(PIECE_BYTES, end - at), at)):
+            checksum, at = zlib.crc32(piece, checksum), at + len(piece)
+        if files.Stamp.of(os.fstat(handle)) != self.stamp:
+            raise files.changed(self.path)
+        if at < end or checksum != self.extent.checksum:
+            raise damaged(self.path, ValueError("an array that does not match its checksum"))
+        _sound.add(key)
+
+    def __reduce__(self) -> Any:
+        return Unpacked, (self.path, self.shape, self.dtype, self.extent, self.offset, self.order, self.stamp)
+
+
 class Packed(Source):
     """A compressed member, one chunk. Its checksum is looked at when it is read."""
 
@@ -83,7 +140,7 @@ class Packed(Source):
 
     def reads(self, path: str) -> bool:
         """Whether this is its file."""
-        return path == self.path
+        return files.same(path, self.path)
 
     def read(self, box: Box, out: ND | None = None) -> ND:
         """A part of the whole member, which is unpacked for it."""
@@ -94,7 +151,7 @@ class Packed(Source):
             try:
                 with zipfile.ZipFile(file) as archive, archive.open(self.member) as member:
                     whole = np.lib.format.read_array(member, allow_pickle=False)
-            except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
+            except (*BROKEN, ValueError) as error:
                 raise damaged(f"{self.path}[{self.member!r}]", error) from None
         part: ND = whole[within(box, tuple((0, n) for n in self.shape))]
         if out is None:

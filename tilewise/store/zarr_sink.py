@@ -7,8 +7,13 @@ before that there is no array. What is written here carries a checksum per chunk
 from __future__ import annotations
 
 import ctypes
+import json
 import os
+import re
 import shutil
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,19 +62,47 @@ class ZarrSink(FileSink):
         }  # fmt: skip
         if not place.url:
             files.check_parent(place.path)
-        if self._exists() and not overwrite:
-            raise files.in_the_way(place.text)
+        self._check_free()
         self._at = place if place.url else Place(files.beside(self._target), "", place.options)
         self._at.zipped = place.zipped
         self._made = self._create()
 
     @property
+    def _named(self) -> str:
+        """What is made: the zip file, or the folder of the array."""
+        inside = self.place.name and not self.place.zipped
+        return os.path.join(self.place.path, self.place.name) if inside else self.place.path
+
+    @property
     def _target(self) -> str:
-        return os.path.join(self.place.path, self.place.name) if self.place.name else self.place.path
+        return files.real(self._named)
+
+    def _check_free(self) -> None:
+        """Raise if something is in the way that is not to be replaced: only a Zarr array ever is, and all of it."""
+        if not self.overwrite and self._exists():
+            raise files.in_the_way(self.place.text)
+        try:
+            if self.place.zipped:
+                files.check_free(self._target, True)
+                kept = _others_in_zip(self.place) if os.path.exists(self._target) else None
+            elif self.place.url:
+                kept = foreign(_keys(self.place.store(), self.place.name), self._exists())
+            else:
+                kept = _foreign_in_folder(self._target) if os.path.exists(self._target) else None
+        except (OSError, *BROKEN) as error:
+            raise self._refused(error) from None
+        if kept is not None:
+            raise files.InTheWay(
+                message(
+                    f"{self.place.text} is not a Zarr array and nothing else, so that it is not replaced",
+                    got=kept,
+                    cure="Store elsewhere (name= for an array in a group), or remove it yourself",
+                )
+            )
 
     def _exists(self) -> bool:
         if not self.place.url:
-            return os.path.lexists(self._target)
+            return os.path.lexists(self._named)
         try:
             zarr.open_array(self.place.store(), path=self.place.name, mode="r")
         except FileNotFoundError:
@@ -127,12 +160,14 @@ class ZarrSink(FileSink):
             return
         if self.place.zipped:
             self._made.store.close()
+            self._check_free()
             files.replace_file(self._at.path, self._target)
             return
         for folder, _, names in os.walk(self._at.path):
             for name in names:
                 files.flush(os.path.join(folder, name))
             files.flush(folder)
+        self._check_free()
         replace_folder(self._at.path, self._target)
 
     def discard(self) -> None:
@@ -205,8 +240,74 @@ def _onto(held: Any, store: Any) -> Any:
     return zarr.Array(moved)
 
 
+METADATA = {"zarr.json", ".zarray", ".zattrs"}  # of an array
+CHUNK = re.compile(r"(c|(c[/.])?\d+([/.]\d+)*)(\.[0-9a-f]{32}\.partial)?")  # keys of chunks, as all encodings have them
+OUR_CHUNK = re.compile(r"c(/\d+)*(\.[0-9a-f]{32}\.partial)?")  # the one that is written here
+
+
+def foreign(keys: Iterable[str], is_array: bool) -> str | None:
+    """A key at a place that is not part of one Zarr array; None if there is none, and nothing would be lost.
+
+    Without its metadata there may be chunks: a write that was broken off has left them.
+
+    >>> foreign(["zarr.json", "c/0/1"], True), foreign(["c/0"], False), foreign(["0.0", "notes.txt"], True)
+    (None, None, 'notes.txt')
+    """
+    known = CHUNK if is_array else OUR_CHUNK
+    return next((k for k in keys if not (known.fullmatch(k) or (is_array and k in METADATA))), None)
+
+
+def _foreign_in_folder(path: str) -> str | None:
+    if not os.path.isdir(path):
+        return "a file"
+    if not os.listdir(path):
+        return None
+    if not _is_array(path):
+        return f"a folder with {min(os.listdir(path))}"
+    found = (os.path.relpath(os.path.join(at, k), path) for at, _, names in os.walk(path) for k in names)
+    return foreign((k.replace(os.sep, "/") for k in found), True)
+
+
+def _is_array(path: str) -> bool:
+    """Whether the metadata in a folder are those of an array."""
+    try:
+        if not os.path.exists(os.path.join(path, "zarr.json")):
+            return os.path.isfile(os.path.join(path, ".zarray"))
+        found = json.loads(Path(path, "zarr.json").read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("node_type") == "array"
+
+
+def _others_in_zip(place: Place) -> str | None:
+    """What a zip file holds besides the array that is to be replaced; a file of another kind holds nothing."""
+    if not zipfile.is_zipfile(place.path):
+        return None
+    with zipfile.ZipFile(place.path) as archive:
+        ours = {f"{place.name}/{k}".lstrip("/") for k in METADATA}
+        return next((k for k in archive.namelist() if _describes_array(archive, k) and k not in ours), None)
+
+
+def _describes_array(archive: zipfile.ZipFile, key: str) -> bool:
+    name = key.rsplit("/", 1)[-1]
+    return name == ".zarray" or (name == "zarr.json" and b'"array"' in archive.read(key))
+
+
+def _keys(store: Any, name: str) -> list[str]:
+    """All keys below a place of a store, without its name."""
+    prefix = f"{name}/" if name else ""
+
+    async def listed() -> list[str]:
+        try:
+            return [k.removeprefix(prefix) async for k in store.list_prefix(prefix)]
+        except FileNotFoundError:
+            return []
+
+    return sync(listed())
+
+
 def replace_folder(made: str, path: str) -> None:
-    """Give a finished folder its name; one that had it before goes, at the same moment where the system can do that."""
+    """Give a finished folder its name; the array that had it goes, at the same moment where the system can do that."""
     if os.path.lexists(path):
         if not _exchange(made, path):
             aside = files.beside(path)

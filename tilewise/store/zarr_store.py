@@ -126,7 +126,7 @@ class ZarrSource(Source):
             self.array = array
         z = self.array
         self.shape, self.dtype = tuple(z.shape), np.dtype(z.dtype)
-        refuse_objects(place.text, self.dtype)
+        refuse_objects(place.text, self.dtype, reading=True)
         self.unit = tuple(max(1, c) for c in (z.shards or z.chunks))
         self.chunks = grown(self.unit, self.shape, self.dtype.itemsize)
         self.complete = bool(z.attrs.get(COMPLETE, False))
@@ -168,7 +168,7 @@ class ZarrSource(Source):
 
     def reads(self, path: str) -> bool:
         """Whether it lies there, or below."""
-        mine = self._folder if not self.place.zipped else self.place.path
+        mine, path = files.real(self._folder if not self.place.zipped else self.place.path), files.real(path)
         return (mine + "/").startswith(path + "/") or (path + "/").startswith(mine + "/")
 
     def read(self, box: Box, out: ND | None = None) -> ND:

@@ -163,7 +163,7 @@ def from_parquet(path: Any, column: str | None = None, *, dtypes: Options | None
     >>> tw.from_parquet(path, "a")
     Array([0, 1, 2])
     """
-    return _arrays(kinds.door("parquet").open_parquet(path, dtypes), column, path)
+    return _arrays(kinds.door("parquet").open_parquet(path, dtypes, column), column, path)
 
 
 def from_arrow(path: Any, column: str | None = None, *, dtypes: Options | None = None) -> Any:
@@ -175,7 +175,7 @@ def from_arrow(path: Any, column: str | None = None, *, dtypes: Options | None =
     >>> tw.from_arrow(path, "a")
     Array([0, 1, 2])
     """
-    return _arrays(kinds.door("arrow").open_ipc(path, dtypes), column, path)
+    return _arrays(kinds.door("arrow").open_ipc(path, dtypes, column), column, path)
 
 
 def from_csv(
@@ -196,9 +196,7 @@ def from_csv(
     >>> tw.from_csv(path, "b")
     Array([0.5 , 0.25])
     """
-    if delimiter is None:
-        delimiter = "\t" if os.fspath(path).endswith(".tsv") else ","
-    return _arrays(kinds.door("csv").open_csv(path, dtypes, delimiter, header), column, path)
+    return _arrays(kinds.door("csv").open_csv(path, dtypes, column, delimiter, header), column, path)
 
 
 def from_images(paths: Any) -> Array:
