@@ -20,6 +20,7 @@ from tests.parfor.collection import (
     WRITES_BY_CALLS,
 )
 from tests.parfor.group_rows import GROUP_ROWS
+from tests.parfor.own_code_rows import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
 from tilewise.errors import ParforError
 from tilewise.parfor.analyse import analyse
@@ -38,6 +39,9 @@ GROUPS = {
     "iterators": ITERATORS,
     "writes by calls": WRITES_BY_CALLS,
     "rows of groups": GROUP_ROWS,
+    "generators": GENERATORS,
+    "keys": KEYS,
+    "code that is not called": OWN_CODE,
 }
 
 

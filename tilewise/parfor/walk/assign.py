@@ -10,6 +10,7 @@ from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls import Calls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
+from tilewise.parfor.walk.own_code import classes_of, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,
@@ -78,6 +79,8 @@ class Assign(Calls):
             if base.view is not None or not (base.objs or base.anything):
                 self.hazard(ast.unparse(target), "attribute", "an attribute is assigned")
                 return
+            if any(runs_when_set(c, target.attr) for c in classes_of(base.objs)):
+                self.hazard(ast.unparse(target), "call", "what assigning to this attribute does is not known")
             for obj in base.objs:
                 obj.content |= objects(value)
                 obj.anything |= may_be_anything(value)

@@ -18,6 +18,7 @@ from tilewise.parfor.walk import library
 from tilewise.parfor.walk.exprs import Exprs
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
+from tilewise.parfor.walk.own_code import classes_of, runs_when_read
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
@@ -41,12 +42,19 @@ class Attributes(Exprs):
 
     def attribute(self, base: Val, name: str) -> Val:
         """`base.name` where it is read."""
+        if library.all_random(base):
+            return base if name in ("bit_generator", "_bit_generator") else Val(method=(base, name))  # one stream
         if base.is_known and isinstance(base.known, types.ModuleType | types.FunctionType | type | np.ufunc):
             if not hasattr(base.known, name):
                 return ANYTHING
             return self.value_of(getattr(base.known, name), name)
         if base.view is not None:
             return self._array_attribute(base, name)
+        classes = classes_of(base.objs)
+        if any(runs_when_read(c, name) for c in classes):
+            own = self._own_attribute(base, classes, name)
+            if own is not None:
+                return own
         if base.is_known and not isinstance(base.known, list | dict | set | tuple | str | Alike) and not base.scalar:
             return self._instance_attribute(base, name)
         if base.is_known and isinstance(base.known, Alike) and base.ident is not None:
@@ -66,14 +74,33 @@ class Attributes(Exprs):
         if name in ("T", "real", "imag", "flat"):
             return self.within(base)
         held: frozenset[Obj] = frozenset().union(*(o.content for o in base.objs if o.key == 0))
-        classes = {o.cls for o in base.objs}
-        if len(classes) == 1 and None not in classes:
-            static = inspect.getattr_static(classes.pop(), name, None)
-            if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
-                return self.follow(static.fget, [base], {}) or ANYTHING
+        made_here = {o.cls for o in base.objs}
+        if len(made_here) == 1 and None not in made_here:
+            static = inspect.getattr_static(made_here.pop(), name, None)
             if static is None:
                 return Val(objs=held, anything=any(o.anything for o in base.objs))
         return Val(method=(base, name), objs=held, anything=base.anything or any(o.anything for o in base.objs))
+
+    def _own_attribute(self, base: Val, classes: set[Any], name: str) -> Val | None:
+        """An attribute that code of the user's computes, or may compute; None if it is there already."""
+        cls = next(iter(classes))
+        static = inspect.getattr_static(cls, name, None)
+        missing = static is None and all(not inspect.isfunction(vars(c).get("__getattribute__")) for c in cls.__mro__)
+        if missing and len(classes) == 1 and all(name in getattr(o.value, "__dict__", {}) for o in base.objs):
+            return None
+        found: Val | None = None
+        if len(classes) == 1 and len(base.objs) == 1 and not base.anything:
+            if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
+                found = self.follow(static.fget, [base], {})
+            elif missing:
+                found = self.follow(inspect.getattr_static(cls, "__getattr__"), [base, self.value_of(name, name)], {})
+                held = Val(objs=frozenset().union(*(o.content for o in base.objs)))
+                found = found if found is None else join(found, held)
+        if found is None:
+            for obj in base.objs:
+                obj.maybe_written = True
+            self.hazard(name, "call", "what reading this attribute does is not known")
+        return found if found is not None else ANYTHING
 
     def _array_attribute(self, base: Val, name: str) -> Val:
         view = base.view
@@ -109,8 +136,6 @@ class Attributes(Exprs):
                 Val(objs=frozenset(obj.content), anything=obj.anything, scalar=not obj.content and not obj.anything),
             )
         static = inspect.getattr_static(type(known), name, None)
-        if isinstance(static, property) and isinstance(static.fget, types.FunctionType):
-            return self.follow(static.fget, [base], {}) or ANYTHING
         if isinstance(static, types.FunctionType | staticmethod | classmethod):
             return Val(method=(base, name))
         if static is not None and not hasattr(static, "__get__"):

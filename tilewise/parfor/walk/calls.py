@@ -17,7 +17,8 @@ import numpy as np
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.knowns import Alike
-from tilewise.parfor.walk.library_calls import LibraryCalls, bound_to
+from tilewise.parfor.walk.library_calls import bound_to
+from tilewise.parfor.walk.random_calls import RandomCalls
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
@@ -47,7 +48,7 @@ PLAIN_SCALARS = (
 CONTAINERS = (list, dict, set, tuple, frozenset, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
 
-class Calls(LibraryCalls):
+class Calls(RandomCalls):
     """Follows calls."""
 
     def _call(self, node: ast.Call) -> Val:
@@ -87,13 +88,7 @@ class Calls(LibraryCalls):
         if any(v.method is not None and v.method[1] != "slice" for v in (*args, *named.values())):
             return self._opaque(args, named, text)  # a method that may be called
         if library.makes_generator(known):
-            seeded = bool(args or named)
-            for value in (*args, *named.values()):
-                self.use(value)
-            if not seeded:
-                self.hazard(text, "random", "a generator without a seed differs in every run")
-            given = [v for v in (*args, *named.values()) if not v.scalar]
-            return self.made(given, array=False, name="a generator")
+            return self._opaque(args, named, text) if spread else self.new_generator(known, args, named, text)
         if library.is_random(known):
             owner = getattr(known, "__self__", None)
             name = text.rsplit(".", 1)[0] if library.is_generator(owner) else text
@@ -111,6 +106,8 @@ class Calls(LibraryCalls):
             if not spreadable or "**" in named:
                 return self._opaque([self.reachable([*args, *named.values()]), *args], named, text)
         if library.is_numpy(known):
+            if any(library.has_stream(o) for v in (*args, *named.values()) for o in objects(v)):
+                return self._opaque(args, named, text)  # it may draw from it
             return self._numpy(known, args, named, text)
         if library.is_pure(known):
             return self._pure(known, args, named)
@@ -118,9 +115,10 @@ class Calls(LibraryCalls):
         return found if found is not None else self._opaque(args, named, text)
 
     def _method(self, base: Val, name: str, args: list[Val], named: dict[str, Val], text: str) -> Val:
-        if base.is_known and library.is_generator(base.known):
-            self.hazard(text.rsplit(".", 1)[0], "random", "all iterations draw from one generator")
-            return self.made([])
+        if library.all_random(base):
+            return self.draw(base, name, args, named, text)
+        if base.function is not None or (base.method is not None and base.method[1] != "slice"):
+            return self._opaque([base, *args], named, text)
         if base.view is not None or (base.objs and all(o.array for o in base.objs)):
             return self._array_method(base, name, args, named)
         if base.scalar:
@@ -134,10 +132,11 @@ class Calls(LibraryCalls):
                     return self.text_of(with_text, [base, *args])
             return Val(scalar=True, kind=base.kind if name in ("item", "conjugate") else None)
         known = base.known if base.is_known and not isinstance(base.known, Alike) else None
-        made_here = {o.cls for o in base.objs if o.cls is not None}
-        if made_here or (known is not None and type(known) not in CONTAINERS):
-            cls = made_here.pop() if made_here else type(known)
-            method = inspect.getattr_static(cls, name, None) if not made_here else None
+        classes = {o.cls or (type(o.value) if o.key else None) for o in base.objs}
+        own = any(isinstance(inspect.getattr_static(c, name, None), types.FunctionType) for c in classes)
+        if own or any(o.cls is not None for o in base.objs) or (known is not None and type(known) not in CONTAINERS):
+            cls = classes.pop() if len(classes) == 1 and not base.anything else None
+            method = inspect.getattr_static(cls, name, None)
             if isinstance(method, types.FunctionType):
                 found = self.follow(method, [base, *args], named)
                 if found is not None:
@@ -154,6 +153,8 @@ class Calls(LibraryCalls):
             self._with_function([base, *args], named, text)
         in_place = library.writes_in_place(name)
         writes = in_place or name in library.LIST_WRITES | library.DICT_WRITES | library.SET_WRITES
+        if name not in ("append", "extend", "insert", "clear", "copy", "get", "values", "pop", "__len__"):
+            self.use_held([base, *args])
         private = base.objs and all(o.key == 0 for o in base.objs) and not base.anything
         if not writes and name not in library.CONTAINER_READS and not private:
             return self._opaque([base, *args], named, text)
@@ -194,6 +195,8 @@ class Calls(LibraryCalls):
                 self.use(value)
         if any(self.calls_unknown(v, 1) or v.function is not None for v in (*args, *named.values())):
             return self._opaque([base, *args], named, name)
+        if name in library.ARRAY_UNKNOWN:
+            return self._opaque([base, *args], named, name)
         if args and name not in library.ARRAY_WRITES | library.ARRAY_VIEWS:
             found = bound_to(getattr(np.ndarray, name, None), [base, *args], named)
             if found is None:
@@ -212,6 +215,9 @@ class Calls(LibraryCalls):
             self.touch_value(named["out"], write=True)
         if name == "transpose" and not args and base.view is not None and not base.view.within:
             return Val(view=replace(base.view, axes=base.view.axes[::-1]), kind=base.kind)
+        itself = name == "__array__" or (name in ("conj", "conjugate") and base.kind in ("b", "i", "u", "f"))
+        if itself and not args and not named:
+            return base
         if name == "copy" and base.view is not None and not base.view.within:
             self.use(base)
             return self.new_array([a.length for a in base.view.axes], base.kind)

@@ -46,11 +46,14 @@ class Cells(Walk):
     """Follows subscripts."""
 
     def parts_of(self, node: ast.expr) -> list[Part]:
-        """The parts of a subscript."""
+        """The parts of a subscript; a tuple of one is left as it is, since as a key it is not what it holds."""
         if isinstance(node, ast.Tuple):
-            return [self._part(e) for e in node.elts]
+            parts = [self._part(e) for e in node.elts]
+            if len(parts) == 1 and isinstance(parts[0], Val):
+                return [Val(items=(parts[0],), scalar=parts[0].scalar)]
+            return parts
         part = self._part(node)
-        if isinstance(part, Val) and part.items is not None:
+        if isinstance(part, Val) and part.items is not None and len(part.items) != 1:
             return list(part.items)
         return [part]
 
@@ -110,6 +113,7 @@ class Cells(Walk):
 
     def _load_region(self, base: Val, parts: list[Part]) -> Val:
         assert base.view is not None
+        parts = _indices(parts)
         if base.is_known and isinstance(base.known, np.ndarray) and base.known.dtype.names and len(parts) == 1:
             part = parts[0]
             if isinstance(part, Val) and isinstance(part.known, str | list):
@@ -235,6 +239,7 @@ class Cells(Walk):
     def region(self, base: Val, parts: list[Any]) -> Val:
         """The region of an array that a subscript is."""
         assert base.view is not None
+        parts = _indices(parts)
         if base.is_known and len(parts) == 1 and isinstance(parts[0], Val) and isinstance(parts[0].known, str):
             with contextlib.suppress(Exception):
                 return self.value_of(base.known[parts[0].known], base.view.obj.name)
@@ -249,6 +254,13 @@ class Cells(Walk):
             return base
         parts = list(at.items) if at.items is not None else [at]
         return self.region(base, parts)
+
+
+def _indices(parts: list[Part]) -> list[Part]:
+    """The parts of a subscript of an array, where `A[(i,)]` is `A[i]`."""
+    if len(parts) == 1 and isinstance(parts[0], Val) and parts[0].items is not None and len(parts[0].items) == 1:
+        return list(parts[0].items)
+    return parts
 
 
 def _gathered(table: Any, at: Sequence[Expr], obj: Obj) -> Expr | None:

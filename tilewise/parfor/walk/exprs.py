@@ -204,6 +204,8 @@ class Exprs(Iterations):
 
     def _compare(self, node: ast.Compare) -> Val:
         values = [self.use(self.ev(e)) for e in (node.left, *node.comparators)]
+        if not all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+            self.use_held(values)
         if (
             not all(v.scalar for v in values)
             and len(values) == 2

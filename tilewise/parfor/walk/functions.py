@@ -169,7 +169,8 @@ def source_of(function: Any) -> ast.FunctionDef | ast.Lambda | None:
         found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda)]
         return found[0] if len(found) == 1 else None
     first = tree.body[0]
-    if isinstance(first, ast.FunctionDef) and not first.decorator_list:
-        ast.increment_lineno(first, function.__code__.co_firstlineno - first.lineno)
+    if isinstance(first, ast.FunctionDef):  # decorators have made of it what it is, if it is still a function
+        at = min([first.lineno, *(node.lineno for node in first.decorator_list)])
+        ast.increment_lineno(first, function.__code__.co_firstlineno - at)
         return first
     return None

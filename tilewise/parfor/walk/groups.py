@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.kernel.dependence.expr import Expr, computed, gather
+from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.subscripts import LONGEST_TABLE
@@ -58,7 +58,18 @@ def _sorted(table: Any, recorder: Recorder) -> tuple[Any, Any, Any, Any]:
 def positions_of(mask: Val, made: Val) -> Val:
     """An index array (`np.flatnonzero(mask)`): the same rows."""
     group = mask.group if not any(o.written or o.maybe_written for o in objects(mask)) else None
-    return made if group is None else replace(made, group=replace(group, mask=False))
+    return made if group is None or not group.mask else replace(made, group=replace(group, mask=False))
+
+
+def counted(args: Sequence[Val], made: Val) -> Val:
+    """`np.arange` of numbers that are known, as an index array."""
+    bounds = [a.expr.const for a in args if a.expr is not None and a.expr.constant and a.kind == "i"]
+    if len(bounds) != len(args) or not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
+        return made
+    found = range(*bounds)
+    if not 0 < len(found) <= LONGEST_TABLE or min(found) < 0:
+        return made
+    return replace(made, group=Group(np.array(found), constant(0), constant(len(found)), max(found) + 1, mask=False))
 
 
 def common_rows(values: Sequence[Val], made: Val) -> Val:

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.parfor.walk.values import Obj, Val, may_be_anything
+
 PURE_BUILTINS = frozenset(
     "abs all any ascii bin bool bytes chr complex dict divmod enumerate filter float format frozenset getattr "
     "hasattr hash hex id int isinstance issubclass len list map max min oct ord pow range repr reversed round set "
@@ -33,6 +35,11 @@ FUNCTION_AT = {
 }
 # Those that do not call what they are given.
 LOOKING = frozenset("isinstance issubclass type id callable hasattr hash repr str bool".split())
+# Those that do nothing with what their arguments hold.
+LEAVING = frozenset(
+    "isinstance issubclass type id callable hasattr getattr len list tuple enumerate zip reversed range slice iter "
+    "chain islice repeat deque".split()
+)
 PURE_MODULES = frozenset("math cmath operator itertools statistics fractions decimal string collections".split())
 # Their result may be a view of the first argument.
 VIEWS = frozenset(
@@ -40,7 +47,8 @@ VIEWS = frozenset(
     "broadcast_arrays diagonal diag expand_dims flip fliplr flipud moveaxis nditer permute_dims matrix_transpose "
     "ravel real imag require reshape rollaxis rot90 split "
     "array_split hsplit vsplit dsplit squeeze swapaxes transpose trim_zeros einsum as_strided sliding_window_view "
-    "frombuffer from_dlpack unstack real_if_close nan_to_num asmatrix meshgrid ix_ view".split()
+    "frombuffer from_dlpack unstack real_if_close nan_to_num asmatrix meshgrid ix_ view astype "
+    "asarray_chkfinite".split()
 )
 # They write to their first argument.
 WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis shuffle".split())
@@ -49,7 +57,13 @@ SHAPED_LIKE = frozenset("zeros_like empty_like ones_like full_like".split())
 # Methods of arrays that write to the array, and those that return a view of it.
 ARRAY_WRITES = frozenset("sort fill partition put itemset resize setfield byteswap setflags __setitem__".split())
 ARRAY_VIEWS = frozenset(
-    "reshape ravel transpose swapaxes squeeze view diagonal astype flatten __getitem__ newbyteorder".split()
+    "reshape ravel transpose swapaxes squeeze view diagonal astype flatten __getitem__ newbyteorder __array__ "
+    "getfield to_device conj conjugate".split()
+)
+# Methods of arrays that write to files, or whose result may be used to write to it in ways that are not followed.
+ARRAY_UNKNOWN = frozenset(
+    "tofile dump __array_wrap__ __array_ufunc__ __array_function__ __array_finalize__ __setstate__ __dlpack__ "
+    "__buffer__ __getattribute__ __setattr__ __delattr__ __init__".split()
 )
 LIST_WRITES = frozenset("append extend insert pop remove sort reverse clear __setitem__ __delitem__ __iadd__".split())
 DICT_WRITES = frozenset("update setdefault pop popitem clear __setitem__ __delitem__ move_to_end".split())
@@ -86,6 +100,11 @@ def is_random(function: Any) -> bool:
     return module_of(function) in ("random", "numpy.random", "numpy.random.mtrand", "secrets", "uuid")
 
 
+# Where methods of generators that have an argument `out` have it.
+OUT_AT = {"random": 2, "standard_normal": 2, "standard_exponential": 3, "standard_gamma": 3}
+GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+
+
 def makes_generator(function: Any) -> bool:
     """Whether it makes a generator of its own."""
     return function in (np.random.default_rng, np.random.Generator, np.random.RandomState, np.random.SeedSequence) or (
@@ -97,6 +116,23 @@ def is_generator(value: Any) -> bool:
     """Whether it is a generator of random numbers."""
     return isinstance(value, np.random.RandomState | np.random.Generator | np.random.BitGenerator) or (
         type(value).__module__ == "random" and type(value).__name__ in ("Random", "SystemRandom")
+    )
+
+
+def random_object(obj: Obj) -> bool:
+    """Whether an object is a generator, or the seed of one that was made in the loop."""
+    return (obj.cls is not None and issubclass(obj.cls, GENERATORS)) or is_generator(obj.value)
+
+
+def has_stream(obj: Obj) -> bool:
+    """Whether generators that are made of it draw from its stream."""
+    return random_object(obj) and obj.cls is not np.random.SeedSequence
+
+
+def all_random(value: Val) -> bool:
+    """Whether a value is surely a generator."""
+    return (
+        bool(value.objs) and not may_be_anything(value) and value.items is None and all(map(random_object, value.objs))
     )
 
 
@@ -117,6 +153,8 @@ def is_numpy(function: Any) -> bool:
         return not module.startswith(("scipy.io", "scipy.optimize", "scipy.integrate"))
     if isinstance(function, type):
         return issubclass(function, np.generic | np.dtype | np.finfo | np.iinfo) or function is np.errstate
+    if module in ("numpy.lib.recfunctions", "numpy._core.records"):  # some return views
+        return False
     return module == "numpy" or module.startswith(
         ("numpy.linalg", "numpy.fft", "numpy.lib", "numpy._core", "tilewise.api")
     )

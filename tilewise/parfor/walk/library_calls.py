@@ -19,8 +19,9 @@ from tilewise.kernel.dependence.expr import (
 )
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.functions import Functions, source_of
-from tilewise.parfor.walk.groups import positions_of
+from tilewise.parfor.walk.groups import counted, positions_of
 from tilewise.parfor.walk.kept import replace
+from tilewise.parfor.walk.own_code import classes_of, may_run
 from tilewise.parfor.walk.subscripts import (
     length_of,
 )
@@ -148,6 +149,8 @@ class LibraryCalls(Functions):
                 return fitted(replace(args[0], known=Val().known, narrow=None), narrow_of(function))
             return replace(NUMBER, kind=_result_kind(name, function, args))
         made = self.made([], kind=_result_kind(name, function, args))
+        if name == "arange" and not named:
+            return counted(args, made)
         if name == "flatnonzero" and len(args) == 1:
             return positions_of(args[0], made)
         if name in ("nonzero", "where") and len(args) == 1 and args[0].group is not None:
@@ -250,6 +253,13 @@ class LibraryCalls(Functions):
             return self._with_function(args, named, name)
         for value in (*args, *named.values()):
             self.use(value)
+        if name not in library.LEAVING:
+            self.use_held([*args, *named.values()])
+        if name in ("getattr", "hasattr") and len(args) > 1 and not args[0].scalar:
+            if isinstance(args[1].known, str):
+                self.attribute(args[0], args[1].known)
+            elif any(map(may_run, classes_of(args[0].objs))):
+                return self._opaque(args, named, name)
         exprs = [a.expr for a in args]
         whole = bool(args) and all(e is not None and e.integer for e in exprs) and not named
         ready = [e for e in exprs if e is not None]

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tilewise.kernel.dependence.expr import (
     Index,
     var,
@@ -83,7 +85,10 @@ class Statements(Branches):
 
         def begin() -> None:
             if private is not None:
-                self.scope.names[private] = self.made([], array=False, name="a generator")
+                made = self.made([], array=False, name="a generator")
+                for obj in made.objs:
+                    obj.cls = np.random.Generator
+                self.scope.names[private] = made
             self.bind(node.target, walk.element(var(index)))
 
         if parallel:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import functools
-import inspect
-import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +17,7 @@ from tilewise.kernel.dependence.expr import (
     truth,
 )
 from tilewise.parfor.walk.knowns import Knowns, boxed, fixed_key, objects_of
+from tilewise.parfor.walk.own_code import classes_of, has_operators
 from tilewise.parfor.walk.values import (
     ANYTHING,
     TEXT,
@@ -31,17 +29,6 @@ from tilewise.parfor.walk.values import (
 )
 
 MOST_REACHED = 1000  # objects
-_OPERATORS = (
-    "add radd iadd sub rsub isub mul rmul imul matmul truediv floordiv mod pow lshift rshift and or xor neg pos invert "
-    "abs eq ne lt le gt ge bool len iter next contains getitem setitem delitem enter exit str repr format hash int "
-    "float index array array_ufunc array_function reversed round"
-).split()
-
-
-@functools.cache
-def has_operators(cls: type) -> bool:
-    """Whether a class has operators that are written in Python."""
-    return any(isinstance(inspect.getattr_static(cls, f"__{o}__", None), types.FunctionType) for o in _OPERATORS)
 
 
 class Scope:
@@ -90,11 +77,21 @@ class Walk(Knowns):
 
     def use(self, value: Val) -> Val:
         """Read all of a value. Operators of classes that users write are calls of what is not known."""
-        for cls in {type(value.known) if value.is_known and not value.scalar else None, *(o.cls for o in value.objs)}:
-            if cls is not None and has_operators(cls):
+        classes = classes_of(value.objs)
+        if value.is_known and not value.scalar:
+            classes.add(type(value.known))
+        for cls in classes:
+            if has_operators(cls):
                 self.hazard(cls.__name__, "call", "what the operators of this class do is not known")
         self.touch_value(value, write=False)
         return value
+
+    def use_held(self, values: Sequence[Val]) -> None:
+        """Operators of what values hold may run: where lists are sorted, compared or searched."""
+        if not all(v.scalar or v.view is not None for v in values):
+            for cls in classes_of(self.reachable(values).objs):
+                if has_operators(cls):
+                    self.hazard(cls.__name__, "call", "what the operators of this class do is not known")
 
     def reachable(self, values: Sequence[Val]) -> Val:
         """Anything that can be got from values: what they are, and what they hold."""
