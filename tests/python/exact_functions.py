@@ -102,7 +102,7 @@ def first_of_a_list(n):
 
 def choices_into_elements(a, b, n, x):
     for i in range(len(a)):
-        a[i, 0] = max(b[i], 0.1)
+        a[i, 0] = max(b[i], 100.1)
         a[i, 1] = b[i] if b[i] > n else n
         a[i, 2] = max(n, x)
         a[i, 3] = n if x > i else x
