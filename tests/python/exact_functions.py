@@ -98,3 +98,11 @@ def first_of_a_list(n):
     numbers = [0] * n
     numbers[0] = 5
     return numbers
+
+
+def choices_into_elements(a, b, n, x):
+    for i in range(len(a)):
+        a[i, 0] = max(b[i], 100.1)
+        a[i, 1] = b[i] if b[i] > n else n
+        a[i, 2] = max(n, x)
+        a[i, 3] = n if x > i else x

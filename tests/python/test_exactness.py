@@ -94,3 +94,10 @@ def test_arrays_that_overlap_themselves_are_written_as_by_python(strides: tuple[
 def test_what_a_function_of_numbers_raises_is_raised(agree: Any) -> None:
     assert agree(f.first_of_a_list, 3)[0] == "returned"
     assert agree(f.first_of_a_list, 0)[:2] == ("IndexError", "list assignment index out of range")
+
+
+@pytest.mark.parametrize("to", ["uint8", "int64", "float64"])
+def test_choices_keep_their_values_until_they_are_stored(agree: Any, to: str) -> None:
+    for b in (np.array([0.05, 3.0], np.float32), np.array([5, 77])):
+        for n in (50, 300, 2**53 + 1):
+            agree(f.choices_into_elements, np.zeros((2, 4), to), b, n, 3.5)

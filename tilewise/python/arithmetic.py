@@ -461,6 +461,23 @@ def absolute(b: Builder, x: Scalar, line: int) -> Scalar:
     return Scalar(ints(0, most), Op("absolute", INT, (x.e,), rerun(b, line) if most > MOST else -1))
 
 
+def holds(x: Scalar, dtype: str) -> bool:
+    """Whether a number is the same as one of this dtype."""
+    if x.t.dtype in (dtype, BOOL):
+        return True
+    if not x.t.whole:  # constants such as 0.0 are numbers of every precision
+        with np.errstate(all="ignore"):
+            return np.can_cast(x.t.dtype, dtype) or (
+                isinstance(x.e, Const) and dtype[0] in "fc" and x.e.value == np.dtype(dtype).type(x.e.value).item()
+            )
+    if dtype[0] in "fc":
+        limit = EXACT if dtype in ("float64", "complex128") else 1 << 24
+    else:
+        limit = int(np.iinfo(dtype).max)
+    low, high = (x.t.lo, x.t.hi) if x.t.py else (int(np.iinfo(x.t.dtype).min), int(np.iinfo(x.t.dtype).max))
+    return high <= limit and (low >= 0 or (dtype[0] != "u" and low >= -limit - (dtype[0] == "i")))
+
+
 def stored(b: Builder, x: Scalar, dtype: str, line: int) -> Expr:
     """A number as an element of an array of this dtype."""
     if x.t.dtype[0] == "c" and dtype[0] != "c":

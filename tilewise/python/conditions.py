@@ -195,7 +195,7 @@ def chosen(
         (other if x is None else one).append(Set(slot, alive.e))
         lo.b.emit(If(condition, tuple(one), tuple(other)))
         return Scalar(alive.t, Var(slot, alive.t.dtype))
-    if key(x.t) != key(y.t) and node is not None and not lo.careless:
+    if key(x.t) != key(y.t) and node is not None and not (lo.careless and _same_stored(lo, x, y)):
         raise calls.Several(node, f"a choice of {x.t} or {y.t}", line)
     t, p, q = common(lo, x, y, line, one, other)
     if not one and not other:
@@ -204,6 +204,18 @@ def chosen(
     lo.b.names[slot] = t.dtype
     lo.b.emit(If(condition, (*one, Set(slot, p)), (*other, Set(slot, q))))
     return Scalar(t, Var(slot, t.dtype))
+
+
+def _same_stored(lo: Statements, x: Scalar, y: Scalar) -> bool:
+    """Whether two numbers are the same elements if they become numbers of one type before."""
+    if x.t.py and y.t.py:
+        dtype = next((t for t in ("complex128", "float64") if t in (x.t.dtype, y.t.dtype)), "int64")
+    else:
+        dtype = arithmetic.resolved("add", arithmetic._spec(x), arithmetic._spec(y))[-1]
+        raises = lo.stored_as[:1] in ("", "u") and dtype[0] in "iu" and dtype != lo.stored_as  # Python's only
+        if raises and any(v.t.py and not (v.t.lo >= 0 and v.t.hi < 128) for v in (x, y)):
+            return False
+    return dtype == lo.stored_as or (arithmetic.holds(x, dtype) and arithmetic.holds(y, dtype))
 
 
 def _no_number(v: Value | None) -> bool:

@@ -45,7 +45,8 @@ class Names:
         self.results: list[Any] = []  # structures of what is returned
         self.result_dtypes: list[tuple[str, ...]] = []
         self.splitting = 0
-        self.careless = False  # whether the type of a number does not matter
+        self.careless = False  # whether the type of a number does not matter, if it has its value
+        self.stored_as = ""  # the dtype that it gets then, if that is known
         self.last: dict[str, tuple[Type, ...]] = {}  # what names were last
 
     def bind(self, name: str, value: Value, line: int, full: bool = False) -> None:

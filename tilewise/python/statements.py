@@ -24,7 +24,7 @@ from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Valu
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
-from tilewise.python.types import Env, Obj, join
+from tilewise.python.types import Arr, Env, Obj, join
 
 Result = TypeVar("Result")
 
@@ -141,6 +141,7 @@ class Statements(Names):
         # An element has the array's type, whichever a number has.
         kept, self.careless = self.careless, all(isinstance(t, ast.Subscript) for t in node.targets)
         self.careless &= isinstance(node.value, ast.IfExp | ast.Call)
+        self.stored_as = self._element_of(node.targets[0]) if self.careless and len(node.targets) == 1 else ""
         try:
             found = values.value(self, node.value)
         finally:
@@ -149,6 +150,14 @@ class Statements(Names):
             found = self.settled(found, node.lineno)
         for target in node.targets:
             self.assign_to(target, found, node.lineno)
+
+    def _element_of(self, target: ast.expr) -> str:
+        """The dtype of what an element is stored in; empty if it is not known yet."""
+        base = target.value if isinstance(target, ast.Subscript) else target
+        if not isinstance(base, ast.Name) or not self.is_local(base.id) or self.env is None:
+            return ""
+        alts = self.env.get(self.owner(base.id).prefix + base.id, ())
+        return alts[0].dtype if len(alts) == 1 and isinstance(alts[0], Arr) else ""
 
     def ann_assign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
