@@ -188,8 +188,8 @@ def _planned(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             if budget is not None and shown.memory_bytes > budget:
-                counts = [_count_of(m.length.mask) for m in masks if m.how != "counted"]
-                plans = [_shown(program_of((c,), False), None, machine, again, budget, None) for c in counts]
+                sums = [_count_of(m.length.mask) for m in masks if m.how != "counted"]
+                plans = [_shown(program_of((c,), False), None, machine, again, budget, None) for c in sums]
                 return _in_turns(program, machine, again, budget, texts, sum(p.read_bytes for p in plans))
             return shown
         held = program.beside_bytes() if beside is not None else 0
