@@ -188,7 +188,8 @@ def _planned(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             if budget is not None and shown.memory_bytes > budget:
-                sums = [_count_of(m.length.mask) for m in masks if m.how != "counted"]
+                left_over = {id(d) for n in walk(program.on_mesh().roots) for d in n.shape}  # others become selections
+                sums = [_count_of(m.length.mask) for m in masks if m.how != "counted" and id(m.length) in left_over]
                 plans = [_shown(program_of((c,), False), None, machine, again, budget, None) for c in sums]
                 return _in_turns(program, machine, again, budget, texts, sum(p.read_bytes for p in plans))
             return shown
