@@ -209,3 +209,19 @@ def test_workers_refuse_what_the_plan_did_not() -> None:
             16000,
         )
         np.testing.assert_array_equal(np.asarray(kept), np.arange(1000.0) + 1)
+
+
+def test_selected_rows_are_read_as_often_as_announced() -> None:
+    """Masks are counted first; rows are put one behind the other, in no exchange that would read them again."""
+    source = Grown((4000, 10), (100, 10), name=77)
+    want = elements((4000, 10), "f8")
+    with tw.session(memory=64 << 10):
+        x = from_source(source)
+        for select in (lambda a: a[a[:, 0] > 50], lambda a: a[(a * a).sum(1) > 30000], lambda a: np.sort(a[:, 1])):
+            y = select(x)
+            announced = tw.explain(y).read_bytes
+            source.boxes.clear()
+            with tw.profile() as profile:
+                tw.evaluate(y)
+            assert announced == profile.read_bytes > 0
+            np.testing.assert_array_equal(np.asarray(y), select(want))

@@ -15,7 +15,7 @@ from tilewise.api.data import stores
 from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
-from tilewise.array.handle import Array, from_buffer, node_of
+from tilewise.array.handle import Array, from_buffer, from_node, node_of
 from tilewise.array.in_turns.evaluate import plan_streams
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
@@ -26,11 +26,12 @@ from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
 from tilewise.engine.to_sink import driver_bytes
 from tilewise.errors import ConfigError, message
-from tilewise.ir.node import walk
+from tilewise.ir.node import Node, walk
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
 from tilewise.observe.in_turns import InTurns
 from tilewise.observe.profile import Profile
+from tilewise.ops.reduce import reduce
 from tilewise.plan.exchanges import Exchanges
 from tilewise.stage.tiles import as_run
 from tilewise.store.base import Source
@@ -108,12 +109,17 @@ def explain(
 
 
 def _in_turns(
-    program: Program, machine: Rates, again: Callable[[Any], Plan], budget: int, masks: Sequence[str]
+    program: Program,
+    machine: Rates,
+    again: Callable[[Any], Plan],
+    budget: int,
+    masks: Sequence[str],
+    counting_bytes: int = 0,
 ) -> Plan:
     """The plan that runs here block by block."""
     program = program.on_mesh()
     found = plan_streams([program.roots[k] for k in dict.fromkeys(program.asked)], current(), budget)[0]
-    shown = InTurns(found, machine, again, budget, masks)
+    shown = InTurns(found, machine, again, budget, masks, counting_bytes)
     shown.passes = (*program.passes, ("solve", found.plan.solved_s), *found.plan.stages.seconds)
     return shown
 
@@ -122,6 +128,11 @@ def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:
     """The mesh asked for; None for one worker, which runs what the local engine runs."""
     found = mesh_of("virtual", workers, mesh, settings.blocks)
     return None if found == Mesh(1) else found
+
+
+def _count_of(mask: Node) -> Array:
+    """How many elements a mask keeps, as an evaluation counts them."""
+    return from_node(reduce(mask, "add", tuple(range(mask.ndim)), False, np.dtype(np.intp)))
 
 
 SHARES = (1.0, 0.5, 0.125)  # of what masks can keep, that plans are made for to say what moves at most
@@ -177,7 +188,10 @@ def _planned(
             shown = Plan(steps, specs, Mesh(1), None, None, wanted, machine, None, again, budget, (), texts, stored)
             shown.passes = (*program.passes, *plan.seconds)
             if budget is not None and shown.memory_bytes > budget:
-                return _in_turns(program, machine, again, budget, texts)
+                left_over = {id(d) for n in walk(program.on_mesh().roots) for d in n.shape}  # others become selections
+                sums = [_count_of(m.length.mask) for m in masks if m.how != "counted" and id(m.length) in left_over]
+                plans = [_shown(program_of((c,), False), None, machine, again, budget, None) for c in sums]
+                return _in_turns(program, machine, again, budget, texts, sum(p.read_bytes for p in plans))
             return shown
         held = program.beside_bytes() if beside is not None else 0
         with program.counted([m.length for m in masks], mesh, machine, left) as counts:

@@ -29,7 +29,13 @@ class InTurns(Plan):
     """
 
     def __init__(
-        self, streams: Streams, machine: Rates, again: Again | None, budget: int | None, masks: Sequence[str]
+        self,
+        streams: Streams,
+        machine: Rates,
+        again: Again | None,
+        budget: int | None,
+        masks: Sequence[str],
+        counting_bytes: int = 0,
     ) -> None:
         plan = streams.plan
         super().__init__(
@@ -46,7 +52,7 @@ class InTurns(Plan):
             (),
             masks,
         )
-        self._streams = streams
+        self._streams, self._counting_bytes = streams, counting_bytes
         self._apart = tuple(self.parts)  # as if blocks were workers
         self.parts = [part for loop in streams.loops for part in self._loop(loop)]
         self.memory_bytes = streams.peak_bytes
@@ -63,8 +69,8 @@ class InTurns(Plan):
 
     @property
     def read_bytes(self) -> int:
-        """Bytes read from sources, in all passes over them."""
-        return self._streams.read_bytes
+        """Bytes read from sources, in all passes over them, those that count masks included."""
+        return self._counting_bytes + self._streams.read_bytes
 
     @property
     def spilled_bytes(self) -> int:

@@ -22,7 +22,7 @@ from tilewise.ops.traits.collectives import (
 )
 
 
-def recut_traffic(mask: Operand, rows: Operand, mesh: Mesh) -> Traffic:
+def recut_traffic(mask: Operand, rows: Operand, mesh: Mesh, evens: int = 0) -> Traffic:
     """How many rows each worker has, to all; then rows that are not where they belong, one way or the other.
 
     A cut of the rows moves by as many as are selected before it more, or less, than stand before it in the even cuts.
@@ -38,7 +38,11 @@ def recut_traffic(mask: Operand, rows: Operand, mesh: Mesh) -> Traffic:
     lengths = range(0, have[-1] + 1, step := max(have[-1] // LENGTHS, 1))
     ever = max(_moved(have, worker_cuts(even_cuts(n, mesh.total_blocks), mesh)) for n in lengths) + step + p
     ever = few + min(ever, have[-1]) * row
-    return Traffic("selected rows", few + most * row, (1, 1), expected=few + most // 2 * row, any_length=ever)
+    expected = few + most // 2 * row
+    return Traffic("selected rows", few + most * row, (1, 1), expected=expected, evens=evens, any_length=ever)
+
+
+EXCHANGES = 2  # of `recut`: counts, rows
 
 
 LENGTHS = 32  # that are looked at to say how many rows move at most

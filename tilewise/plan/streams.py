@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from tilewise.layout import Grid, Held, Layout, Mesh, Outside, Partial, Replicate, most_held, reduction, shards, size
+from tilewise.ops.traits.collectives import Traffic
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.stages import overwritten
 from tilewise.records import dataclass
@@ -84,7 +85,7 @@ class Streams:
     @cached_property
     def restored_bytes(self) -> int:
         """Bytes read from spill files by loops."""
-        sent = [(len(t.widths), t.bytes) for loop in self.loops for s in loop.after if (t := self.plan.traffic(s))]
+        sent = [(rounds(t), t.bytes) for loop in self.loops for s in loop.after if (t := self.plan.traffic(s))]
         return self._moved(lambda x: self.origin[x] in self.on_disk) + sum(n * size for n, size in sent)
 
     def _moved(self, counts: Callable[[int], bool]) -> int:
@@ -98,7 +99,7 @@ class Streams:
                 assert traffic is not None
                 for x in reads(step):
                     if counts(x):
-                        total += self._in_rounds(x, len(traffic.widths))
+                        total += self._in_rounds(x, rounds(traffic))
         return total
 
     def _in_rounds(self, pos: int, rounds: int) -> int:
@@ -207,6 +208,11 @@ class Streams:
             if k < index:
                 there -= set(loop.drops)
         return there
+
+
+def rounds(traffic: Traffic) -> int:
+    """Exchanges of a collective whose blocks take turns: results are put one behind the other, and not cut evenly."""
+    return len(traffic.widths) - traffic.evens
 
 
 def tree_height(blocks: int) -> int:

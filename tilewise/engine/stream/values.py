@@ -102,16 +102,14 @@ class Values:
         taken = Taken(-1)
         spec = self.plan.specs[pos]
         array = self._part(pos, tuple((0, n) for n in spec.shape), taken)
-        for future in taken.reading:
-            future.result()
+        taken.wait()
         return array
 
     def block(self, pos: int, block: int) -> ND:
         """A block's part of a value."""
         taken = Taken(block)
         array = self._part(pos, self.streams.box(pos, block), taken)
-        for future in taken.reading:
-            future.result()
+        taken.wait()
         return array
 
     def _part(self, pos: int, box: Held, taken: Taken) -> ND:
@@ -132,7 +130,7 @@ class Values:
             self.counters.restored_bytes += out.nbytes
         else:
             self.counters.read_bytes += out.nbytes
-        taken.fresh += out.nbytes
+            taken.fresh += out.nbytes
         for run in boxes_of(box):
             for part in source.parts(run):
                 taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))

@@ -16,7 +16,7 @@ from tilewise.ir.node import Length, Node, Op, intern
 from tilewise.layout import Layout, Mesh, Piecewise, Shard, even_shard
 from tilewise.ops.index.interleaved import interleave, interleaved_traffic, order_of
 from tilewise.ops.index.key import picked
-from tilewise.ops.recut import recut, recut_traffic
+from tilewise.ops.recut import EXCHANGES, recut, recut_traffic
 from tilewise.ops.traits.collectives import (
     CollectiveCall,
     Exchanging,
@@ -118,8 +118,9 @@ def _interleaved(layouts: Sequence[Layout], node: Node, mesh: Mesh) -> Iterator[
 @traffic.register(Compress)
 def _(op: Compress, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """How many rows each worker has selected, to all; then the rows to where they belong."""
-    way = recut_traffic if isinstance(ins[1].layout, Shard) else interleaved_traffic
-    return way(ins[1], out, mesh)
+    if isinstance(ins[1].layout, Shard):
+        return recut_traffic(ins[1], out, mesh, EXCHANGES)
+    return interleaved_traffic(ins[1], out, mesh)
 
 
 @exchange_rounds.register(Compress)

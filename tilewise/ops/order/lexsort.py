@@ -15,7 +15,7 @@ import numpy as np
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Mesh, Shard, even_shard
 from tilewise.ops.order.sort import SORT_SAMPLES
-from tilewise.ops.recut import recut
+from tilewise.ops.recut import EXCHANGES, recut
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
@@ -67,7 +67,8 @@ def _(op: Lexsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     item = sum(x.dtype.itemsize for x in ins)
     few = (p - 1) * (SORT_SAMPLES * p + p - 1) * item + p * (p - 1) * COUNT_BYTES
     moved, again = n * (item + COUNT_BYTES), n * COUNT_BYTES
-    return Traffic("sample sort", few + moved + again, (k, k, k + 1, 1, 1), expected=few + moved - moved // p)
+    expected = few + moved - moved // p
+    return Traffic("sample sort", few + moved + again, (k, k, k + 1, 1, 1), expected=expected, evens=EXCHANGES)
 
 
 @exchange_rounds.register(Lexsort)

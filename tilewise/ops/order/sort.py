@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise.ir.node import Node, Op, intern
 from tilewise.layout import Cutting, Mesh, Shard, even_shard
-from tilewise.ops.recut import recut
+from tilewise.ops.recut import EXCHANGES, recut
 from tilewise.ops.traits.collectives import (
     COUNT_BYTES,
     ND,
@@ -97,7 +97,7 @@ def _(op: Sort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     moved, off = length * size, strayed(ins[0].lengths(mesh), mesh)
     again, most = min((p - 1) * off, length) * size, min(length // p + 2 * off, length) * size
     expected = few + _once(moved, p)
-    return Traffic("sample sort", few + moved + again, (1, 1, 1, 1), expected=expected, arriving=most)
+    return Traffic("sample sort", few + moved + again, (1, 1, 1, 1), expected=expected, arriving=most, evens=EXCHANGES)
 
 
 def _once(moved: int, workers: int) -> int:
@@ -114,7 +114,7 @@ def _(op: Argsort, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     moved, most = length * both, min(length // p + 2 * off, length) * both
     again = min((p - 1) * off, length) * out.dtype.itemsize
     expected = few + _once(moved, p)
-    return Traffic("sample sort", few + moved + again, (1, 2, 1, 1), expected=expected, arriving=most)
+    return Traffic("sample sort", few + moved + again, (1, 2, 1, 1), expected=expected, arriving=most, evens=EXCHANGES)
 
 
 @exchange_rounds.register(Sort)

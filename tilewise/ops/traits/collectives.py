@@ -80,6 +80,7 @@ class Traffic:
     exact: bool = False  # else at most so many bytes: how many depends on the data
     expected: int | None = None  # of data that come as they may, if that is less: what plans are compared by
     arriving: int | None = None  # at one worker, at most, its own pieces included; else taken to be its share
+    evens: int = 0  # exchanges at the end that cut a result evenly: none where results are put one behind the other
     any_length: int | None = None  # if the result had another length, which a mask decides: at most so many bytes
 
 
