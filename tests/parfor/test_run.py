@@ -258,16 +258,21 @@ def test_workers_that_are_always_lost() -> None:
 
 def test_streams_are_the_same_for_every_mode() -> None:
     def draw(mode: Any, workers: int, generator: Any) -> Any:
-        out = np.zeros((9, 3))
+        out, filled, own, mixed = np.zeros((9, 3)), np.zeros((9, 3)), np.zeros((9, 3)), np.arange(27.0).reshape(9, 3)
         for i in tw.parfor(range(9), rng=generator, mode=mode, workers=workers):
             out[i] = generator.normal(size=3)
-        return out, generator.normal()
+            generator.random(out=filled[i])
+            generator.shuffle(mixed[i])
+            np.random.default_rng(i).standard_normal(out=own[i])
+        return np.stack([out, filled, mixed, own]), generator.normal()
 
     plain, after = draw(None, 1, np.random.default_rng(4))
     for mode, workers in (("threads", 3), ("processes", 2), ("processes", 7), (None, 1)):
-        got, last = tw.parallel(draw)(mode, workers, np.random.default_rng(4))
+        parallel = tw.parallel(draw)
+        got, last = parallel(mode, workers, np.random.default_rng(4))
         assert got.tobytes() == plain.tobytes() and last == after
-    assert len(np.unique(plain)) == 27
+        assert parallel.report[0].mode == mode or mode is None
+    assert [len(np.unique(x)) for x in plain] == [27] * 4
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -10,7 +10,7 @@ from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls import Calls
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
-from tilewise.parfor.walk.own_code import classes_of, runs_when_set
+from tilewise.parfor.walk.scope import classes_of, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,

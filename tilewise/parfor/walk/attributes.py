@@ -18,7 +18,7 @@ from tilewise.parfor.walk import library
 from tilewise.parfor.walk.exprs import Exprs
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import Alike, fixed_key
-from tilewise.parfor.walk.own_code import classes_of, runs_when_read
+from tilewise.parfor.walk.scope import classes_of, runs_when_read
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,

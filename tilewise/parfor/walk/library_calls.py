@@ -21,7 +21,7 @@ from tilewise.parfor.walk import library
 from tilewise.parfor.walk.functions import Functions, source_of
 from tilewise.parfor.walk.groups import counted, positions_of
 from tilewise.parfor.walk.kept import replace
-from tilewise.parfor.walk.own_code import classes_of, may_run
+from tilewise.parfor.walk.scope import classes_of, may_run
 from tilewise.parfor.walk.subscripts import (
     length_of,
 )
