@@ -25,7 +25,7 @@ from tilewise.config import Settings, current
 from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
 from tilewise.engine.to_sink import driver_bytes
-from tilewise.errors import ConfigError, message
+from tilewise.errors import ConfigError, MemoryBudgetError, message
 from tilewise.ir.node import Node, walk
 from tilewise.layout import Mesh
 from tilewise.observe.explain import Plan
@@ -89,7 +89,7 @@ def explain(
 
     def again(size: Any) -> Plan:
         count, grid = (None, size) if isinstance(size, tuple) else (size, None)
-        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, None)
+        return _shown(outline(), _mesh(count, grid, settings), machine, again, budget, None, refuses=False)
 
     if detail not in (None, "passes", "steps"):
         raise ConfigError(message(f"no detail {detail!r}", cure='Use detail="passes" or detail="steps"'))
@@ -99,6 +99,9 @@ def explain(
     if store is not None:
         into = shape or Mesh(1)
         shown.write_results(lambda layout, dims, dtype: driver_bytes(layout, into, stores.outline(store, dims, dtype)))
+        for x in arrays:
+            if x._cell.node is None:  # nothing is computed for it
+                shown.write_known(x.shape, x.dtype)
     here = None if asked else current_session()
     shown.moved_before = {} if here is None else dict(here.moved)
     if budget is not None:
@@ -145,16 +148,18 @@ def _shown(
     again: Callable[[Any], Plan],
     budget: int | None,
     beside: int | None,
+    refuses: bool = True,
 ) -> Plan:
     """The plan of a program on a mesh (None: here) whose workers hold some bytes beside.
 
-    `beside` is None where these are not the workers of this session.
+    `beside` is None where these are not the workers of this session. Without `refuses`, a plan that needs more than the
+    budget is shown where there is no other.
 
     What masks keep is counted before the rest is planned. Where it can only be guessed, the plan that moves most is
     shown, of some that may come of it.
     """
     program = program if mesh is None else program.on_mesh()
-    args = (mesh, machine, again, budget, beside)
+    args = (mesh, machine, again, budget, beside, refuses)
     shown = _planned(program, *args)
     if mesh is None or not shown.guessed:
         return shown
@@ -172,6 +177,7 @@ def _planned(
     again: Callable[[Any], Plan],
     budget: int | None,
     beside: int | None,
+    refuses: bool,
     share: float | None = None,
 ) -> Plan:
     """The same for masks that keep what is expected, or a share of what they can."""
@@ -191,7 +197,11 @@ def _planned(
                 left_over = {id(d) for n in walk(program.on_mesh().roots) for d in n.shape}  # others become selections
                 sums = [_count_of(m.length.mask) for m in masks if m.how != "counted" and id(m.length) in left_over]
                 plans = [_shown(program_of((c,), False), None, machine, again, budget, None) for c in sums]
-                return _in_turns(program, machine, again, budget, texts, sum(p.read_bytes for p in plans))
+                try:
+                    return _in_turns(program, machine, again, budget, texts, sum(p.read_bytes for p in plans))
+                except MemoryBudgetError:
+                    if refuses:
+                        raise
             return shown
         held = program.beside_bytes() if beside is not None else 0
         with program.counted([m.length for m in masks], mesh, machine, left) as counts:

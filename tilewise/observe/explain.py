@@ -143,6 +143,12 @@ class Plan:
             self.gathered.append((pos, row))
             self.parts.append(row)
 
+    def write_known(self, shape: tuple[int, ...], dtype: Any) -> None:
+        """An array that is here is written, too."""
+        value = f"{size_text(shape)} {dtype_text(dtype)}"
+        nbytes = prod(shape) * dtype.itemsize
+        self.parts.append(ExchangeRow("write", value, "here", describe(Stored()), 0, 0.0, "", written=nbytes))
+
     @property
     def kernels(self) -> list[KernelText]:
         """The kernels of all passes, in the order they run: print one to see its loops; `.llvm()`, `.assembly()`."""
