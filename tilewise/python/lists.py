@@ -18,7 +18,7 @@ from tilewise.python.types import LENGTH, PY_BOOL, PY_INT, Arr, Lst, Num, ints, 
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import calls, values
+from tilewise.python import calls, sequences, values
 from tilewise.python.arrays import elementwise
 
 _HARMLESS = frozenset("len abs float int bool range min max print".split())
@@ -71,30 +71,14 @@ def comprehended(lo: Statements, node: ast.ListComp) -> Value:
     target: Any = ast.Name(name, ast.Load())
     append = ast.Call(ast.Attribute(target, "append", ast.Load()), [node.elt], [])
     body: list[ast.stmt] = [ast.Expr(append)]
-    names: set[str] = set()
     for gen in reversed(node.generators):
         for test in reversed(gen.ifs):
             body = [ast.If(test, body, [])]
         body = [ast.For(gen.target, gen.iter, body, [])]
-        names |= {n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)}
-    if any(lo.is_local(n) for n in names):
-        raise Refused("a comprehension whose name is one of the function's", line, "Give it a name of its own")
     tree = [ast.Assign([ast.Name(name, ast.Store())], ast.List([], ast.Load())), *body]
-    for t in tree:
-        ast.fix_missing_locations(ast.copy_location(t, node))
-    kept = lo.scope.locals
-    lo.scope.locals = kept | names | {name}
-    try:
-        lo.block(tree)
-        if lo.env is None:
-            raise Dead
-        whole = lo.scope.prefix + name
-        alts = lo.env[whole]
-        if len(alts) > 1:
-            raise calls.Several(node, f"a list of {' or '.join(map(str, alts))}", line, whole)
-        return lo.fetch(whole, alts[0])
-    finally:
-        lo.scope.locals = kept
+    with sequences.written_out(lo, tree, node.generators, name, node, "a list of") as whole:
+        assert lo.env is not None
+        return lo.fetch(whole, lo.env[whole][0])
 
 
 def length(found: List) -> Scalar:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilewise.kernel.program.ir import Var
@@ -56,22 +58,31 @@ def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListCom
         body = [ast.If(test, [ast.Assign([store], ast.Constant(not first)), ast.Break()], [])]
     for test in reversed(gen.ifs):
         body = [ast.If(test, body, [])]
-    names = {n.id for n in ast.walk(gen.target) if isinstance(n, ast.Name)}
+    tree = [ast.Assign([store], ast.Constant(first)), ast.For(gen.target, gen.iter, body, [])]
+    with written_out(lo, tree, [gen], target, call, f"{name}, which gives"):
+        return values.value(lo, at(result))
+
+
+@contextmanager
+def written_out(
+    lo: Statements, tree: Sequence[Any], generators: Sequence[ast.comprehension], target: str, node: Any, what: str
+) -> Iterator[str]:
+    """Lower statements in the place of an expression, whose generators have names of their own; where `target` is."""
+    names = {n.id for gen in generators for n in ast.walk(gen.target) if isinstance(n, ast.Name)}
     if any(lo.is_local(n) for n in names):
-        raise Refused("a generator whose name is one of the function's", line, "Give it a name of its own")
-    tree = [at(ast.Assign([store], ast.Constant(first))), at(ast.For(gen.target, gen.iter, body, []))]
+        raise Refused("a generator whose name is one of the function's", node.lineno, "Give it a name of its own")
     for t in tree:
-        ast.fix_missing_locations(t)
+        ast.fix_missing_locations(ast.copy_location(t, node))
     kept = lo.scope.locals
     lo.scope.locals = kept | names | {target}
     try:
-        lo.block(tree)
+        lo.block(list(tree))
         if lo.env is None:
             raise Dead
         full = lo.scope.prefix + target
         alts = lo.env[full]
         if len(alts) > 1:
-            raise calls.Several(call, f"{name}, which gives {' or '.join(map(str, alts))}", line, full)
-        return values.value(lo, at(result))
+            raise calls.Several(node, f"{what} {' or '.join(map(str, alts))}", node.lineno, full)
+        yield full
     finally:
         lo.scope.locals = kept

@@ -102,13 +102,11 @@ class BlockSink(FileSink):
     def put(self, box: Box, block: ND) -> None:
         """Write a block and its checksum."""
         slot, at = self.blocks.slot(box)
-        data = memoryview(np.ascontiguousarray(block).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        data = files.bytes_of(block)
         handle = os.open(self.path, os.O_WRONLY)
         try:
             os.pwrite(handle, HEAD.pack(self.blocks.checksum(slot, data), len(data)), at)
-            done = 0
-            while done < len(data):
-                done += os.pwrite(handle, data[done:], at + HEAD.size + done)
+            files.write_at(handle, data, at + HEAD.size)
         finally:
             os.close(handle)
 
@@ -154,17 +152,15 @@ class BlockSource(Source):
         path = self.blocks.path
         slot, at = self.blocks.slot(box)
         block = np.empty([hi - lo for lo, hi in box], self.dtype)
-        view = memoryview(block.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        view = files.bytes_of(block)
         with files.explained(path, "read"):
             handle = os.open(path, os.O_RDONLY)
             try:
                 head = os.pread(handle, HEAD.size, at)
-                got = 0
-                while got < len(view) and (n := os.preadv(handle, [view[got:]], at + HEAD.size + got)):
-                    got += n
+                whole = files.read_at(handle, view, at + HEAD.size)
             finally:
                 os.close(handle)
-        if len(head) < HEAD.size or got < len(view):
+        if len(head) < HEAD.size or not whole:
             raise damaged(path, f"block {slot} is cut off")
         if HEAD.unpack(head) != (self.blocks.checksum(slot, view), len(view)):
             raise damaged(path, f"block {slot} does not match its checksum")

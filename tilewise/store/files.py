@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tilewise.errors import SourceChangedError, StoreError, message
 from tilewise.machine import machine
 
@@ -34,6 +36,27 @@ READ_CURES = {
     errno.EISDIR: "Name a file in this folder",
 }
 UNFINISHED = ".unfinished-"  # in the names of files that are being written
+
+
+def bytes_of(block: np.ndarray[Any, Any]) -> memoryview:
+    """The bytes of an array in C order: its own where it lies so, else those of a copy."""
+    raw: Any = np.ascontiguousarray(block).reshape(-1).view(np.uint8)
+    return memoryview(raw)
+
+
+def write_at(handle: int, data: memoryview, at: int) -> None:
+    """Write all bytes to a place of a file."""
+    done = 0
+    while done < len(data):
+        done += os.pwrite(handle, data[done:], at + done)
+
+
+def read_at(handle: int, into: memoryview, at: int) -> bool:
+    """Fill memory from a place of a file; whether there was enough."""
+    got = 0
+    while got < len(into) and (n := os.preadv(handle, [into[got:]], at + got)):
+        got += n
+    return got == len(into)
 
 
 class Stamp(NamedTuple):

@@ -104,18 +104,12 @@ class FlatSource(Source):
 
     def fill(self, handle: int, at: int, block: ND) -> None:
         """Read bytes from a place of the file into an array without gaps."""
-        view, got = memoryview(block.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
-        while got < len(view):
-            n = os.preadv(handle, [view[got:]], at + got)
-            if not n:
-                raise (
-                    files.changed(self.path)
-                    if os.fstat(handle).st_size != self.stamp.size
-                    else StoreError(
-                        message(f"{self.path} ends before its elements do", cure="It was cut off; restore it")
-                    )
-                )
-            got += n
+        assert block.flags.c_contiguous, "bytes of a copy would be filled"
+        if files.read_at(handle, files.bytes_of(block), at):
+            return
+        if os.fstat(handle).st_size != self.stamp.size:
+            raise files.changed(self.path)
+        raise StoreError(message(f"{self.path} ends before its elements do", cure="It was cut off; restore it"))
 
     def __reduce__(self) -> Any:
         return type(self), (self.path, self.shape, self.dtype, self.offset, self.order, self.stamp)
@@ -243,9 +237,7 @@ def write_runs(handle: int, at: int, strides: Any, block: ND) -> None:
     """Write an array to a place of a file, its axes from slowest to fastest at these distances."""
     flat = strides_of(block.shape, block.dtype.itemsize, None)
     if all(s == f or n == 1 for s, f, n in zip(strides, flat, block.shape, strict=True)):
-        view, done = memoryview(np.ascontiguousarray(block).reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
-        while done < len(view):
-            done += os.pwrite(handle, view[done:], at + done)
+        files.write_at(handle, files.bytes_of(block), at)
         return
     for k in range(block.shape[0]):
         write_runs(handle, at + k * strides[0], strides[1:], block[k])

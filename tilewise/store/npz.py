@@ -189,4 +189,4 @@ def _write_member(file: IO[bytes], array: ND) -> None:
     laid = array.T if is_fortran else array
     file.write(head(array.shape, array.dtype, () if is_fortran else None))
     if laid.size:
-        file.write(memoryview(np.ascontiguousarray(laid).reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
+        file.write(files.bytes_of(laid))

@@ -7,7 +7,6 @@ was sent before, and what it sends now goes to a pile in a file.
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,9 +98,7 @@ class _Pile:
         key = piece.__array_interface__["data"][0], piece.shape, piece.strides
         if key not in known:
             with files.explained(folder(), "write"):
-                view, done = memoryview(np.ascontiguousarray(piece).reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
-                while done < len(view):
-                    done += os.pwrite(self._file.fileno(), view[done:], self._end + done)
+                files.write_at(self._file.fileno(), files.bytes_of(piece), self._end)
             known[key] = _Piece(self._end, piece.shape, piece.dtype)
             self._end += piece.nbytes
             self.written += piece.nbytes
@@ -114,9 +111,8 @@ class _Pile:
     def _read(self, piece: _Piece) -> ND:
         out = np.empty(piece.shape, piece.dtype)
         self.taken_bytes += out.nbytes
-        view, got = memoryview(out.reshape(-1).view(np.uint8)), 0  # type: ignore[arg-type]
-        while got < len(view):
-            got += os.preadv(self._file.fileno(), [view[got:]], piece.at + got)
+        there = files.read_at(self._file.fileno(), files.bytes_of(out), piece.at)
+        assert there, "a pile has what was put on it"
         return out
 
     def __enter__(self) -> _Pile:

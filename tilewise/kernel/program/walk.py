@@ -49,6 +49,11 @@ def statements(block: Block) -> Iterator[Stmt]:
             yield from statements(inner)
 
 
+def size(block: Block) -> int:
+    """How many statements there are, inside of others too."""
+    return sum(1 for _ in statements(block))
+
+
 def expressions(node: Any) -> Iterator[Any]:
     """All expressions of a statement (spans included), without those of blocks inside."""
     skip = BLOCKS.get(type(node), ())

@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from tilewise.api.functions.purity import Untraceable, function_key, library, plain
-from tilewise.api.functions.trace.captured_arrays import Captured
+from tilewise.api.functions.trace.captured_arrays import Captured, line_of
 from tilewise.api.functions.trace.scalar_tracer import (
     BOOL,
     DTYPES,
-    PACKAGE,
     Kind,
     Recorder,
     Tracer,
@@ -163,16 +162,6 @@ def _trace(f: Any, kinds: Sequence[Kind]) -> Traced:
     except Untraceable:
         raise
     except Exception as error:
-        where = _last_line(error)
+        where = line_of(error)
         raise Untraceable(f"what raises {type(error).__name__} ({error}) on a traced value", where) from None
     return Traced(tape, tuple(results), not recorder.unsure)
-
-
-def _last_line(error: Exception) -> str:
-    at, where = error.__traceback__, ""
-    while at is not None:
-        code = at.tb_frame.f_code
-        if not code.co_filename.startswith(PACKAGE):
-            where = f"{code.co_filename}:{at.tb_lineno}"
-        at = at.tb_next
-    return where

@@ -37,7 +37,7 @@ from tilewise.kernel.program.ir import (
     View,
     results_of,
 )
-from tilewise.kernel.program.walk import BLOCKS
+from tilewise.kernel.program.walk import BLOCKS, size
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -217,7 +217,7 @@ class Bounds:
     ) -> tuple[Val, set[tuple[str, int, Expr]]] | None:
         """Whether all subscripts that can be bounded here are in range, and which these are."""
         em, changed = self.em, _changed((s,))
-        if _size(s.body) > LARGEST:
+        if size(s.body) > LARGEST:
             return None
         groups: dict[tuple[str, int, Expr], list[Access]] = {}
         for a in accesses:
@@ -294,15 +294,6 @@ def _parts(e: Any) -> Iterator[Any]:
 
 def _leaves(block: Block) -> bool:
     return bool(block) and type(block[-1]).__name__ in ("Leave", "Return", "Fail")
-
-
-def _size(block: Block) -> int:
-    total = 0
-    for s in block:
-        total += 1
-        for name in BLOCKS.get(type(s), ()):
-            total += _size(getattr(s, name))
-    return total
 
 
 Range = tuple[Val, Val]

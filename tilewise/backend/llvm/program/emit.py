@@ -56,7 +56,7 @@ from tilewise.kernel.program.ir import (
     Var,
     View,
 )
-from tilewise.kernel.program.walk import statements
+from tilewise.kernel.program.walk import size, statements
 
 CHEAP = 4  # operations in an arm of a conditional that are computed in any case
 
@@ -356,7 +356,7 @@ class Emitter:
     # -- statements --------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Block) -> None:
-        if self.frame is not None and outline.size(stmts) > outline.PART:
+        if self.frame is not None and size(stmts) > outline.PART:
             outline.block(self, stmts, self.statement)
             return
         for s in stmts:

@@ -16,6 +16,7 @@ import numpy as np
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout, memory
 from tilewise.kernel.program.ir import Block, Host, HostCall, Program
+from tilewise.kernel.program.walk import statements
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -32,11 +33,7 @@ _aligned_alloc.argtypes, _aligned_alloc.restype = [ctypes.c_size_t, ctypes.c_siz
 
 def calls_of(block: Block) -> Iterator[HostCall]:
     """All HostCalls, those inside of other statements too."""
-    for s in block:
-        if isinstance(s, HostCall):
-            yield s
-        for name in ("then", "other", "body"):
-            yield from calls_of(getattr(s, name, ()))
+    return (s for s in statements(block) if isinstance(s, HostCall))
 
 
 def words_of(program: Program, v: Any) -> int:

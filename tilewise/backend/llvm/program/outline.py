@@ -31,18 +31,13 @@ from tilewise.kernel.program.ir import (
     View,
     results_of,
 )
-from tilewise.kernel.program.walk import BLOCKS, statements
+from tilewise.kernel.program.walk import BLOCKS, size, statements
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter, Slots
 
 LONG = 400  # statements of a program that is cut into parts
 PART = 120  # statements of a part
-
-
-def size(block: Block) -> int:
-    """How many statements there are, inside of others too."""
-    return sum(1 + sum(size(getattr(s, name)) for name in BLOCKS.get(type(s), ())) for s in block)
 
 
 @dataclass

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout
 from tilewise.kernel.program import raised
-from tilewise.kernel.program.ir import Block, For, If, Loop, Named, Stmt
+from tilewise.kernel.program.ir import Block, For, Loop
+from tilewise.kernel.program.walk import size, statements
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -30,25 +31,17 @@ _ASKED = ctypes.CFUNCTYPE(ctypes.c_int64)
 
 def has_loops(block: Block) -> bool:
     """Whether there are loops in a block."""
-    return any(isinstance(s, For | Loop) or any(map(has_loops, _blocks(s))) for s in block)
+    return any(isinstance(s, For | Loop) for s in statements(block))
 
 
 def light(s: Loop) -> bool:
     """Whether counting would take a good part of a loop's time. Inside of others, such a loop does not ask."""
-    return not has_loops(s.body) and _size(s.body) <= LIGHT
+    return not has_loops(s.body) and size(s.body) <= LIGHT
 
 
 def has_light(block: Block) -> bool:
     """Whether there are loops in a block whose iterations are not counted."""
-    return any((isinstance(s, Loop) and light(s)) or any(has_light(b) for b in _blocks(s)) for s in block)
-
-
-def _blocks(s: Stmt) -> tuple[Block, ...]:
-    return (s.then, s.other) if isinstance(s, If) else (s.body,) if isinstance(s, For | Loop | Named) else ()
-
-
-def _size(block: Block) -> int:
-    return sum(1 + sum(map(_size, _blocks(s))) for s in block)
+    return any(isinstance(s, Loop) and light(s) for s in statements(block))
 
 
 def begin(em: Emitter) -> str | None:
