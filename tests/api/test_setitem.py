@@ -40,3 +40,24 @@ def test_the_last_of_equal_places_counts(write: Any, order: Any, eager_bytes: in
             x = tw.asarray(start)
             write(tw, x, values)
             np.testing.assert_array_equal(np.asarray(x), want)
+
+
+@pytest.mark.parametrize("eager_bytes", [0, 1 << 20])
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda np, v: v.reshape(-1, 1),
+        lambda np, v: np.atleast_2d(v),
+        lambda np, v: np.expand_dims(v, 0),
+        lambda np, v: v.ravel(),
+        lambda np, v: np.lib.stride_tricks.as_strided(v, (2,), (0,)),
+    ],
+)
+def test_what_is_made_of_a_number_is_an_array_of_its_own(eager_bytes: int, shaped: Any) -> None:
+    with tw.config(eager_bytes=eager_bytes):
+        for module in (np, tw):
+            v: Any = module.asarray(2.0)
+            number = v[...] * v
+            made = shaped(module, number)
+            made[...] = 7.0
+            assert (float(number), np.asarray(made).max()) == (4.0, 7.0)

@@ -16,6 +16,7 @@ from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.cell import ND, address, root
 from tilewise.array.handle import Array, meta, node_of, on_cell
+from tilewise.array.indexing import thawed
 from tilewise.array.schedule import policy
 from tilewise.ir.order import Order, by_strides, fortran
 from tilewise.ops.join import copy as copy_node
@@ -27,6 +28,11 @@ def shown(x: Array, nd: ND) -> Array:
     """A handle on x's cell for a view NumPy made of its memory or meta array."""
     if nd is x._nd or (x._fixed and nd.ndim == 0 and nd.dtype == x.dtype):
         return x
+    if x._fixed and nd.ndim:  # what NumPy makes of a scalar is an array of its own
+        x = thawed(x)
+        seen = strided(meta(x), 0, nd.shape, nd.strides, nd.dtype)
+        seen.flags.writeable = nd.flags.writeable
+        nd = seen
     y = on_cell(x._cell, nd)
     y._fixed = x._fixed and nd.ndim == 0  # the real part of a number is one
     return y
@@ -143,6 +149,7 @@ def as_strided(
     """A window with given strides onto x's memory; NumPy's own may leave the memory, this one raises ValueError."""
     if type(x) is not Array:
         return NotImplemented
+    x = thawed(x) if x._fixed else x
     nd, base = meta(x), x._cell.meta()
     dims = nd.shape if shape is None else tuple(rec.unwrap(shape))
     steps = nd.strides if strides is None else tuple(rec.unwrap(strides))

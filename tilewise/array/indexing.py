@@ -187,7 +187,7 @@ def getitem(self: Array, key: Any) -> Any:
             return _element(self, shown, key)
         # A number shows its memory to nobody: what is made of it is new, as with NumPy's scalars.
         if self._fixed:
-            return getitem(_thawed(self), key)
+            return getitem(thawed(self), key)
         part = on_cell(cell, r)
         return part if key is whole or not _has_array(whole) else _copied(part)
     return select(self, key)
@@ -213,7 +213,7 @@ def _copied(x: Array) -> Array:
     return rec.record(copy_node(node_of(x), by_strides(shown.shape, shown.strides)))
 
 
-def _thawed(number: Array) -> Array:
+def thawed(number: Array) -> Array:
     """A 0-d array with a number's value."""
     if number._cell.node is None:
         return from_buffer(meta(number).copy())
