@@ -17,7 +17,8 @@ from tilewise.ops.move import Move
 from tilewise.ops.views import Cut
 from tilewise.solver.choose import placed
 from tilewise.solver.model.graph import Stub, Use, results
-from tilewise.solver.model.model import Model, settle, small_bytes
+from tilewise.solver.model.holding import settle, small_bytes
+from tilewise.solver.model.model import Model
 from tilewise.solver.model.place import Placer
 
 
