@@ -6,6 +6,7 @@ A result also ends in a layout, which costs something.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from tilewise.solver.model.replicas import (
 )
 from tilewise.solver.problem import INF, Ints
 
+SETTLED_KEPT = 1 << 14
 MAX_USES = 6  # of a value: with more, all pairs of layouts are weighed
 
 
@@ -110,6 +112,7 @@ def small_bytes(n: Node, machine: Rates) -> int:
     return 0 if n.op.stays else machine.small_bytes
 
 
+@lru_cache(maxsize=SETTLED_KEPT)
 def settle(layout: Layout, kind: Kind, small_bytes: int, aliases: Aliases) -> tuple[int, Layout]:
     """The cheapest layout for a result that is in this one, and its cost: not partial, no ghosts.
 

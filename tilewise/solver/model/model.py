@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilewise.cost.model import TICKS, Rates, work_cost
+from tilewise.cost.model import TICKS, Rates, work_costs
 from tilewise.ir.node import Node
 from tilewise.layout import Mesh, OnDriver
 from tilewise.ops.create import is_new
@@ -172,7 +172,7 @@ class _Builder:
             rows = _rules.get(same)
             if rows is None:
                 rows = _rules[same] = tuple(rules(n, have, self.mesh, first=self.by_bytes))
-            work = np.array([work_cost(n, r, self.mesh, self.machine) for r in rows], dtype=np.int64)
+            work = np.array(work_costs(n, rows, self.mesh, self.machine), dtype=np.int64)
             equal = (rows, work.tobytes(), self.kinds[i])  # Operators with equal rules share what follows from them.
             found = _choices.get(equal)
             if found is None:

@@ -19,7 +19,6 @@ from tilewise.layout import (
     Layout,
     Mesh,
     Outside,
-    Partial,
     Placement,
     Prices,
     Replicate,
@@ -106,11 +105,15 @@ class Kind:
                 return found
             out[np.array(a)[:, None], b] = found
         done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
+        partial = [(k, x) for k, x in enumerate(sources) if reduction(x) is not None]
         for m, y in enumerate(targets):
             if reduction(y) is not None:  # Few can become partial, and nothing on all workers.
-                stays = isinstance(y, Partial)
-                for k, x in enumerate(sources):
-                    out[k, m] = 0 if x == y else INF if stays or not _keeps(x, y) else self.cost(x, y)
+                out[:, m] = INF
+                for k, x in partial:
+                    if x == y:
+                        out[k, m] = 0
+                    elif _keeps(x, y):
+                        out[k, m] = self.cost(x, y)
                 continue
             for k, x in enumerate(sources):
                 if k not in done_rows or m not in done_columns:
