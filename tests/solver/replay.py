@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tilewise.cost.model import TICKS, work_cost
+from tilewise.cost.model import TICKS, work_costs
 from tilewise.ir.node import Node, known_leaf
 from tilewise.layout import Exchange, Layout, Mesh, OnDriver, Tariff, local_dims, moves, route
 from tilewise.ops.create import is_new
@@ -17,7 +17,8 @@ from tilewise.ops.move import Move
 from tilewise.ops.views import Cut
 from tilewise.solver.choose import placed
 from tilewise.solver.model.graph import Stub, Use, results
-from tilewise.solver.model.model import Model, settle, small_bytes
+from tilewise.solver.model.holding import settle, small_bytes
+from tilewise.solver.model.model import Model
 from tilewise.solver.model.place import Placer
 
 
@@ -52,7 +53,7 @@ def plan_cost(model: Model, values: Sequence[int], ends: Sequence[Use]) -> int:
         n = model.graph.items[i].node
         if is_new(n):  # what the rule makes is work; what is made besides, in other layouts, is not
             total -= _made(model, n, model.choices[i].rules[values[var]].out)
-        total += work_cost(model.graph.items[i].node, model.choices[i].rules[values[var]], mesh, machine)
+        total += work_costs(model.graph.items[i].node, [model.choices[i].rules[values[var]]], mesh, machine)[0]
     for item, where in {use.item: pos for use, pos in zip(ends, graph.wanted, strict=True)}.items():
         n = graph.nodes[where]
         if n.nbytes <= small_bytes(model.graph.items[item].node, machine):
@@ -108,7 +109,7 @@ class Replay:
         made = model.sources.get(i, ())
         if i in model.rule_at:
             rule = model.choices[i].rules[values[model.rule_at[i]]]
-            made, total = (rule.out,), work_cost(n, rule, mesh, machine)
+            made, (total,) = (rule.out,), work_costs(n, [rule], mesh, machine)
         placer.copies[i] = {x: placer.add(known_leaf(Stub(n.dims, n.dtype), None), x) for x in made}
         if i in model.held_at:
             placer.hold(i, model.holdings[i].sets[values[model.held_at[i]]])

@@ -14,6 +14,7 @@ from tests.solver.problems import problem_of, random_problem
 from tilewise.cost.model import FIXED
 from tilewise.layout import Mesh
 from tilewise.solver.gc_off import gc_off
+from tilewise.solver.model import holding
 from tilewise.solver.model import model as tiling
 from tilewise.solver.problem import Infeasible, Problem, cost_of, fits
 from tilewise.solver.search import depth_first
@@ -201,8 +202,8 @@ def test_pairs_of_layouts_that_are_left_out_are_needless(monkeypatch: pytest.Mon
     sizes = []
     for keep_all in (False, True):
         if keep_all:
-            monkeypatch.setattr(tiling, "needless", lambda *_: [])
-            monkeypatch.setattr(tiling, "direct", lambda _: False)
+            monkeypatch.setattr(holding, "needless", lambda *_: [])
+            monkeypatch.setattr(holding, "direct", lambda _: False)
         for table in (tiling._choices, tiling._holdings, tiling._tables):
             table.clear()
         found = []

@@ -79,31 +79,56 @@ def collective_cost(traffic: Traffic, mesh: Mesh, tariff: Tariff) -> int:
     return (len(traffic.widths) - 1) * tariff.step + int(tariff.cost(share))
 
 
-def work_cost(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
-    """What one worker computes: bytes touched, and arithmetic; of the worker that has most. In the machine's units.
+class _Parts(dict[Layout, tuple[int, ...]]):
+    """By its layout: the most that one worker holds of a value, along each axis."""
 
-    What moves within an operator, collectives included, is part of it.
+    def __init__(self, dims: tuple[int, ...], mesh: Mesh) -> None:
+        self._dims, self._mesh = dims, mesh
+
+    def __missing__(self, layout: Layout) -> tuple[int, ...]:
+        found = self[layout] = local_dims(layout, self._dims, self._mesh)
+        return found
+
+
+def work_costs(n: Node, rules: Sequence[Rule], mesh: Mesh, machine: Rates) -> list[int]:
+    """What one worker computes by each rule: bytes touched, and arithmetic; of the worker that has most.
+
+    In the machine's units. What moves within an operator, collectives included, is part of it.
     An elementwise operand of an elementwise operator is not read again: the two are fused.
     """
-    view = isinstance(n.op, VIEWS) and not rule.collective and not makes_contributions(rule)
-    if view or not n.known:
-        return 0
-    moved = _within(n, rule, mesh, machine)
-    if rule.collective:
-        ins = [Operand(x.dims, x.dtype, layout) for x, layout in zip(n.inputs, rule.ins, strict=True)]
-        announced = traffic(n.op, ins, Operand(n.dims, n.dtype, rule.out), mesh)
-        moved = collective_cost(announced, mesh, machine.tariff)
-    if machine.objective == "bytes":
-        # Copies of a large new array are not for free: as if it had been made in one place and sent.
-        new = not any(x.ndim for x in n.inputs) and n.nbytes > machine.small_bytes
-        return moved + (n.nbytes * (mesh.workers - 1) * BYTE_UNITS if new and rule.out == Replicate() else 0)
-    touched = _held(n, rule.out, mesh) * n.dtype.itemsize
-    for x, layout in zip(n.inputs, rule.ins, strict=True):
-        if not (isinstance(n.op, Map) and isinstance(x.op, Map)):
-            touched += _held(x, layout, mesh) * x.dtype.itemsize
-    shapes = [local_dims(layout, x.dims, mesh) for x, layout in zip(n.inputs, rule.ins, strict=True)]
-    seconds = touched / machine.memory_rate + op_seconds(n.op, shapes, _held(n, rule.out, mesh), machine)
-    return moved + round((seconds + _rows_walked(n, rule, mesh) * machine.row_seconds) * TICKS)
+    if not n.known:
+        return [0] * len(rules)
+    op, itemsize, elementwise = n.op, n.dtype.itemsize, isinstance(n.op, Map)
+    view, by_bytes = isinstance(op, VIEWS), machine.objective == "bytes"
+    made = 0  # by bytes, copies of a large new array are not for free: as if it had been made in one place and sent
+    if by_bytes and not any([x.ndim for x in n.inputs]) and n.nbytes > machine.small_bytes:
+        made = n.nbytes * (mesh.workers - 1) * BYTE_UNITS
+    whole = _Parts(n.dims, mesh)
+    parts = [_Parts(x.dims, mesh) for x in n.inputs]
+    read = [0 if elementwise and isinstance(x.op, Map) else x.dtype.itemsize for x in n.inputs]
+    costs = []
+    for rule in rules:
+        if view and not rule.collective and not makes_contributions(rule):
+            costs.append(0)
+            continue
+        moved = _collective(n, rule, mesh, machine) if rule.collective else _within(n, rule, mesh, machine)
+        if by_bytes:
+            costs.append(moved + (made if made and rule.out == Replicate() else 0))
+            continue
+        out = whole[rule.out]
+        shapes = [part[layout] for part, layout in zip(parts, rule.ins, strict=True)]
+        size = math.prod(out)
+        touched = size * itemsize + sum([math.prod(x) * k for x, k in zip(shapes, read, strict=True) if k])
+        seconds = touched / machine.memory_rate + op_seconds(op, shapes, size, machine)
+        costs.append(moved + round((seconds + _rows_walked(n, out, shapes) * machine.row_seconds) * TICKS))
+    return costs
+
+
+def _collective(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
+    """What workers exchange in a collective."""
+    ins = [Operand(x.dims, x.dtype, layout) for x, layout in zip(n.inputs, rule.ins, strict=True)]
+    announced = traffic(n.op, ins, Operand(n.dims, n.dtype, rule.out), mesh)
+    return collective_cost(announced, mesh, machine.tariff)
 
 
 def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
@@ -116,7 +141,7 @@ def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
     if on_contributions(n, rule):
         return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
     ways = inner_exchanges(n.op, n, rule, mesh)
-    return sum(step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways)
+    return sum([step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways])
 
 
 def on_contributions(n: Node, rule: Rule) -> bool:
@@ -145,20 +170,16 @@ def short_rows(dims: tuple[int, ...], itemsize: int, order: Order = None) -> int
     return math.prod(dims) // row if len(dims) > 1 and 0 < row * itemsize < SHORT_ROW_BYTES else 0
 
 
-def _rows_walked(n: Node, rule: Rule, mesh: Mesh) -> int:
-    """Short rows that are walked one by one, of the worker that has most.
+def _rows_walked(n: Node, out: tuple[int, ...], shapes: Sequence[tuple[int, ...]]) -> int:
+    """Short rows that are walked one by one, by a worker with a part so large of the result and of operands.
 
     A row's end counts where an operand repeats from row to row or along them, and where the row itself is reduced.
     """
     if isinstance(n.op, Map):
-        times = sum(x.ndim > 0 and x.dims != n.dims for x in n.inputs)
-        return times and times * short_rows(local_dims(rule.out, n.dims, mesh), n.dtype.itemsize, n.order)
+        times = sum([x.dims != n.dims for x in n.inputs if x.ndim])
+        return times and times * short_rows(out, n.dtype.itemsize, n.order)
     if isinstance(n.op, Reduce) and len(n.op.axes) < n.inputs[0].ndim:
         x = n.inputs[0]
         if (x.order[-1] if x.order else x.ndim - 1) in n.op.axes:
-            return short_rows(local_dims(rule.ins[0], x.dims, mesh), x.dtype.itemsize, x.order)
+            return short_rows(shapes[0], x.dtype.itemsize, x.order)
     return 0
-
-
-def _held(x: Node, layout: Layout, mesh: Mesh) -> int:
-    return math.prod(local_dims(layout, x.dims, mesh))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.layout.index_set import length, size
+from tilewise.layout.index_set import Union, length, size
 from tilewise.layout.moves import Exchange, contributions
 from tilewise.layout.placement import (
     Cutting,
@@ -21,7 +21,6 @@ from tilewise.layout.placement import (
     Outside,
     Piecewise,
     Replicate,
-    Shard,
     Stored,
     blocked,
     held_box,
@@ -52,11 +51,17 @@ def volume(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> tupl
         own = size(held_box(src, shape, mesh, worker=0))
         total = contributions(src, dst, mesh) * count - own
         return total, total
-    if any(isinstance(p, Piecewise) for p in (*shards(src), *shards(dst))):
+    if not (_plain(src, mesh) and _plain(dst, mesh)):
         one = Exchange(src, dst, shape, mesh)
         return one.network_elements, max(one.received(w) for w in range(mesh.workers))
     got = _received(src, dst, shape, mesh)
     return int(got.sum()), int(got.max())
+
+
+def _plain(layout: Layout, mesh: Mesh) -> bool:
+    """Whether a worker owns one interval of each axis."""
+    pieces = [p for p in shards(layout) if isinstance(p, Piecewise)]
+    return not pieces or (mesh.blocks == 1 and not any([isinstance(s, Union) for p in pieces for s in p.sets]))
 
 
 def _received(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> Bounds:
@@ -136,11 +141,15 @@ def _bounds(layout: Layout, mesh: Mesh, per: int, joined: bool) -> dict[int, tup
     workers = np.arange(mesh.workers * per) // per
     inner = np.arange(mesh.workers * per) % per
     for k, (part, line) in enumerate(lines(layout, mesh)):
-        if not isinstance(part, Shard):
+        if not isinstance(part, Cutting):
             continue
         at = workers
         if len(lines(layout, mesh)) > 1:
             at = workers % mesh.columns if k else workers // mesh.columns
+        if isinstance(part, Piecewise):  # of one block a worker
+            low, high = np.array(part.sets, dtype=np.int64)[at].T
+            out[part.axis] = low, high
+            continue
         cuts = np.array(part.cuts, dtype=np.int64)
         if joined or per == 1 or line.blocks == 1:
             low, high = cuts[at * line.blocks], cuts[(at + 1) * line.blocks]

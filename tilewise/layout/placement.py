@@ -86,11 +86,11 @@ class Shard:
         assert all(low <= high for low, high in pairwise(self.cuts)), self
 
     def __hash__(self) -> int:  # plans are looked up by layouts, and cuts may be long
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((self.axis, self.cuts, self.ghosts))
-            object.__setattr__(self, "_hash", known)
-        return known
+        try:
+            return self.__dict__["_hash"]  # type: ignore[no-any-return]
+        except KeyError:
+            known = self.__dict__["_hash"] = hash((self.axis, self.cuts, self.ghosts))
+            return known
 
     def __getstate__(self) -> tuple[int, Cuts, tuple[int, int]]:
         return self.axis, self.cuts, self.ghosts
@@ -131,11 +131,11 @@ class Piecewise:
         assert not ends or ends[0][0] == 0, self
 
     def __hash__(self) -> int:  # as for Shard
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((self.axis, self.sets))
-            object.__setattr__(self, "_hash", known)
-        return known
+        try:
+            return self.__dict__["_hash"]  # type: ignore[no-any-return]
+        except KeyError:
+            known = self.__dict__["_hash"] = hash((self.axis, self.sets))
+            return known
 
     def __getstate__(self) -> tuple[int, tuple[IndexSet, ...]]:
         return self.axis, self.sets
@@ -226,11 +226,11 @@ class Grid:
     across: Placement
 
     def __hash__(self) -> int:  # as for Shard
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((self.down, self.across))
-            object.__setattr__(self, "_hash", known)
-        return known
+        try:
+            return self.__dict__["_hash"]  # type: ignore[no-any-return]
+        except KeyError:
+            known = self.__dict__["_hash"] = hash((self.down, self.across))
+            return known
 
     def __getstate__(self) -> tuple[Placement, Placement]:
         return self.down, self.across
@@ -289,7 +289,8 @@ def reduction(layout: Layout) -> Reduction | None:
 def bare(layout: Layout) -> Layout:
     """The layout without ghosts."""
     if isinstance(layout, Grid):
-        return Grid(_bare(layout.down), _bare(layout.across))
+        down, across = _bare(layout.down), _bare(layout.across)
+        return layout if down is layout.down and across is layout.across else Grid(down, across)
     return layout if isinstance(layout, Outside) else _bare(layout)
 
 

@@ -17,7 +17,8 @@ from tilewise.ops.traits.rule import rules
 from tilewise.solver.gc_off import gc_off
 from tilewise.solver.model.budget import within
 from tilewise.solver.model.graph import Graph, Use, graph_of, results, seen
-from tilewise.solver.model.model import Model, kind_of, model_of, settle, small_bytes
+from tilewise.solver.model.holding import settle, small_bytes
+from tilewise.solver.model.model import Model, kind_of, model_of
 from tilewise.solver.model.place import Choice, Placed, Placer
 from tilewise.solver.model.replicas import Held
 from tilewise.solver.search.solve import solve

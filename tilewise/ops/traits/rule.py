@@ -120,6 +120,13 @@ def _in_first(node: Node, have: Sequence[Sequence[Layout]], found: Sequence[Rule
     return more
 
 
+def driver_matters(node: Node, have: Sequence[Sequence[Layout]]) -> bool:
+    """Whether the rules of an operator may depend on which operands the driver has (`_in_first`)."""
+    if not any([not isinstance(x, OnDriver) for row in have for x in row]):
+        return False  # Nothing has come together in the first block.
+    return node.ndim > 0 and _fits_first(node) and all([_fits_first(x) for x in node.inputs])
+
+
 def _fits_first(x: Node) -> bool:
     return x.ndim == 0 or 0 < x.nbytes <= FIRST_BYTES
 

@@ -13,7 +13,8 @@ import numpy as np
 from tilewise.layout import Layout
 from tilewise.ops.elementwise import Map
 from tilewise.ops.reduce import Reduce
-from tilewise.solver.model.model import Model, Slots, needs
+from tilewise.solver.model.choices import Slots, needs
+from tilewise.solver.model.model import Model
 from tilewise.solver.problem import INF, Ints, Limit, Problem
 
 
@@ -30,7 +31,7 @@ def _possible(model: Model, budget: int) -> dict[tuple[int, int], Ints]:
         if i in model.held_at:
             other, rows = model.held_at[i], model.holdings[i].sets
         elif len(users) == 1 and i not in model.wanted:
-            other, rows = model.rule_at[users[0]], needs(model.choices[users[0]], _slots(model, i, users[0]))
+            other, rows = model.rule_at[users[0]], needs(model.choices[users[0]], _slots(model, i, users[0])).rows
         else:
             continue
         made = [{x: _bytes(model, i, x) for x in {r.out, *row}} for r in mine.rules for row in rows]
@@ -89,7 +90,7 @@ def _stored(model: Model, i: int) -> tuple[int, Ints] | None:
 def _asked(model: Model, user: int, i: int) -> Ints:
     """Bytes of an operand as each rule of its only user asks for it, beyond what is stored of it anyway."""
     made = isinstance(model.graph.items[i].node.op, Map)
-    rows = needs(model.choices[user], _slots(model, i, user))
+    rows = needs(model.choices[user], _slots(model, i, user)).rows
     return np.array([0 if made else sum(_bytes(model, i, x) for x in row) for row in rows], dtype=np.int64)
 
 

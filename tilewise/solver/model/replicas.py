@@ -12,13 +12,13 @@ from itertools import product
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewise.layout import (
     Grid,
     Layout,
     Mesh,
     Outside,
-    Partial,
     Placement,
     Prices,
     Replicate,
@@ -41,6 +41,7 @@ KINDS_KEPT = 1 << 12
 MAX_SETS = 48  # beyond, sets are of two layouts at most
 
 Held = tuple[Layout, ...]
+Flags = NDArray[np.bool_]
 Sets = tuple[tuple[int, ...], ...]  # of positions in a list of layouts
 
 
@@ -104,11 +105,15 @@ class Kind:
                 return found
             out[np.array(a)[:, None], b] = found
         done_rows, done_columns = {k for k, _ in known_rows}, {k for k, _ in known_columns}
+        partial = [(k, x) for k, x in enumerate(sources) if reduction(x) is not None]
         for m, y in enumerate(targets):
             if reduction(y) is not None:  # Few can become partial, and nothing on all workers.
-                stays = isinstance(y, Partial)
-                for k, x in enumerate(sources):
-                    out[k, m] = 0 if x == y else INF if stays or not _keeps(x, y) else self.cost(x, y)
+                out[:, m] = INF
+                for k, x in partial:
+                    if x == y:
+                        out[k, m] = 0
+                    elif _keeps(x, y):
+                        out[k, m] = self.cost(x, y)
                 continue
             for k, x in enumerate(sources):
                 if k not in done_rows or m not in done_columns:
@@ -168,19 +173,26 @@ def _keeps(src: Layout, dst: Layout) -> bool:
 
 def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
     """Sets of layouts worth holding, as positions; what another layout contains for free is left out."""
-    n = len(layouts)
-    free = (between == 0) & ~np.eye(n, dtype=bool)
+    before, other = _earlier(len(layouts))
+    free = (between == 0) & other
     same = free & free.T  # each contains the other: one of them suffices
-    first = np.flatnonzero(~np.tril(same).any(axis=1))
+    (first,) = (~(same & before).any(axis=1)).nonzero()
     out: list[tuple[int, ...]] = [(i,) for i in first.tolist()]
     if most > 1:
-        apart = np.triu(~(free | free.T), 1)[first[:, None], first]
-        out.extend(zip(*(first[at].tolist() for at in np.nonzero(apart)), strict=True))
+        apart = (before.T & ~(free | free.T))[first[:, None], first]
+        out.extend(zip(*[first[at].tolist() for at in apart.nonzero()], strict=True))
     if most > 2:
         three = apart[:, :, None] & apart[:, None, :] & apart[None]
         if len(out) + np.count_nonzero(three) <= MAX_SETS:
-            out.extend(zip(*(first[at].tolist() for at in np.nonzero(three)), strict=True))
+            out.extend(zip(*[first[at].tolist() for at in three.nonzero()], strict=True))
     return tuple(out)
+
+
+@lru_cache(maxsize=256)
+def _earlier(n: int) -> tuple[Flags, Flags]:
+    """Of n things in order: which come before each (its row), and which are others."""
+    place = np.arange(n)
+    return place[:, None] > place, place[:, None] != place
 
 
 def direct(between: Ints) -> bool:
@@ -245,18 +257,20 @@ def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
     out = np.empty((given.shape[0], len(sets)), dtype=np.int64)
     for size in {len(s) for s in sets}:
         where = [k for k, s in enumerate(sets) if len(s) == size]
-        ids = np.array([sets[k] for k in where], dtype=np.intp).reshape(len(where), size)
+        ids = np.array([sets[k] for k in where], dtype=np.intp).reshape(len(where), size).T
+        first = [given.take(x, axis=1) for x in ids]
         if size == 1:
-            out[:, where] = given[:, ids[:, 0]]
+            out[:, where] = first[0]
             continue
-        best = np.full((given.shape[0], len(where)), 4 * INF, dtype=np.int64)
+        step = [[between[x, y] for y in ids] for x in ids]
+        best: Ints | None = None
         for parents in trees(size):
-            total = np.zeros((given.shape[0], len(where)), dtype=np.int64)
+            total: Ints | int = 0
             for child, parent in enumerate(parents):
-                total = total + (given[:, ids[:, child]] if parent < 0 else between[ids[:, parent], ids[:, child]])
-            best = np.minimum(best, total)
+                total = total + (first[child] if parent < 0 else step[parent][child])
+            best = np.asarray(total) if best is None else np.minimum(best, total, out=best)
         out[:, where] = best
-    return np.minimum(out, INF)
+    return np.minimum(out, INF, out=out)
 
 
 def reach_costs(between: Ints, sets: Sets) -> Ints:
@@ -294,13 +308,12 @@ def needless(cost: Ints, reach: Ints, weight: Ints, sets: Sets, uses: int) -> li
     return [k for k, good in zip(pairs, worth.tolist(), strict=True) if not good]
 
 
-def undominated(features: Ints) -> list[int]:
+def undominated(features: Ints) -> NDArray[np.intp]:
     """The rows that no other row is as good as in everything (of equal rows the first)."""
     less = (features[:, None, :] <= features[None, :, :]).all(axis=2)
-    equal = less & less.T
-    n = len(features)
-    beaten = (less & ~equal).any(axis=0) | (equal & (np.arange(n)[:, None] < np.arange(n)[None, :])).any(axis=0)
-    return np.flatnonzero(~beaten).tolist()
+    before, _ = _earlier(len(features))
+    beaten = less & (~less.T | before.T)  # by a row that is better somewhere, or an equal one before it
+    return (~beaten.any(axis=0)).nonzero()[0]
 
 
 def spread(sources: Held, held: Held, kind: Kind) -> tuple[int, tuple[Layout, ...]]:
