@@ -123,7 +123,7 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
         if home.startswith(f"tilewise.{name}."):
             importlib.import_module(f"tilewise.{name}")  # a package: it is bound to its name now, and never again
         names.pop(name, None)
-    given = (*names.pop("__all__"), *names, *(name for name in later if name in np.__all__))
+    given = (*names.pop("__all__"), *names, *(n for n in (*later, *modules.NAMES) if n in np.__all__))
     exported = sorted({name for name in given if not name.startswith("_")} - _NOT_EXPORTED)
 
     def asked(name: str) -> Any:
