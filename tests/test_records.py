@@ -56,7 +56,17 @@ def family(dataclass: Any) -> Any:
     class Empty:
         pass
 
-    return {c.__name__: c for c in (Point, Deep, Bag, Unequal, Own, Empty)}
+    @dataclass(frozen=True, kw_only=True)
+    class Named:
+        size: int = field(default=4, metadata={"unit": "bytes"})
+        parts: list[int] = field(default_factory=list)
+        last: int
+
+    @dataclass(frozen=True, kw_only=True)
+    class Mixed(Point):
+        w: int
+
+    return {c.__name__: c for c in (Point, Deep, Bag, Unequal, Own, Empty, Named, Mixed)}
 
 
 OURS, THEIRS = family(records.dataclass), family(dataclasses.dataclass)
@@ -104,6 +114,12 @@ ROWS = {
     "match": lambda Point, Deep, **_: (Point.__match_args__, matched(Deep(1), Point), matched(3, Point)),
     "default of the class": lambda Point, **_: (Point.y, Point.note, Point.kinds, hasattr(Point, "x")),
     "empty": lambda Empty, **_: (repr(Empty()), Empty() == Empty(), hash(Empty())),
+    "by names": lambda Named, **_: (repr(Named(last=1)), Named(last=1, size=2) == Named(size=2, last=1)),
+    "by names, positions": lambda Named, **_: Named(1, last=2),
+    "by names, missing": lambda Named, **_: Named(size=1),
+    "by names, fields": lambda Named, **_: [(f.name, f.kw_only, dict(f.metadata)) for f in dataclasses.fields(Named)],
+    "by names, match": lambda Named, Mixed, **_: (Named.__match_args__, Mixed.__match_args__),
+    "by names, derived": lambda Mixed, **_: (repr(Mixed(1, 2.0, w=3)), repr(dataclasses.replace(Mixed(1, w=3), w=4))),
     "copies": lambda Deep, **_: (copy.copy(Deep(1)) == Deep(1), copy.deepcopy(Deep(1, z=3)).z),
 }
 

@@ -10,7 +10,8 @@ LIBRARIES = "llvmlite ray scipy rich multiprocessing asyncio pandas numba jax to
 STANDARD = "socket ssl html difflib tempfile argparse unittest doctest concurrent.futures xml email http".split()
 OURS = (
     "solver observe.explain observe.picture engine.cluster engine.host engine.virtual engine.network compiler.mesh "
-    "plan.exchanges plan.deep_halo plan.blocks array.workers array.program api.explaining backend.llvm"
+    "plan.exchanges plan.deep_halo plan.blocks array.workers array.program api.explaining backend.llvm python "
+    "kernel.program.ir api.functions.purity parfor.loop"
 ).split()
 LARGE = "x = np.ones(1_000_000); float((x * 2 + 1).sum())"
 
@@ -39,11 +40,29 @@ def test_large_work_loads_no_mesh() -> None:
     assert loaded(f"import tilewise as np; {LARGE}", *names) == []
 
 
-@pytest.mark.parametrize("name", ["explain", "profile", "calibrate"])
-def test_names_that_come_later(name: str) -> None:
-    program = f"import tilewise as tw; assert {name!r} in dir(tw) and {name!r} in tw.__all__; tw.{name}"
-    home = "tilewise.api.calibrate" if name == "calibrate" else "tilewise.api.explaining"
-    assert loaded(program, home) == [home]
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("explain", "api.explaining"),
+        ("calibrate", "api.calibrate"),
+        ("vectorize", "api.functions.vectorize"),
+        ("parfor", "parfor.loop"),
+    ],
+)
+def test_names_that_come_later(name: str, home: str) -> None:
+    program = f"import tilewise as tw; assert {name!r} in dir(tw) and {name!r} in tw.__all__; tw.{name}.__call__"
+    assert loaded("import tilewise", f"tilewise.{home}") == []
+    assert loaded(program, f"tilewise.{home}") == [f"tilewise.{home}"]
+    assert loaded(f"from tilewise import *; {name}", f"tilewise.{home}") == [f"tilewise.{home}"]
+
+
+def test_a_package_does_not_hide_the_function_of_its_name() -> None:
+    loaded("import tilewise.parfor.parallel, tilewise.array.handle, tilewise as t; t.parfor(range(3)); t.array([1])")
+
+
+def test_help_is_of_some_screens() -> None:
+    program = "import tilewise, pydoc; text = pydoc.render_doc(tilewise); assert text.count(chr(10)) < 150, len(text)"
+    loaded(program + "; assert 'explain' in text and 'sum' in tilewise.__all__")
 
 
 def test_the_test_sees() -> None:

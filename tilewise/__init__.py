@@ -11,9 +11,12 @@ Every name of NumPy is here and does what it does there, on Arrays that are comp
 - `open`, `save`, `x.store`, `from_zarr` and its like: arrays in files; `checkpoint`, `resumable`: go on after a crash.
 - `session`: workers, on this machine or many; `config`: settings, for a block or for good; `calibrate`.
 - `jit`, `vectorize`, `map_tiles`, `fold`, `reduce`, `scan`, `filter`, `join_update`, `allpairs`, `outer_map`: your own
-  functions.
+  functions; `parallel`, `parfor`: loops whose iterations run side by side.
+- `Array` (also `ndarray`): what all of them give, with NumPy's methods, and `compute`, `layout`, `relayout`, `store`.
+- `testing`: other layouts, and comparisons with NumPy, for tests; `special`: SciPy's special functions.
+- `TilewiseError` and its kinds, `FallbackWarning`, `PerformanceWarning`: what may go wrong, and what is slow.
 
-`help(np.config)` and the like say more about each. What follows is NumPy's own documentation of its names.
+`help(np.config)` and the like say more about each; `help(np.sum)` is NumPy's own documentation.
 """
 
 from __future__ import annotations
@@ -21,11 +24,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilewise import testing
-from tilewise.api.functions.elements import filter, fold, outer_map, scan
-from tilewise.api.functions.jit import jit
-from tilewise.api.functions.pairs import allpairs
-from tilewise.api.functions.reducing import reduce
-from tilewise.api.functions.tiles import join_update, map_tiles
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, session
 from tilewise.array.handle import Array
@@ -42,11 +40,16 @@ from tilewise.errors import (
     StoreError,
     TilewiseError,
 )
-from tilewise.parfor.loop import parfor
 
 if TYPE_CHECKING:
     from tilewise.api.calibrate import calibrate
     from tilewise.api.explaining import explain, profile
+    from tilewise.api.functions.elements import filter, fold, outer_map, scan
+    from tilewise.api.functions.jit import jit
+    from tilewise.api.functions.pairs import allpairs
+    from tilewise.api.functions.reducing import reduce
+    from tilewise.api.functions.tiles import join_update, map_tiles
+    from tilewise.parfor.loop import parfor
     from tilewise.parfor.parallel import parallel
 
     # NumPy's names are added below, where a type checker cannot see them.
@@ -93,6 +96,10 @@ __all__ = [
 ]
 
 _LATER = dict.fromkeys(("explain", "profile"), "tilewise.api.explaining")
+_LATER |= dict.fromkeys(("filter", "fold", "outer_map", "scan"), "tilewise.api.functions.elements")
+_LATER |= dict.fromkeys(("join_update", "map_tiles"), "tilewise.api.functions.tiles")
+_LATER |= {"allpairs": "tilewise.api.functions.pairs", "reduce": "tilewise.api.functions.reducing"}
+_LATER |= {name: f"tilewise.api.functions.{name}" for name in ("jit", "vectorize")}
 _LATER |= dict.fromkeys(
     "open from_npy from_npz from_raw from_zarr from_hdf5 from_parquet from_arrow from_csv from_images".split(),
     "tilewise.api.data.stores",
@@ -103,6 +110,6 @@ _LATER |= dict.fromkeys(
     "tilewise.api.data.interchange",
 )
 _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
+_LATER |= {"parfor": "tilewise.parfor.loop", "__array_namespace_info__": "numpy"}
 fill_namespace(globals(), _LATER)
-__all__ += [n for n in globals() if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace")]
 del fill_namespace

@@ -45,7 +45,7 @@ def default_cache_dir(environ: Mapping[str, str] = os.environ) -> Path:
         return Path(tempfile.gettempdir()) / "tilewise"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings, with their defaults."""
 

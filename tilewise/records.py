@@ -44,13 +44,19 @@ def _fields(owner: type) -> dict[str, Field[Any]]:
     values = {name: given.get(name, owner.__dict__.get(name, MISSING)) for name in own}
     body = {name: value for name, value in values.items() if value is not MISSING}
     body |= {"__annotations__": own, "__module__": owner.__module__, "__doc__": "Fields."}
-    twin: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(type(owner.__name__, (), body))
+    declared = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=_declaration(owner).kw_only)
+    twin: Any = declared(type(owner.__name__, (), body))
     found |= getattr(twin, _FIELDS)
     return found
 
 
 def _arguments(owner: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(owner) if field.init)
+    return tuple(field.name for field in dataclasses.fields(owner) if field.init and not field.kw_only)
+
+
+def _declaration(owner: type) -> Any:
+    """How a class was declared."""
+    return getattr(owner, "__dataclass_params__")  # noqa: B009
 
 
 def _compiled(owner: type, name: str, parameters: Iterable[str], body: Iterable[str], names: dict[str, Any]) -> Any:
@@ -63,9 +69,9 @@ def _compiled(owner: type, name: str, parameters: Iterable[str], body: Iterable[
 
 
 def _init(owner: type) -> Any:
-    frozen = getattr(owner, "__dataclass_params__").frozen  # noqa: B009
+    frozen = _declaration(owner).frozen
     names: dict[str, Any] = {"_set": _set}
-    parameters, body = ["self"], []
+    positional, keywords, body = ["self"], ["*"], []
     for field in dataclasses.fields(owner):
         name, value = field.name, field.name
         if field.default_factory is not MISSING:
@@ -74,6 +80,7 @@ def _init(owner: type) -> Any:
         elif not field.init:
             continue  # the class has it
         if field.init:
+            parameters = keywords if field.kw_only else positional
             if field.default is not MISSING:
                 names[f"_default_{name}"] = field.default
                 parameters.append(f"{name}=_default_{name}")
@@ -82,6 +89,7 @@ def _init(owner: type) -> Any:
         body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(owner, "__post_init__"):
         body.append("self.__post_init__()")
+    parameters = positional + (keywords if len(keywords) > 1 else [])
     return _compiled(owner, "__init__", parameters, body or ["pass"], names)
 
 
@@ -139,7 +147,7 @@ def _freeze(owner: Any) -> None:
         setattr(owner, function.__name__, function)
 
 
-def _declared(owner: Any, frozen: bool, eq: bool) -> Any:
+def _declared(owner: Any, frozen: bool, eq: bool, kw_only: bool) -> Any:
     own = owner.__dict__
     given = {name: value for name, value in own.items() if isinstance(value, Field)}
     hashed = own.get("__hash__") is not None or ("__hash__" in own and "__eq__" not in own)
@@ -162,7 +170,7 @@ def _declared(owner: Any, frozen: bool, eq: bool) -> Any:
     if "__match_args__" not in own:
         setattr(owner, "__match_args__", _Fields("__match_args__", _arguments))  # noqa: B010
     owner.__dataclass_params__ = SimpleNamespace(
-        init=True, repr=True, eq=eq, order=False, unsafe_hash=False, frozen=frozen
+        init=True, repr=True, eq=eq, order=False, unsafe_hash=False, frozen=frozen, kw_only=kw_only
     )
     if frozen:
         _freeze(owner)
@@ -183,8 +191,8 @@ else:
         >>> Interval(2), Interval(2) == Interval(2, 10)
         (Interval(start=2, stop=10), True)
         """
-        if slots or kw_only:  # few: by the standard library
+        if slots:  # few: by the standard library
             made = dataclasses.dataclass(frozen=frozen, eq=eq, slots=slots, kw_only=kw_only)
         else:
-            made = partial(_declared, frozen=frozen, eq=eq)
+            made = partial(_declared, frozen=frozen, eq=eq, kw_only=kw_only)
         return made if owner is None else made(owner)

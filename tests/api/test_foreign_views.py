@@ -71,3 +71,23 @@ def test_repeated_values_of_an_ndarray_have_no_say_in_memory_order(eager_bytes: 
             want = see(np, repeated)
             for got in (see(tw, x), see(tw, repeated)):
                 assert got.strides == want.strides and np.array_equal(np.asarray(got), want)
+
+
+def test_memory_that_others_write_to() -> None:
+    """Shared memory, as NumPy has it: a program writes to it through the array, and sees what others write."""
+    seen = []
+    for np_ in (np, tw):
+        memory = bytearray(np.arange(6.0).tobytes())
+        for x in (np_.ndarray((3, 2), float, memory), np_.frombuffer(memory).reshape(3, 2)):
+            assert isinstance(x, np_.ndarray) and x.flags.writeable
+            x[1] = np_.array([7.0, 8.0])
+            x += np_.ones(2)
+            memory[:8] = np.array([5.0]).tobytes()
+            seen.append([memory.hex(), np.asarray(x).tolist(), float((x * np_.arange(2)).sum()), float(np_.sum(x))])
+            assert type(x[0, 0]) is np.float64 and isinstance(x * np_.ones(2), np_.ndarray)
+            del x
+        memory.append(0)  # nothing holds it
+        fixed = np_.ndarray((2,), "<i2", b"abcd")
+        assert not fixed.flags.writeable and fixed.tolist() == [25185, 25699]
+        assert type(fixed) is np_.ndarray
+    assert seen[:2] == seen[2:]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -103,3 +105,9 @@ def test_a_blas_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blas, "_controls", lambda: None)
     with blas.one_thread():
         assert blas.threads() == 1
+
+
+def test_it_does_not_load_scipy() -> None:
+    ask = "import sys, importlib; blas = importlib.import_module('tilewise.backend.blas'); blas.threads()"
+    program = f"{ask}; assert all(map(blas.address, blas.ROUTINES)); assert 'scipy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)

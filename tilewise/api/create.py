@@ -13,7 +13,7 @@ from tilewise.api.views import copy_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.arithmetic import few
-from tilewise.array.handle import Array, from_buffer, meta, node_of
+from tilewise.array.handle import Array, from_buffer, meta, node_of, on_memory
 from tilewise.array.indexing import OBJECT
 from tilewise.array.interop.foreign import broadcast_copy, broadcasts
 from tilewise.array.interop.opened import opened
@@ -436,15 +436,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Array:
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, like: Any = None) -> Array:
-    """A snapshot of a buffer's bytes as numbers.
+    """A buffer's bytes as numbers: a snapshot, or, of memory that can be written, NumPy's array, which writes to it.
 
     >>> import tilewise as tw
     >>> tw.frombuffer(b"abc", dtype="uint8")
     Array([97, 98, 99], dtype=uint8)
     """
-    nd = np.frombuffer(buffer, dtype, count, offset).copy()
-    nd.flags.writeable = False  # a write could not reach the buffer
-    return from_buffer(nd)
+    return on_memory(np.frombuffer(buffer, dtype, count, offset))  # type: ignore[no-any-return]
 
 
 def _device(device: Any) -> None:

@@ -27,7 +27,6 @@ from tilewise.api import (
 from tilewise.api.data import saving
 from tilewise.api.dispatch import MUTATORS, public, signature_of
 from tilewise.api.functions import along_axis
-from tilewise.api.functions.vectorize import vectorize
 from tilewise.api.linalg import fourier, products
 from tilewise.api.linalg import functions as linalg
 from tilewise.api.searching import histogram, lookup, nonzero, quantiles, sets
@@ -67,7 +66,7 @@ def frompyfunc(func: Any, /, nin: int, nout: int, **kwargs: Any) -> Any:
 
 OWN |= float_warnings.NAMES
 OWN["save"] = saving.save
-OWN |= {"vectorize": vectorize, "frompyfunc": frompyfunc, "ufunc": ufunc, "nditer": flat.nditer}
+OWN |= {"frompyfunc": frompyfunc, "ufunc": ufunc, "nditer": flat.nditer}
 
 
 class Grid:
@@ -85,6 +84,7 @@ OWN |= {n: Grid(getattr(np, n)) for n in ("mgrid", "ogrid", "r_", "c_")}
 for _f in (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis):
     MUTATORS[_f] = 0
 
+_NOT_EXPORTED = {"TYPE_CHECKING", "Any", "annotations", "fill_namespace"}
 _SKIP = {"ndarray", "test", "testing", "core", "matlib"}
 
 
@@ -100,10 +100,14 @@ def ours(name: str, value: Any) -> Any:
 
 
 def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
-    """Add every NumPy name (`array` also hides the subpackage of that name), and our names of modules loaded later."""
+    """Add every NumPy name (`array` also hides the subpackage of that name), and our names of modules loaded later.
+
+    `__all__` is given when asked for: `help` writes out all that it lists, 67,000 lines. It is told of no name, and so
+    shows what the package itself says.
+    """
     lazy: set[str] = getattr(np, "__numpy_submodules__", set())  # asking for one would load it
     for name in dir(np):
-        if name in lazy:
+        if name in lazy or name in later:
             continue
         if name in OWN:
             names[name] = OWN[name]
@@ -115,16 +119,23 @@ def fill_namespace(names: dict[str, Any], later: Mapping[str, str]) -> None:
     for name in ("linalg", "fft"):
         names[name] = submodule(name, getattr(np, name))
     names["lib"] = library()
-    names["__array_namespace_info__"] = np.__array_namespace_info__
+    for name, home in later.items():
+        if home.startswith(f"tilewise.{name}."):
+            importlib.import_module(f"tilewise.{name}")  # a package: it is bound to its name now, and never again
+        names.pop(name, None)
+    given = (*names.pop("__all__"), *names, *(n for n in (*later, *modules.NAMES) if n in np.__all__))
+    exported = sorted({name for name in given if not name.startswith("_")} - _NOT_EXPORTED)
 
     def asked(name: str) -> Any:
+        if name == "__all__":
+            return [] if sys._getframe(1).f_globals.get("__name__") == "pydoc" else exported
         home = later.get(name)
         value = modules.load(name) if home is None else getattr(importlib.import_module(home), name)
         names[name] = value
         return value
 
     names["__getattr__"] = asked
-    names["__dir__"] = lambda: sorted({*names, *modules.NAMES, *later})
+    names["__dir__"] = lambda: sorted({*names, *modules.NAMES, *(name for name in later if name[0] != "_")})
     float_warnings.tell_lines()
     sys.meta_path.insert(0, modules.Importer())  # before NumPy's parts would be loaded once more under our name
 

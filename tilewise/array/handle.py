@@ -79,15 +79,13 @@ class Array(metaclass=ArrayClass):
         strides: Any = None,
         order: Any = None,
     ) -> Array:
-        """Uninitialised memory, as `numpy.ndarray(shape, dtype)`."""
+        """Uninitialised memory, as `numpy.ndarray(shape, dtype)`, or memory that others share: NumPy's class."""
         if cls is not Array:  # `np.ndarray.__new__(cls, ...)` of a class that a program derived
             return np.ndarray.__new__(cls, shape, dtype, buffer, offset, strides, order)  # type: ignore[type-var]
         nd: ND = np.ndarray(shape, dtype, buffer, offset, strides, order)
         if buffer is None:
             return from_buffer(nd)
-        snapshot = nd.copy(order="K")
-        snapshot.flags.writeable = False  # a write could not reach the memory it was made from
-        return from_buffer(snapshot)
+        return on_memory(nd)
 
     # -- metadata: never computes, except where a mask decides a length --------------------------------------------
 
@@ -187,6 +185,15 @@ def new_cell(buf: ND | None, gen: int = 0) -> Cell:
     cell.exports = None
     cell.owner = None
     return cell
+
+
+def on_memory(nd: ND) -> Any:
+    """Memory of others as an array: a snapshot of what cannot be written, else NumPy's class, which writes to it."""
+    if nd.flags.writeable:
+        return nd.view(Derived)
+    snapshot = nd.copy(order="K")
+    snapshot.flags.writeable = False
+    return from_buffer(snapshot)
 
 
 def from_buffer(nd: ND, fixed: bool = False) -> Array:

@@ -9,16 +9,18 @@ tests/backend/test_conformance.py runs on every backend; docs/extending.md shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
-from tilewise.kernel.program.ir import Host, Program
 from tilewise.records import dataclass
 from tilewise.stage.steps import Stage, Step, Tiled
 from tilewise.stage.tiles import Formed, Tiling
+
+if TYPE_CHECKING:
+    from tilewise.kernel.program.ir import Host, Program
 
 Each = Callable[..., None]  # runs a step: step, what it is bound to, nodes, values, noted
 

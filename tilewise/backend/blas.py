@@ -1,20 +1,24 @@
 """BLAS for tiles: functions that native code can call, and BLAS on one thread. The door to SciPy's BLAS.
 
 In: a routine's name. Out: its address. Tiles already run on all cores, so BLAS must not start threads of its own
-(`one_thread`). NumPy has a BLAS of its own, which this does not touch.
+(`one_thread`). NumPy has a BLAS of its own, which this does not touch. The library is opened without SciPy's modules,
+which take 0.25 s to load, where its routines have the names of SciPy's own wheels.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
+import importlib.util
 import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
-from scipy.linalg import cython_blas
-
+MODULE = "scipy.linalg.cython_blas"
 ROUTINES = ("dgemm", "sgemm", "zgemm", "cgemm", "dgemv", "sgemv", "zgemv", "cgemv")
 # (set, get) of the libraries SciPy is built with; its own wheels have the first.
 _NAMES = (
@@ -47,7 +51,10 @@ def address(name: str) -> int:
     >>> address("dgemm") > 0
     True
     """
-    capsule = cython_blas.__pyx_capi__[name]
+    routine = getattr(_library(), f"scipy_{name}_", None)
+    if routine is not None:
+        return int(ctypes.cast(routine, ctypes.c_void_p).value or 0)
+    capsule = importlib.import_module(MODULE).__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
@@ -59,9 +66,22 @@ def address(name: str) -> int:
 
 
 @cache
+def _library() -> ctypes.CDLL:
+    """What is linked with SciPy's BLAS; symbols are looked for in what it links, too. Raises ImportError."""
+    scipy = importlib.util.find_spec("scipy")  # loads nothing
+    if scipy is None or scipy.origin is None:
+        raise ImportError("there is no SciPy here")
+    folder = Path(scipy.origin).with_name("linalg")
+    for suffix in EXTENSION_SUFFIXES:
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(str(folder / f"cython_blas{suffix}"))
+    return ctypes.CDLL(importlib.import_module(MODULE).__file__)  # where it is found only with SciPy's help
+
+
+@cache
 def _controls() -> tuple[Callable[[int], object], Callable[[], int]] | None:
     """How to set and get the threads of SciPy's BLAS; None for a library without threads, or an unknown one."""
-    library = ctypes.CDLL(cython_blas.__file__)  # symbols are looked for in what it links, too
+    library = _library()
     for names in _NAMES:
         try:
             put, get = (getattr(library, name) for name in names)

@@ -6,22 +6,27 @@ are; it is called once before, with the first line, which says what it gives (as
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import implements, public
-from tilewise.api.functions.purity import Untraceable
-from tilewise.api.functions.trace.scalar_trace import key_of
-from tilewise.api.functions.warn import name_of
 from tilewise.array import force as forcing
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
+from tilewise.later import later
 from tilewise.ops.traits.rule import LETTERS
 from tilewise.ops.user import Opaque, opaque
 from tilewise.records import dataclass
+
+if TYPE_CHECKING:
+    from tilewise.api.functions import purity, warn
+    from tilewise.api.functions.trace import scalar_trace
+else:  # for workers only
+    purity, warn = later("tilewise.api.functions.purity"), later("tilewise.api.functions.warn")
+    scalar_trace = later("tilewise.api.functions.trace.scalar_trace")
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,8 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     if type(arr) is not Array or arr.ndim < 2 or not arr.size or args or kwargs:
         return NotImplemented
     try:
-        key = key_of(func1d)
-    except Untraceable:
+        key = scalar_trace.key_of(func1d)
+    except purity.Untraceable:
         return NotImplemented  # it may do more than give a result
     at = normalize_axis_index(axis, arr.ndim)
     rest = tuple(k for k in range(arr.ndim) if k != at)
@@ -67,4 +72,4 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
 
 
 def _text(f: Any) -> str:
-    return f"apply_along_axis with {name_of(f)}"
+    return f"apply_along_axis with {warn.name_of(f)}"
