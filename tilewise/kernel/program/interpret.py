@@ -6,6 +6,7 @@ This is the definition that compiled code is tested against; it is slow, and wri
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -117,6 +118,7 @@ class _Machine:
         return self.op(x, [self.e(a) for a in x.args])
 
     def op(self, x: Op, args: list[Any]) -> Any:
+        assert not x.exact or _as_said(x, args), f"{x.fn} of {args} was said to be exact"
         special = _SPECIAL.get(x.fn.partition(":")[0])
         if special is not None and (x.fault >= 0 or x.fn not in _BOTH):
             made = special(x, args)
@@ -260,6 +262,16 @@ class _Machine:
         kept = sorted(x.axis for x in s.spans if x.axis >= 0)
         shown = np.transpose(shown, [kept.index(x.axis) for x in s.spans if x.axis >= 0])
         return shown[tuple(np.newaxis if x.axis < 0 else slice(None) for x in s.spans)] if s.spans else shown
+
+
+def _as_said(x: Op, args: list[Any]) -> bool:
+    """Whether an operation is exact."""
+    a, b = map(int, args)
+    if x.fn in ("floor_divide", "remainder"):
+        return a >= 0 and b > 0
+    if x.fn in ("left_shift", "right_shift"):
+        return 0 <= b <= 63 and (x.fn == "right_shift" or _fits(a << b) is not None)
+    return _fits(getattr(operator, {"add": "add", "subtract": "sub", "multiply": "mul"}[x.fn])(a, b)) is not None
 
 
 def _bits(v: float) -> int:

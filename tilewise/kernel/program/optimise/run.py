@@ -9,6 +9,7 @@ from tilewise.kernel.program.optimise import NAMES
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
+from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
 from tilewise.kernel.program.optimise.unify import unify
 
@@ -16,6 +17,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "unify": unify,
     "inline": inline,
     "hoist": hoist,
+    "ranges": ranges,
     "loop_order": reorder,
     "loop_threads": parallel,
 }
