@@ -22,6 +22,8 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 ANY = (LEAST, MOST)
 LENGTH = 1 << 44  # no array is longer
 LONGEST_SHIFT = 62
+MOST_GAPS = 200  # that are kept at a time
+STEPS_BETWEEN = 5  # of differences that are added up
 # Where the end of an interval that grows in a loop goes: the next of these.
 STEPS = (0, 1, LONGEST_SHIFT, 63, 64, 255, (1 << 31) - 1, (1 << 32) - 1, LENGTH, 1 << 53, 1 << 62, MOST)
 ENDS = {t: (int(np.iinfo(t).min), int(np.iinfo(t).max)) for t in "int8 int16 int32 uint8 uint16 uint32".split()}
@@ -52,13 +54,33 @@ class State:
         new = max(old[0], low), min(old[1], high)
         if new[0] > new[1]:
             return None
-        return self if new == old else State({**self.ends, key: new}, self.gaps)
+        if new == old:
+            return self
+        ends = {**self.ends, key: new}
+        for (x, y), c in self.gaps.items():  # others that are a known distance away
+            if y == key and new[0] + c > self.of(x)[0]:
+                ends[x] = new[0] + c, ends.get(x, self.of(x))[1]
+            elif x == key and new[1] - c < self.of(y)[1]:
+                ends[y] = ends.get(y, self.of(y))[0], new[1] - c
+        return State(ends, self.gaps)
 
     def above(self, x: Key, y: Key, least: int) -> State:
         """x - y is at least this."""
-        if self.gaps.get((x, y), LEAST) >= least or x == y:
+        if self.gaps.get((x, y), LEAST) >= least or x == y or len(self.gaps) >= MOST_GAPS:
             return self
         return State(self.ends, {**self.gaps, (x, y): least})
+
+    def gap(self, x: Key, y: Key) -> int:
+        """The least that x - y can be, by way of others, too."""
+        best = {x: 0}
+        for _ in range(STEPS_BETWEEN):
+            longer = [(b, best[a] + c) for (a, b), c in self.gaps.items() if a in best]
+            more = [(b, c) for b, c in longer if best.get(b, 2 * LEAST) < c]
+            if not more:
+                break
+            for b, c in more:
+                best[b] = max(c, best.get(b, c))
+        return best.get(y, 2 * LEAST)
 
 
 def joined(a: State | None, b: State | None) -> State | None:
@@ -142,8 +164,7 @@ def interval(e: ir.Expr, st: State) -> Interval:
     low, high = _operation(e, [interval(a, st) for a in e.args], st)
     if e.dtype == ir.INT and (apart := _apart(linear(e))) is not None:
         x, y, c = apart
-        low = max(low, st.gaps.get((x, y), 2 * LEAST) + c)
-        high = min(high, c - st.gaps.get((y, x), 2 * LEAST))
+        low, high = max(low, st.gap(x, y) + c), min(high, c - st.gap(y, x))
     low, high = max(low, known[0]), min(high, known[1])
     return (low, high) if low <= high else known
 
@@ -332,6 +353,25 @@ def learned(st: State | None, e: ir.Expr) -> State | None:
         return narrowed(st, last, 0, LONGEST_SHIFT) if a[0] > 0 else st
     if e.fn in ("floor_divide", "remainder", "nonzero"):
         return _compared(st, "not_equal", last, ir.Const(ir.INT, 0))
+    return st
+
+
+def in_range(st: State, array: str, axis: int, i: ir.Expr) -> bool:
+    """Whether a subscript is known to be that of an element, counted from the start."""
+    if i.dtype != ir.INT or interval(i, st)[0] < 0:
+        return False
+    room = ir.Op("subtract", ir.INT, (ir.Dim(array, axis), i), exact=True)
+    return interval(room, st)[0] > 0
+
+
+def equal_to(st: State, key: Key, ends: Interval, form: tuple[dict[Key, int], int] | None) -> State:
+    """A name or a length has got a value: its ends, and what it is the sum of."""
+    if ends != ANY:
+        st = State({**st.ends, key: ends}, st.gaps)
+    if form is not None and len(form[0]) == 1 and key not in form[0]:
+        ((other, times),) = form[0].items()
+        if times == 1:
+            st = st.above(key, other, form[1]).above(other, key, -form[1])
     return st
 
 

@@ -12,8 +12,11 @@ from typing import Any, cast
 from tilewise.kernel.program import ir
 from tilewise.kernel.program.optimise.intervals import (
     ANY,
+    LENGTH,
     Key,
     State,
+    equal_to,
+    in_range,
     interval,
     joined,
     learned,
@@ -99,6 +102,8 @@ class _Maker:
             return s, None
         if isinstance(s, ir.Return | ir.Fail):
             return self._changed(s, st), None
+        if isinstance(s, ir.Alloc | ir.View):
+            return self._changed(s, st), self._shaped(s, st)
         return self._changed(s, st), self._without(st, (s,))
 
     def _without(self, st: State, block: ir.Block) -> State:
@@ -116,14 +121,18 @@ class _Maker:
         if known is None or s.value.dtype != ir.INT:
             return made, known
         ends, form = interval(s.value, known), linear(s.value)
-        after = known.without([s.name])
-        if ends != ANY:
-            after = State({**after.ends, s.name: ends}, after.gaps)
-        if form is not None and len(form[0]) == 1 and s.name not in form[0]:
-            ((key, times),) = form[0].items()
-            if times == 1:
-                after = after.above(s.name, key, form[1]).above(key, s.name, -form[1])
-        return made, after
+        return made, equal_to(known.without([s.name]), s.name, ends, form)
+
+    def _shaped(self, s: ir.Alloc | ir.View, st: State) -> State:
+        """What is known after an array has got new lengths, which are not negative."""
+        lengths = s.shape if isinstance(s, ir.Alloc) else [x.length for x in s.spans]
+        after = self._without(st, (s,))
+        for axis, e in enumerate(lengths):
+            ends, form = interval(e, st), linear(e)
+            if form is not None and any(k[0] == s.array for k in form[0] if isinstance(k, tuple)):
+                form = None
+            after = equal_to(after, (s.array, axis), (max(ends[0], 0), min(max(ends[1], 0), LENGTH)), form)
+        return after
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
@@ -206,7 +215,8 @@ class _Maker:
             return s
         if isinstance(s, ir.Store):
             index = tuple(self._expression(i, st) for i in s.index)
-            return replace(s, index=index, value=self._expression(s.value, st))
+            after = learned(st, s.value) or st
+            return replace(s, index=index, value=self._expression(s.value, st), faults=_faults(after, s))
         return cast(ir.Stmt, mapped(s, lambda e: _simpler(e, st) if isinstance(e, ir.Op) else e))
 
     def _expression(self, e: ir.Expr, st: State) -> ir.Expr:
@@ -221,12 +231,18 @@ class _Maker:
                 no=e.no if no is None else self._expression(e.no, no),
             )
         if isinstance(e, ir.Load):
-            return replace(e, index=tuple(self._expression(i, st) for i in e.index))
+            return replace(e, index=tuple(self._expression(i, st) for i in e.index), faults=_faults(st, e))
         args = tuple(self._expression(a, st) for a in e.args)
         return _simpler(e if args == e.args else replace(e, args=args), st)
 
 
 _REST = ("line", "rare", "independent", "parallel", "kept", "proved")
+
+
+def _faults(st: State, s: ir.Load | ir.Store) -> tuple[int, ...]:
+    """The faults of subscripts, without those that are known to be in range."""
+    pairs = enumerate(zip(s.index, s.faults, strict=True))
+    return tuple(-1 if f >= 0 and in_range(st, s.array, axis, i) else f for axis, (i, f) in pairs)
 
 
 def _simpler(e: ir.Op, st: State) -> ir.Expr:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise.conditions import conditions
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
@@ -16,6 +17,7 @@ from tilewise.kernel.program.optimise.unify import unify
 PASSES: dict[str, Callable[[Program], Program]] = {
     "unify": unify,
     "inline": inline,
+    "conditions": conditions,
     "hoist": hoist,
     "ranges": ranges,
     "loop_order": reorder,
