@@ -45,6 +45,7 @@ from tilewise.kernel.program.ir import (
 RETURNED, FAILED = 0, 1
 MOST_DEPTH = 100  # of functions inside of each other: each takes several frames of Python
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
+GARBAGE = 0xA5  # in memory that nobody is said to look at
 
 
 class Ended(NamedTuple):
@@ -87,6 +88,7 @@ class _Machine:
         self.arrays: dict[str, Any] = {n: np.empty((0,) * a.rank, a.dtype) for n, a in program.arrays.items()}
         self.given: dict[int, int] = {}  # which argument an ndarray object is
         self.written = False
+        self.last: dict[str, Any] = {}  # memory of each allocation
         self.outside = {p.name for p in program.params}
         for k, (p, a) in enumerate(zip(program.params, args, strict=True)):
             if p.array is None:
@@ -239,10 +241,13 @@ class _Machine:
         make, dtype = np.zeros if s.zero else np.empty, np.dtype(self.program.arrays[s.array].dtype)
         if math.prod(shape) * dtype.itemsize > MOST:
             self.fail(s.huge, [])
+        if s.private and s.array in self.last:
+            self.last[s.array].view(np.uint8)[...] = GARBAGE
         try:
             self.arrays[s.array] = make(shape, dtype)
         except MemoryError:
             self.fail(s.full, [])
+        self.last[s.array] = self.arrays[s.array].reshape(-1)
 
     def view(self, s: View) -> Any:
         source = self.arrays[s.source]

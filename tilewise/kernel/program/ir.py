@@ -190,7 +190,10 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Alloc:
-    """A new array in C order. Faults: lengths below zero, more than can be counted, more than there is."""
+    """A new array in C order. Faults: lengths below zero, more than can be counted, more than there is.
+
+    private: when it comes here again, nobody looks at the array of the last time.
+    """
 
     array: str
     shape: tuple[Expr, ...]
@@ -198,6 +201,7 @@ class Alloc:
     fault: int
     huge: int
     full: int
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
         yield f"{indent}fail {s.fault}({', '.join(map(expr, s.values))})"
     elif isinstance(s, Alloc):
         how, shape = "zeros" if s.zero else "allocate", ", ".join(map(expr, s.shape))
-        yield f"{indent}{s.array} := {how}({shape}) !{s.fault} !{s.huge} !{s.full}"
+        yield f"{indent}{s.array} := {how}({shape}) !{s.fault} !{s.huge} !{s.full}{' private' * s.private}"
     elif isinstance(s, View):
         at = [f"{axis}: {expr(i)}" for axis, i in s.at]
         spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]

@@ -96,6 +96,7 @@ class Emitter:
         self.scopes: memory.Scopes = memory.Scopes(
             self.fn, program, memory.FIRST_NOTE if main is None else main.scopes.next
         )
+        self.kept: dict[str, str] = {}  # by private allocations: where their memory is written down
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others

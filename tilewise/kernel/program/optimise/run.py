@@ -10,6 +10,7 @@ from tilewise.kernel.program.optimise.conditions import conditions
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
+from tilewise.kernel.program.optimise.private import private
 from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
 from tilewise.kernel.program.optimise.unify import unify
@@ -22,6 +23,7 @@ PASSES: dict[str, Callable[[Program], Program]] = {
     "ranges": ranges,
     "loop_order": reorder,
     "loop_threads": parallel,
+    "private": private,
 }
 
 
