@@ -189,7 +189,7 @@ def _specialise(
             return Array(Arr(spec.dtype, spec.rank, spec.kind), slot)
         t = type_of(spec)
         b.names[slot] = t.dtype
-        params.append(ir.Param(slot, t.dtype))
+        params.append(ir.Param(slot, t.dtype, low=t.lo, high=t.hi))
         return Scalar(t, ir.Var(slot, t.dtype))
 
     values_ = [given(s) for s in args]

@@ -6,6 +6,7 @@ This is the definition that compiled code is tested against; it is slow, and wri
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ from tilewise.kernel.program.ir import (
 RETURNED, FAILED = 0, 1
 MOST_DEPTH = 100  # of functions inside of each other: each takes several frames of Python
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
+GARBAGE = 0xA5  # in memory that nobody is said to look at
 
 
 class Ended(NamedTuple):
@@ -86,6 +88,7 @@ class _Machine:
         self.arrays: dict[str, Any] = {n: np.empty((0,) * a.rank, a.dtype) for n, a in program.arrays.items()}
         self.given: dict[int, int] = {}  # which argument an ndarray object is
         self.written = False
+        self.last: dict[str, Any] = {}  # memory of each allocation
         self.outside = {p.name for p in program.params}
         for k, (p, a) in enumerate(zip(program.params, args, strict=True)):
             if p.array is None:
@@ -117,6 +120,7 @@ class _Machine:
         return self.op(x, [self.e(a) for a in x.args])
 
     def op(self, x: Op, args: list[Any]) -> Any:
+        assert not x.exact or _as_said(x, args), f"{x.fn} of {args} was said to be exact"
         special = _SPECIAL.get(x.fn.partition(":")[0])
         if special is not None and (x.fault >= 0 or x.fn not in _BOTH):
             made = special(x, args)
@@ -237,10 +241,13 @@ class _Machine:
         make, dtype = np.zeros if s.zero else np.empty, np.dtype(self.program.arrays[s.array].dtype)
         if math.prod(shape) * dtype.itemsize > MOST:
             self.fail(s.huge, [])
+        if s.private and s.array in self.last:
+            self.last[s.array].view(np.uint8)[...] = GARBAGE
         try:
             self.arrays[s.array] = make(shape, dtype)
         except MemoryError:
             self.fail(s.full, [])
+        self.last[s.array] = self.arrays[s.array].reshape(-1)
 
     def view(self, s: View) -> Any:
         source = self.arrays[s.source]
@@ -260,6 +267,16 @@ class _Machine:
         kept = sorted(x.axis for x in s.spans if x.axis >= 0)
         shown = np.transpose(shown, [kept.index(x.axis) for x in s.spans if x.axis >= 0])
         return shown[tuple(np.newaxis if x.axis < 0 else slice(None) for x in s.spans)] if s.spans else shown
+
+
+def _as_said(x: Op, args: list[Any]) -> bool:
+    """Whether an operation is exact."""
+    a, b = map(int, args)
+    if x.fn in ("floor_divide", "remainder"):
+        return a >= 0 and b > 0
+    if x.fn in ("left_shift", "right_shift"):
+        return 0 <= b <= 63 and (x.fn == "right_shift" or _fits(a << b) is not None)
+    return _fits(getattr(operator, {"add": "add", "subtract": "sub", "multiply": "mul"}[x.fn])(a, b)) is not None
 
 
 def _bits(v: float) -> int:

@@ -69,7 +69,7 @@ class Op:
     args: tuple[Expr, ...]
     fault: int = -1
     loose: bool = False
-    exact: bool = False  # of integers: known not to overflow
+    exact: bool = False  # of integers: known not to overflow; of divisions: not negative; of shifts: by 0 to 63 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,10 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Alloc:
-    """A new array in C order. Faults: lengths below zero, more than can be counted, more than there is."""
+    """A new array in C order. Faults: lengths below zero, more than can be counted, more than there is.
+
+    private: when it comes here again, nobody looks at the array of the last time.
+    """
 
     array: str
     shape: tuple[Expr, ...]
@@ -198,6 +201,7 @@ class Alloc:
     fault: int
     huge: int
     full: int
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +291,14 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """An argument: a number (`array` None) or an array."""
+    """An argument: a number (`array` None; an integer is in low ... high) or an array."""
 
     name: str
     dtype: str
     array: Array | None = None
     written: bool = False
+    low: int = -(1 << 63)
+    high: int = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewise.kernel.program.ir import (
+    INT,
     Alloc,
     Apart,
     Block,
@@ -21,6 +22,7 @@ from tilewise.kernel.program.ir import (
     Loop,
     Named,
     Op,
+    Param,
     Pick,
     Product,
     Program,
@@ -36,7 +38,7 @@ from tilewise.kernel.program.ir import (
 def text(p: Program) -> str:
     """The whole program."""
     lines = [f"program {p.name}{'' if p.apart else ', arguments may overlap'}"]
-    lines += [f"  param {x.name} {x.dtype}{' written' if x.written else ''}" for x in p.params]
+    lines += [f"  param {x.name} {x.dtype}{' written' if x.written else ''}{_ends(x)}" for x in p.params]
     for name, a in p.arrays.items():
         facts = "dense" if a.dense else "unit" if a.unit else "strided"
         lines.append(f"  array {name} {a.dtype} x{a.rank} {facts} in {', '.join(sorted(a.roots))}")
@@ -44,6 +46,11 @@ def text(p: Program) -> str:
     lines += [f"  fault {k} {f.error} {f.message!r} line {f.line}" for k, f in enumerate(p.faults)]
     lines += [f"  result {k} {' '.join(r)}" for k, r in enumerate(p.results)]
     return "\n".join([*lines, *_block(p.body, "  "), *map(text, p.functions)])
+
+
+def _ends(p: Param) -> str:
+    known = p.array is None and p.dtype == INT and (p.low, p.high) != (-(1 << 63), (1 << 63) - 1)
+    return f" from {p.low} to {p.high}" if known else ""
 
 
 def _block(block: Block, indent: str) -> Iterator[str]:
@@ -86,7 +93,7 @@ def _statement(s: Stmt, indent: str) -> Iterator[str]:
         yield f"{indent}fail {s.fault}({', '.join(map(expr, s.values))})"
     elif isinstance(s, Alloc):
         how, shape = "zeros" if s.zero else "allocate", ", ".join(map(expr, s.shape))
-        yield f"{indent}{s.array} := {how}({shape}) !{s.fault} !{s.huge} !{s.full}"
+        yield f"{indent}{s.array} := {how}({shape}) !{s.fault} !{s.huge} !{s.full}{' private' * s.private}"
     elif isinstance(s, View):
         at = [f"{axis}: {expr(i)}" for axis, i in s.at]
         spans = [f"{x.axis}: {expr(x.start)} + {expr(x.step)} * {expr(x.length)}" for x in s.spans]

@@ -8,7 +8,6 @@ checks, and may become vectors; if not, it runs as it is written, and fails at t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,30 +95,12 @@ class Bounds:
 
     def __init__(self, em: Emitter) -> None:
         self.em = em
-        self.facts: list[Fact] = []
         self.known: list[set[tuple[str, int, Expr]]] = []  # in range, in loops around
         self.checked = 0  # inside of loops whose checks stay
 
     def proved(self, array: str, axis: int, i: Expr) -> bool:
         """Whether a subscript needs no check."""
         return any((array, axis, i) in k for k in self.known)
-
-    def natural(self, i: Expr) -> bool:
-        """Whether a subscript is not negative."""
-        return isinstance(i, Const) and i.value >= 0
-
-    @contextmanager
-    def knowing(self, test: Expr, holds: bool) -> Iterator[None]:
-        """Inside, a test holds or does not."""
-        found = facts_of(test, holds)
-        self.facts += found
-        yield
-        del self.facts[len(self.facts) - len(found) :]
-
-    @contextmanager
-    def inside(self, s: Loop) -> Iterator[None]:
-        """Inside of a loop without end."""
-        yield
 
     def loop(self, s: For) -> None:
         em = self.em
@@ -128,7 +109,7 @@ class Bounds:
         if not self.checked:
             changed = _changed((s,))
             self._collect(s.body, (), (s,), changed, accesses)
-        found = self._guards(s, start, stop, accesses) if accesses else None
+        found = self._guards(s, start, stop, step, accesses) if accesses else None
         if found is None:
             if accesses:
                 em.for_(s, start, stop, step)
@@ -213,7 +194,7 @@ class Bounds:
     # -- guards ------------------------------------------------------------------------------------------------------
 
     def _guards(
-        self, s: For, start: Val, stop: Val, accesses: list[Access]
+        self, s: For, start: Val, stop: Val, step: Val, accesses: list[Access]
     ) -> tuple[Val, set[tuple[str, int, Expr]]] | None:
         """Whether all subscripts that can be bounded here are in range, and which these are."""
         em, changed = self.em, _changed((s,))
@@ -224,7 +205,7 @@ class Bounds:
             groups.setdefault((a.array, a.axis, a.index), []).append(a)
         good: Val | None = None
         known: set[tuple[str, int, Expr]] = set()
-        ranges = Ranges(em, s, start, stop, changed)
+        ranges = Ranges(em, s, start, stop, step, changed)
         for (array, axis, index), several in groups.items():
             if array in changed.arrays or len(known) >= MOST_CHECKS:
                 continue
@@ -297,25 +278,61 @@ def _leaves(block: Block) -> bool:
 
 
 Range = tuple[Val, Val]
+ONE = Const(INT, 1)
+
+
+def _form(e: Expr) -> dict[Expr, int] | None:
+    """An affine form: how often each name, length, and one, is in a sum."""
+    if isinstance(e, Const):
+        return {ONE: e.value}
+    if isinstance(e, Var | Dim):
+        return {e: 1}
+    if not isinstance(e, Op) or not e.exact or e.fn not in ("add", "subtract", "multiply"):
+        return None
+    a, b = _form(e.args[0]), _form(e.args[1])
+    if a is None or b is None:
+        return None
+    if e.fn == "multiply":
+        if not isinstance(e.args[0], Const):
+            a, b = b, a
+        return {k: c * a.get(ONE, 0) for k, c in b.items()} if a.keys() <= {ONE} else None
+    made = dict(a)
+    for k, c in b.items():
+        made[k] = made.get(k, 0) + (c if e.fn == "add" else -c)
+    return made
 
 
 class Ranges:
     """Where expressions can go while a loop runs: intervals, computed before it."""
 
-    def __init__(self, em: Emitter, s: For, start: Val, stop: Val, changed: Changed) -> None:
-        self.em, self.changed = em, changed
+    def __init__(self, em: Emitter, s: For, start: Val, stop: Val, step: Val, changed: Changed) -> None:
+        self.em, self.changed, self.steps = em, changed, {id(s): (step, step)}
         self.loops: dict[int, Range | None] = {}
         self.loops[id(s)] = self._of_loop(s, (start, start), (stop, stop))
-        self.made: dict[Expr, Range] = {}
 
     def _of_loop(self, s: For, start: Range, stop: Range) -> Range | None:
         """The variable of a loop."""
-        if not isinstance(s.step, Const) or s.name in self._sets(s.body):
+        if s.name in self._sets(s.body):
             return None
-        one = start[0].const(1)
-        if s.step.value > 0:
-            return start[0], stop[1].make(f"sub {stop[1].text}, {one.name}")
-        return stop[0] + 1, start[1]
+        if not isinstance(s.step, Const):
+            same = start[0] is start[1] and stop[0] is stop[1]
+            step = self.steps.get(id(s)) or self.of(s.step, (), ())
+            if not same or step is None or step[0] is not step[1]:
+                return None
+            last = self._last(s, start[0], stop[0], step[0])
+            return start[0].intrinsic("smin", last), start[0].intrinsic("smax", last)
+        by = s.step.value
+        if by in (1, -1):
+            return (start[0], stop[1] - 1) if by > 0 else (stop[0] + 1, start[1])
+        if start[0] is not start[1] or stop[0] is not stop[1]:
+            return (start[0], stop[1] - 1) if by > 0 else (stop[0] + 1, start[1])
+        first, last = start[0], self._last(s, start[0], stop[0], start[0].const(by))
+        return (first, last) if by > 0 else (last, first)
+
+    def _last(self, s: For, start: Val, stop: Val, step: Val) -> Val:
+        """The value of a loop's variable in its last iteration."""
+        more = (self.em.trips(s, start, stop, step) - 1).intrinsic("smax", 0)
+        return start + more * step
 
     def _sets(self, block: Block) -> set[str]:
         return _changed(block).names
@@ -323,9 +340,48 @@ class Ranges:
     def of(self, e: Expr, facts: tuple[Fact, ...], loops: tuple[For, ...]) -> Range | None:
         """The least and greatest value of an expression; None: not known."""
         plain = self._plain(e, facts, loops)
+        if isinstance(e, Op) and plain is not None:
+            low, high = (self._affine(e, loops, top) for top in (False, True))
+            plain = (
+                plain[0] if low is None else plain[0].intrinsic("smax", low),
+                plain[1] if high is None else plain[1].intrinsic("smin", high),
+            )
         for f in facts:
             plain = self._narrowed(plain, e, f, facts, loops)
         return plain
+
+    def _affine(self, e: Expr, loops: tuple[For, ...], top: bool) -> Val | None:
+        """An end of an affine form: variables of inner loops are replaced by the ends of their ranges, which may have
+        variables of outer ones: `i - j` for j in range(i) is at least 1. None if that says no more than intervals."""
+        form = _form(e)
+        more = False
+        for s in reversed(loops):
+            times = 0 if form is None else form.pop(Var(s.name, INT), 0)
+            if not times or form is None:
+                continue
+            if not isinstance(s.step, Const) or s.name in self._sets(s.body):
+                return None
+            end, off = (s.stop, -1) if ((times > 0) == top) == (s.step.value > 0) else (s.start, 0)
+            inner = _form(end)
+            if inner is None:
+                return None
+            off = off if s.step.value > 0 else -off
+            more = more or any(k in form for k in inner if k != ONE)
+            for k, c in (*inner.items(), (ONE, off)):
+                form[k] = form.get(k, 0) + times * c
+        if form is None or not more:
+            return None
+        total = self.em.number(form.pop(ONE, 0))
+        for k, c in form.items():
+            if c and not self._invariant(k):
+                return None
+            total = total + self.em.e(k) * c if c else total
+        return total
+
+    def _invariant(self, e: Expr) -> bool:
+        if isinstance(e, Var):
+            return e.name not in self.changed.names
+        return isinstance(e, Dim) and e.array not in self.changed.arrays
 
     def _narrowed(
         self, found: Range | None, e: Expr, f: Fact, facts: tuple[Fact, ...], loops: tuple[For, ...]

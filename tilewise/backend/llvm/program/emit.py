@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val, pair, vtype
+from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import (
+    elements,
     host,
     invoke,
     layout,
@@ -95,6 +96,7 @@ class Emitter:
         self.scopes: memory.Scopes = memory.Scopes(
             self.fn, program, memory.FIRST_NOTE if main is None else main.scopes.next
         )
+        self.kept: dict[str, str] = {}  # by private allocations: where their memory is written down
         self.labels: dict[str, str] = {}
         self.exit = self.fn.fresh("exit")
         self.late: list[list[str]] = []  # blocks of faults, after all others
@@ -208,7 +210,7 @@ class Emitter:
         if isinstance(x, Dim):
             return self.word(self.arrays[x.array].dims[x.axis])
         if isinstance(x, Load):
-            return self.load(x.array, self.place(x.array, x.index, x.faults))
+            return elements.load(self, x.array, elements.place(self, x.array, x.index, x.faults))
         if isinstance(x, Pick):
             return self.pick(x)
         if isinstance(x, Apart):
@@ -217,6 +219,12 @@ class Emitter:
 
     def op(self, x: Op) -> Val:
         args = [self.e(a) for a in x.args]
+        if x.exact and x.fn in scalars.PLAIN:
+            return args[0].op(scalars.PLAIN[x.fn], args[1])
+        if x.fn in ("floor_divide", "remainder") and x.dtype == INT and not isinstance(x.args[1], Const):
+            if x.fault >= 0:
+                self.fail_if(args[1].cmp("eq", 0), x.fault, tuple(args))
+            return scalars.branching_division(self.scopes.unlikely, x.fn, args[0], args[1], x.fault >= 0)
         if x.fn == "logical_and" and all(a.dtype == "bool" for a in x.args):
             return args[0] & args[1]
         if x.fn == "logical_or" and all(a.dtype == "bool" for a in x.args):
@@ -237,6 +245,8 @@ class Emitter:
                 return args[0].make(f"{opcode} nsw {args[0].text}, {args[1].name}"), None
         if fn in scalars.ALWAYS or (x.fault >= 0 and fn in scalars.SPECIAL):
             return scalars.SPECIAL[fn](*args)
+        if fn == "power" and x.dtype == "float64" and isinstance(x.args[1], Const) and x.args[1].value == 3.0:
+            return args[0] * args[0] * args[0], None  # within the error of a power
         if fn == "absolute" and x.fault >= 0:
             return scalar.apply(fn, ins, x.dtype, args), args[0].cmp("eq", scalars.LEAST)
         if fn.startswith("libm:"):
@@ -244,7 +254,7 @@ class Emitter:
         if fn.startswith("fit:"):
             return scalars.fitted(x.dtype, args[0])
         if fn.startswith("whole:"):
-            return scalars.whole(x.dtype, args[0])
+            return scalars.whole(x.dtype, args[0], x.fault >= 0)
         if fn == "wrapping_power":
             return scalars.wrapping_power(args[0], args[1], x.dtype[0] == "i")
         if x.loose and x.dtype in ("float64", "float32"):
@@ -283,76 +293,6 @@ class Emitter:
             return all(self.cheap(a, left - 1) for a in x.args)
         return False
 
-    # -- elements ----------------------------------------------------------------------------------------------------
-
-    def place(self, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> str:
-        """The address of an element."""
-        return self.address(array, self.indices(array, index, faults))
-
-    def indices(self, array: str, index: tuple[Expr, ...], faults: tuple[int, ...]) -> list[Val]:
-        made = []
-        for axis, (i, fault) in enumerate(zip(index, faults, strict=True)):
-            at = self.e(i)
-            if fault >= 0 and not self.bounds.proved(array, axis, i):
-                n = self.word(self.arrays[array].dims[axis])
-                if isinstance(i, Const):
-                    whole = at if i.value >= 0 else at + n
-                else:
-                    whole = at if self.bounds.natural(i) else at.cmp("slt", 0).select(at + n, at)
-                self.fail_if(whole.cmp("uge", n), fault, (at, n))
-                at = whole
-            elif fault >= 0 and isinstance(i, Const) and i.value < 0:
-                at = at + self.word(self.arrays[array].dims[axis])
-            made.append(at)
-        return made
-
-    def address(self, array: str, at: list[Val]) -> str:
-        fn, a, slots = self.fn, self.p.arrays[array], self.arrays[array]
-        data = fn.let(f"load ptr, ptr {slots.data}")
-        if not at:
-            return data
-        ty = memory.STORED[a.dtype]
-        if a.dense:
-            flat = at[0]
-            for axis in range(1, a.rank):
-                n = self.word(slots.dims[axis])
-                flat = flat.make(f"mul nsw {flat.text}, {n.name}")
-                flat = flat.make(f"add nsw {flat.text}, {at[axis].name}")
-            return fn.let(f"getelementptr inbounds {ty}, ptr {data}, {flat.text}")
-        last = a.rank - 1
-        for axis in range(last if a.unit else a.rank):
-            s = self.word(slots.strides[axis])
-            offset = at[axis].make(f"mul nsw {at[axis].text}, {s.name}")
-            data = fn.let(f"getelementptr inbounds i8, ptr {data}, {offset.text}")
-        if a.unit:
-            data = fn.let(f"getelementptr inbounds {ty}, ptr {data}, {at[last].text}")
-        return data
-
-    def load(self, array: str, place: str) -> Val:
-        fn, dtype = self.fn, self.p.arrays[array].dtype
-        note, size = self.scopes.note(array) + self.group, memory.align(dtype)
-        ty = scalar.IR_TYPE[dtype]
-        if ty in COMPLEX:
-            part = COMPLEX[ty]
-            other = fn.let(f"getelementptr inbounds {part}, ptr {place}, i64 1")
-            re, im = (Val(fn, fn.let(f"load {part}, ptr {p}, align {size}{note}"), part, 1) for p in (place, other))
-            return pair(re, im)
-        if dtype == "bool":
-            byte = Val(fn, fn.let(f"load i8, ptr {place}, align 1{note}"), "i8", 1)
-            return byte.cmp("ne", 0)
-        return Val(fn, fn.let(f"load {ty}, ptr {place}, align {size}{note}"), ty, 1)
-
-    def save(self, array: str, place: str, v: Val) -> None:
-        fn, dtype = self.fn, self.p.arrays[array].dtype
-        note, size = self.scopes.note(array) + self.group, memory.align(dtype)
-        if v.ty in COMPLEX:
-            other = fn.let(f"getelementptr inbounds {COMPLEX[v.ty]}, ptr {place}, i64 1")
-            for p, part in zip((place, other), v.parts, strict=True):
-                fn.do(f"store {part.text}, ptr {p}, align {size}{note}")
-        else:
-            byte = v.convert("zext", "i8") if dtype == "bool" else v
-            fn.do(f"store {byte.text}, ptr {place}, align {size}{note}")
-
     # -- statements --------------------------------------------------------------------------------------------------
 
     def block(self, stmts: Block) -> None:
@@ -371,7 +311,7 @@ class Emitter:
             fn.do(f"store {v.text}, ptr {self.names[s.name]}")
         elif isinstance(s, Store):
             v = self.e(s.value)
-            self.save(s.array, self.place(s.array, s.index, s.faults), v)
+            elements.save(self, s.array, elements.place(self, s.array, s.index, s.faults), v)
             if self.reruns and self.scopes.outside(s.array):
                 fn.do(f"store i64 1, ptr {self.written}")
         elif isinstance(s, If):
@@ -411,12 +351,10 @@ class Emitter:
         one, other, after = fn.fresh("then"), fn.fresh("else"), fn.fresh("fi")
         fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
         fn.label(one)
-        with self.bounds.knowing(s.test, True):
-            self.block(s.then)
+        self.block(s.then)
         self.jump(after)
         fn.label(other)
-        with self.bounds.knowing(s.test, False):
-            self.block(s.other)
+        self.block(s.other)
         self.jump(after)
         fn.label(after)
 
@@ -426,8 +364,7 @@ class Emitter:
         self.fn.label(head)
         asks = not self.nested or not poll.light(s)
         self.nested += 1
-        with self.bounds.inside(s):
-            self.block(s.body)
+        self.block(s.body)
         self.nested -= 1
         if asks:
             poll.ask(self, 1)
@@ -473,7 +410,7 @@ class Emitter:
         self.block(s.body)
         self.group = group
         self.nested -= 1
-        if nest and not s.rare:
+        if nest and not s.rare and not (self.nested and poll.short(s)):
             poll.ask(self, poll.UNCOUNTED if poll.has_light(s.body) else 1)
         i = self.word(counter)
         self.put(counter, i.make(f"add nsw {i.text}, {by}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ def align(dtype: str) -> int:
     return size // 2 if dtype.startswith("complex") else size
 
 
+STACK_BYTES = 512  # of an array that lies on the stack
 FIRST_NOTE = 100  # math functions have numbers below
 
 
@@ -271,6 +273,8 @@ def count(em: Emitter, base: Val, by: int) -> None:
 
 def allocate(em: Emitter, s: Alloc) -> None:
     """Memory for an array; that of its last turn, if nobody else holds it and it is large enough."""
+    if s.private and em.frame is None and _on_stack(em, s):
+        return
     fn, target = em.fn, em.arrays[s.array]
     a = em.p.arrays[s.array]
     dims = [em.e(n) for n in s.shape]
@@ -289,8 +293,14 @@ def allocate(em: Emitter, s: Alloc) -> None:
     fn.declares |= {"declare void @free(ptr)", "declare ptr @aligned_alloc(i64, i64)"}
     fn.helpers["hold"] = _HOLD
     fn.helpers["obtain"] = _OBTAIN
-    base = Val(fn, fn.let(f"call i64 @obtain({em.word(target.base).text}, {total.text})"), "i64", 1)
-    em.put(target.base, base)
+    holder = target.base
+    if s.private and em.frame is None:  # views do not count who holds it: its variable has no base
+        if s.array not in em.kept:
+            em.kept[s.array] = fn.hoist("alloca i64")
+            fn.entry.append(f"  store i64 0, ptr {em.kept[s.array]}")
+        holder = em.kept[s.array]
+    base = Val(fn, fn.let(f"call i64 @obtain({em.word(holder).text}, {total.text})"), "i64", 1)
+    em.put(holder, base)
     em.fail_if(base.cmp("eq", 0), s.full)
     start = base + layout.HEAD
     data = fn.let(f"inttoptr {start.text} to ptr")
@@ -302,6 +312,25 @@ def allocate(em: Emitter, s: Alloc) -> None:
     if s.zero:
         fn.declares.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         fn.do(f"call void @llvm.memset.p0.i64(ptr {data}, i8 0, {total.text}, i1 false)")
+
+
+def _on_stack(em: Emitter, s: Alloc) -> bool:
+    """Memory on the stack for a small array of known lengths; False: it is none."""
+    fn, target = em.fn, em.arrays[s.array]
+    shape = [n.value for n in s.shape if isinstance(n, Const)]
+    size = np.dtype(em.p.arrays[s.array].dtype).itemsize
+    if len(shape) < len(s.shape) or min(shape, default=1) < 1 or size * math.prod(shape) > STACK_BYTES:
+        return False
+    place = fn.hoist(f"alloca [{size * math.prod(shape)} x i8], align 64")
+    fn.do(f"store ptr {place}, ptr {target.data}")
+    em.put(target.ident, em.number(0))
+    for k, n in enumerate(shape):
+        em.put(target.dims[k], em.number(n))
+        em.put(target.strides[k], em.number(size * math.prod(shape[k + 1 :])))
+    if s.zero:
+        fn.declares.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        fn.do(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {size * math.prod(shape)}, i1 false)")
+    return True
 
 
 _OBTAIN = """define internal i64 @obtain(i64 %old, i64 %size) {
@@ -396,7 +425,9 @@ def hand_number(em: Emitter, v: Val, at: str) -> None:
 
 
 def release_all(em: Emitter) -> None:
-    """What variables hold is let go."""
+    """What variables and places of allocation hold is let go."""
+    for place in em.kept.values():
+        count(em, em.word(place), -1)
     for name, slots in em.arrays.items():
         roots = em.p.arrays[name].roots
         if (

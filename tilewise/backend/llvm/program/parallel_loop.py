@@ -16,7 +16,7 @@ from tilewise.backend.llvm.emit.text import Function, Val, vtype
 from tilewise.backend.llvm.math import scalar
 from tilewise.backend.llvm.program import layout
 from tilewise.kernel.program.ir import Block, Const, Expr, For, If, Load, Loop, Op, Program, Set, Stmt, Store, Var, View
-from tilewise.kernel.program.walk import arrays_set, arrays_used, expressions, names_read, names_set, statements
+from tilewise.kernel.program.walk import arrays_set, arrays_used, expressions, names_read, names_set, size, statements
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter, Slots
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHUNKS = 32
 NEXT, MANY, COUNT, START, TOUCHED, FIRST = 0, 1, 2, 3, 4, 6  # words of a block
 MOST_HELPERS = 63
+SHORT = 20  # statements of a loop inside of others that is emitted once more, for where it is not worth threads
 NONE = 1  # in place of an address: there are no helpers
 DEAR = {"divide": 8, "sqrt": 10, "power": 60, "floor_divide": 12, "remainder": 15}
 TRIPS, TURNS = 8, 50  # of loops whose lengths are not known before, and of those without an end
@@ -39,7 +40,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     count = em.trips(s, start, stop, step)
     code, block = _outlined(em, s)
     fn, kept = em.fn, s.kept  # numbers that are read later are those of the last iteration, which then runs here
-    if not kept:
+    here = kept or (em.nested > 0 and size(s.body) <= SHORT)
+    if not here:
         _filled(em, s, block)
     shared, alone, after = fn.fresh("shared"), fn.fresh("alone"), fn.fresh("after")
     worth = count.cmp("sgt", 1) & (count * _cost(em, s, start, count, step)).cmp("sgt", em.word(em.out(layout.WORTH)))
@@ -52,7 +54,7 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     fn.do(f"br i1 {have.name}, label %{go}, label %{alone}")
     asked = fn.block
     fn.label(go)
-    if kept:
+    if here:
         _filled(em, s, block)
     most = count - 1 if kept else count
     chunks = most.intrinsic("smin", CHUNKS)
@@ -67,6 +69,8 @@ def emit(em: Emitter, s: For, start: Val, stop: Val, step: Val) -> None:
     if kept:
         ways = f"[ {start.name}, %{before} ], [ {start.name}, %{asked} ], [ {last.name}, %{went} ]"
         em.for_(s, start.make(f"phi i64 {ways}"), stop, step)
+    elif here:
+        em.for_(s, start, stop, step)
     else:
         _ranged(em, block, start, count, em.number(1))
         fn.do(f"call void {code}(ptr {block}, ptr null)")

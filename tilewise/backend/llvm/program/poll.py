@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tilewise.backend.llvm.emit.text import Val
 from tilewise.backend.llvm.program import layout
 from tilewise.kernel.program import raised
-from tilewise.kernel.program.ir import Block, For, Loop
+from tilewise.kernel.program.ir import Block, Const, For, Loop
 from tilewise.kernel.program.walk import size, statements
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FIRST = 1 << 17  # iterations before the first question, some 0.1 ms
 UNCOUNTED = 64  # what a loop is taken for whose iterations are not counted
+FEW = 16
 LIGHT = 20  # statements of such a loop
 SHORT, LONG = 0.02, 0.1  # seconds between two questions
 
@@ -42,6 +43,12 @@ def light(s: Loop) -> bool:
 def has_light(block: Block) -> bool:
     """Whether there are loops in a block whose iterations are not counted."""
     return any(isinstance(s, Loop) and light(s) for s in statements(block))
+
+
+def short(s: For) -> bool:
+    """Whether a loop has few iterations, so that it is enough if a loop around it asks."""
+    ends = [e.value for e in (s.start, s.stop, s.step) if isinstance(e, Const)]
+    return len(ends) == 3 and len(range(*ends)) <= FEW
 
 
 def begin(em: Emitter) -> str | None:

@@ -35,6 +35,26 @@ def _divided(fn: str) -> Callable[[Val, Val], Made]:
     return act
 
 
+PLAIN = {"floor_divide": "udiv", "remainder": "urem", "left_shift": "shl nsw", "right_shift": "ashr"}  # if exact
+
+
+def branching_division(unlikely: int, fn: str, a: Val, b: Val, nonzero: bool) -> Val:
+    """a // b or a % b: as they are mostly asked for, of numbers that are not negative, or else by the general way."""
+    f = a.fn
+    quick, general, after = f.fresh("quick"), f.fresh("general"), f.fresh("divided")
+    low = a | b if nonzero else a | b | (b - 1)  # negative, unless the quick way will do
+    f.do(f"br i1 {low.cmp('slt', 0).name}, label %{general}, label %{quick}, !prof !{unlikely}")
+    f.label(general)
+    slow = scalar.apply(fn, ("int64", "int64"), "int64", [a, b])
+    ended = f.block
+    f.do(f"br label %{after}")
+    f.label(quick)
+    fast = a.op(PLAIN[fn], b)
+    f.do(f"br label %{after}")
+    f.label(after)
+    return a.make(f"phi i64 [ {fast.name}, %{quick} ], [ {slow.name}, %{ended} ]")
+
+
 def _negatable(a: Val, b: Val) -> Made:
     return integer.divmod_(True, a, b)[0], b.cmp("eq", -1) & a.cmp("eq", LEAST)
 
@@ -193,17 +213,17 @@ def fitted(target: str, a: Val) -> Made:
     return made, back.cmp("ne", a)
 
 
-def whole(target: str, a: Val) -> Made:
-    """A float cut to an integer, and whether that does not fit."""
+def whole(target: str, a: Val, checked: bool) -> Made:
+    """A float cut to an integer, and whether that does not fit; if that is checked, nobody looks at it then."""
     limit = 2.0**63 if target in ("int64", "uint64") else 0.0
     if limit:
         inside = a.cmp("olt", limit) & a.cmp("oge", -limit)
-        made = inside.select(a, 0.0).convert("fptosi", "i64")
+        made = (a if checked and target == "int64" else inside.select(a, 0.0)).convert("fptosi", "i64")
         return made, ~inside if target == "int64" else ~inside | made.cmp("slt", 0)
     bits, signed = BITS[scalar.IR_TYPE[target]], target[0] == "i"
     top, low = (2.0 ** (bits - 1), -(2.0 ** (bits - 1))) if signed else (2.0**bits, 0.0)
     inside = a.cmp("olt", top) & a.cmp("ogt", low - 1.0)
-    made = inside.select(a, 0.0).convert("fptosi", "i64")
+    made = (a if checked else inside.select(a, 0.0)).convert("fptosi", "i64")
     return made.convert("trunc", scalar.IR_TYPE[target]), ~inside
 
 

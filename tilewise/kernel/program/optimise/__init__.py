@@ -1,3 +1,3 @@
 """Faster programs with the same meaning. The passes are in run.py; here are their names, for settings."""
 
-NAMES = ("unify", "inline", "hoist", "loop_order", "loop_threads")
+NAMES = ("unify", "inline", "conditions", "hoist", "ranges", "loop_order", "loop_threads", "private")

@@ -6,6 +6,7 @@ to the next, and nothing in it can fail but subscripts, which backends prove to 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from tilewise.kernel.program.walk import (
     statements,
 )
 
+LEAST_WORK = 10_000  # statements: fewer are never worth a thread
 SHALLOW = 1  # loops around one whose iterations have no loops: deeper ones are not worth a thread
 
 
@@ -48,7 +50,19 @@ def _marked(program: ir.Program, block: ir.Block, depth: int, live: dict[int, fr
 def _worth(s: ir.For, depth: int) -> bool:
     loops = any(isinstance(x, ir.For | ir.Loop) for x in statements(s.body))
     stores = any(isinstance(x, ir.Store) for x in statements(s.body))
-    return stores and (loops or depth <= SHALLOW) and isinstance(s.step, ir.Const)
+    return stores and (loops or depth <= SHALLOW) and isinstance(s.step, ir.Const) and _work(s) >= LEAST_WORK
+
+
+def _work(s: ir.Stmt) -> float:
+    """How many statements run at most; infinity if that is not known."""
+    inside = 1.0 + sum(_work(x) for name in ("then", "other", "body") for x in getattr(s, name, ()))
+    if isinstance(s, ir.Loop):
+        return math.inf
+    if isinstance(s, ir.For):
+        if not all(isinstance(e, ir.Const) for e in (s.start, s.stop, s.step)):
+            return math.inf
+        return inside * len(range(s.start.value, s.stop.value, s.step.value))  # type: ignore[union-attr]
+    return inside
 
 
 def independent(program: ir.Program, s: ir.For) -> bool:

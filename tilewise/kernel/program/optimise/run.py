@@ -6,18 +6,24 @@ from collections.abc import Callable, Collection
 
 from tilewise.kernel.program.ir import Program
 from tilewise.kernel.program.optimise import NAMES
+from tilewise.kernel.program.optimise.conditions import conditions
 from tilewise.kernel.program.optimise.hoist import hoist
 from tilewise.kernel.program.optimise.inline import inline
 from tilewise.kernel.program.optimise.parallel import parallel
+from tilewise.kernel.program.optimise.private import private
+from tilewise.kernel.program.optimise.ranges import ranges
 from tilewise.kernel.program.optimise.reorder import reorder
 from tilewise.kernel.program.optimise.unify import unify
 
 PASSES: dict[str, Callable[[Program], Program]] = {
     "unify": unify,
     "inline": inline,
+    "conditions": conditions,
     "hoist": hoist,
+    "ranges": ranges,
     "loop_order": reorder,
     "loop_threads": parallel,
+    "private": private,
 }
 
 

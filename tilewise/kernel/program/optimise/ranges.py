@@ -1,0 +1,268 @@
+"""Checks that cannot fail, left out. In: a program. Out: the program; its integers go where intervals say.
+
+Sums and products that fit lose their fault; divisions of numbers that are not negative, and shifts by few bits, are
+marked as `exact`, for which machines have one instruction. What cannot fail may run on several threads, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from tilewise.kernel.program import ir
+from tilewise.kernel.program.optimise.intervals import (
+    ANY,
+    LENGTH,
+    Key,
+    State,
+    equal_to,
+    in_range,
+    interval,
+    joined,
+    learned,
+    linear,
+    narrowed,
+    refined,
+    subscripted,
+    sure,
+    widened,
+)
+from tilewise.kernel.program.walk import arrays_set, mapped, names_set
+
+EXACT_FLOAT = 1 << 53
+SOON = 2  # times that a loop is looked at before ends that still grow are taken to be anywhere
+OFTEN = 8
+BACK = 2  # times that what follows from the test of a loop is taken back into its head
+
+
+def ranges(program: ir.Program) -> ir.Program:
+    """The program and its functions."""
+    functions = tuple(map(_one, program.functions))
+    return replace(_one(program), functions=functions)
+
+
+def _one(program: ir.Program) -> ir.Program:
+    maker = _Maker(program)
+    maker.block(program.body, maker.start)
+    maker.changing = True
+    return replace(program, body=maker.block(program.body, maker.start)[0])
+
+
+class _Maker:
+    """Goes through the program twice: to find what holds at the heads of loops, and then to change expressions."""
+
+    def __init__(self, program: ir.Program) -> None:
+        ends: dict[Key, tuple[int, int]] = {n: (0, 0) for n, t in program.names.items() if t == ir.INT}
+        given = [p for p in program.params if p.array is None and p.dtype == ir.INT]
+        ends.update({p.name: (p.low, p.high) for p in given})
+        self.start = State({k: v for k, v in ends.items() if v != ANY}, {})
+        self.rank = {n: a.rank for n, a in program.arrays.items()}
+        self.heads: dict[int, State] = {}
+        self.left: dict[str, State | None] = {}
+        self.changing = False
+
+    def block(self, block: ir.Block, st: State | None) -> tuple[ir.Block, State | None]:
+        """The statements, and what is known after them; None: that is never reached."""
+        out: list[ir.Stmt] = []
+        for s in block:
+            if st is None:
+                out.append(s)
+                continue
+            made, st = self.statement(s, st)
+            out.append(made)
+        return tuple(out) if self.changing else block, st
+
+    def statement(self, s: ir.Stmt, st: State) -> tuple[ir.Stmt, State | None]:
+        if isinstance(s, ir.Set):
+            return self._set(s, st)
+        if isinstance(s, ir.Store):
+            after = learned(st, s.value)
+            for i in s.index:
+                after = learned(after, i)
+            if after is not None:
+                after = subscripted(after, s.array, s.index, s.faults)
+            return self._changed(s, st), after
+        if isinstance(s, ir.If):
+            test, known = self._expression(s.test, st), learned(st, s.test)
+            then, one = self.block(s.then, refined(known, s.test, True))
+            other, two = self.block(s.other, refined(known, s.test, False))
+            return replace(s, test=test, then=then, other=other) if self.changing else s, joined(one, two)
+        if isinstance(s, ir.For):
+            return self._for(s, st)
+        if isinstance(s, ir.Loop):
+            body, _ = self._repeated(s, s.body, st, lambda head: head)
+            return replace(s, body=body) if self.changing else s, None
+        if isinstance(s, ir.Named):
+            kept, self.left[s.label] = self.left.get(s.label), None
+            body, after = self.block(s.body, st)
+            after, self.left[s.label] = joined(after, self.left[s.label]), kept
+            return replace(s, body=body) if self.changing else s, after
+        if isinstance(s, ir.Leave):
+            self.left[s.label] = joined(self.left[s.label], st)
+            return s, None
+        if isinstance(s, ir.Return | ir.Fail):
+            return self._changed(s, st), None
+        if isinstance(s, ir.Alloc | ir.View):
+            return self._changed(s, st), self._shaped(s, st)
+        return self._changed(s, st), self._without(st, (s,))
+
+    def _without(self, st: State, block: ir.Block) -> State:
+        """What is known whatever a block has set."""
+        return st.without([*names_set(block), *self._lengths(block)])
+
+    def _lengths(self, block: ir.Block) -> list[Key]:
+        """Of arrays that a block sets."""
+        return [(a, k) for a in arrays_set(block) for k in range(self.rank.get(a, 0))]
+
+    def _set(self, s: ir.Set, st: State) -> tuple[ir.Stmt, State | None]:
+        value = self._expression(s.value, st)
+        made = replace(s, value=value) if self.changing else s
+        known = learned(st, s.value)
+        if known is None or s.value.dtype != ir.INT:
+            return made, known
+        ends, form = interval(s.value, known), linear(s.value)
+        return made, equal_to(known.without([s.name]), s.name, ends, form)
+
+    def _shaped(self, s: ir.Alloc | ir.View, st: State) -> State:
+        """What is known after an array has got new lengths, which are not negative."""
+        lengths = s.shape if isinstance(s, ir.Alloc) else [x.length for x in s.spans]
+        after = self._without(st, (s,))
+        for axis, e in enumerate(lengths):
+            ends, form = interval(e, st), linear(e)
+            if form is not None and any(k[0] == s.array for k in form[0] if isinstance(k, tuple)):
+                form = None
+            after = equal_to(after, (s.array, axis), (max(ends[0], 0), min(max(ends[1], 0), LENGTH)), form)
+        return after
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def _for(self, s: ir.For, st: State) -> tuple[ir.Stmt, State | None]:
+        before: State | None = st
+        for e in (s.start, s.stop, s.step):
+            before = learned(before, e)
+        if before is None:
+            return s, None
+        start, stop, step = (interval(e, before) for e in (s.start, s.stop, s.step))
+        low, high = min(start[0], stop[0] + 1), max(start[1], stop[1] - 1)
+        if step[0] > 0:
+            low, high = start[0], stop[1] - 1
+        elif step[1] < 0:
+            low, high = stop[0] + 1, start[1]
+        changed = {*names_set(s.body), *self._lengths(s.body)}
+
+        def inside(head: State) -> State | None:
+            now = narrowed(head.without([s.name]), ir.Var(s.name, ir.INT), low, high)
+            for e, gap, rising in ((s.start, 0, True), (s.stop, 1, False)):
+                up = rising == (step[0] > 0)
+                if now is None or not (step[0] > 0 or step[1] < 0) or (form := linear(e)) is None or len(form[0]) != 1:
+                    continue
+                ((key, times),) = form[0].items()
+                if times != 1 or key in changed or key == s.name:
+                    continue
+                now = now.above(s.name, key, form[1] + gap) if up else now.above(key, s.name, gap - form[1])
+            return now
+
+        body, after = self._repeated(s, s.body, before, inside)
+        made: ir.Stmt = s
+        if self.changing:
+            bounds = (self._expression(e, st) for e in (s.start, s.stop, s.step))
+            made = ir.For(s.name, *bounds, body, *(getattr(s, n) for n in _REST))
+        return made, after
+
+    def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
+        """The body of a loop, and what is known after all of its iterations."""
+        if self.changing:
+            anywhere = self._without(st, (s,))
+            head = self.heads.get(id(s), anywhere)
+            made, end = self.block(body, inside(head))
+            if joined(joined(head, st), end) != head:  # a head of a time when less was known to be possible
+                made, end = self.block(body, inside(anywhere))
+            return made, joined(st, end)
+        found = self.heads.get(id(s))
+        head = st if found is None else joined(st, found) or st
+        for times in range(OFTEN):
+            _, end = self.block(body, inside(head))
+            both = joined(st, end) or st
+            both = joined(head, both) or head
+            new = widened(head, both, surely=times >= SOON)
+            if new == head:
+                return body, joined(st, self._narrow(s, body, st, inside, head, end))
+            head = new
+        self.heads[id(s)] = head = self._without(st, (s,))
+        _, end = self.block(body, inside(head))
+        return body, joined(st, end)
+
+    def _narrow(
+        self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any, head: State, end: State | None
+    ) -> State | None:
+        """Keep what holds at the head of a loop, less than `head` if that is enough; what holds after an iteration."""
+        for _ in range(BACK):
+            less = joined(st, end) or st
+            if less == head:
+                break
+            _, again = self.block(body, inside(less))
+            if joined(less, again) != less:
+                break
+            head, end = less, again
+        self.heads[id(s)] = head
+        return end
+
+    # -- expressions -------------------------------------------------------------------------------------------------
+
+    def _changed(self, s: ir.Stmt, st: State) -> ir.Stmt:
+        """A statement without blocks, with its expressions changed."""
+        if not self.changing:
+            return s
+        if isinstance(s, ir.Store):
+            index = tuple(self._expression(i, st) for i in s.index)
+            after = learned(st, s.value) or st
+            return replace(s, index=index, value=self._expression(s.value, st), faults=_faults(after, s))
+        return cast(ir.Stmt, mapped(s, lambda e: _simpler(e, st) if isinstance(e, ir.Op) else e))
+
+    def _expression(self, e: ir.Expr, st: State) -> ir.Expr:
+        if not self.changing or isinstance(e, ir.Const | ir.Var | ir.Dim | ir.Apart):
+            return e
+        if isinstance(e, ir.Pick):
+            yes, no = refined(st, e.test, True), refined(st, e.test, False)
+            return replace(
+                e,
+                test=self._expression(e.test, st),
+                yes=e.yes if yes is None else self._expression(e.yes, yes),
+                no=e.no if no is None else self._expression(e.no, no),
+            )
+        if isinstance(e, ir.Load):
+            return replace(e, index=tuple(self._expression(i, st) for i in e.index), faults=_faults(st, e))
+        args = tuple(self._expression(a, st) for a in e.args)
+        return _simpler(e if args == e.args else replace(e, args=args), st)
+
+
+_REST = ("line", "rare", "independent", "parallel", "kept", "proved")
+
+
+def _faults(st: State, s: ir.Load | ir.Store) -> tuple[int, ...]:
+    """The faults of subscripts, without those that are known to be in range."""
+    pairs = enumerate(zip(s.index, s.faults, strict=True))
+    return tuple(-1 if f >= 0 and in_range(st, s.array, axis, i) else f for axis, (i, f) in pairs)
+
+
+def _simpler(e: ir.Op, st: State) -> ir.Expr:
+    """An operation of integers without what cannot happen."""
+    if not e.args or any(a.dtype != ir.INT for a in e.args):
+        return e
+    args = [interval(a, st) for a in e.args]
+    if e.fn == "natural" and args[0][0] >= 0:
+        return e.args[0]
+    if e.fn == "nonzero" and not args[0][0] <= 0 <= args[0][1]:
+        return e.args[0]
+    if e.fn == "exact_float" and args[0][0] >= -EXACT_FLOAT and args[0][1] <= EXACT_FLOAT:
+        return ir.Op("cast", "float64", e.args)
+    if e.dtype != ir.INT or e.exact or len(args) != 2:
+        return e
+    if e.fn == "negatable_divide" and args[1][0] >= 0:
+        return _simpler(replace(e, fn="floor_divide", fault=-1), st)
+    if e.fn in ("floor_divide", "remainder") and e.fault >= 0 and not args[1][0] <= 0 <= args[1][1]:
+        e = replace(e, fault=-1)
+    checked = e.fn in ("add", "subtract", "multiply")
+    if sure(e, args) and (e.fault >= 0 or not checked):
+        return replace(e, fault=-1, exact=True)
+    return e
