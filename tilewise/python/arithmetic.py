@@ -19,6 +19,8 @@ from tilewise.python.build import Builder, Scalar, both, compare, negate, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LEAST, MOST, PY_BOOL, PY_COMPLEX, PY_FLOAT, Num, ints
 
+from tilewise.python import powers  # isort: skip
+
 EXACT = 1 << 53
 UFUNCS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide", "%": "remainder",
@@ -128,7 +130,7 @@ def binary(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
         return _python(b, op, x, y, line)
     if op in COMPARE:
         return _compared(COMPARE[op], x, y, line)
-    if op == "**" and (made := _power_of_constant(b, x, y, line)) is not None:
+    if op == "**" and (made := powers.of_constant(b, x, y, line)) is not None:
         return made
     return ufunc(b, UFUNCS[op], (x, y), line)
 
@@ -204,10 +206,8 @@ def _complex(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
                 same = both(same, compare("equal", imag, Const("float64", 0.0)))
                 return Scalar(PY_BOOL, same if op == "==" else negate(same))
         return Scalar(PY_BOOL, compare(COMPARE[op], cast(x.e, "complex128"), cast(y.e, "complex128")))
-    if op == "**" and isinstance(y.e, Const) and y.e.value in (2, 3):
-        held = Scalar(x.t, b.held(x.e))
-        square = _complex(b, "*", held, held, line)
-        return square if y.e.value == 2 else _complex(b, "*", square, held, line)
+    if op == "**":
+        return powers.of_complex(b, x, y, line)
     fault = b.fault("ZeroDivisionError", "complex division by zero", line) if op == "/" else -1
     if op not in "+-*/":
         raise Refused(f"{op} of complex numbers", line)
@@ -220,7 +220,7 @@ def _python_float(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scala
         raise Refused(f"{op} of floats", line)
     both_int = x.t.dtype == y.t.dtype == INT
     if op == "**":
-        return _python_power(b, x, y, line)
+        return powers.of_floats(b, x, y, line)
     as_float = exact_float if both_int else plain_float
     p, q = as_float(b, x, line), as_float(b, y, line)
     fault = -1
@@ -244,14 +244,6 @@ def _message(f: Callable[[], Any]) -> str:
 _one, _none = 1.0, 0.0
 _DIVMOD = {"//": _message(lambda: _one // _none), "%": _message(lambda: _one % _none)}
 _INT_DIVMOD = {"//": _message(lambda: int(_one) // int(_none)), "%": _message(lambda: int(_one) % int(_none))}
-_ZERO_POWER = _message(lambda: _none**-_one)
-
-
-def _python_power(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar:
-    """A power that is a float; one that would be complex is a fault."""
-    p, q = plain_float(b, x, line), plain_float(b, y, line)
-    name = "float_square" if isinstance(q, Const) and q.value == 2.0 else "libm:pow"
-    return Scalar(PY_FLOAT, Op(name, "float64", (p, q), b.fault(CALL + "float_power", "", line)))
 
 
 def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
@@ -283,7 +275,7 @@ def _python_int(b: Builder, op: str, x: Scalar, y: Scalar, line: int) -> Scalar:
             return x
         return Scalar(t, Op("remainder", INT, (x.e, y.e), fault))
     if op == "**":
-        return _int_power(b, x, y, line)
+        return powers.of_integers(b, x, y, line)
     if op in ("<<", ">>"):
         fault = -1 if c.lo >= 0 else b.fault("ValueError", "negative shift count", line)
         if op == ">>":
@@ -312,20 +304,6 @@ def _linear(op: str, x: Expr, y: Expr, fault: int) -> Expr:
     if isinstance(x, Const) and ((x.value == 0 and op == "+") or (x.value == 1 and op == "*")):
         return y
     return Op(UFUNCS[op], INT, (x, y), fault, exact=fault < 0)
-
-
-def _int_power(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar:
-    if y.t.hi < 0:
-        return _python_power(b, x, y, line)
-    if isinstance(y.e, Const) and y.e.value <= 4:
-        made, base = constant(1), Scalar(x.t, b.held(x.e))
-        for _ in range(y.e.value):
-            made = _python_int(b, "*", made, base, line)
-        if y.e.value == 2:  # a square is not negative
-            made = Scalar(ints(max(0, made.t.lo), made.t.hi), made.e)
-        return made
-    lo = 1 if x.t.lo >= 1 else 0 if x.t.lo >= 0 else LEAST
-    return Scalar(ints(lo, MOST), Op("int_power", INT, (x.e, y.e), rerun(b, line)))
 
 
 def _spec(s: Scalar) -> Any:
@@ -410,16 +388,6 @@ def _compared(name: str, x: Scalar, y: Scalar, line: int) -> Scalar:
     except TypeError:
         raise Refused(f"{name} of {a} and {c}", line) from None
     return Scalar(result, compare(name, cast(x.e, common), cast(y.e, common)))
-
-
-def _power_of_constant(b: Builder, x: Scalar, y: Scalar, line: int) -> Scalar | None:
-    """Small whole powers of floats and integers, as products."""
-    if not isinstance(y.e, Const) or not y.t.py or y.e.value != 2 or x.t.dtype == BOOL:
-        return None
-    if y.t.dtype == "float64" and x.t.whole:
-        return None
-    held = Scalar(x.t, b.held(x.e))
-    return ufunc(b, "multiply", (held, held), line)
 
 
 def unary(b: Builder, op: str, x: Scalar, line: int) -> Scalar:

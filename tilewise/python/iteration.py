@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 from typing import TYPE_CHECKING, Any, cast
 
 from tilewise.kernel.program.ir import INT, Const, Expr, Fail, If
-from tilewise.python.build import Array, Lazy, List, Scalar, Sequence_, Static, Tuple, Value, compare, element, pick
+from tilewise.python.build import Array, Lazy, List, Scalar, Sequence_, Tuple, Value, compare, element, pick
 from tilewise.python.refuse import Refused
 from tilewise.python.types import LENGTH, Num, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, lists, values
+from tilewise.python import arithmetic, builtin_functions, lists, values
 from tilewise.python.arrays import elementwise, subscripts
 
 
@@ -97,7 +95,7 @@ def _less(a: Expr, b: Expr) -> Expr:
 def _count(lo: Statements, iteration: Any, line: int) -> Scalar:
     """How many iterations there are."""
     start, stop, step, _ = iteration
-    return Scalar(*_kept(lo, calls.range_length(lo, start, stop, step, line)))
+    return Scalar(*_kept(lo, builtin_functions.range_length(lo, start, stop, step, line)))
 
 
 def _kept(lo: Statements, s: Scalar) -> tuple[Num, Expr]:
@@ -114,36 +112,3 @@ def _item(lo: Statements, iteration: Any, at: Scalar, line: int) -> Value:
     elif top < LENGTH:
         index = Scalar(ints(-top, top), index.e)
     return index if item is None else item(index)
-
-
-def exception(lo: Statements, node: ast.Raise) -> tuple[str, str, tuple[Expr, ...]]:
-    """Class, message and numbers in it of what is raised."""
-    line = node.lineno
-    if node.exc is None or node.cause is not None:
-        raise Refused("raise without an exception, or from another", line)
-    made = node.exc
-    kind = values.value(lo, made.func if isinstance(made, ast.Call) else made)
-    name = getattr(kind.value, "__name__", "") if isinstance(kind, Static) else ""
-    known = getattr(builtins, name, None)
-    if not isinstance(kind, Static) or known is not kind.value or not issubclass(cast(type, known), Exception):
-        raise Refused("raise of an exception that is not Python's own", line)
-    if not isinstance(made, ast.Call) or not made.args:
-        return name, "", ()
-    if len(made.args) > 1 or made.keywords:
-        raise Refused("an exception of several arguments", line)
-    arg = made.args[0]
-    parts: list[Expr] = []
-    pieces = arg.values if isinstance(arg, ast.JoinedStr) else [arg]
-    text = ""
-    for p in pieces:
-        if isinstance(p, ast.Constant) and isinstance(p.value, str):
-            text += p.value.replace("{", "{{").replace("}", "}}")
-        elif isinstance(p, ast.FormattedValue) and p.format_spec is None and p.conversion == -1:
-            s = values.scalar(lo, values.value(lo, p.value), line)
-            if not s.t.py or s.t.dtype != INT:
-                raise Refused("a message with something else than integers", line)
-            text += f"{{{len(parts)}}}"
-            parts.append(lo.b.keep(s.e))
-        else:
-            raise Refused("an exception whose argument is no text", line)
-    return name, text, tuple(parts)

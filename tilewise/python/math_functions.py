@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,36 @@ from tilewise.python.types import PY_BOOL, PY_FLOAT, ints
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls
+from tilewise.python import arithmetic, builtin_functions, calls, written
+from tilewise.python.host import calling
 
 _LIBM = frozenset(
-    "exp expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc cbrt".split()
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
+    "cbrt".split()
 )
+
+
+_WHOLE = frozenset("gcd lcm isqrt factorial".split())
+_BY_PYTHON = frozenset("comb perm fsum prod dist modf frexp ldexp nextafter ulp gamma lgamma sumprod fma".split())
+
+
+def call(lo: Statements, name: str, args: list[Value], options: dict[str, Value], node: ast.Call) -> Value:
+    """math.name(...): C's function, ours (written.py), or Python's own."""
+    line = node.lineno
+    if name in written.MATH and len(args) == written.MATH[name].__code__.co_argcount:
+        given: list[Value] = list(args)
+        if name in _WHOLE:
+            given = [calls.whole(lo, a, line) for a in args]
+        else:
+            given = [builtin_functions.TABLE["float"](lo, [a], line) for a in args]
+        return calls.of_written(lo, written.MATH[name], given, options, node)
+    if name == "log" and len(args) == 2 and not options:
+        return calls.of_written(lo, written.log_of_base, args, {}, node)
+    if name in (_BY_PYTHON | _WHOLE) and hasattr(math, name):
+        return calling.called(lo, getattr(math, name), args, options, line, name=f"math.{name}")
+    if options:
+        raise Refused(f"math.{name} with options", line)
+    return of_math(lo, name, args, line)
 
 
 def of_math(lo: Statements, name: str, args: list[Value], line: int) -> Value:
@@ -48,12 +74,10 @@ def of_math(lo: Statements, name: str, args: list[Value], line: int) -> Value:
     if name in ("radians", "degrees"):
         factor = math.pi / 180.0 if name == "radians" else 180.0 / math.pi
         return Scalar(PY_FLOAT, Op("multiply", "float64", (floats[0], Const("float64", factor))))
-    if name == "log" and len(floats) == 2:
-        raise Refused("math.log with a base", line)
     if name in _LIBM and len(floats) == 1:
         fault = lo.b.fault(CALL + name, "", line)
         return Scalar(PY_FLOAT, Op(f"libm:{name}", "float64", floats, fault))
-    if name in ("pow", "atan2", "hypot", "fmod") and len(floats) == 2:
+    if name in ("pow", "atan2", "hypot", "fmod", "remainder") and len(floats) == 2:
         fault = lo.b.fault(CALL + name, "", line)
         return Scalar(PY_FLOAT, Op(f"libm:{name}", "float64", floats, fault))
     raise Refused(f"math.{name}", line)

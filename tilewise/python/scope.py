@@ -25,10 +25,13 @@ class Scope:
     returns: Callable[[Value, int], None] | None = None
     depth: int = 0
     name: str = ""  # of a function that is called
+    inside_of: tuple[str, str] | None = None  # whose place this has: a function of ours, for the user a part of theirs
 
     @property
     def place(self) -> tuple[str, str]:
         """The file and name of a function that is called; nothing of the first one."""
+        if self.inside_of is not None:
+            return self.inside_of
         scope: Scope | None = self
         while scope is not None and scope.function is None:
             scope = scope.parent

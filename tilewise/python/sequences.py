@@ -19,11 +19,6 @@ from tilewise.python import arithmetic, calls, values
 from tilewise.python.arrays import elementwise
 
 
-def ordered(lo: Statements, found: Array | Lazy, less: bool, line: int) -> Value:
-    """min(array), max(array): Python's, element by element."""
-    raise Refused(f"{'min' if less else 'max'} of an array", line, f"Use np.{'min' if less else 'max'}")
-
-
 def added_up(lo: Statements, found: Value, start: Value, line: int) -> Value:
     """sum(array): Python's, element by element."""
     if not isinstance(found, Array | Lazy) or found.t.rank != 1 or not isinstance(start, Scalar):
@@ -38,11 +33,11 @@ def added_up(lo: Statements, found: Value, start: Value, line: int) -> Value:
     return Scalar(t, acc)
 
 
-def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListComp, call: ast.Call) -> Value:
-    """sum, min, max, any, all of a generator: a loop."""
+def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListComp, call: ast.Call) -> Value | None:
+    """sum, any, all of a generator: a loop; None: of others, a list must be made."""
     line = call.lineno
     if len(node.generators) != 1 or name in ("min", "max"):
-        raise Refused(f"{name} of a generator", line, "Write it as a loop")
+        return None
     gen = node.generators[0]
     target = f"{name}@{line}.{node.col_offset}"
     body: list[ast.stmt]
@@ -61,6 +56,11 @@ def comprehended(lo: Statements, name: str, node: ast.GeneratorExp | ast.ListCom
     tree = [ast.Assign([store], ast.Constant(first)), ast.For(gen.target, gen.iter, body, [])]
     with written_out(lo, tree, [gen], target, call, f"{name}, which gives"):
         return values.value(lo, at(result))
+
+
+def as_list(node: ast.GeneratorExp | ast.ListComp) -> ast.ListComp:
+    """The list of what a generator gives."""
+    return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
 
 
 @contextmanager

@@ -11,16 +11,15 @@ from tilewise.kernel.program.ir import (
     BOOL,
     Const,
     Expr,
-    Fail,
     If,
     Leave,
     Return,
     Set,
     Var,
 )
-from tilewise.python import calls, conditions, iteration, lists, refine, values
+from tilewise.python import calls, conditions, iteration, lists, raising, refine, values
 from tilewise.python.arrays import assign, elementwise, subscripts
-from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value, negate
+from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
 from tilewise.python.scope import Dead
@@ -293,17 +292,10 @@ class Statements(Names):
         raise Refused(f"a result that is {what(value)}", line)
 
     def raise_(self, node: ast.Raise) -> None:
-        error, text, parts = iteration.exception(self, node)
-        self.fail(error, text, node.lineno, *parts)
+        raising.raise_(self, node)
 
     def assert_(self, node: ast.Assert) -> None:
-        test = self.condition(node.test)
-        text = ""
-        if node.msg is not None:
-            if not isinstance(node.msg, ast.Constant) or not isinstance(node.msg.value, str):
-                raise Refused("an assert with a computed message", node.lineno, "Give it a text")
-            text = node.msg.value.replace("{", "{{").replace("}", "}}")
-        self.b.emit(If(negate(test), (Fail(self.b.fault("AssertionError", text, node.lineno)),)))
+        raising.assert_(self, node)
 
     def pass_(self, node: ast.stmt) -> None:
         pass

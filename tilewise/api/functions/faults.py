@@ -49,7 +49,7 @@ def _too_late(fault: Fault, payload: Sequence[int]) -> BaseException:
             f = partial(np.zeros(1, fault.message).__setitem__, 0)
         operands = struct.unpack("<2d", struct.pack("<2q", *(*payload, 0)[:2]))
         try:
-            f(*operands[: 2 if name in ("float_power", "pow", "atan2", "hypot", "fmod") else 1])
+            f(*operands[: 2 if name in ("float_power", "pow", "atan2", "hypot", "fmod", "remainder") else 1])
         except Exception as error:
             return error.with_traceback(None)
         return OverflowError(f"{name} of {operands[0]} is beyond what compiled loops have")

@@ -33,7 +33,7 @@ from tilewise.python.types import Arr, Num
 
 if TYPE_CHECKING:
     from tilewise.python.statements import Statements
-from tilewise.python import arithmetic, calls, conditions, lists, values
+from tilewise.python import arithmetic, builtin_functions, calls, conditions, lists, values
 from tilewise.python.arrays import assign, attributes, elementwise, reductions, subscripts
 from tilewise.python.host import library as host_library
 
@@ -244,10 +244,10 @@ def _arange(lo: Statements, kind: str, g: Given) -> Value:
     g.done(3)
     if not all(p.t.py and p.t.dtype == INT for p in parts) or not parts:
         raise Refused("arange of something else than integers", g.line)
-    sequence = calls._range(lo, list(parts), g.line)
+    sequence = builtin_functions.range_(lo, list(parts), g.line)
     assert isinstance(sequence, Sequence_)
     start, stop, step = cast(tuple[Scalar, Scalar, Scalar], sequence.parts)
-    n = calls.range_length(lo, start, stop, step, g.line)
+    n = builtin_functions.range_length(lo, start, stop, step, g.line)
     named = dtype_named(dtype, g.line, INT)
     first, by = lo.b.held(start.e), lo.b.held(step.e)
     t = Num(False, named)
@@ -331,6 +331,36 @@ def _clip(lo: Statements, kind: str, g: Given) -> Value:
     return of_ufunc(lo, "minimum", [of_ufunc(lo, "maximum", [x, low], g.line), high], g.line)
 
 
+def rounded(lo: Statements, x: Value, digits: int, line: int) -> Value:
+    """NumPy's round: scaled, rounded to the nearest, scaled back; in the dtype of x."""
+
+    def one(s: Scalar) -> Scalar:
+        dtype = s.t.dtype
+        if dtype[0] not in "f":
+            if digits >= 0 and s.t.whole:
+                return s
+            raise Refused(f"round of {dtype}", line)
+        scale = Const(dtype, 10.0 ** abs(digits))
+        names = ("multiply", "divide") if digits >= 0 else ("divide", "multiply")
+        if not digits:
+            return Scalar(s.t, Op("rint", dtype, (s.e,)))
+        near = Op("rint", dtype, (Op(names[0], dtype, (s.e, scale)),))
+        return Scalar(s.t, Op(names[1], dtype, (near, scale)))
+
+    if isinstance(x, Array | Lazy) and x.t.rank:
+        return elementwise.elementwise(lo, one, "round", (x,), line)
+    s = values.scalar(lo, x, line)
+    return one(Scalar(Num(False, s.t.dtype), s.e))
+
+
+def _round(lo: Statements, kind: str, g: Given) -> Value:
+    x, digits = g.need(0, "a"), g.take(1, "decimals") or arithmetic.constant(0)
+    g.done(2)
+    if not isinstance(digits, Scalar) or not isinstance(digits.e, Const) or not isinstance(x, Array | Lazy | Scalar):
+        raise Refused("round to digits that are not known before", g.line)
+    return rounded(lo, x, int(digits.e.value), g.line)
+
+
 def _part(name: str) -> Any:
     def act(lo: Statements, kind: str, g: Given) -> Value:
         x = g.need(0, "val")
@@ -378,9 +408,9 @@ _FUNCTIONS: dict[str, Any] = {
     "argmax": reductions.arg(False), "dot": _dot, "matmul": _dot, "vdot": _dot,
     "outer": _outer, "where": _where, "clip": _clip, "real": _part("real"), "imag": _part("imag"),
     "transpose": _transpose, "linalg.norm": _norm, "flip": _flip, "std": reductions.spread(True),
-    "var": reductions.spread(False),
+    "var": reductions.spread(False), "round": _round, "around": _round,
 }  # fmt: skip
-_METHODS = frozenset("sum prod mean std var any all min max argmin argmax dot copy transpose clip".split())
+_METHODS = frozenset("sum prod mean std var any all min max argmin argmax dot copy transpose clip round".split())
 
 
 def method(lo: Statements, base: Value, name: str, args: list[Value], options: dict[str, Value], line: int) -> Value:

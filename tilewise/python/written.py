@@ -1,0 +1,115 @@
+"""Functions of Python's library, written in the Python that is compiled. In: numbers, arrays, lists. Out: the same.
+
+Calls of the functions in `MATH` and `BUILTINS` are read as if the user had written these (calls.py).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def _message(f: Any, *args: Any) -> str:
+    """What this Python says where a function fails."""
+    try:
+        f(*args)
+    except ValueError as error:
+        return str(error)
+    raise AssertionError
+
+
+NEGATIVE_ROOT = _message(math.isqrt, -1)
+NEGATIVE_FACTORIAL = _message(math.factorial, -1)
+NOTHING_LEAST = _message(min, ())
+NOTHING_GREATEST = _message(max, ())
+
+
+def gcd(a, b):  # type: ignore[no-untyped-def]
+    a = abs(a)
+    b = abs(b)
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def lcm(a, b):  # type: ignore[no-untyped-def]
+    if a == 0 or b == 0:
+        return 0
+    x = abs(a)
+    y = abs(b)
+    while y:
+        x, y = y, x % y
+    return abs(a) // x * abs(b)
+
+
+def isqrt(n):  # type: ignore[no-untyped-def]
+    if n < 0:
+        raise ValueError(NEGATIVE_ROOT)
+    root = int(math.sqrt(n))
+    while root > 0 and root > n // root:
+        root -= 1
+    while root + 1 <= n // (root + 1):
+        root += 1
+    return root
+
+
+def factorial(n):  # type: ignore[no-untyped-def]
+    if n < 0:
+        raise ValueError(NEGATIVE_FACTORIAL)
+    made = 1
+    for k in range(2, n + 1):
+        made *= k
+    return made
+
+
+def isclose(a, b, *, rel_tol=1e-09, abs_tol=0.0):  # type: ignore[no-untyped-def]
+    if rel_tol < 0 or abs_tol < 0:
+        raise ValueError("tolerances must be non-negative")
+    if a == b:
+        return True
+    if math.isinf(a) or math.isinf(b):
+        return False
+    apart = abs(b - a)
+    return apart <= abs(rel_tol * b) or apart <= abs(rel_tol * a) or apart <= abs_tol
+
+
+def log_of_base(x, base):  # type: ignore[no-untyped-def]
+    return math.log(x) / math.log(base)
+
+
+def least(items):  # type: ignore[no-untyped-def]
+    if len(items) == 0:
+        raise ValueError(NOTHING_LEAST)
+    best = items[0]
+    for i in range(1, len(items)):
+        if items[i] < best:
+            best = items[i]
+    return best
+
+
+def greatest(items):  # type: ignore[no-untyped-def]
+    if len(items) == 0:
+        raise ValueError(NOTHING_GREATEST)
+    best = items[0]
+    for i in range(1, len(items)):
+        if items[i] > best:
+            best = items[i]
+    return best
+
+
+def total(items, start=0):  # type: ignore[no-untyped-def]
+    for i in range(len(items)):
+        start = start + items[i]
+    return start
+
+
+def some(items):  # type: ignore[no-untyped-def]
+    return any(x for x in items)
+
+
+def every(items):  # type: ignore[no-untyped-def]
+    return all(x for x in items)
+
+
+MATH: dict[str, Any] = {"gcd": gcd, "lcm": lcm, "isqrt": isqrt, "factorial": factorial, "isclose": isclose}
+BUILTINS: dict[str, Any] = {"min": least, "max": greatest, "sum": total, "any": some, "all": every}
