@@ -29,6 +29,7 @@ from tilewise.api.functions.tiles import join_update, map_tiles
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, session
 from tilewise.array.handle import Array
+from tilewise.array.slots.takeover import start_counting
 from tilewise.config import config
 from tilewise.errors import (
     FallbackError,
@@ -104,5 +105,10 @@ _LATER |= dict.fromkeys(
 )
 _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
 fill_namespace(globals(), _LATER)
-__all__ += [n for n in globals() if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace")]
-del fill_namespace
+start_counting()
+__all__ += [
+    n
+    for n in globals()
+    if not n.startswith("_") and n not in (*__all__, "annotations", "fill_namespace", "start_counting")
+]
+del fill_namespace, start_counting
