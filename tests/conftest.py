@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tilewise import compiler
 from tilewise.array.schedule import loop_flush
+from tilewise.array.slots import takeover
 from tilewise.config import config
 from tilewise.tuning import tuned, using
 
@@ -42,6 +43,21 @@ def quick_code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 
 _object_code = llvm.object_code
+
+
+takeover.install()  # as in a program that has run for a while; the others are tests of what Python's operators decide
+PYTHON_OPERATORS = ("tests/test_reuse",)
+
+
+@pytest.fixture(autouse=True)
+def operators_of_handles(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Small operations run as machine code, where there is any, but in some tests."""
+    if not request.node.nodeid.startswith(PYTHON_OPERATORS):
+        yield
+        return
+    takeover.slots().remove()
+    yield
+    takeover.install()
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,7 @@ from tilewise import testing
 from tilewise.api.namespace import fill_namespace
 from tilewise.api.tools import compute, evaluate, session
 from tilewise.array.handle import Array
+from tilewise.array.slots.takeover import start_counting
 from tilewise.config import config
 from tilewise.errors import (
     FallbackError,
@@ -112,4 +113,5 @@ _LATER |= dict.fromkeys(
 _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.parallel"}
 _LATER |= {"parfor": "tilewise.parfor.loop", "__array_namespace_info__": "numpy"}
 fill_namespace(globals(), _LATER)
-del fill_namespace
+start_counting()
+del fill_namespace, start_counting

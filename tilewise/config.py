@@ -302,10 +302,11 @@ class Least:
     copied inside of a block may outlive that: its small operations are then done at once.
     """
 
-    __slots__ = ("_guard", "_open", "eager_bytes")
+    __slots__ = ("_follows", "_guard", "_open", "eager_bytes")
 
     def __init__(self, eager_bytes: int) -> None:
         self.eager_bytes = eager_bytes
+        self._follows: list[Callable[[int], None]] = []  # who is told
         self._open = 0
         self._guard = threading.RLock()
 
@@ -315,6 +316,14 @@ class Least:
             self._open += opened
             before = [self.eager_bytes] if self._open else []
             self.eager_bytes = min([*before, _base.eager_bytes, *(each.eager_bytes for each in applying)])
+            for told in self._follows:
+                told(self.eager_bytes)
+
+    def follow(self, told: Callable[[int], None]) -> None:
+        """Tell someone now, and whenever it changes."""
+        with self._guard:
+            self._follows.append(told)
+            told(self.eager_bytes)
 
 
 LEAST = Least(_base.eager_bytes)

@@ -38,6 +38,7 @@ from tilewise.config import LEAST, current
 
 MOST_BYTES = 32  # of a number
 REUSE_BYTES = 256 * 1024  # as NumPy: below, a new result costs less than finding out
+boxed: Callable[[Any], Array] = from_buffer  # slots/takeover.py counts results for a while
 
 
 def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
@@ -86,7 +87,7 @@ def _forward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array,
                 if t in BASES:
                     b = BASES[t](b)
                 r = op(a[()] if self._fixed else a, b)
-                return from_buffer(r) if type(r) is ND else rec.wrap(r)
+                return boxed(r) if type(r) is ND else rec.wrap(r)
             if current().engine is None and (t is Array or t in NUMBERS):
                 return pair(ufunc, self, other)
         elif cell is NUMBER:
@@ -152,7 +153,7 @@ def _backward(ufunc: np.ufunc, op: Callable[[Any, Any], Any]) -> Callable[[Array
                     if type(other) in BASES:
                         other = BASES[type(other)](other)
                     r = op(other, a[()] if self._fixed else a)
-                    return from_buffer(r) if type(r) is ND else _number(r)
+                    return boxed(r) if type(r) is ND else _number(r)
                 if current().engine is None:
                     return pair(ufunc, other, self)
             elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
@@ -193,7 +194,7 @@ def _unary(ufunc: np.ufunc, op: Callable[[Any], Any]) -> Callable[[Array], Any]:
             nd: Any = self._nd
             if nd.nbytes < LEAST.eager_bytes or nd.nbytes < current().eager_bytes:
                 r = op(nd[()] if self._fixed else nd)
-                return from_buffer(r) if type(r) is ND else rec.wrap(r)
+                return boxed(r) if type(r) is ND else rec.wrap(r)
         elif cell is NUMBER and (LEAST.eager_bytes > MOST_BYTES or current().eager_bytes > MOST_BYTES):
             return from_number(op(self._nd))
         return unary(ufunc, self)

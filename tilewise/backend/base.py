@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tilewise.backend.handles import Offsets
 from tilewise.ir.buffer import Buffer
 from tilewise.kernel.loops import Kernel
 from tilewise.records import dataclass
@@ -158,6 +159,9 @@ class HostBackend(Backend, Protocol):
 
     def vector_loops(self, program: Program) -> int:
         """How many loops of a program work on several elements at once."""
+
+    def operators(self, at: Offsets, state: int) -> dict[str, int]:
+        """Addresses of machine code for the operators of handles, by name (backend/handles.py); none if it has none."""
 
 
 class Group(Protocol):

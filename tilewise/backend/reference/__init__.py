@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend.base import Each, Facts, HostBackend, Listing, Outcome, Replay, TileReport
+from tilewise.backend.handles import Offsets
 from tilewise.backend.host.backend import OnHost
 from tilewise.backend.host.facts import host_facts
 from tilewise.kernel import interpret, show
@@ -54,6 +55,10 @@ class Reference(OnHost):
     def formed(self, group: Tiled, nodes: Sequence[Any]) -> Formed | None:
         """Passes run one by one."""
         return None
+
+    def operators(self, at: Offsets, state: int) -> dict[str, int]:
+        """Python's own."""
+        return {}
 
     def report(self, group: Tiled, nodes: Sequence[Any]) -> TileReport | None:
         """Passes run one by one."""

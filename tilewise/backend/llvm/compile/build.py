@@ -74,7 +74,7 @@ def _made(what: Hashable, make: Maker, cpu: str) -> Native:
         module, whole = function.module(), function.optimised or current().wait_for_native
         result = None if whole else _by_tiers(module, cpu, folder, name)
         if result is None:
-            code = _compiler().object_code(module, cpu)
+            code = compiler().object_code(module, cpu)
             result = _loaded(code)
             if name:
                 disk.put(folder, name, code)
@@ -117,7 +117,7 @@ class _Tiers:
             self._switch.lead(*linker.linked(good, ENTRY))
 
 
-def _compiler() -> Any:
+def compiler() -> Any:
     """LLVM, loaded when something must be compiled (`import llvmlite` takes longer than most programs)."""
     return importlib.import_module("tilewise.backend.llvm.compile.compiler")
 
@@ -127,7 +127,7 @@ def _loaded(code: bytes) -> Any:
     try:
         address, owner = linker.linked(code, ENTRY)
     except Unknown:
-        address, owner = _compiler().linked(code, ENTRY)
+        address, owner = compiler().linked(code, ENTRY)
     function: Any = _SIGNATURE(address)
     function.owner = owner
     return function
@@ -136,12 +136,12 @@ def _loaded(code: bytes) -> Any:
 def optimised(function: Function) -> str:
     """The LLVM IR of a function after LLVM's passes."""
     with lock:
-        return str(_compiler().optimised(function.module()))
+        return str(compiler().optimised(function.module()))
 
 
 def listing(code: Native) -> tuple[str, str]:
     """The LLVM IR and the assembly of code."""
     made: Any = code
-    compiler, module = _compiler(), made.make(ENTRY).module()
+    llvm, module = compiler(), made.make(ENTRY).module()
     with lock:
-        return compiler.text_of(module, made.cpu), compiler.assembly(module, made.cpu)
+        return llvm.text_of(module, made.cpu), llvm.assembly(module, made.cpu)

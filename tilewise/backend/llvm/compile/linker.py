@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
 
 from tilewise.backend.llvm.compile.relocation import RULES, Rules, Unknown
 from tilewise.kernel.family import ARM
@@ -23,6 +24,7 @@ _RELOCATION = struct.Struct("<QIIq")
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
 _RELOCATABLE, _UNDEFINED = 1, 0
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class _Elf:
@@ -53,9 +55,10 @@ class _Elf:
 class _Image:
     """Sections laid out one after the other, and a table of the outer functions that they use behind them."""
 
-    def __init__(self, elf: _Elf, rules: Rules) -> None:
+    def __init__(self, elf: _Elf, rules: Rules, given: Mapping[str, int]) -> None:
         self.elf = elf
         self._rules = rules
+        self._given = given
         self.bytes = bytearray()
         self.places: dict[int, int] = {}
         self._outer: dict[str, int] = {}
@@ -87,7 +90,8 @@ class _Image:
         if name not in self._outer:
             self._align(8)
             self._outer[name] = len(self.bytes)
-            self.bytes += self._rules.jump + struct.pack("<Q", address_of(name))
+            address = self._given[name] if name in self._given else address_of(name)
+            self.bytes += self._rules.jump + struct.pack("<Q", address)
         return self._outer[name]
 
     def relocate(self) -> None:
@@ -164,12 +168,12 @@ def _agree() -> Callable[[int, int], None]:
     return found
 
 
-def linked(code: bytes, name: str) -> tuple[int, object]:
-    """The address of a function in an object file, and what keeps it in memory."""
+def linked(code: bytes, name: str, given: Mapping[str, int] = NOTHING) -> tuple[int, object]:
+    """The address of a function in an object file, and what keeps it in memory. `given`: where other symbols are."""
     if RULES is None:
         raise Unknown("this CPU")
     elf = _Elf(code, RULES.machine)
-    image = _Image(elf, RULES)
+    image = _Image(elf, RULES, given)
     image.relocate()
     entries = [i for i, s in enumerate(elf.symbols) if s[3] != _UNDEFINED and elf.name(i) == name]
     if len(entries) != 1:

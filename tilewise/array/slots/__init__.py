@@ -1,0 +1,1 @@
+"""Operators of handles as machine code: where things lie (layout.py), and when the code takes over (takeover.py)."""

@@ -1,0 +1,86 @@
+"""Where things lie in objects of this interpreter. In: sample objects. Out: offsets that were checked, or None.
+
+Machine code reads a few pointers out of handles, cells, ndarrays and tuples. Nothing is taken for granted: each offset
+is read from the interpreter's own tables or is the one of CPython's and NumPy's headers, and must show the right value
+in a sample.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from typing import Any
+
+import numpy as np
+
+from tilewise.array.cell import Cell
+from tilewise.array.handle import Array, from_buffer
+from tilewise.backend.handles import Offsets
+
+_OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator points to, behind type, name and full name
+_TYPE_OF_DESCRIPTOR = 16
+_OFFSET_OF_MEMBER = 16  # in a PyMemberDef, behind its name and kind
+_NDIM, _DIMS, _DTYPE = 24, 32, 56  # NumPy: PyArrayObject_fields
+_LENGTH = 16  # CPython: PyVarObject
+_HANDLE = ("_cell", "_nd", "_gen", "_fixed")
+_CELL = ("buf", "node", "gen", "meta_nd", "leaf", "exports", "owner")
+
+
+def word(address: int) -> int:
+    """The 8 bytes at an address."""
+    return ctypes.c_uint64.from_address(address).value
+
+
+def usual() -> bool:
+    """Whether objects begin as in CPython with a lock: a count of references, a type."""
+    shared = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    wide = ctypes.sizeof(ctypes.c_void_p) == 8 and sys.byteorder == "little"
+    return sys.implementation.name == "cpython" and wide and not shared and object.__basicsize__ == 16
+
+
+def found() -> Offsets | None:
+    """The offsets, if all of them are as they should be."""
+    if not usual():
+        return None
+    handle = tuple((name, _slot(Array, name)) for name in _HANDLE)
+    cell = tuple((name, _slot(Cell, name)) for name in _CELL)
+    items = tuple.__basicsize__
+    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, items, _LENGTH, immortal=sys.version_info >= (3, 12))
+    return at if _checked(at) else None
+
+
+def _slot(cls: type, name: str) -> int:
+    """Where a slot lies in an object of a class, as its descriptor says; -1 if that looks otherwise than it should."""
+    descriptor = cls.__dict__[name]
+    if word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(cls):
+        return -1
+    return word(word(id(descriptor) + _OF_DESCRIPTOR) + _OFFSET_OF_MEMBER)
+
+
+def _checked(at: Offsets) -> bool:
+    nd = np.zeros((3, 5), np.float32)
+    x = from_buffer(nd)
+    key = ("a", "b", "c")
+    for sample, slots in ((x, at.handle), (x._cell, at.cell)):
+        size = type(sample).__basicsize__
+        for name, offset in slots:
+            if not 16 <= offset <= size - 8 or word(id(sample) + offset) != id(getattr(sample, name)):
+                return False
+    if word(id(nd) + at.dtype) != id(nd.dtype) or word(id(key) + at.length) != len(key):
+        return False
+    if [word(id(key) + at.items + 8 * k) for k in range(len(key))] != [id(k) for k in key]:
+        return False
+    if ctypes.c_int32.from_address(id(nd) + at.ndim).value != 2:
+        return False
+    dims = word(id(nd) + at.dims)
+    return [word(dims), word(dims + 8)] == [3, 5]
+
+
+def operator_base(name: str) -> int | None:
+    """CPython's description of an operator, which NumPy's descriptor of the same one points to."""
+    descriptor: Any = np.ndarray.__dict__.get(name)
+    if type(descriptor) is not type(int.__add__) or word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(np.ndarray):
+        return None
+    base = word(id(descriptor) + _OF_DESCRIPTOR)
+    return base if ctypes.string_at(word(base)) == name.encode() else None

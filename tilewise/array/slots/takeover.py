@@ -1,0 +1,184 @@
+"""Operators of handles as machine code. In: operations of a program. Out: after some thousand, a quicker `Array`.
+
+A handle's operator in Python takes about a microsecond before NumPy is called, machine code a tenth (docs/design/0048).
+It does the same for small known arrays, and calls the Python function for all else, so nobody can tell but by a clock.
+It is fetched when a program has done so many small operations that it pays; most programs never load a compiler.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.array import indexing, operators, setitem
+from tilewise.array.cell import Cell
+from tilewise.array.handle import Array, from_buffer
+from tilewise.array.number import CLASSES
+from tilewise.array.slots import layout
+from tilewise.backend import NATIVE, chosen, named
+from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, UNARY, WORDS
+from tilewise.config import LEAST, current
+
+OPERATIONS = 4096  # before the code is fetched: some milliseconds of work
+MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest numbers, from where more is to be decided
+WIDEST = 32  # bytes of a number
+
+
+class Slots:
+    """The table of the code, and the Python functions that it stands in front of."""
+
+    def __init__(self) -> None:
+        self._state = (ctypes.c_uint64 * WORDS)()
+        self._python = {name: Array.__dict__[f"__{name}__"] for name in METHODS}
+        self._addresses: dict[str, int] | None = None
+        self.installed = False
+        objects: dict[str, Any] = {
+            "array": Array,
+            "cell": Cell,
+            "number": CLASSES[np.float64],
+            "ndarray": np.ndarray,
+            "float64": np.float64,
+            "float": float,
+            "int": int,
+            "int64": np.int64,
+            "slice": slice,
+            "tuple": tuple,
+            "nonetype": type(None),
+            "ellipsis": type(Ellipsis),
+            "none": None,
+            "false": False,
+            "zero": 0,
+            "notimplemented": NotImplemented,
+            "object_dtype": np.dtype(object),
+            "float64_dtype": np.dtype(np.float64),
+            "void": np.void,
+        }
+        self._held = objects | self._python  # the table has their addresses
+        for name, value in self._held.items():
+            self._state[STATE[name]] = id(value)
+
+    def install(self) -> bool:
+        """Let the code be the operators of Arrays, if there can be such code here. May take a while."""
+        if self.installed or chosen(current()) != NATIVE:
+            return self.installed
+        if self._addresses is None:
+            at = layout.found()
+            state = ctypes.addressof(self._state)
+            self._addresses = {} if at is None else named(NATIVE).operators(at, state)
+            LEAST.follow(self._limit)
+        if self._addresses:
+            made = {name: self._descriptor(name) for name in METHODS}
+            if all(descriptor is not None for descriptor in made.values()):
+                for name, descriptor in made.items():
+                    setattr(Array, f"__{name}__", descriptor)
+                self.installed = True
+        return self.installed
+
+    def remove(self) -> None:
+        """Python's functions again."""
+        self.installed = False
+        for name, function in self._python.items():
+            setattr(Array, f"__{name}__", function)
+
+    def _limit(self, eager_bytes: int) -> None:
+        self._state[0] = min(MOST_ELEMENTS, eager_bytes // WIDEST)
+
+    def _descriptor(self, name: str) -> Any:
+        """What `type` takes for an operator written in C: it puts the address into the type."""
+        assert self._addresses is not None
+        base = layout.operator_base(f"__{name}__")
+        return None if base is None else _new_descriptor()(Array, base, self._addresses[_function(name)])
+
+
+def _function(method: str) -> str:
+    """The function behind a method: `__add__` and `__radd__` have one, all comparisons have one."""
+    if method in COMPARE:
+        return "compare"
+    if method == "delitem":
+        return "setitem"
+    if method[1:] in (*BINARY, "pow") and method.startswith("r"):
+        return method[1:]
+    assert method in BINARY or method in UNARY or method[1:] in BINARY or method in ("pow", "getitem", "setitem")
+    return method
+
+
+def _new_descriptor() -> Callable[[type, int, int], Any]:
+    make = ctypes.pythonapi.PyDescr_NewWrapper
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p]
+    return make
+
+
+_made: list[Slots] = []
+_lock = threading.Lock()  # of installing
+
+
+def slots() -> Slots:
+    """The one there is, made when all methods of Arrays are."""
+    stop_counting()
+    if not _made:
+        _made.append(Slots())
+    return _made[0]
+
+
+def install() -> bool:
+    """Let machine code be the operators of Arrays. Gives whether it is."""
+    with _lock:
+        return slots().install()
+
+
+def start_counting() -> None:
+    """Fetch the code after so many operations: results of operators, and keys, are counted."""
+    left = OPERATIONS
+
+    def count() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            stop_counting()
+            _begin()
+
+    def boxed(nd: Any) -> Array:
+        count()
+        return from_buffer(nd)
+
+    def getitem(self: Array, key: Any) -> Any:
+        count()
+        return indexing.getitem(self, key)
+
+    def setting(self: Array, key: Any, value: Any) -> None:
+        count()
+        setitem.setitem(self, key, value)
+
+    operators.boxed = boxed
+    _counting[:] = [("__getitem__", getitem, indexing.getitem), ("__setitem__", setting, setitem.setitem)]
+    for name, counted, _ in _counting:
+        setattr(Array, name, counted)
+
+
+_counting: list[tuple[str, Any, Any]] = []  # methods that count, and those that they stand for
+
+
+def stop_counting() -> None:
+    """Python's functions as they are."""
+    operators.boxed = from_buffer
+    while _counting:
+        name, counted, plain = _counting.pop()
+        if Array.__dict__[name] is counted:
+            setattr(Array, name, plain)
+
+
+def _begin() -> None:
+    """Fetch the code while the program goes on."""
+    settings = current()
+    if chosen(settings) != NATIVE:
+        return
+    if settings.wait_for_native:
+        install()
+    else:
+        run = contextvars.copy_context().run
+        threading.Thread(target=run, args=(install,), name="tilewise operators", daemon=True).start()

@@ -1,0 +1,55 @@
+"""What a backend and the handles of arrays agree on, so that machine code can be the operators of handles.
+
+A table of addresses (`STATE`) holds a limit, then objects, then the Python functions that do what the code leaves. The
+code is `FUNCTIONS`: what CPython calls for `a + b`, `a += b`, `-a`, `a < b`, `a ** b`, `a[k]`, `a[k] = v`, `del a[k]`.
+"""
+
+from __future__ import annotations
+
+from tilewise.records import dataclass
+
+BINARY = {
+    "add": "Add",
+    "sub": "Subtract",
+    "mul": "Multiply",
+    "truediv": "TrueDivide",
+    "floordiv": "FloorDivide",
+    "mod": "Remainder",
+    "and": "And",
+    "or": "Or",
+    "xor": "Xor",
+}
+UNARY = {"neg": "Negative", "abs": "Absolute"}
+COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")  # in CPython's order
+OBJECTS = (
+    "array cell number ndarray float64 float int int64 slice tuple nonetype ellipsis none false zero "
+    "notimplemented object_dtype float64_dtype void"
+).split()
+METHODS = [
+    *(f"{r}{name}" for name in BINARY for r in ("", "r", "i")),
+    *UNARY,
+    *COMPARE,
+    "pow",
+    "rpow",
+    "getitem",
+    "setitem",
+    "delitem",
+]
+LIMIT = "limit"  # elements below which an operation is done at once; 0: none
+STATE = {name: k for k, name in enumerate([LIMIT, *OBJECTS, *METHODS])}  # where each address is in the table
+WORDS = len(STATE)
+FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "getitem", "setitem"]
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Where things lie in objects, in bytes."""
+
+    handle: tuple[tuple[str, int], ...]  # slots of a handle by name
+    cell: tuple[tuple[str, int], ...]
+    ndim: int  # of an ndarray
+    dims: int
+    dtype: int
+    items: int  # of a tuple
+    length: int
+    immortal: bool  # None, False and 0 are not counted

@@ -1,0 +1,60 @@
+"""The machine code of handles' operators. In: where things lie in objects, a table. Out: addresses of functions.
+
+Kept on disk by what makes it. Where it is not, the compiler's process makes it, while the program goes on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from functools import cache
+
+from tilewise.backend.handles import FUNCTIONS, Offsets
+from tilewise.backend.llvm.compile import build, disk, helper, key, linker
+from tilewise.backend.llvm.compile.relocation import RULES, Unknown
+from tilewise.backend.llvm.handles.module import module
+from tilewise.config import current
+
+PATIENCE_S = 60.0  # for the compiler's process
+_held: list[object] = []  # the memory of code that may be a type's for ever
+
+
+def addresses(at: Offsets, state: int) -> dict[str, int]:
+    """Where the functions are that use the table at an address; none where there can be no such code."""
+    if RULES is None:
+        return {}
+    try:
+        entry, owner = linker.linked(_code(module(at)), build.ENTRY, {"state": state})
+    except (OSError, RuntimeError, Unknown, helper.Ended):
+        return {}
+    _held.append(owner)
+    found = (ctypes.c_uint64 * len(FUNCTIONS))()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(entry)(None, ctypes.addressof(found))
+    return dict(zip(FUNCTIONS, found, strict=True))
+
+
+@cache
+def _code(text: str) -> bytes:
+    """The object file of a module: from disk, or compiled and put there."""
+    good: list[bytes] = []
+    there = threading.Event()
+
+    def arrived(code: bytes) -> None:
+        good.append(code)
+        there.set()
+
+    with build.lock:
+        folder = current().cache_dir / "code"
+        name = key.name_of(("handles", hashlib.sha256(text.encode()).hexdigest()), "")
+        code = disk.get(folder, name)
+        if code is not None:
+            return code
+        if current().wait_for_native or not helper.usable():
+            code = bytes(build.compiler().object_code(text))
+            disk.put(folder, name, code)
+            return code
+        helper.compiled(text, "", folder, name, arrived)  # quick code: waiting for good code costs the program nothing
+    if not there.wait(PATIENCE_S):
+        raise OSError("no answer of the compiler's process")
+    return good[0]

@@ -1,0 +1,356 @@
+"""Operators of handles as LLVM IR. In: where things lie in objects. Out: the text of a module.
+
+The functions are what CPython calls for `a + b`, `a < b`, `a += b`, `-a`, `a ** b`, `a[k]` and `a[k] = v` (slots of a
+type). Each is the first lines of its Python counterpart (array/operators.py, indexing.py, setitem.py): operands that
+are known and small go to NumPy, and what comes back gets a handle. Everything else goes to the Python function, from
+the start: nothing has been changed by then.
+"""
+
+from __future__ import annotations
+
+from tilewise.backend.handles import BINARY, FUNCTIONS, STATE, UNARY, WORDS, Offsets
+from tilewise.backend.llvm.handles.parts import HEAD, TYPE, declared, helpers, load
+
+
+def module(at: Offsets) -> str:
+    """The whole module. Its entry writes the addresses of FUNCTIONS to a table."""
+    return "\n".join([HEAD, *declared(), *helpers(at), *_functions(), _entry()])
+
+
+# What NumPy gave goes into a handle; what is no ndarray (a number, NotImplemented) is left to the Python function.
+_FINISH = """  %failed = icmp eq ptr %r, null
+  br i1 %failed, label %error, label %look
+error:
+  ret ptr null
+look:
+  %kind.at = getelementptr i8, ptr %r, i64 8
+  %kind = load ptr, ptr %kind.at
+  %isarray = icmp eq ptr %kind, %ndarray
+  br i1 %isarray, label %boxed, label %again
+boxed:
+  %x = call ptr @box(ptr %r)
+  ret ptr %x
+again:
+  call void @Py_DecRef(ptr %r)
+  br label %slow"""
+
+# Both operands as NumPy takes them, or on to %slow.
+_OPERANDS = f"""  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
+  %ta = load ptr, ptr %ta.at
+  %tb.at = getelementptr i8, ptr %b, i64 {TYPE}
+  %tb = load ptr, ptr %tb.at
+  %array = {load("array")}
+  %ndarray = {load("ndarray")}
+  %left = icmp eq ptr %ta, %array
+  %right = icmp eq ptr %tb, %array
+  %xa = call ptr @operand(ptr %a, ptr %ta)
+  %xb = call ptr @operand(ptr %b, ptr %tb)
+  %hasa = icmp ne ptr %xa, null
+  %hasb = icmp ne ptr %xb, null
+  %arraya = and i1 %hasa, %left
+  %arrayb = and i1 %hasb, %right
+  %makea = call i1 @counts(ptr %ta, ptr %xb, i1 %arrayb)
+  %makeb = call i1 @counts(ptr %tb, ptr %xa, i1 %arraya)
+  %gooda = or i1 %hasa, %makea
+  %goodb = or i1 %hasb, %makeb
+  %good = and i1 %gooda, %goodb
+  br i1 %good, label %sized, label %slow
+sized:
+  %sa = select i1 %left, ptr %xa, ptr %xb
+  %sb = select i1 %right, ptr %xb, ptr %xa
+  %few = call i1 @small(ptr %sa, ptr %sb)
+  br i1 %few, label %go, label %slow
+go:"""
+
+
+# Another thread may give a handle another ndarray in the meantime. (CPython takes null for nothing to count.)
+_HOLD = """  %fresha = call ptr @fresh(ptr %a, i1 %makea)
+  %freshb = call ptr @fresh(ptr %b, i1 %makeb)
+  %na = select i1 %makea, ptr %fresha, ptr %xa
+  %nb = select i1 %makeb, ptr %freshb, ptr %xb
+  call void @Py_IncRef(ptr %xa)
+  call void @Py_IncRef(ptr %xb)"""
+_LET_GO = """  call void @Py_DecRef(ptr %xa)
+  call void @Py_DecRef(ptr %xb)
+  call void @Py_DecRef(ptr %fresha)
+  call void @Py_DecRef(ptr %freshb)"""
+
+
+def _two(name: str, arguments: str, call: str, slow: str) -> str:
+    return f"""
+define internal ptr @slot_{name}({arguments}) #0 {{
+{_OPERANDS}
+{_HOLD}
+  {call}
+{_LET_GO}
+{_FINISH}
+slow:
+{slow}
+}}"""
+
+
+def _either(forward: str, backward: str) -> str:
+    return f"""  br i1 %left, label %forward, label %backward
+forward:
+  %f = {load(forward)}
+  %rf = call ptr @python2(ptr %f, ptr %a, ptr %b)
+  ret ptr %rf
+backward:
+  %g = {load(backward)}
+  %rg = call ptr @python2(ptr %g, ptr %b, ptr %a)
+  ret ptr %rg"""
+
+
+def _functions() -> list[str]:
+    found = []
+    for name, function in BINARY.items():
+        call = f"%r = call ptr @PyNumber_{function}(ptr %na, ptr %nb)"
+        found.append(_two(name, "ptr %a, ptr %b", call, _either(name, f"r{name}")))
+        found.append(_in_place(f"i{name}", f"InPlace{function}"))
+    for name, function in UNARY.items():
+        found.append(_one(name, function))
+    table = f"""  %methods = getelementptr [{WORDS} x ptr], ptr @state, i64 0, i64 {STATE["lt"]}
+  %which = sext i32 %op to i64
+  %method.at = getelementptr ptr, ptr %methods, i64 %which
+  %method = load ptr, ptr %method.at
+  %rf = call ptr @python2(ptr %method, ptr %a, ptr %b)
+  ret ptr %rf"""
+    call = "%r = call ptr @PyObject_RichCompare(ptr %na, ptr %nb, i32 %op)"
+    found.append(_two("compare", "ptr %a, ptr %b, i32 %op", call, table))
+    found += [_power(), _getitem(), _setitem()]
+    return found
+
+
+def _in_place(name: str, function: str) -> str:
+    return f"""
+define internal ptr @slot_{name}(ptr %a, ptr %b) #0 {{
+{_OPERANDS}
+  %free = call i1 @unshared(ptr %a)
+  br i1 %free, label %write, label %slow
+write:
+{_HOLD}
+  %r = call ptr @PyNumber_{function}(ptr %na, ptr %nb)
+{_LET_GO}
+  %failed = icmp eq ptr %r, null
+  br i1 %failed, label %error, label %done
+error:
+  ret ptr null
+done:
+  call void @Py_DecRef(ptr %r)
+  call void @Py_IncRef(ptr %a)
+  ret ptr %a
+slow:
+  %f = {load(name)}
+  %rf = call ptr @python2(ptr %f, ptr %a, ptr %b)
+  ret ptr %rf
+}}"""
+
+
+def _one(name: str, function: str) -> str:
+    return f"""
+define internal ptr @slot_{name}(ptr %a) #0 {{
+  %ndarray = {load("ndarray")}
+  %na = call ptr @known(ptr %a)
+  %nota = icmp eq ptr %na, null
+  br i1 %nota, label %slow, label %sized
+sized:
+  %few = call i1 @small(ptr %na, ptr %na)
+  br i1 %few, label %go, label %slow
+go:
+  call void @Py_IncRef(ptr %na)
+  %r = call ptr @PyNumber_{function}(ptr %na)
+  call void @Py_DecRef(ptr %na)
+{_FINISH}
+slow:
+  %f = {load(name)}
+  %rf = call ptr @python1(ptr %f, ptr %a)
+  ret ptr %rf
+}}"""
+
+
+def _power() -> str:
+    """Only of arrays to numbers; two arrays are the Python function's. With a modulus, Python asks no right operand."""
+    return f"""
+define internal ptr @slot_pow(ptr %a, ptr %b, ptr %modulo) #0 {{
+  %ndarray = {load("ndarray")}
+  %none = {load("none")}
+  %array = {load("array")}
+  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
+  %ta = load ptr, ptr %ta.at
+  %tb.at = getelementptr i8, ptr %b, i64 {TYPE}
+  %tb = load ptr, ptr %tb.at
+  %left = icmp eq ptr %ta, %array
+  %usual = icmp eq ptr %modulo, %none
+  %try = and i1 %left, %usual
+  br i1 %try, label %first, label %slow
+first:
+  %na = call ptr @known(ptr %a)
+  %nota = icmp eq ptr %na, null
+  br i1 %nota, label %slow, label %second
+second:
+  %nb = call ptr @number(ptr %b, ptr %tb)
+  %notb = icmp eq ptr %nb, null
+  br i1 %notb, label %slow, label %sized
+sized:
+  %few = call i1 @small(ptr %na, ptr %na)
+  br i1 %few, label %go, label %slow
+go:
+  call void @Py_IncRef(ptr %na)
+  %r = call ptr @PyNumber_Power(ptr %na, ptr %nb, ptr %none)
+  call void @Py_DecRef(ptr %na)
+{_FINISH}
+slow:
+  br i1 %left, label %forward, label %other
+forward:
+  %f = {load("pow")}
+  %rf = call ptr @python3(ptr %f, ptr %a, ptr %b, ptr %modulo)
+  ret ptr %rf
+other:
+  %right = icmp eq ptr %tb, %array
+  %reflected = and i1 %right, %usual
+  br i1 %reflected, label %backward, label %refused
+refused:
+  %no = {load("notimplemented")}
+  call void @Py_IncRef(ptr %no)
+  ret ptr %no
+backward:
+  %g = {load("rpow")}
+  %rg = call ptr @python2(ptr %g, ptr %b, ptr %a)
+  ret ptr %rg
+}}"""
+
+
+def _getitem() -> str:
+    return f"""
+define internal ptr @slot_getitem(ptr %a, ptr %key) #0 {{
+  %ndarray = {load("ndarray")}
+  %na = call ptr @known(ptr %a)
+  %nota = icmp eq ptr %na, null
+  br i1 %nota, label %slow, label %second
+second:
+  %plain = call i1 @plain(ptr %key)
+  br i1 %plain, label %third, label %slow
+third:
+  %odd = call i1 @objects(ptr %na)
+  br i1 %odd, label %slow, label %go
+go:
+  call void @Py_IncRef(ptr %na)
+  %r = call ptr @PyObject_GetItem(ptr %na, ptr %key)
+  call void @Py_DecRef(ptr %na)
+  %failed = icmp eq ptr %r, null
+  br i1 %failed, label %error, label %look
+error:
+  ret ptr null
+look:
+  %kind.at = getelementptr i8, ptr %r, i64 {TYPE}
+  %kind = load ptr, ptr %kind.at
+  %isarray = icmp eq ptr %kind, %ndarray
+  br i1 %isarray, label %shown, label %element
+shown:
+  %x = call ptr @view(ptr %a, ptr %r)
+  ret ptr %x
+element:
+  %void = {load("void")}
+  %record = icmp eq ptr %kind, %void
+  br i1 %record, label %again, label %number
+number:
+  ret ptr %r
+again:
+  call void @Py_DecRef(ptr %r)
+  br label %slow
+slow:
+  %f = {load("getitem")}
+  %rf = call ptr @python2(ptr %f, ptr %a, ptr %key)
+  ret ptr %rf
+}}"""
+
+
+def _setitem() -> str:
+    return f"""
+define internal i32 @slot_setitem(ptr %a, ptr %key, ptr %value) #0 {{
+  %delete = icmp eq ptr %value, null
+  br i1 %delete, label %deleted, label %first
+deleted:
+  %d = {load("delitem")}
+  %rd = call ptr @python2(ptr %d, ptr %a, ptr %key)
+  %kept = icmp eq ptr %rd, null
+  br i1 %kept, label %raised, label %gone
+gone:
+  call void @Py_DecRef(ptr %rd)
+  ret i32 0
+first:
+  %na = call ptr @known(ptr %a)
+  %nota = icmp eq ptr %na, null
+  br i1 %nota, label %slow, label %second
+second:
+  %plain = call i1 @plain(ptr %key)
+  br i1 %plain, label %third, label %slow
+third:
+  %tv.at = getelementptr i8, ptr %value, i64 {TYPE}
+  %tv = load ptr, ptr %tv.at
+  %number = {load("number")}
+  %ours = icmp eq ptr %tv, %number
+  %ov = call ptr @operand(ptr %value, ptr %tv)
+  %nv = select i1 %ours, ptr %value, ptr %ov
+  %notv = icmp eq ptr %nv, null
+  br i1 %notv, label %slow, label %fourth
+fourth:
+  %odd = call i1 @objects(ptr %na)
+  br i1 %odd, label %slow, label %fifth
+fifth:
+  %free = call i1 @unshared(ptr %a)
+  br i1 %free, label %sized, label %slow
+sized:
+  %few = call i1 @small(ptr %na, ptr %na)
+  br i1 %few, label %go, label %part
+part:
+  %limit = load i64, ptr @state
+  %some = icmp sgt i64 %limit, 0
+  br i1 %some, label %looked, label %slow
+looked:
+  call void @Py_IncRef(ptr %na)
+  %p = call ptr @PyObject_GetItem(ptr %na, ptr %key)
+  call void @Py_DecRef(ptr %na)
+  %failed = icmp eq ptr %p, null
+  br i1 %failed, label %error, label %look
+error:
+  ret i32 -1
+look:
+  %kind.at = getelementptr i8, ptr %p, i64 {TYPE}
+  %kind = load ptr, ptr %kind.at
+  %ndarray = {load("ndarray")}
+  %isarray = icmp eq ptr %kind, %ndarray
+  br i1 %isarray, label %counted, label %element
+counted:
+  %fewer = call i1 @small(ptr %p, ptr %p)
+  call void @Py_DecRef(ptr %p)
+  br i1 %fewer, label %go, label %slow
+element:
+  call void @Py_DecRef(ptr %p)
+  br label %go
+go:
+  call void @Py_IncRef(ptr %na)
+  call void @Py_IncRef(ptr %nv)
+  %done = call i32 @PyObject_SetItem(ptr %na, ptr %key, ptr %nv)
+  call void @Py_DecRef(ptr %na)
+  call void @Py_DecRef(ptr %nv)
+  ret i32 %done
+slow:
+  %f = {load("setitem")}
+  %rf = call ptr @python3(ptr %f, ptr %a, ptr %key, ptr %value)
+  %wrong = icmp eq ptr %rf, null
+  br i1 %wrong, label %raised, label %written
+raised:
+  ret i32 -1
+written:
+  call void @Py_DecRef(ptr %rf)
+  ret i32 0
+}}"""
+
+
+def _entry() -> str:
+    stores = "\n".join(
+        f"  %p{k} = getelementptr ptr, ptr %out, i64 {k}\n  store ptr @slot_{name}, ptr %p{k}"
+        for k, name in enumerate(FUNCTIONS)
+    )
+    return f"define void @kernel(ptr %unused, ptr %out) #0 {{\n{stores}\n  ret void\n}}"

@@ -1,0 +1,336 @@
+"""What the operators of handles are made of, as LLVM IR. In: where things lie in objects. Out: text of small functions.
+
+They use CPython's public functions, and `@state`, a table of addresses (`STATE`). All of them are inlined.
+"""
+
+from __future__ import annotations
+
+from tilewise.backend.handles import BINARY, STATE, UNARY, WORDS, Offsets
+
+HEAD = f"""@state = external global [{WORDS} x ptr]
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_GetItem(ptr, ptr)
+declare i32 @PyObject_SetItem(ptr, ptr, ptr)
+declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyObject_RichCompare(ptr, ptr, i32)
+declare ptr @PyNumber_Power(ptr, ptr, ptr)
+attributes #0 = {{ nounwind "passes"="standard" }}
+attributes #1 = {{ nounwind alwaysinline "passes"="standard" }}
+attributes #2 = {{ nounwind cold noinline "passes"="standard" }}
+!0 = !{{}}"""
+
+
+def declared() -> list[str]:
+    two = [f"declare ptr @PyNumber_{prefix}{name}(ptr, ptr)" for name in BINARY.values() for prefix in ("", "InPlace")]
+    return two + [f"declare ptr @PyNumber_{name}(ptr)" for name in UNARY.values()]
+
+
+def load(name: str) -> str:
+    """Load an address of the state that never changes."""
+    return f"load ptr, ptr getelementptr ([{WORDS} x ptr], ptr @state, i64 0, i64 {STATE[name]}), !invariant.load !0"
+
+
+def _slot(result: str, of: str, offset: int, ty: str = "ptr") -> str:
+    return f"  %{result}.at = getelementptr i8, ptr %{of}, i64 {offset}\n  %{result} = load {ty}, ptr %{result}.at"
+
+
+def _set(of: str, offset: int, value: str) -> str:
+    return f"  %{of}.{offset} = getelementptr i8, ptr %{of}, i64 {offset}\n  store ptr %{value}, ptr %{of}.{offset}"
+
+
+TYPE = 8  # bytes before an object's type: its count of references
+VALUE = 16  # bytes before the value of a number
+
+
+def helpers(at: Offsets) -> list[str]:
+    handle, cell = dict(at.handle), dict(at.cell)
+    known = f"""
+define internal ptr @known(ptr %x) #1 {{
+{_slot("cell", "x", handle["_cell"])}
+{_slot("node", "cell", cell["node"])}
+{_slot("own", "x", handle["_gen"])}
+{_slot("gen", "cell", cell["gen"])}
+{_slot("fixed", "x", handle["_fixed"])}
+{_slot("nd", "x", handle["_nd"])}
+  %none = {load("none")}
+  %false = {load("false")}
+  %a = icmp eq ptr %node, %none
+  %b = icmp eq ptr %own, %gen
+  %c = icmp eq ptr %fixed, %false
+  %d = icmp ne ptr %nd, null
+  %ab = and i1 %a, %b
+  %cd = and i1 %c, %d
+  %abcd = and i1 %ab, %cd
+  br i1 %abcd, label %look, label %no
+look:
+{_slot("type", "nd", TYPE)}
+  %ndarray = {load("ndarray")}
+  %plain = icmp eq ptr %type, %ndarray
+  %found = select i1 %plain, ptr %nd, ptr null
+  ret ptr %found
+no:
+  ret ptr null
+}}"""
+    # An operand as NumPy takes it: the ndarray of a handle, a number itself; else null. Of our own class of float64,
+    # which NumPy is slow with, a Python float has the same effect on an array of float64.
+    operand = f"""
+define internal ptr @number(ptr %x, ptr %type) #1 {{
+  %float = {load("float")}
+  %int = {load("int")}
+  %float64 = {load("float64")}
+  %a = icmp eq ptr %type, %float
+  %b = icmp eq ptr %type, %int
+  %c = icmp eq ptr %type, %float64
+  %ab = or i1 %a, %b
+  %abc = or i1 %ab, %c
+  %found = select i1 %abc, ptr %x, ptr null
+  ret ptr %found
+}}
+define internal i1 @counts(ptr %type, ptr %other, i1 %array) #1 {{
+  %number = {load("number")}
+  %ours = icmp eq ptr %type, %number
+  %try = and i1 %ours, %array
+  br i1 %try, label %look, label %no
+look:
+{_slot("dtype", "other", at.dtype)}
+  %float64 = {load("float64_dtype")}
+  %same = icmp eq ptr %dtype, %float64
+  ret i1 %same
+no:
+  ret i1 false
+}}
+define internal ptr @fresh(ptr %x, i1 %made) #1 {{
+  br i1 %made, label %yes, label %no
+yes:
+{_slot("value", "x", VALUE, "double")}
+  %f = call ptr @PyFloat_FromDouble(double %value)
+  ret ptr %f
+no:
+  ret ptr null
+}}
+define internal ptr @operand(ptr %x, ptr %type) #1 {{
+  %array = {load("array")}
+  %ours = icmp eq ptr %type, %array
+  br i1 %ours, label %handle, label %other
+handle:
+  %nd = call ptr @known(ptr %x)
+  ret ptr %nd
+other:
+  %n = call ptr @number(ptr %x, ptr %type)
+  ret ptr %n
+}}"""
+    sizes = f"""
+define internal i64 @along(ptr %nd, i32 %axes, i32 %k) #1 {{
+  %has = icmp sle i32 %k, %axes
+  br i1 %has, label %yes, label %no
+yes:
+{_slot("dims", "nd", at.dims)}
+  %axis = sub i32 %axes, %k
+  %wide = sext i32 %axis to i64
+  %where = getelementptr i64, ptr %dims, i64 %wide
+  %n = load i64, ptr %where
+  ret i64 %n
+no:
+  ret i64 1
+}}
+define internal i1 @small(ptr %a, ptr %b) #1 {{
+entry:
+{_slot("m", "a", at.ndim, "i32")}
+{_slot("n", "b", at.ndim, "i32")}
+  %limit = load i64, ptr @state
+  %more = icmp sgt i32 %m, %n
+  %axes = select i1 %more, i32 %m, i32 %n
+  br label %loop
+loop:
+  %k = phi i32 [ 1, %entry ], [ %next, %body ]
+  %size = phi i64 [ 1, %entry ], [ %product, %body ]
+  %going = icmp sle i32 %k, %axes
+  br i1 %going, label %body, label %done
+body:
+  %p = call i64 @along(ptr %a, i32 %m, i32 %k)
+  %q = call i64 @along(ptr %b, i32 %n, i32 %k)
+  %larger = icmp sgt i64 %p, %q
+  %length = select i1 %larger, i64 %p, i64 %q
+  %product = mul i64 %size, %length
+  %next = add i32 %k, 1
+  br label %loop
+done:
+  %few = icmp slt i64 %size, %limit
+  %some = icmp sgt i32 %axes, 0
+  %both = and i1 %few, %some
+  ret i1 %both
+}}"""
+    counted = [
+        f"""  %{name}.count = load i64, ptr %{name}
+  %{name}.more = add i64 %{name}.count, {uses}
+  store i64 %{name}.more, ptr %{name}"""
+        for name, uses in (("none", 5), ("zero", 2), ("false", 1))
+    ]
+    viewed = [
+        """  %false.count = load i64, ptr %false
+  %false.more = add i64 %false.count, 1
+  store i64 %false.more, ptr %false"""
+    ]
+    # A handle that owns an ndarray (whose reference it takes), and one that shows a part of another's cell.
+    boxes = f"""
+define internal ptr @box(ptr %nd) #1 {{
+  %celltype = {load("cell")}
+  %c = call ptr @PyType_GenericAlloc(ptr %celltype, i64 0)
+  %nocell = icmp eq ptr %c, null
+  br i1 %nocell, label %nothing, label %made
+nothing:
+  call void @Py_DecRef(ptr %nd)
+  ret ptr null
+made:
+  %none = {load("none")}
+  %zero = {load("zero")}
+  %false = {load("false")}
+{"" if at.immortal else chr(10).join(counted)}
+{_set("c", cell["buf"], "nd")}
+{_set("c", cell["node"], "none")}
+{_set("c", cell["gen"], "zero")}
+{_set("c", cell["meta_nd"], "none")}
+{_set("c", cell["leaf"], "none")}
+{_set("c", cell["exports"], "none")}
+{_set("c", cell["owner"], "none")}
+  %type = {load("array")}
+  %x = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
+  %nohandle = icmp eq ptr %x, null
+  br i1 %nohandle, label %never, label %whole
+never:
+  call void @Py_DecRef(ptr %c)
+  ret ptr null
+whole:
+  call void @Py_IncRef(ptr %nd)
+{_set("x", handle["_cell"], "c")}
+{_set("x", handle["_nd"], "nd")}
+{_set("x", handle["_gen"], "zero")}
+{_set("x", handle["_fixed"], "false")}
+  ret ptr %x
+}}
+define internal ptr @view(ptr %of, ptr %nd) #1 {{
+  %type = {load("array")}
+  %x = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
+  %nohandle = icmp eq ptr %x, null
+  br i1 %nohandle, label %never, label %made
+never:
+  call void @Py_DecRef(ptr %nd)
+  ret ptr null
+made:
+{_slot("cell", "of", handle["_cell"])}
+{_slot("gen", "cell", cell["gen"])}
+  %false = {load("false")}
+{"" if at.immortal else chr(10).join(viewed)}
+  call void @Py_IncRef(ptr %cell)
+  call void @Py_IncRef(ptr %gen)
+{_set("x", handle["_cell"], "cell")}
+{_set("x", handle["_nd"], "nd")}
+{_set("x", handle["_gen"], "gen")}
+{_set("x", handle["_fixed"], "false")}
+  ret ptr %x
+}}"""
+    free = f"""
+define internal i1 @unshared(ptr %x) #1 {{
+{_slot("cell", "x", handle["_cell"])}
+{_slot("leaf", "cell", cell["leaf"])}
+{_slot("exports", "cell", cell["exports"])}
+  %none = {load("none")}
+  %a = icmp eq ptr %leaf, %none
+  %b = icmp eq ptr %exports, %none
+  %ab = and i1 %a, %b
+  ret i1 %ab
+}}
+define internal i1 @objects(ptr %nd) #1 {{
+{_slot("dtype", "nd", at.dtype)}
+  %object = {load("object_dtype")}
+  %same = icmp eq ptr %dtype, %object
+  ret i1 %same
+}}"""
+    # A key of whole numbers, slices, new axes and an ellipsis: NumPy makes a view or gives an element.
+    keys = f"""
+define internal i1 @basic(ptr %key) #1 {{
+  %type.at = getelementptr i8, ptr %key, i64 {TYPE}
+  %type = load ptr, ptr %type.at
+  %int = {load("int")}
+  %slice = {load("slice")}
+  %a = icmp eq ptr %type, %int
+  %b = icmp eq ptr %type, %slice
+  %ab = or i1 %a, %b
+  ret i1 %ab
+}}
+define internal i1 @rare(ptr %key) #1 {{
+  %type.at = getelementptr i8, ptr %key, i64 {TYPE}
+  %type = load ptr, ptr %type.at
+  %int64 = {load("int64")}
+  %new = {load("nonetype")}
+  %ellipsis = {load("ellipsis")}
+  %a = icmp eq ptr %type, %int64
+  %b = icmp eq ptr %type, %new
+  %c = icmp eq ptr %type, %ellipsis
+  %ab = or i1 %a, %b
+  %abc = or i1 %ab, %c
+  ret i1 %abc
+}}
+define internal i1 @plain(ptr %key) #1 {{
+entry:
+  %one = call i1 @basic(ptr %key)
+  br i1 %one, label %yes, label %other
+other:
+  %type.at = getelementptr i8, ptr %key, i64 {TYPE}
+  %type = load ptr, ptr %type.at
+  %tuple = {load("tuple")}
+  %several = icmp eq ptr %type, %tuple
+  br i1 %several, label %each, label %no
+each:
+{_slot("count", "key", at.length, "i64")}
+  %items = getelementptr i8, ptr %key, i64 {at.items}
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %each ], [ %next, %good ]
+  %going = icmp slt i64 %k, %count
+  br i1 %going, label %look, label %yes
+look:
+  %item.at = getelementptr ptr, ptr %items, i64 %k
+  %item = load ptr, ptr %item.at
+  %usual = call i1 @basic(ptr %item)
+  br i1 %usual, label %good, label %else
+else:
+  %also = call i1 @rare(ptr %item)
+  br i1 %also, label %good, label %no
+good:
+  %next = add i64 %k, 1
+  br label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}"""
+    calls = """
+define internal ptr @python1(ptr %method, ptr %a) #2 {
+  %args = alloca [2 x ptr]
+  store ptr %a, ptr %args
+  %r = call ptr @PyObject_Vectorcall(ptr %method, ptr %args, i64 1, ptr null)
+  ret ptr %r
+}
+define internal ptr @python2(ptr %method, ptr %a, ptr %b) #2 {
+  %args = alloca [2 x ptr]
+  store ptr %a, ptr %args
+  %second = getelementptr ptr, ptr %args, i64 1
+  store ptr %b, ptr %second
+  %r = call ptr @PyObject_Vectorcall(ptr %method, ptr %args, i64 2, ptr null)
+  ret ptr %r
+}
+define internal ptr @python3(ptr %method, ptr %a, ptr %b, ptr %c) #2 {
+  %args = alloca [3 x ptr]
+  store ptr %a, ptr %args
+  %second = getelementptr ptr, ptr %args, i64 1
+  store ptr %b, ptr %second
+  %third = getelementptr ptr, ptr %args, i64 2
+  store ptr %c, ptr %third
+  %r = call ptr @PyObject_Vectorcall(ptr %method, ptr %args, i64 3, ptr null)
+  ret ptr %r
+}"""
+    return [known, operand, sizes, boxes, free, keys, calls]
