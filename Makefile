@@ -77,8 +77,10 @@ bench-scripts: $(BENCH)
 bench-data: $(BENCH)
 	$(BIN)/python -m benchmarks.out_of_core
 # Parallel loops beside the plain loop, joblib and Numba's prange (ten minutes).
+# Loops beside the plain ones, joblib and prange (five minutes), and on two and four workers of Ray (three).
 bench-parfor: $(BENCH)
 	$(BIN)/python -m benchmarks.parfor
+	$(BIN)/python -m benchmarks.parfor --ray 2,4 --rounds 1
 
 bench-programs: $(BENCH)
 	$(BIN)/python -m benchmarks.programs
