@@ -15,7 +15,7 @@ import pytest
 import tilewise as tw
 from tests.store.toys import Grown, elements
 from tilewise.array.handle import from_source
-from tilewise.engine.stream.run import _Run
+from tilewise.engine.stream.run import Share
 from tilewise.errors import MemoryBudgetError
 from tilewise.layout import Box, box_size
 from tilewise.store.spill import Spilled
@@ -228,7 +228,7 @@ def test_errors_reach_the_user_and_leave_nothing() -> None:
 
 
 def test_the_next_block_is_read_while_one_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks, reads, real = [], threading.Semaphore(0), _Run._block
+    blocks, reads, real = [], threading.Semaphore(0), Share._block
 
     class Seen(Grown):
         def read(self, box: Box, out: ND | None = None) -> ND:
@@ -242,7 +242,7 @@ def test_the_next_block_is_read_while_one_is_computed(monkeypatch: pytest.Monkey
             assert number == 7 or reads.acquire(timeout=20), "nothing is read ahead"
         return real(self, loop, steps, number, arrays)
 
-    monkeypatch.setattr(_Run, "_block", block)
+    monkeypatch.setattr(Share, "_block", block)
     with tw.session(memory=9000):
         x = from_source(Seen((8, 125), (1, 125), name=next(NAMES)))
         assert float((x + 1).sum()) == elements((8, 125), "f8").sum() + 1000
