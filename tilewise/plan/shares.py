@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
 
 from tilewise.layout import (
     Box,
@@ -24,13 +24,13 @@ from tilewise.layout import (
     Replicate,
     Shard,
     box_size,
-    even_cuts,
     moves,
     overlap,
     owned_box,
     reduction,
     runs,
     shards,
+    size,
 )
 from tilewise.plan.streams import Loop, Streams, counts_for, is_cut, rounds, sums_by_parts
 from tilewise.records import dataclass
@@ -99,11 +99,37 @@ class Shares:
 
     def _orders(self, loop: Loop) -> list[tuple[int, ...]]:
         """The blocks of a loop by worker; on a grid, whole rows of it, or columns where the loop goes along these."""
-        mesh, order = self.streams.plan.mesh, loop.order
-        down = order != tuple(range(mesh.workers))
-        lines = mesh.workers if mesh.columns == 1 else mesh.columns if down else mesh.rows
-        width = len(order) // lines
-        return [order[a * width : b * width] for a, b in pairwise(even_cuts(lines, self.workers))]
+        cuts, order = self._down if self._by_columns(loop) else self._across, loop.order
+        return [order[a:b] for a, b in pairwise(cuts)]
+
+    def _by_columns(self, loop: Loop) -> bool:
+        return loop.order != tuple(range(self.streams.blocks))
+
+    @cached_property
+    def _across(self) -> list[int]:
+        """Where the shares of workers end in loops that go through blocks by number."""
+        return self._cuts(tuple(range(self.streams.blocks)), max(self.streams.plan.mesh.columns, 1))
+
+    @cached_property
+    def _down(self) -> list[int]:
+        """The same in loops along columns."""
+        order = next(loop.order for loop in self.streams.loops if self._by_columns(loop))
+        return self._cuts(order, self.streams.plan.mesh.rows)
+
+    def _cuts(self, order: tuple[int, ...], width: int) -> list[int]:
+        """Cut an order of blocks, between lines of so many, into shares with about as many elements each.
+
+        Blocks may have nothing: there may be more of them than chunks, or rows. All loops have the same shares, so that
+        what one makes is where the next needs it.
+        """
+        streams, layouts = self.streams, self.streams.plan.layouts
+        width = 1 if streams.plan.mesh.columns == 1 else width
+        cut = {x for loop in streams.loops for x in (*loop.takes, *loop.gives) if shards(layouts[x])}
+        sizes = [sum(size(streams.box(x, b)) for x in cut) for b in order]
+        lines = [sum(sizes[k : k + width]) or 1 for k in range(0, len(order), width)]
+        ends = [0, *accumulate(lines)]
+        at = [min(range(len(ends)), key=lambda k: abs(ends[k] * self.workers - w * ends[-1])) for w in range(self.workers + 1)]
+        return [k * width for k in at]
 
     @cached_property
     def possible(self) -> bool:
@@ -111,7 +137,7 @@ class Shares:
         plan = self.streams.plan
         by_parts = [x for loop in self.streams.loops for x in loop.partial if sums_by_parts(plan.layouts[x])]
         for loop in self.streams.loops:
-            down = loop.order != tuple(range(plan.mesh.workers))
+            down = self._by_columns(loop)
             for x in loop.partial:
                 layout = plan.layouts[x]
                 if x in by_parts and isinstance(layout, Grid) and isinstance(layout.down, Partial) != down:
