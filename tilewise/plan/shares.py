@@ -86,6 +86,8 @@ class Shares:
     @cached_property
     def of(self) -> tuple[Streams, ...]:
         """By worker: the loops with the blocks that it has."""
+        if self.workers == 1:
+            return (self.streams,)
         orders = [self._orders(loop) for loop in self.streams.loops]
         return tuple(
             replace(
@@ -128,7 +130,10 @@ class Shares:
         sizes = [sum(size(streams.box(x, b)) for x in cut) for b in order]
         lines = [sum(sizes[k : k + width]) or 1 for k in range(0, len(order), width)]
         ends = [0, *accumulate(lines)]
-        at = [min(range(len(ends)), key=lambda k: abs(ends[k] * self.workers - w * ends[-1])) for w in range(self.workers + 1)]
+        at = [
+            min(range(len(ends)), key=lambda k: abs(ends[k] * self.workers - w * ends[-1]))
+            for w in range(self.workers + 1)
+        ]
         return [k * width for k in at]
 
     @cached_property
@@ -170,9 +175,11 @@ class Shares:
         if pos in self.held:
             boxes = [owned_box(self.held[pos], shape, self.mesh, block=w) for w in range(self.workers)]
             found = [[plain(b)] for b in boxes]
-        elif pos not in self._maker or (reduction(layout) is not None and not sums_by_parts(layout)):
-            return None
-        elif not is_cut(layout):
+        elif (
+            pos not in self._maker
+            or (reduction(layout) is not None and not sums_by_parts(layout))
+            or not is_cut(layout)
+        ):
             return None
         else:
             found = []
@@ -302,12 +309,14 @@ class Shares:
     def restored_bytes(self) -> int:
         """Bytes read from spill files (of collectives: at most)."""
         taken = sum(own.kept_bytes for own in self.of)
-        piles = [(rounds(t), t.bytes) for loop in self.streams.loops for s in loop.after if (t := self._traffic(s))]
+        piles = [
+            (rounds(t), t.bytes)
+            for loop in self.streams.loops
+            for s in loop.after
+            if (t := self.streams.plan.traffic(s))
+        ]
         sent = self._bytes(c for loop in self.crossings for c in loop if c.pos in self.streams.on_disk)
         return taken + sum(n * size for n, size in piles) + sent + self._evened_bytes
-
-    def _traffic(self, step):  # type: ignore[no-untyped-def]
-        return self.streams.plan.traffic(step)
 
     @property
     def _copied_bytes(self) -> int:

@@ -1,9 +1,9 @@
 """Order statistics. In: NumPy's arguments. Out: Arrays, recorded.
 
-Of all elements, where workers hold them or memory is limited, parts of the sorted vector are selected, not sorted (ops/order/select.py): at
-which positions NumPy says, from how many elements there are. Along an axis, and without workers, NumPy's function does
-each line (ops/lines.py). Elements that are not numbers are counted first where they do not count: positions depend on
-it.
+Of all elements, where workers hold them or memory is limited, parts of the sorted vector are selected, not sorted
+(ops/order/select.py): at which positions NumPy says, from how many elements there are. Along an axis, and elsewhere,
+NumPy's function does each line (ops/lines.py). Elements that are not numbers are counted first where they do not count:
+positions depend on it.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def plan_shares(
         return None
     at = {n: i for i, n in enumerate(nodes)}
     leaves, consts = _given(nodes)
-    left = memory - sum(x.held_bytes for x in cluster.living() if not isinstance(x.layout, Replicate) or x not in leaves)
+    given = {id(x) for x in leaves if isinstance(x, Remote) and isinstance(x.layout, Replicate)}  # counted by the plan
+    left = memory - sum(x.held_bytes for x in cluster.living() if id(x) not in given)
     messages = max(memory // SHARE, LEAST_BYTES)
     streams = prepare_streams(nodes, [at[r] for r in narrow], settings, left - messages, held, mesh.workers)
     key = "shares", id(streams), mesh.workers, messages

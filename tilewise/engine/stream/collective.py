@@ -57,9 +57,7 @@ def run_collective(shares: Shares, worker: int, loop: int, step: Exchange, value
     values.blocks.release(("a collective",))
 
 
-def _one_behind_the_other(
-    blocks: _Blocks, order: Sequence[int], axis: int, put: Callable[[Box, ND], None]
-) -> int:
+def _one_behind_the_other(blocks: _Blocks, order: Sequence[int], axis: int, put: Callable[[Box, ND], None]) -> int:
     """Put the blocks' parts of the result where those before them end; where the last one ends."""
     end = 0
     for b in order:
@@ -115,9 +113,7 @@ class _Again(dict[int, Any]):
 class _Blocks:
     """The blocks of a worker in a collective."""
 
-    def __init__(
-        self, call: CollectiveCall, traffic: Traffic, ins: Sequence[int], values: Values, pile: _Pile
-    ) -> None:
+    def __init__(self, call: CollectiveCall, traffic: Traffic, ins: Sequence[int], values: Values, pile: _Pile) -> None:
         self.call, self.ins, self.values, self.pile = call, ins, values, pile
         self.whole = {x: {-1: values.whole(x)} for x in ins if not shards(values.plan.layouts[x])}
         self.sent: list[dict[int, list[list[_Piece | ND]]]] = []  # by round and sender: for each block here

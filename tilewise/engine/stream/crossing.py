@@ -1,4 +1,4 @@
-"""What workers whose blocks take turns send each other. In: shares of a plan, what a worker keeps. Out: the same, whole.
+"""What workers whose blocks take turns send each other. In: shares of a plan, what a worker keeps. Out: the rest of it.
 
 Everything goes in steps that all workers take together: in each, a worker gives at most one message to every other and
 gets one from every other. A message has a bounded size, so that no worker holds more than a few of them.
@@ -6,7 +6,7 @@ gets one from every other. A message has a bounded size, so that no worker holds
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from tilewise.store import pool
 from tilewise.store.base import ND
 
 T = TypeVar("T")
+P = TypeVar("P")
 Messages = list[list[ND]]  # by worker
 Talk = Generator[Messages, Messages, T]  # each yield is a step
 
@@ -35,7 +36,13 @@ def brought(shares: Shares, worker: int, loop: int, values: Values) -> Talk[None
     )
 
 
-def sent(workers, worker, parts, take, put):  # type: ignore[no-untyped-def]
+def sent(
+    workers: int,
+    worker: int,
+    parts: Mapping[tuple[int, int], Sequence[P]],
+    take: Callable[[P], ND],
+    put: Callable[[P, ND], None],
+) -> Talk[None]:
     """Send parts by (sender, receiver), one of each in a step."""
     for k in range(max(map(len, parts.values()), default=0)):
         inbox = yield [
@@ -48,7 +55,7 @@ def sent(workers, worker, parts, take, put):  # type: ignore[no-untyped-def]
 
 
 def all_summed(shares: Shares, worker: int, pos: int, by: Reduction, mine: ND | None) -> Talk[ND]:
-    """What the contributions of all workers add up to: the first one adds them, in their order, and tells the others."""
+    """What the contributions of all workers add up to: the first one adds them, in their order, and tells others."""
     spec, workers = shares.streams.plan.specs[pos], shares.workers
     nothing = mine is None
     own = np.full(spec.shape, by.identity(spec.dtype), spec.dtype) if mine is None else mine

@@ -33,7 +33,9 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
     worker.blocks.reset_peak()
     streams, counters = shares.of[worker.index], DiskCounters()
     network = sum(p.nbytes for pieces in scattered for p in pieces) if worker.index else 0
-    leaves = [_leaf(worker, shares, pos, leaf, scattered) for pos, leaf in zip(shares.leaves, start.leaves, strict=True)]
+    leaves = [
+        _leaf(worker, shares, pos, leaf, scattered) for pos, leaf in zip(shares.leaves, start.leaves, strict=True)
+    ]
     sinks: dict[int, Sink] = {}
     for pos, packed in zip(shares.wanted, start.sinks or (None,) * len(shares.wanted), strict=True):
         if packed is not None:

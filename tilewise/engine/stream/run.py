@@ -1,7 +1,7 @@
 """Run a plan block by block: all of it in one process, or a worker's share. In: streams, leaves. Out: results.
 
-While a block is computed, the next is read and the one before is written. A share is a generator that gives what goes to
-each of the others and gets what they sent; all workers do so equally often (plan/shares.py). One process never does.
+While a block is computed, the next is read and the one before is written. A share is a generator that gives what goes
+to each of the others and gets what they sent; all workers do so equally often (plan/shares.py). One alone never does.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
 from tilewise.engine.prepared import contributes_nothing, has_nothing
 from tilewise.engine.stream.collective import run_collective
-from tilewise.engine.stream.values import Taken, Values
 from tilewise.engine.stream.crossing import Talk, all_summed, brought
+from tilewise.engine.stream.values import Taken, Values
 from tilewise.ir.reductions import Combining
 from tilewise.layout import Held, dims, owned_box, reduction
 from tilewise.ops.const import Const
@@ -72,7 +72,7 @@ class Share:
     def run(self) -> Talk[None]:
         """All loops, one after the other."""
         values, shares = self.values, self.shares
-        given = sum(self.plan.specs[x].nbytes for x in self.streams.here)
+        given = sum(self.plan.specs[x].nbytes for x in self.streams.here if x not in shares.held)
         values.blocks.reserve(("leaves that are arrays",), given)
         for k, loop in enumerate(self.streams.loops):
             if shares.workers > 1:
