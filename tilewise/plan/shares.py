@@ -1,8 +1,8 @@
 """Blocks in turn on several workers. In: streams, a number of workers. Out: whose turn each block is, and what crosses.
 
 The blocks of every loop are dealt out to workers, neighbours to neighbours. A worker runs its share of a loop as one
-process would run all of it: it reads its own boxes of the sources and keeps what its blocks make. Before a loop, what it
-needs of what others keep crosses, in messages of a bounded size; after it, sums of contributions do. All of this
+process would run all of it: it reads its own boxes of the sources and keeps what its blocks make. Before a loop, what
+it needs of what others keep crosses, in messages of a bounded size; after it, sums of contributions do. All of this
 follows from the plan, so that every worker knows who sends what, and the bytes are known before anything runs.
 """
 
@@ -130,11 +130,11 @@ class Shares:
         sizes = [sum(size(streams.box(x, b)) for x in cut) for b in order]
         lines = [sum(sizes[k : k + width]) or 1 for k in range(0, len(order), width)]
         ends = [0, *accumulate(lines)]
-        at = [
-            min(range(len(ends)), key=lambda k: abs(ends[k] * self.workers - w * ends[-1]))
-            for w in range(self.workers + 1)
-        ]
-        return [k * width for k in at]
+
+        def nearest(share: int) -> int:
+            return min(range(len(ends)), key=lambda k: abs(ends[k] * self.workers - share * ends[-1]))
+
+        return [nearest(w) * width for w in range(self.workers + 1)]
 
     @cached_property
     def possible(self) -> bool:
@@ -172,14 +172,13 @@ class Shares:
             return found
         plan = self.streams.plan
         shape, layout = plan.specs[pos].shape, plan.layouts[pos]
+        whole = reduction(layout) is not None and not sums_by_parts(layout)
+        if isinstance(self.held.get(pos), Replicate):
+            return None
         if pos in self.held:
             boxes = [owned_box(self.held[pos], shape, self.mesh, block=w) for w in range(self.workers)]
             found = [[plain(b)] for b in boxes]
-        elif (
-            pos not in self._maker
-            or (reduction(layout) is not None and not sums_by_parts(layout))
-            or not is_cut(layout)
-        ):
+        elif pos not in self._maker or whole or not is_cut(layout):
             return None
         else:
             found = []
