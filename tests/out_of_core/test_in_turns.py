@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -289,3 +290,20 @@ def test_files_larger_than_the_memory_of_workers(mesh: Any) -> None:
         assert session.cluster.counters.network_bytes == plan.network_bytes == 0
         small = tw.asarray(np.arange(100.0)) + 1
         assert float((tw.evaluate(small) * y[0]).sum()) == ((np.arange(100) + 1) * x[0]).sum()
+
+
+def test_what_was_read_from_a_file_is_read_again_under_a_limit(tmp_path: Path) -> None:
+    x = elements(SHAPE, "f8")
+    np.save(tmp_path / "x.npy", x)
+    y = tw.open(tmp_path / "x.npy")
+    tw.savez(tmp_path / "y.npz", y=y)
+    assert y._cell.buf is not None  # it lies in memory
+    with tw.session(memory=MEMORY) as session:
+        total = y.sum(0)
+        y[0] = 7.0  # the file's elements are what was recorded
+        np.testing.assert_array_equal(np.asarray(total), x.sum(0))
+        assert session.disk.read_bytes == x.nbytes
+    x[0] = 7.0
+    np.testing.assert_array_equal(np.asarray(y.sum(0)), x.sum(0))
+    with pytest.raises(MemoryBudgetError), tw.session(memory=MEMORY):
+        np.asarray(y.sum(0))  # it is no file's any more

@@ -496,8 +496,17 @@ def force(x: Array) -> ND:
         with LOCK:
             _make_known([cell])
             if cell.node is not None:
-                cell.become(fetch_cell(cell))
+                cell.become(fetch_cell(cell), exports=_read_from(cell.node))
     return meta(x)
+
+
+def _read_from(node: Node) -> Outside | None:
+    """What is known of a buffer that was read from a file: where."""
+    if not isinstance(node.value, Source) or node.value.on_workers:
+        return None
+    outside = Outside()
+    outside.source = node
+    return outside
 
 
 def fetch(x: Array) -> ND:
