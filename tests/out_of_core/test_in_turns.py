@@ -285,9 +285,11 @@ def test_files_larger_than_the_memory_of_workers(mesh: Any) -> None:
         y = from_source(Grown(SHAPE, (16, 100), name=next(NAMES)))
         z = (y - y.mean(0)).max(1)
         plan = tw.explain(z)
-        np.testing.assert_allclose(np.asarray(z), (x - x.mean(0)).max(1))
+        tw.evaluate(z)
         assert session.disk.read_bytes == plan.read_bytes and session.disk.peak_bytes <= 40_000
-        assert session.cluster.counters.network_bytes == plan.network_bytes == 0
+        assert session.cluster.counters.network_bytes == plan.network_bytes
+        assert (plan.network_bytes > 0) == (mesh == 2)  # a grid's work is done by the driver
+        np.testing.assert_allclose(np.asarray(z), (x - x.mean(0)).max(1))
         small = tw.asarray(np.arange(100.0)) + 1
         assert float((tw.evaluate(small) * y[0]).sum()) == ((np.arange(100) + 1) * x[0]).sum()
 
