@@ -64,8 +64,8 @@ def counted(mesh: Any) -> Iterator[None]:
 def in_turns(blocks: Mesh, spills: bool) -> Iterator[None]:
     """Every plan runs block by block, whatever its size; what loops keep is in spill files, or all of it in memory."""
 
-    def planned(nodes: Any, wanted: Any, settings: Any, memory: int, way: stream.Try) -> Any:
-        return real(nodes, wanted, settings, 0 if spills else memory, stream.Try(blocks))
+    def planned(nodes: Any, wanted: Any, settings: Any, memory: int, way: stream.Try, held: Any) -> Any:
+        return real(nodes, wanted, settings, 0 if spills else memory, stream.Try(blocks), held)
 
     real, fits = stream._planned, forcing._fits
     stream._planned, forcing._fits = planned, lambda *args: False  # type: ignore[assignment]

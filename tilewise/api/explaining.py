@@ -16,7 +16,7 @@ from tilewise.api.functions.loop_plan import loop_plan
 from tilewise.array.cell import LOCK
 from tilewise.array.expected_lengths import expecting
 from tilewise.array.handle import Array, from_buffer, from_node, node_of
-from tilewise.array.in_turns.evaluate import plan_streams
+from tilewise.array.in_turns.evaluate import plan_shares, plan_streams
 from tilewise.array.program import Program, program_of
 from tilewise.array.session import byte_budget, cluster_here, current_session, mesh_of
 from tilewise.array.workers import reads_files_only, specs_of, within
@@ -24,6 +24,7 @@ from tilewise.backend import host_backend
 from tilewise.config import Settings, current
 from tilewise.cost.model import Rates
 from tilewise.cost.stored import machine_for
+from tilewise.engine.cluster import Cluster
 from tilewise.engine.to_sink import driver_bytes
 from tilewise.errors import ConfigError, MemoryBudgetError, message
 from tilewise.ir.node import Node, walk
@@ -33,6 +34,7 @@ from tilewise.observe.in_turns import InTurns
 from tilewise.observe.profile import Profile
 from tilewise.ops.reduce import reduce
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.shares import Shares
 from tilewise.stage.tiles import as_run
 from tilewise.store.base import Source
 
@@ -105,8 +107,11 @@ def explain(
     here = None if asked else current_session()
     shown.moved_before = {} if here is None else dict(here.moved)
     if budget is not None:
-        if not asked and shown.memory_bytes > budget and reads_files_only(walk(program.roots)):
-            shown = _in_turns(program, machine, again, budget, ())
+        if not asked and shown.memory_bytes > budget:
+            cluster = cluster_here(settings.blocks)[0]
+            shares = None if cluster is None else _shared(program, cluster, budget)
+            if shares is not None or reads_files_only(walk(program.roots)):
+                shown = _in_turns(program, machine, again, budget, (), shares=shares)
         within(shown.memory_bytes, budget)
     return shown
 
@@ -118,13 +123,24 @@ def _in_turns(
     budget: int,
     masks: Sequence[str],
     counting_bytes: int = 0,
+    shares: Shares | None = None,
 ) -> Plan:
-    """The plan that runs here block by block."""
+    """The plan that runs block by block: here, or (`shares`) on workers."""
     program = program.on_mesh()
-    found = plan_streams([program.roots[k] for k in dict.fromkeys(program.asked)], current(), budget)[0]
-    shown = InTurns(found, machine, again, budget, masks, counting_bytes)
+    found = plan_streams(_asked(program), current(), budget)[0] if shares is None else shares.streams
+    shown = InTurns(found, machine, again, budget, masks, counting_bytes, shares)
     shown.passes = (*program.passes, ("solve", found.plan.solved_s), *found.plan.stages.seconds)
     return shown
+
+
+def _asked(program: Program) -> list[Node]:
+    return [program.roots[k] for k in dict.fromkeys(program.asked)]
+
+
+def _shared(program: Program, cluster: Cluster, budget: int) -> Shares | None:
+    """The same on workers, if these can share it."""
+    found = plan_shares(_asked(program.on_mesh()), current(), budget, cluster)
+    return None if found is None else found[0]
 
 
 def _mesh(workers: int | None, mesh: Any, settings: Settings) -> Mesh | None:

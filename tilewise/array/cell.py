@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.array.session import unlimited_memory
 from tilewise.backend import threads
 from tilewise.ir.node import Node, known_leaf
 from tilewise.ir.order import by_strides, strides_of
@@ -45,6 +46,7 @@ class Outside(list[Any]):
     homes: dict[int, list[Any]] | None = None  # id of a cluster -> the copies there
     holder: weakref.ref[Cell] | None = None  # a cell whose buffer a leaf of others is, too
     sent: int = 0  # bytes of its slices that were sent to workers
+    source: Node | None = None  # the leaf of a file that the buffer was read from, as long as nobody writes to it
     writer: weakref.ref[ND] | None = None  # the last view through which an iterator writes, whenever it likes
 
     def held(self, buffer: ND) -> bool:
@@ -98,6 +100,8 @@ class Cell:
                 order = None if buf.flags.c_contiguous else by_strides(buf.shape, buf.strides)
                 if self.exports.written():
                     return known_leaf(private_copy(buf), order)
+                if self.exports.source is not None and not unlimited_memory():
+                    return self.exports.source  # in the buffer's place, which counts as memory
                 found = known_leaf(buf, order, self.exports)
                 self.leaf = weakref.ref(found)
         return found

@@ -366,12 +366,16 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
 
 
 def _run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
-    """Run on a cluster; what reads files and does not fit into its workers' memory runs here, block by block."""
+    """Run on a cluster; what does not fit into its workers' memory runs block by block, there or, if need be, here."""
     try:
         workers.run_counted(nodes, outputs, settings, cluster, stays)
     except MemoryBudgetError:
         session = session_here()
-        if session is None or session.memory is None or not workers.reads_files_only(nodes):
+        if session is None or session.memory is None:
+            raise
+        if streaming.run_shared(outputs, settings, session, cluster, stays):
+            return
+        if not workers.reads_files_only(nodes):
             raise
         streaming.run_streamed(outputs, settings, session, conform)
 
@@ -492,8 +496,17 @@ def force(x: Array) -> ND:
         with LOCK:
             _make_known([cell])
             if cell.node is not None:
-                cell.become(fetch_cell(cell))
+                cell.become(fetch_cell(cell), exports=_read_from(cell.node))
     return meta(x)
+
+
+def _read_from(node: Node) -> Outside | None:
+    """What is known of a buffer that was read from a file: where."""
+    if not isinstance(node.value, Source) or node.value.on_workers:
+        return None
+    outside = Outside()
+    outside.source = node
+    return outside
 
 
 def fetch(x: Array) -> ND:

@@ -72,7 +72,7 @@ class Session:
         self.moved: dict[
             tuple[str, int], int
         ] = {}  # by the line that needed values: bytes, since results were asked for
-        self.disk = DiskCounters()  # of plans that ran block by block in this process
+        self.disk = DiskCounters()  # of plans that ran block by block
         self.noted: WeakSet[Node] = WeakSet()  # nodes of pending work that have the value which workers hold
         self._token: Token[Session | None] | None = None
         if threads is not None:
@@ -81,6 +81,7 @@ class Session:
             thread_pool.set_threads(threads)
         if engine != engines.LOCAL:
             self.cluster = engines.open(engine, self.mesh, engines.Options(self.memory, address, threads, on_loss))
+            self.disk = self.cluster.disk
         self._before = _current.get()
         _current.set(self)
 

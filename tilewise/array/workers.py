@@ -32,6 +32,7 @@ from tilewise.ops.move import pin
 from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.memory import peak_bytes
+from tilewise.plan.shares import Shares
 from tilewise.stage.steps import Step
 from tilewise.store.base import Source
 
@@ -46,7 +47,7 @@ def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, 
         nodes, roots = walk(narrow), list(narrow)
     plan, leaves, consts = plan_mesh(nodes, roots, settings, cluster)
     with moving(cluster, plan.network_bytes):
-        results = _run(plan, leaves, consts, settings, cluster)
+        results = run(plan, leaves, consts, settings, cluster)
     given = [n for n in nodes if n.value is not None]
     for leaf, remote in zip(plan.homes, results[len(outputs) :], strict=True):
         if stays:
@@ -102,12 +103,18 @@ def whole(remote: Remote) -> np.ndarray[Any, Any]:
         return near.whole()
 
 
-def _run(
-    plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], settings: Settings, cluster: Cluster
+def run(
+    plan: Exchanges | Shares,
+    leaves: Sequence[Any],
+    consts: Sequence[Any],
+    settings: Settings,
+    cluster: Cluster,
+    sinks: Sequence[bytes | None] = (),
 ) -> list[Remote]:
+    """Run a plan that is made already."""
     # A user's function on a worker may compute as well: there, not by workers.
     with no_session(), config(blocks=1) if settings.blocks > 1 else nullcontext():
-        return cluster.run(plan, leaves, consts, chosen(settings))
+        return cluster.run(plan, leaves, consts, chosen(settings), sinks)
 
 
 def _keep_copy(n: Node, remote: Remote) -> None:
@@ -212,7 +219,7 @@ def _cut_whole_ones(settings: Settings, cluster: Cluster) -> bool:
     for v in cluster.living():
         plan = cutting_whole(v, settings)
         if plan is not None:
-            v.become(_run(plan, [v], (), settings, cluster)[0])
+            v.become(run(plan, [v], (), settings, cluster)[0])
             found = True
     return found
 

@@ -1,12 +1,13 @@
 """From a graph to a plan whose blocks take turns. In: nodes, which are wanted, bytes of memory. Out: streams.
 
 The graph is planned as for a mesh with one worker per block, by the bytes that cross between them: here, these are
-bytes through files. There are as many blocks as it takes to stay within memory.
+bytes through files. There are as many blocks as it takes to stay within memory; where several workers share them
+(plan/shares.py), a multiple of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tilewise.compiler import mesh_plans
@@ -24,6 +25,7 @@ from tilewise.solver.model.replicas import Held
 from tilewise.store.base import Source
 
 FEW_BLOCKS, MOST_BLOCKS = 8, 2048  # few: reading is to overlap with computing
+FEW_EACH = 4  # the same for each of several workers
 GRIDS = (2, 3, 4, 6, 8, 12, 16)  # blocks along each direction
 
 
@@ -37,15 +39,26 @@ class Try:
     tight: bool = False  # layouts are chosen so that a block's values fit, not only for the fewest bytes
 
 
-def prepare_streams(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int) -> Streams:
-    """The plan with the fewest blocks that stays within memory; an error that says how much would do if none does."""
-    key = "blocks", tuple(nodes), tuple(wanted), settings, memory
+def prepare_streams(
+    nodes: Sequence[Node],
+    wanted: Sequence[int],
+    settings: Settings,
+    memory: int,
+    held: Mapping[Node, Layout] | None = None,
+    workers: int = 1,
+) -> Streams:
+    """The plan with the fewest blocks that stays within memory; an error that says how much would do if none does.
+
+    `held` are leaves that workers hold, and how they lie there.
+    """
+    held = held or {}
+    key = "blocks", tuple(nodes), tuple(wanted), settings, memory, tuple(held.items()), workers
     known: Try | None = mesh_plans.get(key)
     if known is not None:
-        return _planned(nodes, wanted, settings, memory, known)
+        return _planned(nodes, wanted, settings, memory, known, held)
     least: Streams | None = None
-    for way in _ways(nodes, wanted, settings, memory):
-        found = _planned(nodes, wanted, settings, memory, way)
+    for way in _ways(nodes, wanted, settings, memory, held, workers):
+        found = _planned(nodes, wanted, settings, memory, way, held)
         if found.peak_bytes <= memory:
             remember(mesh_plans, key, way)
             return found
@@ -60,22 +73,30 @@ def prepare_streams(nodes: Sequence[Node], wanted: Sequence[int], settings: Sett
     )
 
 
-def _ways(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int) -> Iterator[Try]:
+def _ways(
+    nodes: Sequence[Node],
+    wanted: Sequence[int],
+    settings: Settings,
+    memory: int,
+    held: Mapping[Node, Layout],
+    workers: int,
+) -> Iterator[Try]:
     """More and more blocks in a line, grids where a value that no block has a part of is too large, then the rest."""
     longest = max((d for n in nodes for d in n.dims), default=1)
     most = min(MOST_BLOCKS, max(longest, 2))
     line: list[Try] = []
     for aligned, tight in ((True, False), (True, True), (False, False)):
-        blocks, before = min(FEW_BLOCKS, most), (0, 0)
+        blocks, before = min(max(FEW_BLOCKS, workers * FEW_EACH), most), (0, 0)
         while True:
             line.append(Try(Mesh(blocks), aligned=aligned, tight=tight))
             yield line[-1]
-            found = _planned(nodes, wanted, settings, memory, line[-1])
+            found = _planned(nodes, wanted, settings, memory, line[-1], held)
             fixed, moving = max((found.loop_bytes(k) for k in range(len(found.loops))), key=sum, default=(0, 0))
             needed = _enough(memory - fixed, (blocks, moving), before)
             if needed is None or blocks >= most:
                 break
-            blocks, before = min(max(needed + needed // 16, blocks * 3 // 2), most), (blocks, moving)
+            needed = max(needed + needed // 16, blocks * 3 // 2)
+            blocks, before = min(-(-needed // workers) * workers, most), (blocks, moving)
     grids = [Try(Mesh(n * n, 1, n), aligned=False, tight=True) for n in GRIDS if n <= longest]
     yield from grids
     for way in (*reversed(line), *grids):
@@ -105,19 +126,34 @@ def lies(source: Source, mesh: Mesh, aligned: bool = True) -> Layout:
     return Shard(axis, tuple(min(c * lengths[axis], source.shape[axis]) for c in cuts))
 
 
-def _planned(nodes: Sequence[Node], wanted: Sequence[int], settings: Settings, memory: int, way: Try) -> Streams:
-    leaves: dict[Node, Held] = {}
-    for n in nodes:
-        if n.value is not None:
-            leaves[n] = (lies(n.value, way.mesh, way.aligned) if isinstance(n.value, Source) else OnDriver(),)
+def _leaf(n: Node, way: Try, held: Mapping[Node, Layout]) -> Layout:
+    where = held.get(n)
+    if isinstance(where, Shard):
+        return Shard(where.axis, even_cuts(n.dims[where.axis], way.mesh.total_blocks))
+    if where is not None or not isinstance(n.value, Source):
+        return OnDriver()
+    return lies(n.value, way.mesh, way.aligned)
+
+
+def _planned(
+    nodes: Sequence[Node],
+    wanted: Sequence[int],
+    settings: Settings,
+    memory: int,
+    way: Try,
+    held: Mapping[Node, Layout],
+) -> Streams:
+    leaves: dict[Node, Held] = {n: (_leaf(n, way, held),) for n in nodes if n.value is not None}
     machine = replace(machine_for(settings), objective="bytes")
     share = memory // (3 if way.ahead else 2) if way.tight else None
     plan = prepare_mesh(nodes, wanted, leaves, way.mesh, settings, machine, share, one_pass=True)
-    key = "streams", id(plan), len(wanted), memory, way.ahead
+    on_workers = [k for k, n in enumerate(leaves) if isinstance(held.get(n), Shard)]
+    key = "streams", id(plan), len(wanted), memory, way.ahead, tuple(on_workers)
     known: tuple[object, Streams] | None = mesh_plans.get(key)
     if known is not None and known[0] is plan:
         return known[1]
     here = [pos for pos, where in zip(plan.leaves, leaves.values(), strict=True) if isinstance(where[0], OnDriver)]
     made = streams(plan, plan.wanted[: len(wanted)], here, memory, way.ahead)
+    made = replace(made, held=frozenset(plan.leaves[k] for k in on_workers))
     remember(mesh_plans, key, (plan, made))
     return made

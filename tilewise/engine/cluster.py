@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,10 +24,13 @@ from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
+from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
-from tilewise.layout import Box, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.layout import Box, Layout, OnDriver, box_size, local_dims, moves, overlap
+from tilewise.plan.blocks import Spec
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.shares import Shares
 from tilewise.store.base import Sink, Source, within
 
 ND = np.ndarray[Any, Any]
@@ -48,8 +50,17 @@ class Cluster(Recovery):
         self.settle()
         return self._counters
 
-    def run(self, plan: Exchanges, leaves: Sequence[Any], consts: Sequence[Any], backend: str) -> list[Remote]:
+    def run(
+        self,
+        plan: Exchanges | Shares,
+        leaves: Sequence[Any],
+        consts: Sequence[Any],
+        backend: str,
+        sinks: Sequence[bytes | None] = (),
+    ) -> list[Remote]:
         """Run a plan. Leaves are ndarrays, Remotes of this cluster, or sources that workers open.
+
+        `sinks` says by result where loops over blocks write it (packed; None: it is kept).
 
         Returns when the plan has run if it can fail or if someone listens to events; else it may still be under way.
         """
@@ -64,7 +75,8 @@ class Cluster(Recovery):
         self._copy_if_due()
         keys = tuple(next(self.counter) for _ in plan.wanted)
         given = tuple(self._given(x) for x in leaves)
-        entry = Entry(number, given, tuple(consts), keys, backend, self._rooted(given, self.plans[number]))
+        rooted = self._rooted(given, self.plans[number])
+        entry = Entry(number, given, tuple(consts), keys, backend, rooted, tuple(sinks))
         try:
             self._surely(lambda: self._start(entry, self._take_dead()))
             if self.mortal:
@@ -75,10 +87,12 @@ class Cluster(Recovery):
             for key in keys:
                 self.failed.pop(key, None)
             raise
-        return [
-            Remote(self, k, plan.specs[p].shape, plan.specs[p].dtype, plan.specs[p].order, plan.layouts[p])
-            for k, p in zip(keys, plan.wanted, strict=True)
-        ]
+        return [self._result(k, *kept) for k, kept in zip(keys, results_of(plan), strict=True)]
+
+    def _result(self, key: int, spec: Spec, layout: Layout, on_disk: bool) -> Remote:
+        found = Remote(self, key, spec.shape, spec.dtype, spec.order, layout)
+        found.on_disk = on_disk
+        return found
 
     def settle(self) -> None:
         """Wait for all runs under way; raises what went wrong in the first that failed."""
@@ -100,28 +114,31 @@ class Cluster(Recovery):
         """Whether a plan reads nothing but files, and about as much as it makes: its results need no copies."""
         if any(isinstance(x, int | np.ndarray) for x in given):
             return False
+        if isinstance(taught.plan, Shares):
+            return True  # copies of what lies on disk would not fit
         read: int = sum(math.prod(x.shape) * x.dtype.itemsize for x in given)
         return read <= 2 * self.mesh.workers * sum(taught.sizes)
 
-    def _number_of(self, plan: Exchanges) -> int:
+    def _number_of(self, plan: Exchanges | Shares) -> int:
         """The number under which workers know a plan."""
         known = self.numbers.get(id(plan))
         if known is None:
             if len(self.plans) >= PLANS_KEPT:
                 self._forget_plans()
             known = next(self.counter)
-            scatters = tuple(m for r in rounds(plan) for m in r.scatters)
-            bounded, exchanges = plan.bounded_bytes, sum(len(r) for r in plan.routes)
-            sizes = tuple(self._held_bytes(plan, p) for p in plan.wanted)
-            self.plans[known] = Taught(
-                plan, scatters, plan.network_bytes - bounded, bounded, exchanges, never_fails(plan), sizes
-            )
+            bounded = plan.bounded_bytes
+            if isinstance(plan, Shares):
+                scatters, count, certain = scattering(plan), len(plan.streams.loops), False
+            else:
+                scatters = tuple(m for r in rounds(plan) for m in r.scatters)
+                count, certain = sum(len(r) for r in plan.routes), never_fails(plan)
+            sizes = tuple(self._held_bytes(*kept) for kept in results_of(plan))
+            self.plans[known] = Taught(plan, scatters, plan.network_bytes - bounded, bounded, count, certain, sizes)
             self.numbers[id(plan)] = known
         return known
 
-    def _held_bytes(self, plan: Exchanges, pos: int) -> int:
-        spec = plan.specs[pos]
-        return math.prod(local_dims(plan.layouts[pos], spec.shape, self.mesh)) * spec.dtype.itemsize
+    def _held_bytes(self, spec: Spec, layout: Layout, on_disk: bool) -> int:
+        return 0 if on_disk else math.prod(local_dims(layout, spec.shape, self.mesh)) * spec.dtype.itemsize
 
     def _forget_plans(self) -> None:
         self.settle()
@@ -148,13 +165,22 @@ class Cluster(Recovery):
         traced = bool(events.listeners) and not self.in_process
         run = next(self.counter)
         start = Start(
-            self.epoch, run, entry.number, there, entry.consts, entry.keys, entry.backend, tuple(gone), traced
+            self.epoch,
+            run,
+            entry.number,
+            there,
+            entry.consts,
+            entry.keys,
+            entry.backend,
+            tuple(gone),
+            traced,
+            entry.sinks,
         )
         futures: list[Any] = []
         began = False
         try:
             if entry.number not in self.taught:
-                plan = self.pack(replace(taught.plan, choice=None, told=(), _blocks={}))
+                plan = self.pack(taught.plan.to_send())
                 futures.extend(self.call_all("learn", entry.number, plan))
                 self.taught.add(entry.number)
             began = True
@@ -237,6 +263,8 @@ class Cluster(Recovery):
         counters.predicted_bytes += taught.predicted_bytes
         counters.bounded_bytes += taught.bounded_bytes
         counters.exchanges += taught.exchanges
+        if isinstance(taught.plan, Shares):
+            count_disk(self.disk, taught.plan, report, [s for s in entry.sinks if s is not None])
 
     def _forget(self, entry: Entry) -> None:
         """A run whose results nobody gets."""

@@ -28,6 +28,7 @@ class Held(Mapping[int, Parts]):
         self._parts: dict[int, Parts] = {}  # the blocks in the store, by value
         self._reserved: dict[int, Mapping[int, int]] = {}  # the sizes of those to come
         self._constants: dict[int, Parts] = {}  # not counted
+        self._files: dict[int, Parts] = {}  # values in files of this process, mapped: not counted
 
     def reserve(self, number: int, sizes: Mapping[int, int]) -> None:
         """Set bytes aside for the blocks of a value that a step is about to make."""
@@ -48,8 +49,13 @@ class Held(Mapping[int, Parts]):
         """A number that is part of the plan."""
         self._constants[number] = parts
 
+    def put_file(self, number: int, parts: Parts) -> None:
+        """A value that lies in a file and takes up no memory of this process."""
+        self._files[number] = parts
+
     def drop(self, number: int) -> None:
         """Let go of a value, if it is there."""
+        self._files.pop(number, None)
         parts = self._parts.pop(number, None)
         if parts is not None:
             name, blocks = self.name, self.blocks
@@ -65,6 +71,7 @@ class Held(Mapping[int, Parts]):
         self._parts.clear()
         self._reserved.clear()
         self._constants.clear()
+        self._files.clear()
 
     def pin(self, numbers: Iterable[int]) -> list[Key]:
         """Keep values while a step reads them; what to unpin after it."""
@@ -79,11 +86,11 @@ class Held(Mapping[int, Parts]):
             self.blocks.unpin(key)
 
     def __getitem__(self, number: int) -> Parts:
-        found = self._parts.get(number)
+        found = self._parts.get(number) or self._files.get(number)
         return self._constants[number] if found is None else found
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._parts)
+        return iter((*self._parts, *self._files))
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._parts) + len(self._files)

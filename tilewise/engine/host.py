@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 from tilewise import events
@@ -22,9 +23,11 @@ from tilewise.engine.prepared import Prepared
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.worker_errors import Failure, pack
 from tilewise.engine.rounds import rounds
+from tilewise.engine.stream.on_worker import run_share
 from tilewise.engine.worker import Start, Worker
 from tilewise.layout import DRIVER, Box, Exchange, Mesh
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.shares import Shares
 from tilewise.store.base import Sink
 
 T = TypeVar("T")
@@ -36,14 +39,16 @@ class Report(NamedTuple):
     network_bytes: int  # that came from other workers
     read_bytes: int  # from sources
     peak_bytes: int  # the most that the blocks of one worker took up at once
+    disk: tuple[int, int, int] = (0, 0, 0)  # bytes to spill files, from them, to sinks
     events: tuple[events.Event, ...] = ()  # if the driver asked for them
     clock: float = 0.0  # of this process, when it was made
 
     @staticmethod
     def all_of(reports: Sequence[Report]) -> Report:
         """What several did together; the peak is that of the one with the highest."""
-        network, read, peak, *_ = zip(*reports, strict=True)
-        return Report(sum(network), sum(read), max(peak))
+        network, read, peak, disk, *_ = zip(*reports, strict=True)
+        spilled, restored, written = map(sum, zip(*disk, strict=True))
+        return Report(sum(network), sum(read), max(peak), (spilled, restored, written))
 
 
 class Copied(NamedTuple):
@@ -71,12 +76,12 @@ class Host:
         """Host these workers, which hold nothing and know no plans."""
         self.workers = {w: Worker(w, self.mesh, self.memory) for w in workers}
 
-    def learn(self, number: int, plan: Exchanges | bytes) -> None:
+    def learn(self, number: int, plan: Exchanges | Shares | bytes) -> None:
         """Keep a plan under a number."""
-        found: Exchanges = pickle.loads(plan) if isinstance(plan, bytes) else plan
-        its = rounds(found)
+        found: Exchanges | Shares = pickle.loads(plan) if isinstance(plan, bytes) else plan
+        its = () if isinstance(found, Shares) else rounds(found)
         for w in self.workers.values():
-            w.plans[number] = Prepared(found, its, w.index)
+            w.plans[number] = found if isinstance(found, Shares) else Prepared(found, its, w.index)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Let go of plans."""
@@ -144,18 +149,53 @@ class Host:
     def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
         workers = self.workers.values()
         with _heard(start.traced) as heard:
-            for w in workers:
-                w.begin(start, scattered.get(w.index, []))
-            for k in range(len(next(iter(workers)).rounds)):
+            plan = next(iter(workers)).plans[start.number]
+            if isinstance(plan, Shares):
+                reports = self._in_turns(plan, start, tag, scattered)
+            else:
                 for w in workers:
-                    self._advance(w, k, tag._replace(round=k))
-            reports = [w.finish() for w in workers]
+                    w.begin(start, scattered.get(w.index, []))
+                for k in range(len(next(iter(workers)).rounds)):
+                    for w in workers:
+                        self._advance(w, k, tag._replace(round=k))
+                reports = [Report(*w.finish()) for w in workers]
             if self.footprint is not None and events.listeners:
                 now, nbytes = time.perf_counter(), resident_bytes()
                 for w in workers:
                     events.emit(events.Event("process", "process of a worker", now, now, nbytes, w.index))
-        total = Report.all_of([Report(*r) for r in reports])
+        total = Report.all_of(reports)
         return total._replace(events=tuple(heard), clock=time.perf_counter()) if start.traced else total
+
+    def _in_turns(
+        self, shares: Shares, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]
+    ) -> list[Report]:
+        """Workers whose blocks take turns: each runs to where it needs the others, then all of them get their mail."""
+        talks = {i: run_share(w, shares, start, scattered.get(i, [])) for i, w in self.workers.items()}
+        inboxes: dict[int, Any] = dict.fromkeys(talks)
+        done: list[Report] = []
+        try:
+            for step in count():
+                now = tag._replace(round=step)
+                for i, talk in list(talks.items()):
+                    events.activity.worker = i
+                    try:
+                        outbox = talk.send(inboxes.pop(i))
+                    except StopIteration as end:
+                        done.append(Report(*end.value))
+                        del talks[i]
+                        continue
+                    for v, pieces in enumerate(outbox):
+                        if v != i:
+                            self.transport.send(i, v, now, pieces)
+                    del outbox
+                if not talks:
+                    return done
+                others = range(self.mesh.workers)
+                inboxes = {i: [self.transport.receive(v, i, now) if v != i else [] for v in others] for i in talks}
+        finally:
+            for talk in talks.values():
+                talk.close()
+        raise AssertionError("never comes here")
 
     def _advance(self, w: Worker, k: int, tag: Tag) -> None:
         """One round of one worker."""

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from tilewise.engine.counters import Counters
+from tilewise.engine.counters import Counters, DiskCounters
 from tilewise.engine.recovery.copies import Copies
 from tilewise.engine.recovery.copying import Copying
 from tilewise.engine.recovery.replay_log import Entry, Log
@@ -18,6 +18,7 @@ from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move
 from tilewise.layout import Mesh
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.shares import Shares
 from tilewise.records import dataclass
 
 
@@ -29,7 +30,7 @@ class WorkerLost(Exception):
 class Taught:
     """A plan that workers know or may get to know, and what the driver needs of it for each run."""
 
-    plan: Exchanges
+    plan: Exchanges | Shares
     scatters: tuple[Move, ...]
     predicted_bytes: int
     bounded_bytes: int
@@ -73,6 +74,7 @@ class Hosts:
         self.broken = False  # workers were lost and are not back
         self.lost_at: float | None = None  # when that was noticed, in what is being done now
         self._counters = Counters()
+        self.disk = DiskCounters()  # of plans whose blocks take turns
 
     # -- what an engine provides ----------------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class Remote(Source):
         self.copies: list[Remote] = []  # of the same value, in other layouts
         self.spare = False  # a copy of something that can be had again
         self.dropped = False  # a spare copy that had to go
+        self.on_disk = False  # in files of the workers
         cluster.values.add(self)
         self._end = weakref.finalize(self, cluster.release, key)
         self._end.atexit = False
@@ -51,7 +52,7 @@ class Remote(Source):
             x._end.detach()
         self.cluster.release(self.key)
         self.cluster.values.discard(other)
-        self.key, self.layout, self.chunks = other.key, other.layout, other.chunks
+        self.key, self.layout, self.chunks, self.on_disk = other.key, other.layout, other.chunks, other.on_disk
         self._end = weakref.finalize(self, self.cluster.release, self.key)
         self._end.atexit = False
 
@@ -62,7 +63,9 @@ class Remote(Source):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of it on the worker that holds most."""
+        """Bytes of memory that it takes up on the worker that holds most."""
+        if self.on_disk:
+            return 0
         return math.prod(local_dims(self.layout, self.shape, self.cluster.mesh)) * int(self.dtype.itemsize)
 
     def fingerprint(self) -> Hashable:

@@ -37,6 +37,7 @@ from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Parts
 from tilewise.plan.blocks import BlockNode
 from tilewise.plan.exchanges import Exchanges
+from tilewise.plan.shares import Shares
 from tilewise.store import pool
 from tilewise.store.base import Sink, Source, read_box
 from tilewise.store.blocks import MemoryBlocks
@@ -56,6 +57,7 @@ class Start(NamedTuple):
     backend: str
     gone: tuple[int, ...]  # keys that nobody needs any more
     traced: bool = False  # whether the driver wants the events
+    sinks: tuple[bytes | None, ...] = ()  # where results are written (packed), if any are
 
 
 class Worker:
@@ -70,7 +72,7 @@ class Worker:
         self.values = Held(self.blocks, "value")  # of the run under way
         self.sources: dict[int, Source] = {}
         self.collectives: dict[int, Participant] = {}
-        self.plans: dict[int, Prepared] = {}
+        self.plans: dict[int, Prepared | Shares] = {}
         self.network_bytes = self.read_bytes = 0  # of the run under way
         self.scattered: list[list[ND]] = []
         self.now: tuple[Start, Prepared] | None = None
@@ -86,6 +88,7 @@ class Worker:
         """Start a run. `scattered` has this worker's pieces of the driver's arrays, scatter by scatter; each goes."""
         self.drop(start.gone)
         learned = self.plans[start.number]
+        assert isinstance(learned, Prepared), "blocks in turn are the business of engine/stream"
         plan = learned.plan
         self.blocks.reset_peak()
         self.now = start, learned

@@ -13,13 +13,14 @@ from tilewise.observe.explain import Plan
 from tilewise.observe.picture import Drawn
 from tilewise.observe.rows import ExchangeRow, Part, Stage, StepRow, bytes_text, count_text, time_text, where_text
 from tilewise.observe.whatif import Again
+from tilewise.plan.shares import Shares
 from tilewise.plan.streams import Loop, Streams
 
 FILE, SPILL = "in a store", "in a spill file"
 
 
 class InTurns(Plan):
-    """A plan of this process that stays within memory by taking blocks in turn; `str(plan)` is a table.
+    """A plan that stays within memory by taking blocks in turn, here or on workers; `str(plan)` is a table.
 
     >>> import tilewise as tw
     >>> with tw.config(eager_bytes=0), tw.session(memory="1MiB"):
@@ -36,6 +37,7 @@ class InTurns(Plan):
         budget: int | None,
         masks: Sequence[str],
         counting_bytes: int = 0,
+        shares: Shares | None = None,
     ) -> None:
         plan = streams.plan
         super().__init__(
@@ -53,6 +55,7 @@ class InTurns(Plan):
             masks,
         )
         self._streams, self._counting_bytes = streams, counting_bytes
+        self._shares = shares or Shares(streams, 1, 0)
         self._apart = tuple(self.parts)  # as if blocks were workers
         self.parts = [part for loop in streams.loops for part in self._loop(loop)]
         self.memory_bytes = streams.peak_bytes
@@ -64,23 +67,27 @@ class InTurns(Plan):
 
     @property
     def network_bytes(self) -> int:
-        """Nothing crosses: there is one worker."""
-        return 0
+        """Bytes that cross between workers (at most, where it depends on data): none on one."""
+        return self._shares.network_bytes if self._shares.workers > 1 else 0
 
     @property
     def read_bytes(self) -> int:
         """Bytes read from sources, in all passes over them, those that count masks included."""
-        return self._counting_bytes + self._streams.read_bytes
+        return self._counting_bytes + self._shares.read_bytes
 
     @property
     def spilled_bytes(self) -> int:
         """Bytes written to spill files (at most, where it depends on data)."""
-        return self._streams.spilled_bytes
+        return self._moved.spilled_bytes
 
     @property
     def restored_bytes(self) -> int:
         """Bytes read from spill files."""
-        return self._streams.restored_bytes
+        return self._moved.restored_bytes
+
+    @property
+    def _moved(self) -> Streams | Shares:
+        return self._shares if self._shares.workers > 1 else self._streams
 
     @property
     def main_layouts(self) -> str:
@@ -122,19 +129,21 @@ class InTurns(Plan):
 
     @property
     def totals(self) -> Any:
-        """As `Plan.totals`; nothing is sent."""
-        return replace(super().totals, sent=0)
+        """As `Plan.totals`; what is sent goes between workers, not between blocks."""
+        return replace(super().totals, sent=self.network_bytes)
 
     def _head(self) -> list[str]:
         passes = sum(len(s.passes) for s in self.stages)
         spilled = (
             f"{self.spilled_bytes:,} are spilled and {self.restored_bytes:,} read again, " if self.spilled_bytes else ""
         )
+        workers, sent = self._shares.workers, self.network_bytes
+        crosses = f"{sent:,} cross between workers, " if workers > 1 else ""
         return [
-            f"Plan for 1 worker, {self.blocks:,} blocks in turn: "
+            f"Plan for {count_text(workers, 'worker')}, {self.blocks:,} blocks in turn: "
             f"{count_text(len(self._streams.loops), 'loop')} over them, {count_text(passes, 'pass')}",
-            f"{self.read_bytes:,} bytes are read from sources, {spilled}peak {bytes_text(self.memory_bytes)}, "
+            f"{self.read_bytes:,} bytes are read from sources, {spilled}{crosses}peak {bytes_text(self.memory_bytes)}, "
             f"predicted {time_text(self.seconds)} (files {time_text(self.exchange_seconds)})",
-            table.sum_text(self.totals.read, self.totals.written, self.totals.allocated, 0),
+            table.sum_text(self.totals.read, self.totals.written, self.totals.allocated, sent),
             *[f"A mask keeps {m}; it is counted first, and the rest is planned by what it keeps." for m in self._masks],
         ]

@@ -6,7 +6,7 @@ between them. On one worker without a mesh there are stages only.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -110,6 +110,10 @@ class Exchanges:
             assert isinstance(step, View | Exchange)
             seen = (step.pos, step.input)
         return any(blocked(self.layouts[p]) for p in seen)
+
+    def to_send(self) -> Exchanges:
+        """The same without what workers do not need."""
+        return replace(self, choice=None, told=(), _blocks={})
 
     def nodes(self, block: int) -> tuple[BlockNode, ...]:
         """The graph as a block sees it."""

@@ -50,6 +50,7 @@ class Streams:
     on_disk: frozenset[int]  # kept values that go to spill files
     in_turn: frozenset[int]  # contributions too large for a tree of them: each is added to those before it
     ahead: bool  # blocks are read before they are needed, and written while others are computed
+    held: frozenset[int] = frozenset()  # leaves that are on workers, in memory or in files of theirs
 
     @property
     def blocks(self) -> int:
@@ -86,7 +87,12 @@ class Streams:
     def restored_bytes(self) -> int:
         """Bytes read from spill files by loops."""
         sent = [(rounds(t), t.bytes) for loop in self.loops for s in loop.after if (t := self.plan.traffic(s))]
-        return self._moved(lambda x: self.origin[x] in self.on_disk) + sum(n * size for n, size in sent)
+        return self.kept_bytes + sum(n * size for n, size in sent)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that loops, and the blocks of collectives, read of values in spill files."""
+        return self._moved(lambda x: self.origin[x] in self.on_disk)
 
     def _moved(self, counts: Callable[[int], bool]) -> int:
         """Bytes that loops and collectives read of the values that count; collectives read operands every round."""
@@ -99,15 +105,15 @@ class Streams:
                 assert traffic is not None
                 for x in reads(step):
                     if counts(x):
-                        total += self._in_rounds(x, rounds(traffic))
+                        total += self._in_rounds(loop, x, traffic)
         return total
 
-    def _in_rounds(self, pos: int, rounds: int) -> int:
+    def _in_rounds(self, loop: Loop, pos: int, traffic: Traffic) -> int:
         """Bytes that the blocks of a collective read of an operand."""
         if not shards(self.plan.layouts[pos]):
             return self._bytes(pos)
-        count = sum(size(self.box(pos, b)) for b in range(self.blocks))
-        return (rounds + 1) * count * self.plan.specs[pos].dtype.itemsize
+        count = sum(size(self.box(pos, b)) for b in loop.order)
+        return (traffic.looks or rounds(traffic) + 1) * count * self.plan.specs[pos].dtype.itemsize
 
     def read_once(self, loop: Loop) -> tuple[int, ...]:
         """What the steps before a loop read from files, as a whole."""
@@ -116,7 +122,7 @@ class Streams:
 
     def _source(self, pos: int) -> bool:
         source = self.origin[pos]
-        return self.plan.specs[source].leaf and source not in self.here
+        return self.plan.specs[source].leaf and source not in self.here and source not in self.held
 
     def _bytes(self, pos: int) -> int:
         return self.plan.specs[pos].nbytes
@@ -128,7 +134,7 @@ class Streams:
         if any(pos == part for part, _ in loop.inside):
             return 0
         boxes = [self.box(pos, b) for b in loop.order]
-        new = [boxes[0], *(b for a, b in pairwise(boxes) if a != b)]
+        new = [*boxes[:1], *(b for a, b in pairwise(boxes) if a != b)]
         return sum(map(size, new)) * self.plan.specs[pos].dtype.itemsize
 
     # -- memory ---------------------------------------------------------------------------------------------------

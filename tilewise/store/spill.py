@@ -5,6 +5,7 @@ A spill file has no name: whatever happens to the process, the system takes it b
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import tempfile
@@ -18,9 +19,9 @@ import numpy as np
 
 from tilewise.errors import StoreError, message
 from tilewise.ir.order import Order, strides_of
-from tilewise.layout import Box
+from tilewise.layout import Box, box_size, overlap
 from tilewise.store import files
-from tilewise.store.base import ND, check_box
+from tilewise.store.base import ND, Source, check_box, within
 from tilewise.store.flat import FlatSource, row_chunks, write_runs
 
 _numbers = count(1)
@@ -66,8 +67,49 @@ class Spilled(FlatSource):
                 at = sum(lo * s for (lo, _), s in zip(box, self._strides, strict=True))
                 write_runs(self._file.fileno(), at, [self._strides[a] for a in axes], block.transpose(axes))
 
+    def mapped(self) -> ND:
+        """The file as an array: its pages are the system's, not memory of this process."""
+        if not self.nbytes:
+            return np.empty(self.shape, self.dtype)
+        memory = mmap.mmap(self._file.fileno(), self.nbytes)
+        return np.ndarray(self.shape, self.dtype, memory, 0, self._strides)
+
     def __reduce__(self) -> Any:
         raise TypeError("a spill file is of one process")
+
+
+class HeldPart(Source):
+    """A value of which this worker holds a part. What others send of the rest goes to a spill file."""
+
+    opened_by_workers = False
+    whole_chunks = False
+
+    def __init__(self, part: ND, box: Box, shape: tuple[int, ...], order: Order = None) -> None:
+        self.part, self.box, self.shape, self.dtype, self.order = part, box, shape, part.dtype, order
+        self.chunks = tuple(max(n, 1) for n in shape)
+        self._rest: Spilled | None = None
+
+    def fingerprint(self) -> Hashable:
+        """Which one of this process: nobody else has it."""
+        return "held", os.getpid(), id(self)
+
+    def read(self, box: Box, out: ND | None = None) -> ND:
+        """The elements of a box: of the part here, and of what was sent."""
+        check_box(box, self.shape, self.dtype, out)
+        if out is None:
+            out = np.empty([hi - lo for lo, hi in box], self.dtype)
+        both = overlap(box, self.box)
+        if box_size(both) < box_size(box):
+            assert self._rest is not None, "nothing was sent of it"
+            self._rest.read(box, out)
+        if box_size(both):
+            out[within(both, box)] = self.part[within(both, self.box)]
+        return out
+
+    def write(self, box: Box, block: ND) -> None:
+        """What another worker sent."""
+        self._rest = self._rest or Spilled(self.shape, self.dtype, self.order)
+        self._rest.write(box, block)
 
 
 def nameless_file() -> Any:

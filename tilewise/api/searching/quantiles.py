@@ -1,9 +1,9 @@
 """Order statistics. In: NumPy's arguments. Out: Arrays, recorded.
 
-Of all elements, where workers hold them, parts of the sorted vector are selected, not sorted (ops/order/select.py): at
-which positions NumPy says, from how many elements there are. Along an axis, and without workers, NumPy's function does
-each line (ops/lines.py). Elements that are not numbers are counted first where they do not count: positions depend on
-it.
+Of all elements, where workers hold them or memory is limited, parts of the sorted vector are selected, not sorted
+(ops/order/select.py): at which positions NumPy says, from how many elements there are. Along an axis, and elsewhere,
+NumPy's function does each line (ops/lines.py). Elements that are not numbers are counted first where they do not count:
+positions depend on it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from tilewise.api import compose  # noqa: F401  (median is recorded there)
 from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
-from tilewise.array.session import on_workers
+from tilewise.array.session import on_workers, unlimited_memory
 from tilewise.ops.lines import lines
 from tilewise.ops.order.select import select
 from tilewise.ops.order.sort import sort
+from tilewise.ops.reduce import reduce
 
 MOST = 64  # quantiles at once
 _median = RECORDERS[np.median]
@@ -51,16 +52,18 @@ class Ordered:
         return self[k : k + 1].reshape(())
 
     def or_nan(self, result: Any) -> Any:
-        """The result, or NaN if an element is: NaNs are the last in order."""
+        """The result, or NaN if an element is: then so is the greatest."""
         if not self.nans:
             return result
-        last = self.at(-1)
+        last = rec.record(reduce(self.node, "maximum", (0,), False, self.node.dtype))
         return public(np.where)(last != last, last, result)
 
 
 def _ordered(a: Any, skip: bool = False) -> Ordered | None:
-    """Elements on workers; None where there are none, or NumPy has more to say."""
-    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf" or not on_workers():
+    """Elements on workers, or more than fit into memory; None for others, and where NumPy has more to say."""
+    if type(a) is not Array or not a.size or a.dtype.kind not in "iuf":
+        return None
+    if not on_workers() and (unlimited_memory() or a._cell.node is None):
         return None
     found = Ordered(a, skip)
     return found if found.length else None

@@ -1,28 +1,35 @@
 """Evaluating within memory=, block by block. In: nodes whose lengths are known, cells. Out: the cells, with values.
 
-Used by the local engine where a plan on whole arrays does not fit. Results that do not fit either stay in spill files:
-they are sources then, which plans read by boxes.
+Used where a plan on whole arrays, or on whole blocks of workers, does not fit. Results that do not fit either stay in
+spill files: they are sources then, which plans read by boxes.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tilewise import compiler
+from tilewise.array import workers
 from tilewise.array.cell import ND, Cell
 from tilewise.array.pending import PENDING
 from tilewise.array.session import Session, no_session
 from tilewise.backend import chosen
 from tilewise.compiler.stream import prepare_streams
 from tilewise.config import Settings
+from tilewise.engine.cluster import Cluster
+from tilewise.engine.remote import Remote
 from tilewise.engine.stream.run import run_streams
 from tilewise.ir.node import Node, known_leaf, walk
-from tilewise.layout import owned_box
+from tilewise.layout import Replicate, Shard, owned_box
 from tilewise.ops.const import Const
+from tilewise.plan.shares import LEAST_BYTES, SHARE, Shares
 from tilewise.plan.streams import Streams
+from tilewise.plan.structure import remember
 from tilewise.store.base import Sink, Source
 
 
@@ -34,15 +41,52 @@ def plan_streams(
     nodes = walk(narrow)
     at = {n: i for i, n in enumerate(nodes)}
     plan = prepare_streams(nodes, [at[r] for r in narrow], settings, memory)
+    return plan, nodes, *_given(nodes)
+
+
+def _given(nodes: Sequence[Node]) -> tuple[list[Any], list[Any]]:
     leaves = [n.value for n in nodes if n.value is not None]
     consts = [n.op.value for n in nodes if type(n.op) is Const and n.value is None]
-    return plan, nodes, leaves, consts
+    return leaves, consts
+
+
+def plan_shares(
+    roots: Sequence[Node], settings: Settings, memory: int, cluster: Cluster
+) -> tuple[Shares, list[Any], list[Any]] | None:
+    """The plan for roots whose blocks take turns on the workers of a cluster, with its leaves and constants.
+
+    None where these cannot share it: on grids of workers, and for what only the driver or another cluster can read.
+    """
+    narrow = compiler.narrowed(roots, settings)
+    nodes, mesh = walk(narrow), cluster.mesh
+    held = {n: n.value.layout for n in nodes if isinstance(n.value, Remote) and n.value.cluster is cluster}
+    others = [n.value for n in nodes if isinstance(n.value, Source) and n not in held]
+    lie = all(isinstance(x, Shard | Replicate) for x in held.values())
+    if mesh.total_blocks != mesh.workers or mesh.columns > 1 or not lie:
+        return None
+    if not all(x.opened_by_workers for x in others):
+        return None
+    at = {n: i for i, n in enumerate(nodes)}
+    leaves, consts = _given(nodes)
+    given = {id(x) for x in leaves if isinstance(x, Remote) and isinstance(x.layout, Replicate)}  # counted by the plan
+    left = memory - sum(x.held_bytes for x in cluster.living() if id(x) not in given)
+    messages = max(memory // SHARE, LEAST_BYTES)
+    streams = prepare_streams(nodes, [at[r] for r in narrow], settings, left - messages, held, mesh.workers)
+    key = "shares", id(streams), mesh.workers, messages
+    known: tuple[object, Shares] | None = compiler.mesh_plans.get(key)
+    if known is None or known[0] is not streams:
+        by_leaf = [n for n in nodes if n.value is not None]
+        lying = {p: held[n] for n, p in zip(by_leaf, streams.plan.leaves, strict=True) if n in held}
+        made = Shares(streams, mesh.workers, max(messages // (2 * mesh.workers), LEAST_BYTES), lying)
+        known = streams, made
+        remember(compiler.mesh_plans, key, known)
+    return (known[1], leaves, consts) if known[1].possible else None
 
 
 writing: dict[Cell, Sink] = {}  # results that are to be written, by whoever evaluates them
 
 
-def _sinks(plan: Streams, outputs: Sequence[Cell]) -> dict[int, Sink]:
+def _sinks(plan: Streams, outputs: Sequence[Cell], by_workers: bool = False) -> dict[int, Sink]:
     """By position: the sinks of results that loops can write to, and the cells' entries used up.
 
     Not of results that are kept in memory, nor where chunks must be written as a whole and blocks end within them.
@@ -55,6 +99,7 @@ def _sinks(plan: Streams, outputs: Sequence[Cell]) -> dict[int, Sink]:
         if (
             sink is None
             or not fits
+            or (by_workers and not sink.opened_by_workers)
             or plan.wanted.count(pos) > 1
             or (sink.shape, sink.dtype) != (shape, c.meta().dtype)
         ):
@@ -89,3 +134,27 @@ def run_streamed(
             c.become(conform(np.asarray(value), node, id(value) not in taken))
             taken.add(id(value))
         PENDING.pop(id(c), None)
+
+
+def run_shared(outputs: Sequence[Cell], settings: Settings, session: Session, cluster: Cluster, stays: bool) -> bool:
+    """The same on workers, each of which takes its share of the blocks in turn; whether they can."""
+    assert session.memory is not None
+    roots = [c.node for c in outputs if c.node is not None]
+    found = plan_shares(roots, settings, session.memory, cluster)
+    if found is None:
+        return False
+    shares, leaves, consts = found
+    sinks = _sinks(shares.streams, outputs, by_workers=True)
+    packed = [pickle.dumps(sinks[pos]) if pos in sinks else None for pos in shares.wanted]
+    with workers.moving(cluster, shares.network_bytes):
+        results = workers.run(shares, leaves, consts, settings, cluster, packed if sinks else ())
+    for c, pos, remote in zip(outputs, shares.wanted, results, strict=True):
+        if pos in sinks:
+            sinks[pos].count(prod(sinks[pos].shape))  # loops have written all of it
+            continue
+        PENDING.pop(id(c), None)
+        if stays and c.owner is session:
+            c.place(known_leaf(remote, remote.order))
+        else:
+            c.become(workers.whole(remote))
+    return True

@@ -26,6 +26,7 @@ class Entry:
     keys: tuple[int, ...]
     backend: str  # that ran it
     rooted: bool = False  # it reads nothing but files, about as much as it makes: it can as well run again
+    sinks: tuple[Any, ...] = ()  # where results are written (packed; None: they are kept), if any are
     uses: int = 0  # results still alive, and later entries that read one
     counted: bool = False  # what it moved when it first ran to its end
 

@@ -2,81 +2,169 @@
 
 Every block runs the collective's rounds as a worker of a mesh would (ops/traits/collectives.py). A block under way
 would hold its memory until the last round, so none is kept under way: for each round a block begins anew, gets what it
-was sent before, and what it sends now goes to a pile in a file.
+was sent before, and what it sends now goes to a pile in a file. (One that holds nothing of its operands between rounds
+reads these again instead, as often as its traffic says.) What goes to blocks of other workers is sent to these, block
+by block, and lies in their piles.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewise.engine.collectives import Participant
+from tilewise.engine.stream.crossing import Talk, even_parts, sent
 from tilewise.engine.stream.values import Values
-from tilewise.layout import Shard, shards
-from tilewise.ops.traits.collectives import Collective, CollectiveCall, Outbox, Parts
-from tilewise.plan.streams import Streams
+from tilewise.layout import Box, Shard, shards
+from tilewise.ops.traits.collectives import Collective, CollectiveCall, Outbox, Parts, Traffic
+from tilewise.plan.shares import Shares
+from tilewise.plan.streams import rounds
 from tilewise.stage.steps import Exchange, reads
 from tilewise.store import files
 from tilewise.store.base import ND
-from tilewise.store.spill import folder, nameless_file
+from tilewise.store.spill import Spilled, folder, nameless_file
 
 SMALL_BYTES = 256  # of a piece that is kept in memory: counts, totals
 
 
-def run_collective(streams: Streams, step: Exchange, values: Values) -> None:
+def run_collective(shares: Shares, worker: int, loop: int, step: Exchange, values: Values) -> Talk[None]:
     """Make the value of a collective, for which there is room already."""
-    plan = streams.plan
-    op = plan.specs[step.pos].op
-    assert isinstance(op, Collective)
+    plan = shares.streams.plan
+    op, traffic = plan.specs[step.pos].op, plan.traffic(step)
+    assert isinstance(op, Collective) and traffic is not None
     operands = tuple(plan.operand(x) for x in reads(step))
-    site, blocks = plan.specs[step.pos].site, streams.blocks
-    call = CollectiveCall(op, operands, plan.operand(step.pos), plan.mesh, site, in_turn=True)
-    values.blocks.reserve(("a collective",), streams.collective_bytes(step))
-    whole = {x: {-1: values.whole(x)} for x in reads(step) if not shards(plan.layouts[x])}
+    call = CollectiveCall(op, operands, plan.operand(step.pos), plan.mesh, plan.specs[step.pos].site, in_turn=True)
+    values.blocks.reserve(("a collective",), shares.streams.collective_bytes(step))
     with _Pile() as pile:
-        sent: list[list[list[list[_Piece | ND]]]] = []  # by round, sender and receiver
-
-        def begun(block: int) -> Participant:
-            """A block after the rounds so far."""
-            sources: list[Parts] = [whole[x] if x in whole else {block: values.block(x, block)} for x in reads(step)]
-            found = Participant(call, block, sources)
-            for boxes in sent:
-                own = found.outbox[block]
-                found.receive([own if w == block else pile.taken(boxes[w][block]) for w in range(blocks)])
-            return found
-
-        first = begun(0)
-        while first.result is None:
-            sent.append([pile.put(begun(b).outbox if b else first.outbox, b) for b in range(blocks)])
-            first = begun(0)
-        end = 0
-        for b in range(blocks):
-            result = (begun(b) if b else first).result
-            assert result is not None
-            end = _put(values, step.pos, b, result[b] if b in result else result[-1], end)
+        blocks = _Blocks(call, traffic, reads(step), values, pile)
+        orders = [own.loops[loop].order for own in shares.of]
+        for k in range(rounds(traffic)):
+            yield from blocks.round(orders, worker, traffic.widths[k])
+        layout = plan.layouts[step.pos]
+        if not isinstance(layout, Shard):
+            for b in orders[worker]:
+                values.give(b, {step.pos: blocks.result(b)})
+                values.written()
+        elif shares.workers == 1:
+            _one_behind_the_other(blocks, orders[0], layout.axis, lambda box, x: values.put(step.pos, box, x))
+        else:
+            yield from _evened(shares, worker, step.pos, layout.axis, blocks, orders[worker], values)
         values.counters.spilled_bytes += pile.written
         values.counters.restored_bytes += pile.taken_bytes
     values.blocks.release(("a collective",))
 
 
-def _put(values: Values, pos: int, block: int, part: ND, end: int) -> int:
-    """Keep a block's part of the result, behind those before it; where the next one begins."""
-    layout = values.plan.layouts[pos]
-    if not isinstance(layout, Shard):
-        values.give(block, {pos: part})
-        values.written()
-        return 0
-    begin, end = end, end + part.shape[layout.axis]
-    box = tuple((begin, end) if axis == layout.axis else (0, n) for axis, n in enumerate(part.shape))
-    values.put(pos, box, part)
+def _one_behind_the_other(blocks: _Blocks, order: Sequence[int], axis: int, put: Callable[[Box, ND], None]) -> int:
+    """Put the blocks' parts of the result where those before them end; where the last one ends."""
+    end = 0
+    for b in order:
+        part = blocks.result(b)
+        begin, end = end, end + part.shape[axis]
+        put(tuple((begin, end) if a == axis else (0, n) for a, n in enumerate(part.shape)), part)
     return end
+
+
+def _evened(
+    shares: Shares, worker: int, pos: int, axis: int, blocks: _Blocks, order: Sequence[int], values: Values
+) -> Talk[None]:
+    """The same on several workers: how much each has depends on data, so that parts go to where they belong."""
+    spec, counters = shares.streams.plan.specs[pos], values.counters
+    mine = Spilled(spec.shape, spec.dtype, spec.order)
+
+    def keep(box: Box, part: ND) -> None:
+        counters.spilled_bytes += part.nbytes
+        mine.write(box, part)
+
+    def take(part: tuple[Box, Box]) -> ND:
+        found = mine.read(part[0])
+        counters.restored_bytes += found.nbytes
+        return found
+
+    count = np.array([_one_behind_the_other(blocks, order, axis, keep)])
+    inbox = yield [[count] if v != worker else [] for v in range(shares.workers)]
+    counts = [int((count if v == worker else inbox[v][0])[0]) for v in range(shares.workers)]
+    parts = even_parts(shares, pos, axis, [0, *accumulate(counts)])
+    for part in parts.pop((worker, worker), ()):
+        values.put(pos, part[1], take(part))
+    others = {pair: its for pair, its in parts.items() if pair[0] != pair[1]}
+    yield from sent(shares.workers, worker, others, take, lambda part, array: values.put(pos, part[1], array))
 
 
 class _Piece(NamedTuple):
     at: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+
+class _Again(dict[int, Any]):
+    """A block's part of an operand, read whenever it is asked for."""
+
+    def __init__(self, block: int, read: Callable[[], ND]) -> None:
+        super().__init__({block: None})
+        self.read = read
+
+    def __getitem__(self, block: int) -> ND:
+        return self.read()
+
+
+class _Blocks:
+    """The blocks of a worker in a collective."""
+
+    def __init__(self, call: CollectiveCall, traffic: Traffic, ins: Sequence[int], values: Values, pile: _Pile) -> None:
+        self.call, self.ins, self.values, self.pile = call, ins, values, pile
+        self.whole = {x: {-1: values.whole(x)} for x in ins if not shards(values.plan.layouts[x])}
+        self.sent: list[dict[int, list[list[_Piece | ND]]]] = []  # by round and sender: for each block here
+        self.at: dict[int, int] = {}  # by block: its place among those here
+        self.alive: dict[int, tuple[Participant, int]] = {}  # blocks under way, with the rounds that they had
+        self.stay = traffic.looks is not None
+
+    def begun(self, block: int) -> Participant:
+        """A block after the rounds so far."""
+        found, done = self.alive.get(block) or (Participant(self.call, block, self._operands(block)), 0)
+        own = self.at.get(block, 0)
+        for boxes in self.sent[done:]:
+            mine = found.outbox[block]
+            blocks = range(self.call.mesh.workers)
+            found.receive([mine if w == block else self.pile.taken(boxes[w][own]) for w in blocks])
+        if self.stay:
+            self.alive[block] = found, len(self.sent)
+        return found
+
+    def _operands(self, block: int) -> list[Parts]:
+        values = self.values
+        if self.stay:
+            return [self.whole.get(x) or _Again(block, lambda x=x: values.block(x, block)) for x in self.ins]  # type: ignore[misc]
+        return [self.whole.get(x) or {block: values.block(x, block)} for x in self.ins]
+
+    def round(self, orders: Sequence[Sequence[int]], worker: int, width: int) -> Talk[None]:
+        """What all blocks send: of those here, and for those here."""
+        own = orders[worker]
+        self.at = {b: k for k, b in enumerate(own)}
+        boxes: dict[int, list[list[_Piece | ND]]] = {}
+        for k in range(max(map(len, orders))):
+            outbox = self.begun(own[k]).outbox if k < len(own) else None
+            if outbox is not None:
+                boxes[own[k]] = self.pile.put([outbox[b] if b != own[k] else [] for b in own])
+            if len(orders) == 1:
+                continue
+            inbox = yield [
+                [] if outbox is None or v == worker else [p for b in order for p in outbox[b]]
+                for v, order in enumerate(orders)
+            ]
+            for v, order in enumerate(orders):
+                if v != worker and k < len(order):
+                    boxes[order[k]] = self.pile.put([inbox[v][i * width : (i + 1) * width] for i in range(len(own))])
+        self.sent.append(boxes)
+
+    def result(self, block: int) -> ND:
+        """A block's part of the result, after all rounds."""
+        found = self.begun(block).result
+        assert found is not None, "a collective has as many rounds as were announced"
+        self.alive.pop(block, None)
+        return found[block] if block in found else found[-1]
 
 
 class _Pile:
@@ -87,10 +175,10 @@ class _Pile:
         self._end = 0
         self.written = self.taken_bytes = 0
 
-    def put(self, outbox: Outbox, own: int) -> list[list[_Piece | ND]]:
-        """Keep what a block sends to others; what goes to several is kept once."""
+    def put(self, outbox: Outbox) -> list[list[_Piece | ND]]:
+        """Keep what a block sends; what goes to several is kept once."""
         known: dict[tuple[int, tuple[int, ...]], _Piece | ND] = {}
-        return [[] if w == own else [self._put(x, known) for x in pieces] for w, pieces in enumerate(outbox)]
+        return [[self._put(x, known) for x in pieces] for pieces in outbox]
 
     def _put(self, piece: ND, known: dict[Any, _Piece | ND]) -> _Piece | ND:
         if piece.nbytes <= SMALL_BYTES or piece.dtype.hasobject:

@@ -1,6 +1,7 @@
-"""Run a plan block by block, in this process. In: streams, leaves, numbers. Out: results: arrays, or spill files.
+"""Run a plan block by block: all of it in one process, or a worker's share. In: streams, leaves. Out: results.
 
-While a block is computed, the next is read and the one before is written.
+While a block is computed, the next is read and the one before is written. A share is a generator that gives what goes
+to each of the others and gets what they sent; all workers do so equally often (plan/shares.py). One alone never does.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
 from tilewise.engine.prepared import contributes_nothing, has_nothing
 from tilewise.engine.stream.collective import run_collective
-from tilewise.engine.stream.values import Taken, Values, boxes_of
+from tilewise.engine.stream.crossing import Talk, all_summed, brought
+from tilewise.engine.stream.values import Taken, Values
 from tilewise.ir.reductions import Combining
 from tilewise.layout import Held, dims, owned_box, reduction
 from tilewise.ops.const import Const
+from tilewise.plan.shares import Shares, boxes_of
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.stage.steps import Step, Tiled, makes, reads
 from tilewise.store import pool
@@ -49,7 +52,8 @@ def run_streams(
     values = Values(streams, leaves, consts, memory, counters, sinks)
     kept = pool.bound(memory)
     try:
-        _Run(streams, values, backend).run()
+        for _ in Share(Shares(streams, 1, 0), 0, values, backend).run():
+            raise AssertionError("there is nobody to talk to")
         return [values.there[streams.origin[w]] for w in streams.wanted]
     finally:
         values.close()
@@ -57,24 +61,29 @@ def run_streams(
         counters.peak_bytes = values.blocks.peak_bytes
 
 
-class _Run:
-    def __init__(self, streams: Streams, values: Values, backend: str) -> None:
-        self.streams, self.plan, self.values, self.backend = streams, streams.plan, values, backend
+class Share:
+    """A worker's share of streams."""
+
+    def __init__(self, shares: Shares, worker: int, values: Values, backend: str) -> None:
+        self.shares, self.worker, self.values, self.backend = shares, worker, values, backend
+        self.streams, self.plan = shares.of[worker], shares.streams.plan
         self.consts = {pos: values.there[pos] for pos in self.plan.consts}
 
-    def run(self) -> None:
+    def run(self) -> Talk[None]:
         """All loops, one after the other."""
-        values = self.values
-        given = sum(self.plan.specs[x].nbytes for x in self.streams.here)
+        values, shares = self.values, self.shares
+        given = sum(self.plan.specs[x].nbytes for x in self.streams.here if x not in shares.held)
         values.blocks.reserve(("leaves that are arrays",), given)
-        for loop in self.streams.loops:
+        for k, loop in enumerate(self.streams.loops):
+            if shares.workers > 1:
+                yield from brought(shares, self.worker, k, values)
             if loop.once:
                 self._once(loop)
             if loop.steps:
-                self._loop(loop)
+                yield from self._loop(loop)
             for step in loop.after:
                 values.make_room(step.pos)
-                run_collective(self.streams, step, values)
+                yield from run_collective(shares, self.worker, k, step, values)
             values.drop(loop.drops)
 
     def _once(self, loop: Loop) -> None:
@@ -89,8 +98,8 @@ class _Run:
 
     # -- blocks ---------------------------------------------------------------------------------------------------
 
-    def _loop(self, loop: Loop) -> None:
-        """All blocks, one after the other."""
+    def _loop(self, loop: Loop) -> Talk[None]:
+        """All blocks, one after the other; then what they add up to, with those of other workers."""
         streams, values, store = self.streams, self.values, self.values.blocks
         for pos in loop.gives:
             values.make_room(pos)
@@ -103,8 +112,8 @@ class _Run:
         steps = runner(loop.steps, self.backend)
         sizes = [streams.largest(x) for x in range(len(self.plan.specs))]
         work = streams.work_bytes(loop, sizes)
-        taken: Taken | None = values.take(loop, loop.order[0], None)
-        for block, after in zip(loop.order, (*loop.order[1:], None), strict=True):
+        taken: Taken | None = values.take(loop, loop.order[0], None) if loop.order else None
+        for block, after in zip(loop.order, (*loop.order, None)[1:], strict=True):
             assert taken is not None
             arrays = taken.wait()
             ahead = None if after is None or not streams.ahead else values.take(loop, after, taken)
@@ -127,6 +136,8 @@ class _Run:
         for pos, tree in sums.items():
             if pos in streams.on_disk:
                 tree.finish()
+            elif self.shares.workers > 1 and pos in self.shares.sums(loop):
+                values.keep(pos, (yield from all_summed(self.shares, self.worker, pos, tree.by, tree.contribution())))
             else:
                 values.keep(pos, tree.result())
 
@@ -211,8 +222,14 @@ class _Sum:
                 self.values.put(self.pos, part, value[within(part, box)])
         self.parts.clear()
 
+    def contribution(self) -> ND | None:
+        """What blocks here add up to; None: nothing."""
+        ((_, tree),) = self.parts.items() or (((), Combining(self.by)),)
+        found = tree.result()
+        return None if found is None else np.asarray(found)
+
     def result(self) -> ND:
-        """The value."""
+        """The value, as far as blocks here contribute to it."""
         if len(self.parts) == 1:
             ((box, tree),) = self.parts.items()
             return self._value(box, tree)

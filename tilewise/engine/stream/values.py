@@ -8,19 +8,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tilewise import events
 from tilewise.engine.counters import DiskCounters
-from tilewise.layout import Box, Held, dims, owned_box, runs, size
+from tilewise.layout import Box, Held, dims, owned_box, runs
+from tilewise.plan.shares import boxes_of
 from tilewise.plan.streams import Loop, Streams, counts_for
 from tilewise.store import pool
 from tilewise.store.base import ND, Sink, Source, within
 from tilewise.store.blocks import MemoryBlocks
-from tilewise.store.spill import Spilled
+from tilewise.store.spill import HeldPart, Spilled
 
 READERS = 4  # threads that read: enough for a disk to have several requests at once
 
@@ -128,13 +128,32 @@ class Values:
             return out
         if isinstance(source, Spilled) and self.streams.origin[pos] in self.streams.on_disk:
             self.counters.restored_bytes += out.nbytes
-        else:
+        elif self.streams.origin[pos] not in self.streams.held:
             self.counters.read_bytes += out.nbytes
             taken.fresh += out.nbytes
         for run in boxes_of(box):
             for part in source.parts(run):
                 taken.reading.append(self._readers.submit(_read, source, part, out[within(part, box)]))
         return out
+
+    def piece(self, pos: int, box: Box) -> ND:
+        """A part of what this worker has of a value, for another."""
+        source, full = self.there[pos], tuple((0, n) for n in self.plan.specs[pos].shape)
+        if isinstance(source, np.ndarray):
+            return source[within(box, full)]  # type: ignore[no-any-return]
+        assert isinstance(source, Source), "nothing is read of what is only written"
+        found = source.read(box)
+        self.counters.restored_bytes += found.nbytes if isinstance(source, Spilled) else 0
+        return found
+
+    def put_piece(self, pos: int, box: Box, array: ND) -> None:
+        """A part of a value that another worker sent."""
+        target = self.there[pos]
+        if isinstance(target, HeldPart):
+            self.counters.spilled_bytes += array.nbytes
+            target.write(box, array)
+        else:
+            self.put(pos, box, array)
 
     # -- keeping --------------------------------------------------------------------------------------------------
 
@@ -205,8 +224,3 @@ class Values:
 
 def _read(source: Source, box: Box, out: ND) -> None:
     source.read(box, out=out)
-
-
-def boxes_of(held: Held) -> list[Box]:
-    """Boxes that together are all of it; none of them empty."""
-    return [box for box in product(*map(runs, held)) if size(box)]

@@ -114,24 +114,29 @@ def _(op: Select, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     low, high = op.ends
     between = min(4 * apart + high + 1 - low, sum(lengths[1:]))
     moved = (samples + between + 2 * (mesh.workers - 1)) * item + 2 * COUNT_BYTES * (mesh.workers - 1)
-    return Traffic("order statistics", moved, (1, 1, 2))
+    return Traffic("order statistics", moved, (1, 1, 2), looks=2)
 
 
 @exchange_rounds.register(Select)
 def _(op: Select, call: CollectiveCall, worker: int, blocks: Parts) -> Exchanging:
+    def own() -> ND:
+        return np.concatenate([blocks[b] for b in sorted(blocks)])
+
     workers = range(call.mesh.workers)
-    mine = np.sort(np.concatenate([blocks[b] for b in sorted(blocks)]), kind="stable")
+    mine = np.sort(own(), kind="stable")
     lengths = call.ins[0].lengths(call.mesh)
     size = _sample_size(sum(lengths), call.mesh.workers)
-    nothing = mine[:0]
-    inbox = yield [[mine[_sampled(len(mine), size)] if w == 0 else nothing] for w in workers]
+    nothing = mine[:0].copy()
+    sample = mine[_sampled(len(mine), size)]
+    if call.in_turn:
+        del mine
+    inbox = yield [[sample if w == 0 else nothing] for w in workers]
     ends = _bracket([piece for (piece,) in inbox], lengths, size, op.ends) if worker == 0 else nothing
     inbox = yield [[ends] for _ in workers]
     low, high = inbox[0][0]
-    first, after = (int(np.searchsorted(mine, low, side)) for side in ("left", "right"))
-    last = max(int(np.searchsorted(mine, high, "left")), after)
-    counts = np.array([first, after - first], np.int64)
-    inbox = yield [[counts, mine[after:last]] if w == 0 else [counts[:0], nothing] for w in workers]
+    first, equal, inner = _counted(own(), low, high) if call.in_turn else _found(mine, low, high)
+    counts = np.array([first, equal], np.int64)
+    inbox = yield [[counts, inner] if w == 0 else [counts[:0], nothing] for w in workers]
     out = {b: nothing for b in call.mesh.blocks_of(worker)}
     if worker == 0:
         before, equal = np.sum([piece[0] for piece in inbox], axis=0).tolist()
@@ -139,10 +144,28 @@ def _(op: Select, call: CollectiveCall, worker: int, blocks: Parts) -> Exchangin
         at = op.start + op.step * np.arange(op.count) - before
         # First those that equal the lower value, then what lies between, then the upper value.
         found = np.where(at < equal, low, high)
-        inner = (at >= equal) & (at < equal + len(between))
-        found[inner] = between[at[inner] - equal]
-        out[0] = found.astype(mine.dtype)
+        among = (at >= equal) & (at < equal + len(between))
+        found[among] = between[at[among] - equal]
+        out[0] = found.astype(nothing.dtype)
     return out
+
+
+def _found(mine: ND, low: Any, high: Any) -> tuple[int, int, ND]:
+    """Of sorted elements: how many are before a value, how many equal it, and those between it and another."""
+    first, after = (int(np.searchsorted(mine, low, side)) for side in ("left", "right"))
+    last = max(int(np.searchsorted(mine, high, "left")), after)
+    return first, after - first, mine[after:last]
+
+
+def _counted(mine: ND, low: Any, high: Any) -> tuple[int, int, ND]:
+    """The same of elements as they come; NaN is after all others."""
+    if mine.dtype.kind not in "biuf":
+        return _found(np.sort(mine, kind="stable"), low, high)
+    real = mine == mine
+    before = real if low != low else mine < low
+    equal = ~real if low != low else mine == low
+    inner = (real if high != high else mine < high) & ~before & ~equal
+    return int(np.count_nonzero(before)), int(np.count_nonzero(equal)), mine[inner]
 
 
 def _bracket(samples: Sequence[ND], lengths: Sequence[int], size: int, ends: tuple[int, int]) -> ND:

@@ -81,6 +81,7 @@ class Traffic:
     expected: int | None = None  # of data that come as they may, if that is less: what plans are compared by
     arriving: int | None = None  # at one worker, at most, its own pieces included; else taken to be its share
     evens: int = 0  # exchanges at the end that cut a result evenly: none where results are put one behind the other
+    looks: int | None = None  # how often blocks in turn read their operands, if nothing of these is held between rounds
     any_length: int | None = None  # if the result had another length, which a mask decides: at most so many bytes
 
 

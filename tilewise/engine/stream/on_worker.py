@@ -1,0 +1,111 @@
+"""A worker's share of a plan whose blocks take turns. In: a worker, shares, what begins a run. Out: results it keeps.
+
+Results that lie in spill files stay there, seen through a map of the file, and count as no memory.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewise.engine.counters import DiskCounters
+from tilewise.engine.network.transport import PeerFailed
+from tilewise.engine.stream.crossing import Talk
+from tilewise.engine.stream.run import Share
+from tilewise.engine.stream.values import Values
+from tilewise.layout import Replicate, held_box, owned_box
+from tilewise.plan.shares import Shares, plain
+from tilewise.store import pool
+from tilewise.store.base import ND, Sink, Source, within
+from tilewise.store.spill import HeldPart, Spilled, check_room
+
+if TYPE_CHECKING:
+    from tilewise.engine.worker import Start, Worker
+
+Done = tuple[int, int, int, tuple[int, int, int]]  # as a Report begins
+
+
+def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list[ND]]) -> Talk[Done]:
+    """Run a worker's share; each yield is what goes to the others. Gives what it moved."""
+    worker.drop(start.gone)
+    worker.blocks.reset_peak()
+    streams, counters = shares.of[worker.index], DiskCounters()
+    network = sum(p.nbytes for pieces in scattered for p in pieces) if worker.index else 0
+    leaves = [
+        _leaf(worker, shares, pos, leaf, scattered) for pos, leaf in zip(shares.leaves, start.leaves, strict=True)
+    ]
+    sinks: dict[int, Sink] = {}
+    for pos, packed in zip(shares.wanted, start.sinks or (None,) * len(shares.wanted), strict=True):
+        if packed is not None:
+            sinks[pos] = pickle.loads(packed)
+    check_room(shares.spilled_bytes // shares.workers)
+    there = worker.blocks.reserved_bytes
+    budget = None if worker.memory is None else worker.memory - there
+    values = Values(streams, leaves, start.consts, budget, counters, sinks)
+    kept = pool.bound(budget)
+    try:
+        talk = Share(shares, worker.index, values, start.backend).run()
+        inbox: Any = None
+        while True:
+            try:
+                outbox = talk.send(inbox)
+            except StopIteration:
+                break
+            inbox = yield outbox
+            network += sum(piece.nbytes for pieces in inbox for piece in pieces)
+        peak = values.blocks.peak_bytes + there
+        results = [_kept(worker, shares, values, pos) for pos in shares.wanted]
+        del values.there, talk, inbox, leaves
+        for pos, key, value in zip(shares.wanted, start.keys, results, strict=True):
+            if value is not None:
+                _store(worker, shares, streams.origin[pos], key, value)
+    finally:
+        values.close()
+        pool.bound(kept)
+    disk = counters.spilled_bytes, counters.restored_bytes, counters.written_bytes
+    return network, counters.read_bytes, max(peak, worker.blocks.peak_bytes), disk
+
+
+def _leaf(worker: Worker, shares: Shares, pos: int, leaf: Any, scattered: list[list[ND]]) -> Any:
+    spec = shares.streams.plan.specs[pos]
+    if leaf is None:
+        return scattered.pop(0)[0].reshape(spec.shape)
+    if isinstance(leaf, Source | bytes):
+        return pickle.loads(leaf) if isinstance(leaf, bytes) else leaf
+    if leaf not in worker.store:
+        raise PeerFailed  # the run that should have made it failed
+    parts, layout = worker.store[leaf], shares.held[pos]
+    if isinstance(layout, Replicate):
+        return parts[-1]
+    box = plain(held_box(layout, spec.shape, shares.mesh, block=worker.index))
+    return HeldPart(parts[worker.index], box, spec.shape, spec.order)
+
+
+def _kept(worker: Worker, shares: Shares, values: Values, pos: int) -> ND | None:
+    """What the worker has of a result: a map of a file, or an array; None if it was written."""
+    streams = shares.streams
+    origin, spec = streams.origin[pos], streams.plan.specs[pos]
+    value, layout = values.there[origin], shares.result(origin)
+    assert layout is not None
+    if isinstance(value, Sink):
+        return None
+    if isinstance(layout, Replicate):
+        return value.mapped() if isinstance(value, Spilled) else np.asarray(value)
+    full = tuple((0, n) for n in spec.shape)
+    box = plain(owned_box(layout, spec.shape, shares.mesh, block=worker.index))
+    if isinstance(value, Spilled):
+        return value.mapped()[within(box, full)]  # type: ignore[no-any-return]
+    part = np.asarray(value)[within(box, full)]
+    out = pool.empty(part.shape, spec.dtype, spec.order)
+    out[...] = part
+    return out
+
+
+def _store(worker: Worker, shares: Shares, origin: int, key: int, value: ND) -> None:
+    parts = {-1 if isinstance(shares.result(origin), Replicate) else worker.index: value}
+    if origin in shares.streams.on_disk:
+        worker.store.put_file(key, parts)
+    else:
+        worker.store.put(key, parts)
