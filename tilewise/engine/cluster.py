@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
+from tilewise.engine.sending import packed_plan
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
 from tilewise.layout import Box, OnDriver, box_size, local_dims, moves, overlap
@@ -154,8 +154,7 @@ class Cluster(Recovery):
         began = False
         try:
             if entry.number not in self.taught:
-                plan = self.pack(replace(taught.plan, choice=None, told=(), _blocks={}))
-                futures.extend(self.call_all("learn", entry.number, plan))
+                futures.extend(self.call_all("learn", entry.number, packed_plan(taught.plan, self.pack)))
                 self.taught.add(entry.number)
             began = True
             if taught.scatters:
