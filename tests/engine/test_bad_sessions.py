@@ -62,7 +62,7 @@ def test_an_address_where_nobody_answers(address: str, text: str) -> None:
 def test_too_few_places() -> None:
     with tw.session(engine="threads", workers=2) as before:
         x = tw.evaluate(tw.arange(6.0) * 2)
-        with pytest.raises(tw.TilewiseError, match="2 workers of 3 found no place in the cluster.*Use fewer workers"):
+        with pytest.raises(tw.TilewiseError, match=r"2 workers of 3 found no place in the cluster.*Use fewer workers"):
             tw.session(engine="crowded", workers=3)
         assert current_session() is before
         numpy.testing.assert_array_equal(numpy.asarray(x), numpy.arange(6.0) * 2)

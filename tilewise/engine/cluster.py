@@ -62,6 +62,7 @@ class Cluster(Recovery):
         if waits:
             self.settle()
         self._copy_if_due()
+        self._save_if_due()
         keys = tuple(next(self.counter) for _ in plan.wanted)
         given = tuple(self._given(x) for x in leaves)
         entry = Entry(number, given, tuple(consts), keys, backend, self._rooted(given, self.plans[number]))
