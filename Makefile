@@ -11,7 +11,7 @@ RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
-.PHONY: demo test lint fuzz bits soak kills clients bench bench-data bench-kernels bench-loops bench-parfor bench-programs bench-scripts bench-solver clean
+.PHONY: demo test lint fuzz bits soak kills clients bench bench-cluster bench-data bench-kernels bench-loops bench-parfor bench-programs bench-scripts bench-solver clean
 
 demo: $(RUN)
 	$(BIN)/python examples/demo.py
@@ -72,6 +72,10 @@ bench-loops: $(BENCH)
 # Ordinary scripts as whole processes, with an empty and a warm code cache, and again and again.
 bench-scripts: $(BENCH)
 	$(BIN)/python -m benchmarks.scripts
+
+# Programs on 2 and 4 processes beside Dask distributed and NumPy, control cost, growth of bytes (five minutes).
+bench-cluster: $(BENCH)
+	$(BIN)/python -m benchmarks.cluster
 
 # A file larger than the memory allowed, beside a plain read of it and Dask (4 GB of disk, some minutes).
 bench-data: $(BENCH)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,10 +101,42 @@ def test_bad_paths_and_options_change_nothing(tmp_path: Path) -> None:
             act()
     after = state(tmp_path)
     assert {k: v for k, v in after.items() if not k.startswith("c/")} == before
-    if os.getuid():  # root may write anywhere
-        os.chmod(tmp_path / "folder", 0o500)
-        with pytest.raises(PermissionError, match="may write to"):
-            x.store(tmp_path / "folder/b.npy")
+
+
+NOBODY = 65534  # a user without rights
+
+
+def test_what_may_not_be_read_or_written() -> None:
+    """As root, too: by taking another user's rights for a while."""
+    x, root = tw.asarray(DATA), not os.getuid()
+    folder = Path(tempfile.mkdtemp())
+    try:
+        x.store(folder / "a.npy")
+        tw.checkpoint(x, folder / "kept")
+        before = state(folder)
+        os.chmod(folder / "a.npy", 0o000)
+        os.chmod(folder, 0o555)
+        if root:
+            os.seteuid(NOBODY)
+        for act in (
+            lambda: x.store(folder / "b.npy"),
+            lambda: x.store(folder / "b.zarr"),
+            lambda: x.store(folder / "b.h5"),
+            lambda: x.store(folder / "a.npy", overwrite=True),
+            lambda: tw.checkpoint(x, folder / "other"),
+            lambda: list(tw.resumable(range(3), {"x": 1}, folder / "other", every=1)),
+        ):
+            with pytest.raises(PermissionError, match=rf"{folder}.*may write to"):
+                act()
+        with pytest.raises(PermissionError, match=r"a\.npy.*Ask for permission"):
+            tw.open(folder / "a.npy")
+    finally:
+        if root:
+            os.seteuid(0)
+        os.chmod(folder, 0o755)
+        os.chmod(folder / "a.npy", 0o644)
+    assert state(folder) == before
+    shutil.rmtree(folder)
 
 
 def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,11 +18,17 @@ from tilewise.config import current, parse_bytes
 from tilewise.engine.counters import DiskCounters
 from tilewise.errors import ConfigError, message
 from tilewise.ir.node import Node
+from tilewise.later import later
 from tilewise.layout import Mesh
 from tilewise.store import files
+from tilewise.store.every import DEFAULT, Due
 
 if TYPE_CHECKING:
     from tilewise.engine.cluster import Cluster
+    from tilewise.engine.recovery import saved
+    from tilewise.store import checkpoint as disk
+else:
+    disk, saved = later("tilewise.store.checkpoint"), later("tilewise.engine.recovery.saved")
 
 
 class Session:
@@ -53,8 +59,10 @@ class Session:
             raise ConfigError(
                 message("every says how often checkpoints are written", cure="Say where, too: checkpoint=path")
             )
+        due = Due(DEFAULT if every is None else every)
         if checkpoint is not None:
             files.check_parent(files.full_path(checkpoint))
+            disk.read_manifest(files.full_path(checkpoint))  # a damaged one is refused before anything is computed
         self.checkpoint, self.every = checkpoint, every
         if on_loss not in engines.ON_LOSS:
             raise ConfigError(
@@ -82,6 +90,8 @@ class Session:
         if engine != engines.LOCAL:
             self.cluster = engines.open(engine, self.mesh, engines.Options(self.memory, address, threads, on_loss))
             self.disk = self.cluster.disk
+            if checkpoint is not None:
+                self.cluster.saved = saved.Saved(disk.make_folder(checkpoint), due)
         self._before = _current.get()
         _current.set(self)
 

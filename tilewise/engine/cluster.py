@@ -24,6 +24,7 @@ from tilewise.engine.recovery.revive import RUNS_AHEAD, Recovery
 from tilewise.engine.recovery.worker_errors import Failure, again
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move, rounds
+from tilewise.engine.sending import packed_plan
 from tilewise.engine.stream.on_driver import count_disk, results_of, scattering
 from tilewise.engine.worker import Start
 from tilewise.errors import SessionClosedError, message
@@ -73,6 +74,7 @@ class Cluster(Recovery):
         if waits:
             self.settle()
         self._copy_if_due()
+        self._save_if_due()
         keys = tuple(next(self.counter) for _ in plan.wanted)
         given = tuple(self._given(x) for x in leaves)
         rooted = self._rooted(given, self.plans[number])
@@ -180,8 +182,7 @@ class Cluster(Recovery):
         began = False
         try:
             if entry.number not in self.taught:
-                plan = self.pack(taught.plan.to_send())
-                futures.extend(self.call_all("learn", entry.number, plan))
+                futures.extend(self.call_all("learn", entry.number, packed_plan(taught.plan, self.pack)))
                 self.taught.add(entry.number)
             began = True
             if taught.scatters:

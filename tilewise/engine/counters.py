@@ -32,6 +32,8 @@ class Counters:
     replayed_bytes: int = 0
     copies: int = 0  # of what workers held at a moment
     copied_bytes: int = 0  # to neighbours
+    saves: int = 0  # of what workers held, to the session's checkpoint
+    saved_bytes: int = 0  # to its files
     read_bytes: int = 0  # by workers, from sources
     written_bytes: int = 0  # to sinks, by workers and by the driver for them
     peak_bytes: int = 0  # the most that a worker's blocks took up in the last plan

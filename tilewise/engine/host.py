@@ -21,6 +21,7 @@ from tilewise.engine.network.transport import ND, Cancelled, PeerFailed, PeerLos
 from tilewise.engine.network.wire import Wire
 from tilewise.engine.prepared import Prepared
 from tilewise.engine.recovery.copies import Copies, packed, unpacked
+from tilewise.engine.recovery.saved import read_blocks, write_blocks
 from tilewise.engine.recovery.worker_errors import Failure, pack
 from tilewise.engine.rounds import rounds
 from tilewise.engine.stream.on_worker import run_share
@@ -230,6 +231,16 @@ class Host:
                 self.copies.put(other, unpacked(self.transport.receive(other, keeper, tag)))
         return Copied(time.perf_counter() - began, nbytes, for_driver)
 
+    def save(self, keys: Sequence[int], paths: Mapping[int, str]) -> int:
+        """Write what workers hold under these keys to files, and keep it here as well: how many bytes."""
+        written = 0
+        for w in self.workers.values():
+            mine = {k: w.store[k] for k in keys if k in w.store}
+            written += write_blocks(paths[w.index], mine)
+            if not self.copies.in_files:  # who is not lost need not read it again
+                self.copies.put(w.index, mine)
+        return written
+
     def holds(self) -> list[tuple[int, int]]:
         """The copies that are here: workers and keys."""
         return list(self.copies)
@@ -245,14 +256,15 @@ class Host:
         keys: Sequence[int],
         handed: Mapping[tuple[int, int], Sequence[int]],
         given: Mapping[int, list[ND]],
+        filed: Mapping[int, Mapping[str, Sequence[int]]],
     ) -> Failure | None:
         """Workers hold what was copied under these keys.
 
         `handed`: by the worker that gets them, and one of the process that has them: keys whose copies go over.
-        `given`: by worker, what the driver had.
+        `given`: by worker, what the driver had. `filed`: by worker, files of the checkpoint and keys in them.
         """
         tag = Tag(epoch, run, 0)
-        return self._together(tag, lambda: self._restore(tag, {*keys}, handed, given))
+        return self._together(tag, lambda: self._restore(tag, {*keys}, handed, given, filed))
 
     def _restore(
         self,
@@ -260,6 +272,7 @@ class Host:
         keys: set[int],
         handed: Mapping[tuple[int, int], Sequence[int]],
         given: Mapping[int, list[ND]],
+        filed: Mapping[int, Mapping[str, Sequence[int]]],
     ) -> None:
         self.copies.keep_only(keys)
         for (w, giver), theirs in handed.items():
@@ -267,6 +280,9 @@ class Host:
                 self.transport.send(giver, w, tag, packed(self.copies.get(w, theirs)))
         for w, pieces in given.items():
             self.copies.put(w, unpacked(pieces))
+        for w, paths in filed.items():
+            for path, its in paths.items():
+                self.copies.put(w, read_blocks(path, its))
         for w, giver in handed:
             if w in self.workers:
                 self.copies.put(w, unpacked(self.transport.receive(giver, w, tag)))

@@ -14,6 +14,7 @@ from tilewise.engine.counters import Counters, DiskCounters
 from tilewise.engine.recovery.copies import Copies
 from tilewise.engine.recovery.copying import Copying
 from tilewise.engine.recovery.replay_log import Entry, Log
+from tilewise.engine.recovery.saved import Saved
 from tilewise.engine.remote import Remote
 from tilewise.engine.rounds import Move
 from tilewise.layout import Mesh
@@ -68,6 +69,7 @@ class Hosts:
         self.log = Log()
         self.copying = Copying()
         self.copies = Copies()  # what no worker but one could keep
+        self.saved: Saved | None = None  # what is on disk as well, where the session has a checkpoint
         self.under_way: dict[Entry | Mark, list[Any]] = {}  # whose reports have not been looked at, in order
         self.failed: dict[int, Exception] = {}  # why there is no value under a key
         self.values: weakref.WeakSet[Remote] = weakref.WeakSet()
@@ -117,3 +119,5 @@ class Hosts:
         self.closed = True
         self.log = Log()
         self.copies.keep_only(())
+        if self.saved is not None:
+            self.saved.drop(list(self.saved.keys))

@@ -157,7 +157,14 @@ class WiredCluster(Cluster):
     # -- beginning an epoch ---------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Start a process for each worker, and let them know of each other."""
+        """Start a process for each worker, and let them know of each other; all of them, or none is left."""
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
         workers = [(w,) for w in range(self.mesh.workers)]
         born = [next(self._processes) for _ in workers]
         self.spawn(born)

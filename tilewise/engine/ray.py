@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.backend import threads as thread_pool
-from tilewise.engine import Options
+from tilewise.engine import Options, ray_address
 from tilewise.engine.footprint import Footprint
 from tilewise.engine.host import ServedHost
 from tilewise.engine.network.links import Address
@@ -108,11 +108,7 @@ class RayCluster(WiredCluster):
         self.actors: dict[int, Any] = {}
         self.starting: dict[int, Any] = {}  # futures of addresses
         self.nodes: dict[int, str] = {}
-        try:
-            self.open()
-        except BaseException:
-            self.close()
-            raise
+        self.open()
 
     def pack(self, value: Any) -> bytes:
         """Pickled with what only this program has."""
@@ -244,13 +240,12 @@ def _connect(address: str | None, threads: int, workers: int) -> Connection:
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     if address is None:
         return start(threads=threads, workers=workers)
+    ray_address.check(address)
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, namespace=NAMESPACE)
     except (ConnectionError, ValueError, RuntimeError) as error:
         text = str(error).strip().split("\n")[0]
-        raise TilewiseError(
-            message(f"no Ray cluster at {address!r}: {text}", cure="Leave out address= to start one on this machine")
-        ) from error
+        raise TilewiseError(message(f"no Ray cluster at {address!r}: {text}", cure=ray_address.CURE)) from error
     return Connection(ours=True)
 
 

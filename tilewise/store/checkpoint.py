@@ -70,13 +70,13 @@ class Blocks:
     @staticmethod
     def from_manifest(folder: str, row: Mapping[str, Any]) -> Blocks:
         """What a manifest says."""
-        dtype = np.dtype(npy_format.descr_to_dtype(_tuples(row["dtype"])))
+        dtype = np.dtype(npy_format.descr_to_dtype(as_tuples(row["dtype"])))
         order = None if row["order"] is None else tuple(row["order"])
         path = os.path.join(folder, os.path.basename(row["file"]))
         return Blocks(path, tuple(row["shape"]), dtype, order, tuple(row["chunks"]), row["nonce"])
 
 
-def _tuples(descr: Any) -> Any:
+def as_tuples(descr: Any) -> Any:
     """Fields of a dtype as NumPy takes them; JSON has lists only."""
     if isinstance(descr, str):
         return descr

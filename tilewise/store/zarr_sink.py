@@ -62,10 +62,11 @@ class ZarrSink(FileSink):
         }  # fmt: skip
         if not place.url:
             files.check_parent(place.path)
-        self._check_free()
-        self._at = place if place.url else Place(files.beside(self._target), "", place.options)
-        self._at.zipped = place.zipped
-        self._made = self._create()
+        with files.explained(place.text, "write"):
+            self._check_free()
+            self._at = place if place.url else Place(files.beside(self._target), "", place.options)
+            self._at.zipped = place.zipped
+            self._made = self._create()
 
     @property
     def _named(self) -> str:

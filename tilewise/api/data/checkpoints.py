@@ -6,8 +6,6 @@ The format is store/checkpoint.py's.
 from __future__ import annotations
 
 import json
-import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from itertools import islice
 from typing import Any
@@ -26,6 +24,7 @@ from tilewise.ir.order import by_strides
 from tilewise.store import checkpoint as disk
 from tilewise.store import files
 from tilewise.store.base import Source
+from tilewise.store.every import DEFAULT, Due
 
 DONE = "iterations done"  # in a manifest: how far a loop is
 
@@ -106,9 +105,11 @@ def _cut_lineage(x: Array, source: Source) -> None:
 def _still_read(folder: str) -> set[str]:
     """Files of a checkpoint that arrays, or plans that workers may have to run again, still read."""
     session = current_session()
-    log = session.cluster.log if session is not None and session.cluster is not None else ()
+    cluster = None if session is None else session.cluster
+    log, saved = ((), None) if cluster is None else (cluster.log, cluster.saved)
     sources = [n.value for n in source_leaves()] + [x for entry in log for x in entry.leaves]
-    return {s.blocks.path for s in sources if isinstance(s, disk.BlockSource) and s.reads(folder)}
+    read = {s.blocks.path for s in sources if isinstance(s, disk.BlockSource) and s.reads(folder)}
+    return read if saved is None else read | saved.paths()
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ def resumable(
         raise ConfigError(
             message("resumable needs a folder", cure="Pass path=, or run it in tw.session(checkpoint=path)")
         )
-    due = Due("30s" if every is None else every)
+    due = Due(DEFAULT if every is None else every)
     done = _restore(path, state)
     for item in islice(iterable, done, None):
         yield item
@@ -156,34 +157,6 @@ def resumable(
             due.again()
     if due.since:
         _keep(path, state, done)
-
-
-class Due:
-    """When the next checkpoint is to be written: after some time ("30s", "5min"), or some iterations."""
-
-    def __init__(self, every: Any) -> None:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|min|m|h)\s*", every) if isinstance(every, str) else None
-        if found is None and (isinstance(every, bool | str) or not isinstance(every, int) or every < 1):
-            raise ConfigError(
-                message(
-                    "every says how often to write a checkpoint", got=repr(every), cure='Write every="30s", or every=10'
-                )
-            )
-        unit = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600}
-        self.seconds = float(found[1]) * unit[found[2]] if found is not None else None
-        self.count = every if found is None else None
-        self.again()
-
-    def now(self) -> bool:
-        """Whether it is time, one iteration later."""
-        self.since += 1
-        if self.count is not None:
-            return bool(self.since >= self.count)
-        return self.seconds is not None and time.monotonic() - self.at >= self.seconds
-
-    def again(self) -> None:
-        """Count from now on."""
-        self.since, self.at = 0, time.monotonic()
 
 
 def _keep(path: Any, state: MutableMapping[str, Any], done: int) -> None:

@@ -87,11 +87,45 @@ class Recovery(Hosts):
             for w, pieces in report.for_driver.items():
                 self.copies.put(w, unpacked(pieces))
         self.log.copied(mark.before, mark.keys)
+        self._drop_unneeded()
+
+    def _drop_unneeded(self) -> None:
+        """Copies that no plan and no array hang on go, wherever they are."""
         gone, self.log.unneeded = self.log.unneeded, set()
         if gone:
             self.copies.drop(gone)
+            if self.saved is not None:
+                self.saved.drop(gone)
             for h in self.hosts:
                 self.tell(h, "drop_copies", sorted(gone))
+
+    # -- on disk --------------------------------------------------------------------------------------------------
+
+    def _save_if_due(self) -> None:
+        """Write what workers hold to the session's checkpoint, if it is time (between two plans)."""
+        if self.saved is not None and self.mortal and self.saved.due.now():
+            self._surely(self._save)
+            self.saved.due.again()
+
+    def _save(self) -> None:
+        """Each process writes what its workers hold and no file has yet; plans that ran before are not needed."""
+        assert self.saved is not None
+        self._settle(0)
+        self.log.release(list(self.dead))
+        maker = self.log.maker
+        keys = sorted(k for k in self.log.live if k not in self.saved.keys and k in maker and not maker[k].rooted)
+        if keys:
+            token = self.saved.new(range(self.mesh.workers))
+            paths = {w: self.saved.path(token, w) for w in range(self.mesh.workers)}
+            try:
+                self._counters.saved_bytes += sum(self._answers(self.call_all("save", keys, paths)))
+            except BaseException:
+                self.saved.drop(())  # what was written of it
+                raise
+            self.saved.keys.update(dict.fromkeys(keys, token))
+        self._counters.saves += 1
+        self.log.copied(frozenset(self.log), keys)
+        self._drop_unneeded()
 
     def _restore(self) -> None:
         """Workers hold again what was copied, from wherever a copy is."""
@@ -99,6 +133,7 @@ class Recovery(Hosts):
         there = dict(zip(self.hosts, self._answers(self.call_all("holds")), strict=True))
         handed: dict[tuple[int, int], list[int]] = {}
         given: dict[int, list[int]] = {}
+        filed: dict[int, dict[str, list[int]]] = {}
         lost: set[int] = set()
         for home, workers in self.hosts.items():
             for w, key in itertools.product(workers, keys):
@@ -109,6 +144,9 @@ class Recovery(Hosts):
                     handed.setdefault((w, self.hosts[giver][0]), []).append(key)
                 elif (w, key) in self.copies:
                     given.setdefault(w, []).append(key)
+                elif self.saved is not None and key in self.saved.keys:
+                    path = self.saved.path(self.saved.keys[key], w)
+                    filed.setdefault(w, {}).setdefault(path, []).append(key)
                 else:
                     lost.add(key)
         run = next(self.counter)
@@ -116,7 +154,16 @@ class Recovery(Hosts):
         left = [k for k in keys if k not in lost]
         self._answers(
             [
-                self.call(h, "restore", self.epoch, run, left, handed, {w: known[w] for w in ws if w in known})
+                self.call(
+                    h,
+                    "restore",
+                    self.epoch,
+                    run,
+                    left,
+                    handed,
+                    {w: known[w] for w in ws if w in known},
+                    {w: filed[w] for w in ws if w in filed},
+                )
                 for h, ws in self.hosts.items()
             ]
         )
@@ -184,7 +231,7 @@ class Recovery(Hosts):
         self._counters.replays += 1
         gone: list[int] = []
         copied = len(self.log.kept()) > 0
-        if self.copying.last:  # there may be copies
+        if self.copying.last or self.saved is not None:  # there may be copies
             self.log.without_copies()
             self._restore()
         self.broken = False

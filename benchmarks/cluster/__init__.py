@@ -1,0 +1,1 @@
+"""Programs on processes of this machine beside Dask distributed and NumPy: times, bytes, control cost, growth."""
