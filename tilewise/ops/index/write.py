@@ -308,6 +308,10 @@ def _indexed(op: Put | At, node: Node, key: Together, have: Options, mesh: Mesh)
     rank = base.ndim - len(key.parts) + len(both)
     if any(x.ndim > rank for x in given) or any(x.dtype.kind not in "iu" for x in index):
         return
+    if isinstance(op, Put) and any(x.ndim > 1 and x.order is not None for x in index):
+        # NumPy writes in the order of the indices' memory, but for single columns in theirs: in blocks, another of two
+        # equal ones would be the last.
+        return
     (letters, *terms), picked = letters_of(base, index, key)
     terms = [letters, *(picked[rank - x.ndim :] for x in given), *terms]
     for rule in by_letters(terms, letters, node, have, mesh):
@@ -316,8 +320,6 @@ def _indexed(op: Put | At, node: Node, key: Together, have: Options, mesh: Mesh)
     n = both[0] if both else 1
     if mesh.workers == 1 or n < 1:
         return
-    if isinstance(op, Put) and any(x.ndim > 1 and x.order is not None for x in index):
-        return  # NumPy writes in the order of the indices' memory: of two equal ones another would be the last
     longest = next((k for k, x in enumerate(index) if x.ndim == len(both) and x.shape[:1] == (n,)), None)
     for asked in axis_cuts(have[count + longest], 0, n, mesh) if longest is not None else ():
         values: list[Layout] = []
