@@ -44,12 +44,8 @@ class Item:
     node: Node
     uses: tuple[Use, ...]
     given: bool  # a leaf
+    constant: bool  # a number that every worker has
     users: list[int] = field(default_factory=list)  # items that use it, each once
-
-    @property
-    def constant(self) -> bool:
-        """A number that every worker has."""
-        return type(self.node.op) is Const
 
 
 @dataclass(frozen=True)
@@ -88,7 +84,7 @@ class _Items:
     def add(self, n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
         """A new item."""
         self.copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else self.copied(n)
-        self.items.append(Item(self.copies[n], uses, given))
+        self.items.append(Item(self.copies[n], uses, given, not given and type(n.op) is Const))
         for x in dict.fromkeys(u.item for u in uses):
             self.items[x].users.append(len(self.items) - 1)
         return Use(len(self.items) - 1)

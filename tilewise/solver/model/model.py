@@ -207,7 +207,7 @@ class _Builder:
             self._add_unary(self.rule_at[i], ends)
 
     def _slots(self, i: int, user: int) -> Slots:
-        return tuple((k, use.alias) for k, use in enumerate(self.graph.items[user].uses) if use.item == i)
+        return tuple([(k, use.alias) for k, use in enumerate(self.graph.items[user].uses) if use.item == i])
 
     def _ends(self, i: int, layouts: Held) -> Ints:
         """What the final layout of a result costs, per layout that it is made in."""
