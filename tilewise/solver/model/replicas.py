@@ -63,6 +63,10 @@ class Kind:
     def _known(self) -> dict[tuple[Layout, Layout], int]:
         return {}
 
+    @cached_property
+    def _bytes(self) -> dict[Layout, int]:
+        return {}
+
     def cost(self, src: Layout, dst: Layout) -> int:
         """The price of the cheapest route from one layout to another; INF where there is none."""
         found = self._known.get((src, dst))
@@ -83,7 +87,11 @@ class Kind:
 
     def bytes_of(self, layout: Layout) -> int:
         """What a worker holds of it."""
-        return 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
+        found = self._bytes.get(layout)
+        if found is None:
+            size = 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh))
+            found = self._bytes[layout] = size * self.itemsize
+        return found
 
     def sorted(self, layouts: Iterable[Layout]) -> Held:
         """Layouts in an order that does not depend on who asked first, as far as they are usual ones."""
