@@ -123,7 +123,8 @@ def _make_known(cells: Iterable[Cell]) -> None:
     if len(PENDING) > len(outputs):
         _add_living(outputs, at)
     if structure.stored and settings.rewrite and settings.engine != "numpy" and not settings.compare:
-        narrowed = _read_less(outputs)
+        files = any([isinstance(v, Source) and not v.on_workers for v in values])
+        narrowed = _read_less(outputs) if files else []
         if narrowed:
             at, values, structure = compiler.graph_of([c.node for c in outputs])  # type: ignore[misc]
             replaced += _still_read(narrowed)
@@ -345,7 +346,7 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
     """Run on a cluster; results stay there, or come back at once."""
     lent: list[Node] = []
     roots = [c.node for c in outputs if c.node is not None]
-    new = compiler.selected(roots, settings)
+    new = compiler.selected(roots, settings, nodes)
     other = []
     if new is not roots:
         other = list(zip(outputs, roots, strict=True))

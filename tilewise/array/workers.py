@@ -40,8 +40,8 @@ from tilewise.store.base import Source
 def run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
     """Run nodes whose lengths are all known."""
     roots = [c.node for c in outputs if c.node is not None]
-    narrow: Sequence[Node] = compiler.narrowed(roots, settings)
-    if settings.rewrite:
+    narrow: Sequence[Node] = compiler.narrowed(roots, settings, nodes)
+    if settings.rewrite and any([isinstance(n.value, np.ndarray) for n in nodes]):
         narrow = sliced_inputs(narrow, lambda n: on_driver(n, cluster), part_here)
     if narrow is not roots:
         nodes, roots = walk(narrow), list(narrow)

@@ -99,14 +99,14 @@ def rewritten(
     return None if all(n is m for n, m in new.items()) else new
 
 
-def narrowed(roots: Sequence[Node], settings: Settings) -> Sequence[Node]:
+def narrowed(roots: Sequence[Node], settings: Settings, nodes: Sequence[Node] | None = None) -> Sequence[Node]:
     """The roots of a graph for a mesh, with slices taken before elementwise operators; themselves if there are none."""
-    return roots if not settings.rewrite or "slices" in settings.without else narrow(roots)
+    return roots if not settings.rewrite or "slices" in settings.without else narrow(roots, nodes)
 
 
-def selected(roots: Sequence[Node], settings: Settings) -> Sequence[Node]:
+def selected(roots: Sequence[Node], settings: Settings, nodes: Sequence[Node] | None = None) -> Sequence[Node]:
     """The roots of a graph for a mesh, with reductions of what masks select done where it lies."""
-    return roots if not settings.rewrite or "select" in settings.without else select(roots, settings.exact)
+    return roots if not settings.rewrite or "select" in settings.without else select(roots, settings.exact, nodes)
 
 
 def prepare(at: dict[Node, int], wanted: Sequence[int], settings: Settings, structure: Structure) -> Stages:

@@ -138,8 +138,9 @@ def _within(n: Node, rule: Rule, mesh: Mesh, machine: Rates) -> int:
         assert by is not None
         itemsize = by.kind(n.inputs[0].dtype).itemsize
         return priced_route(rule.partial, rule.out, n.dims, mesh, itemsize, machine.tariff).cost
-    if on_contributions(n, rule):
-        return 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
+    if isinstance(n.op, Map):
+        once = 1 if machine.objective == "bytes" else round(ONCE_S * TICKS)
+        return once if on_contributions(n, rule) else 0
     ways = inner_exchanges(n.op, n, rule, mesh)
     return sum([step_cost(a, b, shape, mesh, n.dtype.itemsize, machine.tariff) for a, b, shape in ways])
 

@@ -27,7 +27,13 @@ def machine_for(settings: Settings) -> Rates:
         raise ConfigError(
             message("this machine has not been measured", cure="Run tilewise calibrate, or tw.calibrate()")
         )
-    return replace(rates, objective=settings.objective)
+    return _for_objective(rates, settings.objective)
+
+
+@lru_cache(maxsize=16)
+def _for_objective(rates: Rates, objective: str) -> Rates:
+    """The one object: every evaluation on a mesh asks for it."""
+    return replace(rates, objective=objective)
 
 
 def path_in(folder: Path) -> Path:

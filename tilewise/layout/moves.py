@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -42,6 +42,8 @@ from tilewise.layout.placement import (
     with_interval,
 )
 from tilewise.records import dataclass
+
+EXCHANGES_KEPT = 256
 
 
 class Kind(StrEnum):
@@ -281,8 +283,9 @@ def contributions(src: Layout, dst: Layout, mesh: Mesh) -> int:
     )
 
 
+@lru_cache(maxsize=EXCHANGES_KEPT)
 def moves(src: Layout, dst: Layout, shape: tuple[int, ...], mesh: Mesh) -> Exchange:
-    """The one-step exchange from src to dst."""
+    """The one-step exchange from src to dst; its pieces are worked out once, however often a loop asks."""
     return Exchange(src, dst, shape, mesh)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from tilewise.layout.crossing import volume
 from tilewise.layout.moves import Exchange, moves
 from tilewise.layout.placement import Layout, Mesh, OnDriver, bare, reduction
-from tilewise.layout.prices import VOLUME, Prices, Tariff, prices
+from tilewise.layout.prices import VOLUME, Tariff, prices
 from tilewise.records import dataclass
 
 Route = tuple[Exchange, ...]
@@ -46,10 +46,11 @@ def priced_route(
         return PricedRoute(table.chain(i, j), int(table.cost[i, j]))
     best = PricedRoute((dst,), step_cost(src, dst, shape, mesh, itemsize, tariff))
     if best.cost and reduction(dst) is None:
-        for between in (*table.layouts[: table.targets], bare(dst)):
+        row = [] if i is None else table.cost[i].tolist()  # what usual layouts cost from a usual one
+        for k, between in enumerate((*table.layouts[: table.targets], bare(dst))):
             if between in (src, dst) or isinstance(between, OnDriver):
                 continue
-            first = _cost(table, i, src, between, shape, mesh, itemsize, tariff)
+            first = row[k] if k < len(row) else step_cost(src, between, shape, mesh, itemsize, tariff)
             if first < best.cost:
                 last = step_cost(between, dst, shape, mesh, itemsize, tariff)
                 if first + last < best.cost:
@@ -58,23 +59,6 @@ def priced_route(
             start = priced_route(src, best.through[0], shape, mesh, itemsize, tariff)
             best = PricedRoute((*start.through, dst), best.cost)
     return best
-
-
-def _cost(
-    table: Prices,
-    i: int | None,
-    src: Layout,
-    between: Layout,
-    shape: tuple[int, ...],
-    mesh: Mesh,
-    itemsize: int,
-    tariff: Tariff,
-) -> int:
-    """The cost of reaching an intermediate layout; of one step, where the source is not a usual layout."""
-    j = table.find(between)
-    if i is not None and j is not None:
-        return int(table.cost[i, j])
-    return step_cost(src, between, shape, mesh, itemsize, tariff)
 
 
 def step_cost(

@@ -94,7 +94,7 @@ def arange(first: Any, second: Any, length: int, dtype: np.dtype[Any]) -> Node:
 
 def is_new(node: Node) -> bool:
     """Whether a node is an array made of nothing, which any worker can make a part of for itself."""
-    return isinstance(node.op, Full | Arange)
+    return isinstance(node.op, (Full, Arange))
 
 
 # -- on a mesh -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ x[mask].sum(0) => where(mask, x, 0).sum(0). For meshes: nothing has to know how 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -21,10 +21,13 @@ _NEUTRAL = {"add": 0, "multiply": 1, "logical_or": 0, "logical_and": 1}
 _BOOL = np.dtype(bool)
 
 
-def select(roots: Sequence[Node], exact: bool) -> Sequence[Node]:
-    """The wanted nodes, with masks in place of selections that are only reduced; themselves if there are none."""
-    nodes = numbered(roots)
-    if not any(_reduces_selection(n) for n in nodes):
+def select(roots: Sequence[Node], exact: bool, nodes: Collection[Node] | None = None) -> Sequence[Node]:
+    """The wanted nodes, with masks in place of selections that are only reduced; themselves if there are none.
+
+    `nodes`: what `numbered` gives of them, where that is known.
+    """
+    nodes = numbered(roots) if nodes is None else nodes
+    if not any([type(n.op) is Reduce and _reduces_selection(n) for n in nodes]):
         return roots
     new: dict[Node, Node] = {}
     for n in nodes:

@@ -7,7 +7,7 @@ a layout of its own, and what is computed but not shown may cross between worker
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from tilewise.ir.node import Node, intern, numbered
@@ -17,10 +17,13 @@ from tilewise.ops.views import Arrange, Cut, Window, arrange, unfold, view
 MOST_SHARE = 0.5  # of a result: a part that is larger is taken of the result, as shifted slices of stencils are
 
 
-def narrow(roots: Sequence[Node]) -> Sequence[Node]:
-    """The wanted nodes, with slices taken before elementwise operators that nothing else needs; themselves if none."""
-    nodes = numbered(roots)
-    if not any(_sliced(n) for n in nodes):
+def narrow(roots: Sequence[Node], nodes: Collection[Node] | None = None) -> Sequence[Node]:
+    """The wanted nodes, with slices taken before elementwise operators that nothing else needs; themselves if none.
+
+    `nodes`: what `numbered` gives of them, where that is known.
+    """
+    nodes = numbered(roots) if nodes is None else nodes
+    if not any([type(n.op) is Window and _sliced(n) for n in nodes]):
         return roots
     users = Counter(x for n in nodes if n.value is None for x in dict.fromkeys(n.inputs))
     users.update(roots)

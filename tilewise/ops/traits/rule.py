@@ -205,21 +205,24 @@ def by_letters(
         for letter, d in zip(term, shape, strict=True):
             sizes[letter] = max(sizes.get(letter, 1), d) if d != 0 else 0
     tied = {c for term in terms for c in term if term.count(c) > 1}
+    inherited = any([isinstance(x, Cutting) for row in have for x in row])
     for letter, size in sizes.items():
         if letter in tied or size < 2 or (letter not in out and op is None):
             continue
-        found: list[Cuts | Piecewise] = [*cuts_of(letter, size, terms, shapes, have, node, mesh)]
-        if pieces:
+        found: list[Cuts | Piecewise] = [_even(size, mesh.total_blocks)]
+        if inherited:
+            found = [*cuts_of(letter, size, terms, shapes, have, node, mesh)]
+        if pieces and (inherited or mesh.grid):
             found += _in_pieces(letter, size, terms, shapes, have, mesh)
+        places = [term.find(letter) for term in terms]
+        cut_at = [k if k >= 0 and shape[k] == size else -1 for k, shape in zip(places, shapes, strict=True)]
+        end = out.find(letter)
         for cut in dict.fromkeys(found):
-            ins: list[Layout] = [
-                _along(cut, t.index(letter)) if letter in t and s[t.index(letter)] == size else WHOLE
-                for t, s in zip(terms, shapes, strict=True)
-            ]
-            result: Layout = _along(cut, out.index(letter)) if letter in out else Partial(op or "")
-            yield Rule(tuple(ins), result)
+            ins = tuple([WHOLE if k < 0 else _along(cut, k) for k in cut_at])
+            yield Rule(ins, _along(cut, end) if end >= 0 else Partial(op or ""))
 
 
+@functools.lru_cache(maxsize=4096)
 def _along(cut: Cuts | Piecewise, axis: int) -> Cutting:
     """A division of an axis."""
     return cut.along(axis) if isinstance(cut, Piecewise) else shard(axis, cut)

@@ -6,9 +6,10 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from tilewise.ir.node import Node, intern
-from tilewise.ir.order import strides_of
+from tilewise.ir.order import Order, by_strides, strides_of
 from tilewise.ops.diagonal import diagonal
 from tilewise.ops.reshape import reshape
 from tilewise.ops.views.cut import Arrange, ComplexPart, Cut, arrange
@@ -34,19 +35,32 @@ def unfold(node: Node) -> Node:
     op = node.op
     assert isinstance(op, Window)
     base = node.inputs[0]
-    found = walks(op)
+    found = _cut_out(op, base.order)
     if found is None:
         return _tied(op, node) or _refolded(op, node)
+    cut, arranged, order = found
+    part = intern(cut, (base,), cut.lengths, node.dtype, base.order)
+    return part if arranged is None else intern(arranged, (part,), arranged.lengths, node.dtype, order)
+
+
+@lru_cache(maxsize=4096)
+def _cut_out(w: Window, order: Order) -> tuple[Cut, Arrange | None, Order] | None:
+    """A view as a cut of a base in some memory order, its axes arranged (None: as they are), and the order then."""
+    found = walks(w)
+    if found is None:
+        return None
     axes, starts = found
-    steps, lengths = [1] * base.ndim, [1] * base.ndim
+    ndim = len(w.base_shape)
+    steps, lengths = [1] * ndim, [1] * ndim
     for a in axes:
         if a.base is not None:
             steps[a.base], lengths[a.base] = a.step, a.length
-    cut = intern(Cut(starts, tuple(steps), tuple(lengths)), (base,), tuple(lengths), node.dtype, base.order)
-    order = tuple(a.base for a in axes)
-    if order == tuple(range(base.ndim)):
-        return cut
-    return arrange(cut, Arrange(order, tuple(a.length for a in axes)))
+    cut = Cut(starts, tuple(steps), tuple(lengths))
+    places, shape = tuple([a.base for a in axes]), tuple([a.length for a in axes])
+    if places == tuple(range(ndim)):
+        return cut, None, order
+    strides = strides_of(cut.lengths, w.dtype.itemsize, order)
+    return cut, Arrange(places, shape), by_strides(shape, [0 if a is None else strides[a] for a in places])
 
 
 def _tied(w: Window, node: Node) -> Node | None:

@@ -51,6 +51,7 @@ def needs(user: Choices, slots: Slots) -> Asked:
     """What a user asks of one value."""
     found = user.asks.get(slots)
     if found is None:
+        rows: tuple[Held, ...]
         if len(slots) == 1:
             ((k, alias),) = slots
             rows = tuple([(behind(r.ins[k], alias),) for r in user.rules])

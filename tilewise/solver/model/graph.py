@@ -44,12 +44,8 @@ class Item:
     node: Node
     uses: tuple[Use, ...]
     given: bool  # a leaf
+    constant: bool  # a number that every worker has
     users: list[int] = field(default_factory=list)  # items that use it, each once
-
-    @property
-    def constant(self) -> bool:
-        """A number that every worker has."""
-        return type(self.node.op) is Const
 
 
 @dataclass(frozen=True)
@@ -88,10 +84,11 @@ class _Items:
     def add(self, n: Node, uses: tuple[Use, ...], given: bool = False) -> Use:
         """A new item."""
         self.copies[n] = known_leaf(Stub(n.dims, n.dtype), n.order) if given else self.copied(n)
-        self.items.append(Item(self.copies[n], uses, given))
-        for x in dict.fromkeys(u.item for u in uses):
-            self.items[x].users.append(len(self.items) - 1)
-        return Use(len(self.items) - 1)
+        self.items.append(Item(self.copies[n], uses, given, not given and type(n.op) is Const))
+        me = len(self.items) - 1
+        for x in {u.item for u in uses}:
+            self.items[x].users.append(me)
+        return Use(me)
 
     def view(self, n: Node) -> Use:
         """A cut or a renaming of something that is there."""
@@ -128,8 +125,8 @@ def graph_of(nodes: Sequence[Node], leaves: Collection[Node], wanted: Sequence[i
         elif type(n.op) in (Cut, Arrange):
             at[n] = found.view(n)
         else:
-            at[n] = found.add(n, tuple(at[x] for x in n.inputs))
-    return Graph(tuple(found.items), tuple(at[n] for n in nodes))
+            at[n] = found.add(n, tuple([at[x] for x in n.inputs]))
+    return Graph(tuple(found.items), tuple([at[n] for n in nodes]))
 
 
 def _selected(nodes: Sequence[Node], wanted: Collection[Node]) -> dict[Node, Node | None]:

@@ -87,13 +87,13 @@ def holding_of(
     else:
         keep = undominated(features)
     cost, reach = cost.take(keep, axis=1), reach.take(keep, axis=0)
-    alone = np.zeros(len(keep), dtype=np.int64) if made else cost[0]
+    by_itself: Ints = np.zeros(len(keep), dtype=np.int64) if made else cost[0]
     return Holding(
         tuple([tuple([layouts[x] for x in sets[k]]) for k in keep.tolist()]),
         cost,
         reach,
         at | {x: at[wide[x]] for x in asked},
-        alone if left is None else alone + left[keep],
+        by_itself if left is None else by_itself + left[keep],
     )
 
 

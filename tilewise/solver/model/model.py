@@ -43,6 +43,7 @@ class Model:
     held_at: dict[int, int]
     wanted: frozenset[int]  # results
     problem: Problem
+    kinds: Sequence[Kind]  # the types of values
 
     def replicated(self) -> list[int]:
         """Values for everything replicated (each operator's last rule): costly, but always possible."""
@@ -60,7 +61,7 @@ class Model:
 
     def kind(self, item: int) -> Kind:
         """The type of a value."""
-        return kind_of(self.graph.items[item].node, self.mesh, self.machine)
+        return self.kinds[item]
 
 
 _worlds: dict[tuple[Mesh, Rates], int] = {}  # numbers, which are looked up faster
@@ -143,6 +144,7 @@ class _Builder:
             self.held_at,
             frozenset(self.wanted),
             Problem(self.unary, self.pairs),
+            self.kinds,
         )
 
     def _kind(self, n: Node) -> Kind:
@@ -207,7 +209,7 @@ class _Builder:
             self._add_unary(self.rule_at[i], ends)
 
     def _slots(self, i: int, user: int) -> Slots:
-        return tuple((k, use.alias) for k, use in enumerate(self.graph.items[user].uses) if use.item == i)
+        return tuple([(k, use.alias) for k, use in enumerate(self.graph.items[user].uses) if use.item == i])
 
     def _ends(self, i: int, layouts: Held) -> Ints:
         """What the final layout of a result costs, per layout that it is made in."""

@@ -63,6 +63,10 @@ class Kind:
     def _known(self) -> dict[tuple[Layout, Layout], int]:
         return {}
 
+    @cached_property
+    def _bytes(self) -> dict[Layout, int]:
+        return {}
+
     def cost(self, src: Layout, dst: Layout) -> int:
         """The price of the cheapest route from one layout to another; INF where there is none."""
         found = self._known.get((src, dst))
@@ -83,7 +87,11 @@ class Kind:
 
     def bytes_of(self, layout: Layout) -> int:
         """What a worker holds of it."""
-        return 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh)) * self.itemsize
+        found = self._bytes.get(layout)
+        if found is None:
+            size = 0 if isinstance(layout, Outside) else prod(local_dims(layout, self.shape, self.mesh))
+            found = self._bytes[layout] = size * self.itemsize
+        return found
 
     def sorted(self, layouts: Iterable[Layout]) -> Held:
         """Layouts in an order that does not depend on who asked first, as far as they are usual ones."""
@@ -176,7 +184,7 @@ def sets_of(layouts: Held, between: Ints, most: int) -> Sets:
     before, other = _earlier(len(layouts))
     free = (between == 0) & other
     same = free & free.T  # each contains the other: one of them suffices
-    (first,) = (~(same & before).any(axis=1)).nonzero()
+    first = np.flatnonzero(~(same & before).any(axis=1))
     out: list[tuple[int, ...]] = [(i,) for i in first.tolist()]
     if most > 1:
         apart = (before.T & ~(free | free.T))[first[:, None], first]
@@ -263,12 +271,10 @@ def spread_costs(given: Ints, between: Ints, sets: Sets) -> Ints:
             out[:, where] = first[0]
             continue
         step = [[between[x, y] for y in ids] for x in ids]
-        best: Ints | None = None
+        best = np.full((given.shape[0], len(where)), INF, dtype=np.int64)
         for parents in trees(size):
-            total: Ints | int = 0
-            for child, parent in enumerate(parents):
-                total = total + (first[child] if parent < 0 else step[parent][child])
-            best = np.asarray(total) if best is None else np.minimum(best, total, out=best)
+            ways = [first[child] if parent < 0 else step[parent][child] for child, parent in enumerate(parents)]
+            np.minimum(best, sum(ways[1:], ways[0]), out=best)
         out[:, where] = best
     return np.minimum(out, INF, out=out)
 
@@ -313,7 +319,7 @@ def undominated(features: Ints) -> NDArray[np.intp]:
     less = (features[:, None, :] <= features[None, :, :]).all(axis=2)
     before, _ = _earlier(len(features))
     beaten = less & (~less.T | before.T)  # by a row that is better somewhere, or an equal one before it
-    return (~beaten.any(axis=0)).nonzero()[0]
+    return np.flatnonzero(~beaten.any(axis=0))
 
 
 def spread(sources: Held, held: Held, kind: Kind) -> tuple[int, tuple[Layout, ...]]:
