@@ -98,3 +98,31 @@ def test_systems_without_posix(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+GARBAGE = """
+import gc, sys
+{before}
+gc.{state}()
+import tilewise
+print(gc.isenabled(), gc.get_freeze_count() > 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "state", "expected"),
+    [
+        ("", "enable", "True True"),
+        ("import numpy", "enable", "True False"),  # a program that has made arrays: they may become garbage
+        ("", "disable", "False False"),
+    ],
+)
+def test_the_garbage_collector_goes_on(before: str, state: str, expected: str) -> None:
+    program = GARBAGE.format(before=before, state=state)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == expected
+
+
+def test_the_garbage_collector_goes_on_after_a_failed_import() -> None:
+    program = "import gc, sys; sys.modules['numpy'] = None\ntry:\n import tilewise\nexcept ImportError:\n pass\n"
+    subprocess.run([sys.executable, "-c", program + "assert gc.isenabled()"], check=True)
