@@ -108,7 +108,7 @@ class Library:
             return self._machines[cpu, level]
         name = cpu.encode() or self._said("GetHostCPUName")[1]
         listed = b"" if cpu else self._said("GetHostCPUFeatures")[1]
-        features = b",".join(sorted(filter(None, listed.split(b",")), key=lambda feature: feature[1:]))
+        features = b",".join(sorted((f for f in listed.split(b",") if f), key=lambda f: f[1:]))
         triple = self._said("GetProcessTriple")[1]
         target, wrong = self._said("GetTargetFromTriple", triple)
         if not target:
