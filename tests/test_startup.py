@@ -100,27 +100,11 @@ def test_systems_without_posix(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-GARBAGE = """
-import gc, sys
-{before}
-gc.{state}()
-import tilewise
-print(gc.isenabled(), gc.get_freeze_count() > 0)
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "state", "expected"),
-    [
-        ("", "enable", "True True"),
-        ("import numpy", "enable", "True False"),  # a program that has made arrays: they may become garbage
-        ("", "disable", "False False"),
-    ],
-)
-def test_the_garbage_collector_goes_on(before: str, state: str, expected: str) -> None:
-    program = GARBAGE.format(before=before, state=state)
+@pytest.mark.parametrize("state", ["enable", "disable"])
+def test_the_garbage_collector_goes_on(state: str) -> None:
+    program = f"import gc; gc.{state}(); import tilewise; print(gc.isenabled(), gc.get_freeze_count())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == expected
+    assert done.stdout.split() == [str(state == "enable"), "0"]
 
 
 def test_the_garbage_collector_goes_on_after_a_failed_import() -> None:
