@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent / "tilewise"
 LEVELS = {
     "errors": 0,
     "later": 0,
+    "quick_import": 0,
     "records": 0,
     "config": 1,
     "events": 1,

@@ -98,3 +98,33 @@ def test_systems_without_posix(tmp_path: Path) -> None:
         [sys.executable, "-W", "error", "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("state", ["enable", "disable"])
+def test_the_garbage_collector_goes_on(state: str) -> None:
+    program = f"import gc; gc.{state}(); import tilewise; print(gc.isenabled(), gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(state == "enable"), "0"]
+
+
+def test_the_garbage_collector_goes_on_after_a_failed_import() -> None:
+    program = "import gc, sys; sys.modules['numpy'] = None\ntry:\n import tilewise\nexcept ImportError:\n pass\n"
+    subprocess.run([sys.executable, "-c", program + "assert gc.isenabled()"], check=True)
+
+
+AT_EXIT = """
+import tilewise as np
+plate = np.zeros((600, 600))
+plate[0, :] = 100.0
+for _ in range(6):
+    new = plate.copy()
+    new[1:-1, 1:-1] = plate[1:-1, 1:-1] + 0.2 * (plate[:-2, 1:-1] + plate[2:, 1:-1] - 2.0 * plate[1:-1, 1:-1])
+    plate = new
+kept = [plate, plate * 2, np.add.outer(np.arange(600.0), np.arange(600.0)), np.sin(plate)]
+print(plate.mean(), kept[2].sum())
+"""
+
+
+def test_no_noise_at_exit() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)
+    assert (done.stdout.count(" "), done.stderr) == (1, "")

@@ -19,7 +19,12 @@ Every name of NumPy is here and does what it does there, on Arrays that are comp
 `help(np.config)` and the like say more about each; `help(np.sum)` is NumPy's own documentation.
 """
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+from tilewise.quick_import import Quickly
+
+_quickly = Quickly()  # until the end of this file
 
 from typing import TYPE_CHECKING, Any
 
@@ -114,4 +119,5 @@ _LATER |= {"calibrate": "tilewise.api.calibrate", "parallel": "tilewise.parfor.p
 _LATER |= {"parfor": "tilewise.parfor.loop", "__array_namespace_info__": "numpy"}
 fill_namespace(globals(), _LATER)
 start_counting()
-del fill_namespace, start_counting
+_quickly.end()
+del _quickly, fill_namespace, start_counting

@@ -1,5 +1,6 @@
 """The command line. In: arguments. Out: text, and an exit status. Everything it does is done by the public API."""
 
+import gc
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -93,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given == ["--version"]:
         print(f"tilewise {tilewise.__version__}")
+        if arguments is None:
+            gc.freeze()  # the process ends here: what was loaded need not be looked through for garbage
         return 0
     parser = argparse.ArgumentParser(prog="tilewise", description="NumPy programs on all the hardware you have.")
     parser.add_argument("--version", action="version", version=f"tilewise {tilewise.__version__}")

@@ -122,8 +122,8 @@ warnings.simplefilter("error")
 import numpy
 import tilewise as np
 from tilewise.backend.llvm.compile import helper
-if "SCRIPT" in os.environ:
-    helper.SCRIPT = os.environ["SCRIPT"]
+if "SERVE" in os.environ:
+    helper.SERVE = os.environ["SERVE"]
 x = np.linspace(0.0, 1.0, 400_000)
 y = numpy.asarray(np.exp(x) * 2 + 1)
 assert numpy.allclose(y, numpy.exp(numpy.linspace(0.0, 1.0, 400_000)) * 2 + 1)
@@ -173,9 +173,7 @@ def test_a_process_that_ended_is_started_again(tmp_path: Path) -> None:
 
 
 def test_a_process_that_cannot_run_is_done_without(tmp_path: Path) -> None:
-    script = tmp_path / "broken.py"
-    script.write_text("raise SystemExit(3)")
-    assert run(tmp_path, SCRIPT=str(script))[:2] == ["True", "False"]
+    assert run(tmp_path, SERVE="raise SystemExit(3)")[:2] == ["True", "False"]
 
 
 def test_an_interrupt_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:

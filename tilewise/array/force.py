@@ -25,7 +25,7 @@ from tilewise.array.schedule.deferred import run_calls
 from tilewise.array.schedule.promote import promotion
 from tilewise.array.session import cluster_here, current_session, session_here
 from tilewise.array.unshared import mark_unshared
-from tilewise.backend import chosen, threads
+from tilewise.backend import chosen, named, threads
 from tilewise.config import Settings, current
 from tilewise.engine.device import runner
 from tilewise.engine.remote import Remote
@@ -253,6 +253,7 @@ def _run(
         wanted = sorted({at[c.node] for c in outputs})  # type: ignore[index]
     if settings.engine == "numpy":
         return reference(nodes, _read(values)), set(), []
+    named(chosen(settings))  # opened before there is a plan: its compiler's process gets ready meanwhile
     plan = compiler.prepare(at, wanted, settings, structure)
     shared = _needed_elsewhere(nodes, plan, outputs, at)
     if shared and not set(shared) <= set(wanted):

@@ -12,8 +12,9 @@ import mmap
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from itertools import count
-from sys import getrefcount
+from sys import getrefcount, is_finalizing
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,9 @@ class _Owner:
             "version": 3,
         }
 
-    def __del__(self) -> None:
-        self._pool._give_back(self._block)
+    def __del__(self, ending: Callable[[], bool] = is_finalizing) -> None:
+        if not ending():  # modules are empty when the process ends
+            self._pool._give_back(self._block)
 
 
 class Pool:

@@ -1,7 +1,7 @@
 """Compiling in a process of its own. In: a module's text. Out: quick code now, good code later. Loads no LLVM here.
 
-llvmlite lets one thread compile at a time, takes 0.1 s and 60 MB to load, and good code takes seven times as long as
-quick code: so another process (server.py) has LLVM, answers with quick code, and makes good code behind it, which a
+llvmlite lets one thread compile at a time, takes 60 MB and up to 0.1 s to load, and good code takes seven times as long
+as quick code: so another process (server.py) has LLVM, answers with quick code, and makes good code behind it, which a
 thread of ours puts in the place of the quick one. The process starts with the first kernel that is not on disk, and
 ends some time after there is nothing more to do, or after the program.
 """
@@ -27,7 +27,7 @@ from tilewise.backend.llvm.compile.server import (
 )
 from tilewise.config import current
 
-SCRIPT = Path(__file__).with_name("server.py")
+SERVE = "import sys; sys.path.insert(0, sys.argv[1]); import server; server.main(sys.argv[2])"  # from its bytecode
 TRIES = 2  # a process may end for want of work just as it is asked again
 Arrived = Callable[[bytes], None]
 
@@ -48,7 +48,7 @@ class _Server:
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             *((os.POSIX_SPAWN_DUP2, pipe, at) for at, pipe in given.items()),
         ]
-        command = [sys.executable, "-I", "-S", str(SCRIPT), packages]
+        command = [sys.executable, "-I", "-S", "-c", SERVE, str(Path(__file__).parent), packages]
         try:
             if min(given.values()) <= GOOD_ANSWERS:
                 raise OSError("the program has closed its standard files")

@@ -5,13 +5,18 @@ Facts are JSON, named like code (key.py): another CPU, or other sources of the c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewise.backend.llvm.compile import disk, key
 from tilewise.backend.llvm.compile.build import lock
+from tilewise.later import later
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = later("json")  # 4 ms, for what few programs have
 
 
 def recall(folder: Path, what: Hashable) -> Any:

@@ -1,6 +1,6 @@
 """The compiler's own process. In: requests, on standard input. Out: quick code on standard output, good code and files.
 
-Started by helper.py as a script, without the package: it has LLVM, the program that it works for has not. One process
+Started by helper.py without the package: it has LLVM, the program that it works for has not. One process
 answers each request at once with quick code; another, forked from it and of low priority, makes the good code behind
 it. When the program ends, the second one still puts on disk what was asked for, for the next program.
 """
@@ -12,8 +12,11 @@ import os
 import select
 import struct
 import sys
-from collections.abc import Iterator
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` takes 4 ms to load
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 REQUEST = struct.Struct("<QQQIIII")  # number, device and number of the folder, lengths: module, CPU, folder, name
 ANSWER = struct.Struct("<QII")  # number, whether it is an error's text, length
@@ -69,9 +72,10 @@ def _requests(pipe: int) -> Iterator[Request]:
             yield found
 
 
-def good(pipe: int, compiler: Any, files: Any) -> None:
+def good(pipe: int, compiler: Any) -> None:
     """Make good code of all that comes through a pipe."""
     os.nice(NICER)
+    files = importlib.import_module("files")
     listening = True
     folders: dict[str, int] = {}
     for count, request in enumerate(_requests(pipe)):
@@ -114,13 +118,28 @@ def quick(pipe: int, compiler: Any) -> None:
     _send(pipe, bytes(later))
 
 
+def opened(packages: str) -> Any:
+    """LLVM, from what is beside this file as modules of their own; by llvmlite if its library is not one we know."""
+    library = importlib.import_module("llvm_library")
+    if library.usable(packages):
+        try:
+            compiler = library.Library(packages)
+            compiler.ready()
+        except (OSError, AttributeError, RuntimeError):
+            pass
+        else:
+            return compiler
+    compiler = importlib.import_module("compiler")
+    compiler.ready()
+    return compiler
+
+
 def main(packages: str) -> None:
     """Serve until there are no more requests."""
     if os.fork():
         os._exit(0)  # the program has no child that it did not start itself
-    sys.path[:0] = [os.path.dirname(__file__), packages]
-    compiler, files = map(importlib.import_module, ("compiler", "files"))  # as modules of their own, beside this one
-    compiler.ready()
+    sys.path.insert(1, packages)
+    compiler = opened(packages)
     reads, writes = os.pipe()
     if os.fork():
         os.close(reads)
@@ -129,8 +148,4 @@ def main(packages: str) -> None:
     else:
         for pipe in (REQUESTS, QUICK_ANSWERS, writes):
             os.close(pipe)
-        good(reads, compiler, files)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+        good(reads, compiler)

@@ -1,0 +1,74 @@
+"""The compiler's own process: LLVM's library by itself gives what llvmlite gives, and llvmlite takes its place."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewise.backend.llvm.call import call_table, helpers, parallel_for
+from tilewise.backend.llvm.compile import compiler, llvm_library, server
+
+HERE = Path(server.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def packages() -> str:
+    found = importlib.util.find_spec("llvmlite")
+    assert found is not None and found.origin is not None
+    return str(Path(found.origin).parents[1])
+
+
+def test_the_same_code(packages: str) -> None:
+    library = llvm_library.Library(packages)
+    library.ready()
+    assert (library.QUICK, library.GOOD) == (compiler.QUICK, compiler.GOOD)
+    for build in (call_table.build, parallel_for.build, helpers.build_wait):
+        module = build("kernel").module()
+        for level in (compiler.QUICK, compiler.GOOD):
+            assert library.object_code(module, level=level) == compiler.object_code(module, level=level)
+    named = "generic"
+    assert library.object_code(module, named) == compiler.object_code(module, named)
+
+
+def test_errors_are_said(packages: str) -> None:
+    library = llvm_library.Library(packages)
+    with pytest.raises(RuntimeError, match="expected top-level entity"):
+        library.object_code("nonsense")
+    with pytest.raises(RuntimeError, match="Instruction does not dominate all uses"):
+        library.object_code("define i64 @f() {\n  %a = add i64 %b, 1\n  %b = add i64 %a, 1\n  ret i64 %b\n}")
+    assert library.object_code("define void @f() {\n  ret void\n}")  # it goes on
+
+
+def opened(packages: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(HERE))
+    try:
+        return server.opened(packages)
+    finally:
+        for name in ("llvm_library", "compiler"):
+            sys.modules.pop(name, None)
+
+
+def test_this_version_is_known(packages: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it fails with another llvmlite: see whether its `binding` calls the functions as `_SIGNATURES` says."""
+    assert llvm_library.usable(packages)
+    assert type(opened(packages, monkeypatch)).__name__ == "Library"
+
+
+@pytest.mark.parametrize("missing", ["version", "folder", "function"])
+def test_llvmlite_in_its_place(missing: str, packages: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = importlib.util.spec_from_file_location("llvm_library", HERE / "llvm_library.py")
+    assert found is not None and found.loader is not None
+    changed: Any = importlib.util.module_from_spec(found)
+    found.loader.exec_module(changed)
+    if missing == "version":
+        changed.VERSIONS = ("0.0.",)
+    if missing == "function":
+        changed._SIGNATURES = {**changed._SIGNATURES, "NoSuchFunction": (None,)}
+    monkeypatch.setitem(sys.modules, "llvm_library", changed)
+    used = opened(str(tmp_path) if missing == "folder" else packages, monkeypatch)
+    assert used.__file__ == str(HERE / "compiler.py")
+    assert used.object_code("define void @f() {\n  ret void\n}", "", level=used.QUICK)
