@@ -185,6 +185,21 @@ class Emitter:
         fn.lines = kept
         fn.label(good)
 
+    def fail_rarely(self, unusual: Val, bad: Callable[[], Val | None], fault: int, values: tuple[Val, ...]) -> None:
+        """Leave with a fault where something is unusual, and then so bad that there is one."""
+        fn, good, look = self.fn, self.fn.fresh("good"), self.fn.fresh("look")
+        fn.do(f"br i1 {unusual.name}, label %{look}, label %{good}, !prof !{self.scopes.unlikely}")
+        kept, fn.lines = fn.lines, []
+        fn.label(look)
+        found, wrong = bad(), fn.fresh("wrong")
+        assert found is not None
+        fn.do(f"br i1 {found.name}, label %{wrong}, label %{good}")
+        fn.label(wrong)
+        self.fail(fault, values)
+        self.late.append(fn.lines)
+        fn.lines = kept
+        fn.label(good)
+
     def fail(self, fault: int, values: tuple[Val, ...]) -> None:
         fn = self.fn
         for k, v in enumerate(values[: layout.PAYLOADS]):
@@ -221,6 +236,10 @@ class Emitter:
         args = [self.e(a) for a in x.args]
         if x.exact and x.fn in scalars.PLAIN:
             return args[0].op(scalars.PLAIN[x.fn], args[1])
+        if x.fn == "exact_float":
+            unusual = (args[0] + scalars.EXACT).cmp("ugt", 2 * scalars.EXACT)
+            self.fail_rarely(unusual, lambda: self.computed(x, args)[1], x.fault, tuple(args))
+            return args[0].convert("sitofp", "double")
         if x.fn in ("floor_divide", "remainder") and x.dtype == INT and not isinstance(x.args[1], Const):
             if x.fault >= 0:
                 self.fail_if(args[1].cmp("eq", 0), x.fault, tuple(args))

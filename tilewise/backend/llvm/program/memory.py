@@ -12,7 +12,7 @@ from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
-from tilewise.kernel.program.ir import Alloc, Const, Dim, Program, Return, View
+from tilewise.kernel.program.ir import SHORT, Alloc, Const, Dim, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -114,6 +114,8 @@ def arguments(em: Emitter) -> None:
             for source, target in ((dims, slots.dims[k]), (strides, slots.strides[k])):
                 one = fn.let(f"getelementptr i64, ptr {source}, i64 {k}")
                 fn.do(f"store i64 {fn.let(f'load i64, ptr {one}')}, ptr {target}")
+            if em.p.short:
+                missed = missed | em.word(slots.dims[k]).cmp("ugt", SHORT)
         wanted = layout.ALIGNED | (layout.C_CONTIGUOUS if a.dense else 0) | (layout.WRITEABLE if p.written else 0)
         flags = Val(fn, field(layout.FLAGS_OFFSET, "i32"), "i32", 1)
         missed = missed | (flags & wanted).cmp("ne", wanted)

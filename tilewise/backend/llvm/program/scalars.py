@@ -13,6 +13,7 @@ from tilewise.backend.llvm.math import integer, scalar
 Made = tuple[Val, Val | None]
 OVERFLOW = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 LEAST = -(1 << 63)
+EXACT = 1 << 53  # integers up to here are floats
 
 
 def overflowing(fn: str, a: Val, b: Val) -> Made:

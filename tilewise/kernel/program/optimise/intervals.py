@@ -48,6 +48,11 @@ class State:
         gaps = {k: c for k, c in self.gaps.items() if k[0] not in gone and k[1] not in gone}
         return State({k: v for k, v in self.ends.items() if k not in gone}, gaps)
 
+    def moved(self, key: Key, by: int) -> State:
+        """A name has become larger by a number: its ends are not known, but how far others are from it."""
+        gaps = {(x, y): c + by * ((x == key) - (y == key)) for (x, y), c in self.gaps.items()}
+        return State({k: v for k, v in self.ends.items() if k != key}, gaps)
+
     def within(self, key: Key, low: int, high: int) -> State | None:
         """One more thing that holds; None: it cannot."""
         old = self.of(key)
