@@ -275,7 +275,7 @@ def count(em: Emitter, base: Val, by: int) -> None:
 
 def allocate(em: Emitter, s: Alloc) -> None:
     """Memory for an array; that of its last turn, if nobody else holds it and it is large enough."""
-    if s.private and em.frame is None and _on_stack(em, s):
+    if s.private and not em.long and _on_stack(em, s):
         return
     fn, target = em.fn, em.arrays[s.array]
     a = em.p.arrays[s.array]
@@ -296,7 +296,7 @@ def allocate(em: Emitter, s: Alloc) -> None:
     fn.helpers["hold"] = _HOLD
     fn.helpers["obtain"] = _OBTAIN
     holder = target.base
-    if s.private and em.frame is None:  # views do not count who holds it: its variable has no base
+    if s.private and not em.long:  # views do not count who holds it: its variable has no base
         if s.array not in em.kept:
             em.kept[s.array] = fn.hoist("alloca i64")
             fn.entry.append(f"  store i64 0, ptr {em.kept[s.array]}")

@@ -75,6 +75,10 @@ class State:
             return self
         return State(self.ends, {**self.gaps, (x, y): least})
 
+    def implied(self, x: Key, y: Key) -> int:
+        """The least that x - y can be, by what is known of each."""
+        return max(self.of(x)[0] - self.of(y)[1], self.gaps.get((x, y), 2 * LEAST))
+
     def gap(self, x: Key, y: Key) -> int:
         """The least that x - y can be, by way of others, too."""
         best = {x: 0}
@@ -97,6 +101,8 @@ def joined(a: State | None, b: State | None) -> State | None:
         (p, q), (r, s) = a.ends[k], b.ends[k]
         ends[k] = min(p, r), max(q, s)
     gaps = {k: min(a.gaps[k], b.gaps[k]) for k in a.gaps.keys() & b.gaps.keys()}
+    for one, other in ((a, b), (b, a)):
+        gaps.update({k: c for k, c in one.gaps.items() if k not in other.gaps and other.implied(*k) >= c})
     return State(ends, gaps)
 
 
@@ -111,7 +117,7 @@ def widened(old: State, new: State, surely: bool) -> State:
             high = MOST if surely else min(s for s in STEPS if s >= high)
         if (low, high) != ANY:
             ends[k] = low, high
-    return State(ends, {k: c for k, c in new.gaps.items() if old.gaps.get(k) == c})
+    return State(ends, {k: c for k, c in new.gaps.items() if old.gaps.get(k, c) == c and old.implied(*k) >= c})
 
 
 # -- expressions -----------------------------------------------------------------------------------------------------
