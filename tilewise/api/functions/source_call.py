@@ -193,7 +193,7 @@ class Code:
         places, named = specs
         options = dict(named)
         made = specialise(f, list(places), options, guards, apart)
-        self.made: Specialised = replace(made, program=optimised(made.program, current().without))
+        self.made: Specialised = replace(made, program=optimised(replace(made.program, short=apart), current().without))
         self.settings = _settings()
         self.native: Any = host_backend(current().native).program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None

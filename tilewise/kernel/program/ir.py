@@ -31,6 +31,7 @@ INT = "int64"
 BOOL = "bool"
 CALL = "call:"  # begins the class of a fault that a Python function of these operands raises: "call:log"
 HOST = "host"  # the class of a fault that a host function has raised
+SHORT = 1 << 31  # products of two such lengths are far from overflowing
 RERUN = "rerun"  # the class of a fault that is no error of the program: the result does not fit into our integers
 
 
@@ -311,5 +312,6 @@ class Program:
     faults: tuple[Fault, ...]
     results: tuple[tuple[str, ...], ...]  # of each kind of return: dtypes, "array DTYPE RANK"
     apart: bool = True  # no two arguments share memory of which one is written
+    short: bool = False  # no argument is longer than SHORT along an axis
     functions: tuple[Program, ...] = ()  # what `Invoke` runs; their faults are this program's
     notes: tuple[str, ...] = field(default=(), compare=False)

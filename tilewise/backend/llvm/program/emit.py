@@ -6,8 +6,11 @@ it is, lengths, strides). A fault stores what the caller needs and goes to the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -85,6 +88,7 @@ class Emitter:
         self.fn = Function(name, "ptr noalias %objs, ptr noalias %out")
         self.fn.optimised = True
         self.frame = outline.frame_of(program)
+        self.long = self.frame is not None  # in several functions
         if self.frame is not None:
             self.uses = outline.uses(program)
             self.frame_at = self.fn.hoist(f"alloca [{self.frame.words} x i64], align 16")
@@ -185,6 +189,21 @@ class Emitter:
         fn.lines = kept
         fn.label(good)
 
+    def fail_rarely(self, unusual: Val, bad: Callable[[], Val | None], fault: int, values: tuple[Val, ...]) -> None:
+        """Leave with a fault where something is unusual, and then so bad that there is one."""
+        fn, good, look = self.fn, self.fn.fresh("good"), self.fn.fresh("look")
+        fn.do(f"br i1 {unusual.name}, label %{look}, label %{good}, !prof !{self.scopes.unlikely}")
+        kept, fn.lines = fn.lines, []
+        fn.label(look)
+        found, wrong = bad(), fn.fresh("wrong")
+        assert found is not None
+        fn.do(f"br i1 {found.name}, label %{wrong}, label %{good}")
+        fn.label(wrong)
+        self.fail(fault, values)
+        self.late.append(fn.lines)
+        fn.lines = kept
+        fn.label(good)
+
     def fail(self, fault: int, values: tuple[Val, ...]) -> None:
         fn = self.fn
         for k, v in enumerate(values[: layout.PAYLOADS]):
@@ -218,9 +237,21 @@ class Emitter:
         return self.op(x)
 
     def op(self, x: Op) -> Val:
+        if x.fn in scalars.OVERFLOW and x.dtype == INT and x.fault >= 0 and self.faults[x.fault].error == RERUN:
+            found = scalars.multiple(x)
+            if found is not None:
+                return self.scaled(x, *found)
         args = [self.e(a) for a in x.args]
         if x.exact and x.fn in scalars.PLAIN:
             return args[0].op(scalars.PLAIN[x.fn], args[1])
+        if x.fn == "exact_float" and x.fault >= 0:
+            unusual = (args[0] + scalars.EXACT).cmp("ugt", 2 * scalars.EXACT)
+            self.fail_rarely(unusual, lambda: self.computed(x, args)[1], x.fault, tuple(args))
+            return args[0].convert("sitofp", "double")
+        if x.fn == "whole:int64" and x.fault >= 0 and args[0].ty == "double":
+            unusual = args[0].bits().op("shl", 1).cmp("uge", scalars.BEYOND_INT64)
+            self.fail_rarely(unusual, lambda: self.computed(x, args)[1], x.fault, (args[0].bits(),))
+            return args[0].convert("fptosi", "i64")
         if x.fn in ("floor_divide", "remainder") and x.dtype == INT and not isinstance(x.args[1], Const):
             if x.fault >= 0:
                 self.fail_if(args[1].cmp("eq", 0), x.fault, tuple(args))
@@ -234,6 +265,19 @@ class Emitter:
             values = tuple(a.bits() if a.ty == "double" else a for a in args if a.ty in ("i64", "double"))
             self.fail_if(bad, x.fault, values)
         return made
+
+    def scaled(self, x: Op, of: Expr, times: int, more: int) -> Val:
+        """times * of + more, with one comparison for all that can overflow."""
+        made, bad = self.product(of, times, more)
+        self.fail_if(bad, x.fault)
+        return made
+
+    def product(self, of: Expr, times: int, more: int) -> tuple[Val, Val]:
+        """times * of + more, and whether that overflows."""
+        v = self.e(of)
+        ends = sorted(((scalars.LEAST - more) / Fraction(times), (scalars.MOST - more) / Fraction(times)))
+        low, high = max(math.ceil(ends[0]), scalars.LEAST), min(math.floor(ends[1]), scalars.MOST)
+        return v * times + more, (v - low).cmp("ugt", high - low)
 
     def computed(self, x: Op, args: list[Val]) -> tuple[Val, Val | None]:
         fn, ins = x.fn, tuple(a.dtype for a in x.args)
@@ -289,7 +333,7 @@ class Emitter:
         """Whether an expression may be computed where nobody asked for it."""
         if isinstance(x, Const | Var | Dim):
             return True
-        if isinstance(x, Op) and x.fault < 0 and left > 0 and x.fn in _CHEAP:
+        if isinstance(x, Op) and x.fault < 0 and left > 0 and (x.fn in _CHEAP or _halves(x)):
             return all(self.cheap(a, left - 1) for a in x.args)
         return False
 
@@ -348,6 +392,8 @@ class Emitter:
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)
+        if self.both_ways(s, test):
+            return
         one, other, after = fn.fresh("then"), fn.fresh("else"), fn.fresh("fi")
         fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
         fn.label(one)
@@ -357,6 +403,26 @@ class Emitter:
         self.block(s.other)
         self.jump(after)
         fn.label(after)
+
+    def both_ways(self, s: If, test: Val) -> bool:
+        """A choice of two numbers of which one may overflow, without a branch that is hard to predict; or False."""
+        sides = [b[0] for b in (s.then, s.other) if len(b) == 1]
+        if len(sides) < 2 or not all(isinstance(x, Set) for x in sides):
+            return False
+        one, other = cast(list[Set], sides)
+        found = [scalars.multiple(x.value) if isinstance(x.value, Op) else None for x in (one, other)]
+        if one.name != other.name or (found[0] is None) == (found[1] is None):
+            return False
+        risky, plain = (one, other) if found[0] is not None else (other, one)
+        of, times, more = cast(tuple[Expr, int, int], found[0] or found[1])
+        x = cast(Op, risky.value)
+        if self.faults[x.fault].error != RERUN or not isinstance(of, Var) or not self.cheap(plain.value):
+            return False
+        made, bad = self.product(of, times, more)
+        self.fail_if(bad & (test if risky is one else ~test), x.fault)
+        value = self.e(plain.value)
+        self.put(self.names[one.name], test.select(*((made, value) if risky is one else (value, made))))
+        return True
 
     def loop(self, s: Loop) -> None:
         head = self.fn.fresh("loop")
@@ -437,6 +503,13 @@ _CHEAP = frozenset(
     "add subtract multiply minimum maximum negative absolute cast equal not_equal less less_equal greater "
     "greater_equal logical_and logical_or logical_not bitwise_and bitwise_or bitwise_xor invert where real imag".split()
 )
+
+
+def _halves(x: Op) -> bool:
+    """Whether it is a division by a power of two, which is a shift."""
+    by = x.args[-1]
+    divides = x.fn in ("floor_divide", "remainder") and x.dtype == INT
+    return divides and isinstance(by, Const) and by.value > 0 and by.value & (by.value - 1) == 0
 
 
 def _type(dtype: str) -> str:

@@ -12,7 +12,7 @@ from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import COMPLEX, Function, Val
 from tilewise.backend.llvm.math.scalar import IR_TYPE
 from tilewise.backend.llvm.program import layout
-from tilewise.kernel.program.ir import Alloc, Const, Dim, Program, Return, View
+from tilewise.kernel.program.ir import SHORT, Alloc, Const, Dim, Program, Return, View
 
 if TYPE_CHECKING:
     from tilewise.backend.llvm.program.emit import Emitter
@@ -114,6 +114,8 @@ def arguments(em: Emitter) -> None:
             for source, target in ((dims, slots.dims[k]), (strides, slots.strides[k])):
                 one = fn.let(f"getelementptr i64, ptr {source}, i64 {k}")
                 fn.do(f"store i64 {fn.let(f'load i64, ptr {one}')}, ptr {target}")
+            if em.p.short:
+                missed = missed | em.word(slots.dims[k]).cmp("ugt", SHORT)
         wanted = layout.ALIGNED | (layout.C_CONTIGUOUS if a.dense else 0) | (layout.WRITEABLE if p.written else 0)
         flags = Val(fn, field(layout.FLAGS_OFFSET, "i32"), "i32", 1)
         missed = missed | (flags & wanted).cmp("ne", wanted)
@@ -273,7 +275,7 @@ def count(em: Emitter, base: Val, by: int) -> None:
 
 def allocate(em: Emitter, s: Alloc) -> None:
     """Memory for an array; that of its last turn, if nobody else holds it and it is large enough."""
-    if s.private and em.frame is None and _on_stack(em, s):
+    if s.private and not em.long and _on_stack(em, s):
         return
     fn, target = em.fn, em.arrays[s.array]
     a = em.p.arrays[s.array]
@@ -294,7 +296,7 @@ def allocate(em: Emitter, s: Alloc) -> None:
     fn.helpers["hold"] = _HOLD
     fn.helpers["obtain"] = _OBTAIN
     holder = target.base
-    if s.private and em.frame is None:  # views do not count who holds it: its variable has no base
+    if s.private and not em.long:  # views do not count who holds it: its variable has no base
         if s.array not in em.kept:
             em.kept[s.array] = fn.hoist("alloca i64")
             fn.entry.append(f"  store i64 0, ptr {em.kept[s.array]}")

@@ -9,10 +9,14 @@ from collections.abc import Callable
 
 from tilewise.backend.llvm.emit.text import BITS, Function, Val, pair
 from tilewise.backend.llvm.math import integer, scalar
+from tilewise.kernel.program.ir import INT, Const, Expr, Op
 
 Made = tuple[Val, Val | None]
 OVERFLOW = {"add": "sadd", "subtract": "ssub", "multiply": "smul"}
 LEAST = -(1 << 63)
+MOST = (1 << 63) - 1
+EXACT = 1 << 53  # integers up to here are floats
+BEYOND_INT64 = 0x43E0000000000000 << 1  # the bits of 2.0**63 without a sign, to be compared with others of its kind
 
 
 def overflowing(fn: str, a: Val, b: Val) -> Made:
@@ -24,6 +28,24 @@ def overflowing(fn: str, a: Val, b: Val) -> Made:
     return Val(f, f.let(f"extractvalue {{ i64, i1 }} {both}, 0"), "i64", 1), Val(
         f, f.let(f"extractvalue {{ i64, i1 }} {both}, 1"), "i1", 1
     )
+
+
+def multiple(x: Op) -> tuple[Expr, int, int] | None:
+    """e, a and b of a * e + b that is made of products and sums with numbers, products among them; all may overflow."""
+    times, more, e, products = 1, 0, x, 0
+    while isinstance(e, Op) and e.fn in OVERFLOW and e.dtype == INT and e.fault == x.fault:
+        left, right = e.args
+        if isinstance(left, Const) == isinstance(right, Const):
+            break
+        number, rest = (left.value, right) if isinstance(left, Const) else (right.value, left)
+        if e.fn == "multiply":
+            times, products = times * number, products + 1
+        elif e.fn == "add":
+            more += times * number
+        else:
+            more, times = more + times * (number if rest is right else -number), -times if rest is right else times
+        e = rest
+    return (e, times, more) if products and 0 < abs(times) < 1 << 31 and abs(more) < 1 << 31 else None
 
 
 def _divided(fn: str) -> Callable[[Val, Val], Made]:

@@ -48,6 +48,11 @@ class State:
         gaps = {k: c for k, c in self.gaps.items() if k[0] not in gone and k[1] not in gone}
         return State({k: v for k, v in self.ends.items() if k not in gone}, gaps)
 
+    def moved(self, key: Key, by: int) -> State:
+        """A name has become larger by a number: its ends are not known, but how far others are from it."""
+        gaps = {(x, y): c + by * ((x == key) - (y == key)) for (x, y), c in self.gaps.items()}
+        return State({k: v for k, v in self.ends.items() if k != key}, gaps)
+
     def within(self, key: Key, low: int, high: int) -> State | None:
         """One more thing that holds; None: it cannot."""
         old = self.of(key)
@@ -69,6 +74,10 @@ class State:
         if self.gaps.get((x, y), LEAST) >= least or x == y or len(self.gaps) >= MOST_GAPS:
             return self
         return State(self.ends, {**self.gaps, (x, y): least})
+
+    def implied(self, x: Key, y: Key) -> int:
+        """The least that x - y can be, by what is known of each."""
+        return max(self.of(x)[0] - self.of(y)[1], self.gaps.get((x, y), 2 * LEAST))
 
     def gap(self, x: Key, y: Key) -> int:
         """The least that x - y can be, by way of others, too."""
@@ -92,6 +101,8 @@ def joined(a: State | None, b: State | None) -> State | None:
         (p, q), (r, s) = a.ends[k], b.ends[k]
         ends[k] = min(p, r), max(q, s)
     gaps = {k: min(a.gaps[k], b.gaps[k]) for k in a.gaps.keys() & b.gaps.keys()}
+    for one, other in ((a, b), (b, a)):
+        gaps.update({k: c for k, c in one.gaps.items() if k not in other.gaps and other.implied(*k) >= c})
     return State(ends, gaps)
 
 
@@ -106,7 +117,7 @@ def widened(old: State, new: State, surely: bool) -> State:
             high = MOST if surely else min(s for s in STEPS if s >= high)
         if (low, high) != ANY:
             ends[k] = low, high
-    return State(ends, {k: c for k, c in new.gaps.items() if old.gaps.get(k) == c})
+    return State(ends, {k: c for k, c in new.gaps.items() if old.gaps.get(k, c) == c and old.implied(*k) >= c})
 
 
 # -- expressions -----------------------------------------------------------------------------------------------------

@@ -55,6 +55,9 @@ class _Maker:
         ends: dict[Key, tuple[int, int]] = {n: (0, 0) for n, t in program.names.items() if t == ir.INT}
         given = [p for p in program.params if p.array is None and p.dtype == ir.INT]
         ends.update({p.name: (p.low, p.high) for p in given})
+        if program.short:
+            arrays = [(p.name, p.array.rank) for p in program.params if p.array is not None]
+            ends.update({(name, axis): (0, ir.SHORT) for name, rank in arrays for axis in range(rank)})
         self.start = State({k: v for k, v in ends.items() if v != ANY}, {})
         self.rank = {n: a.rank for n, a in program.arrays.items()}
         self.heads: dict[int, State] = {}
@@ -121,6 +124,8 @@ class _Maker:
         if known is None or s.value.dtype != ir.INT:
             return made, known
         ends, form = interval(s.value, known), linear(s.value)
+        if form is not None and form[0] == {s.name: 1}:
+            return made, equal_to(known.moved(s.name, form[1]), s.name, ends, None)
         return made, equal_to(known.without([s.name]), s.name, ends, form)
 
     def _shaped(self, s: ir.Alloc | ir.View, st: State) -> State:
