@@ -19,14 +19,16 @@ from tilewise.array import indexing, operators, setitem
 from tilewise.array.cell import Cell
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
+from tilewise.array.schedule.promote import promotion
 from tilewise.array.slots import layout
 from tilewise.backend import NATIVE, chosen, named
-from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, UNARY, WORDS
+from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, WORDS
 from tilewise.config import LEAST, current
 
 OPERATIONS = 4096  # before the code is fetched: some milliseconds of work
 MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest numbers, from where more is to be decided
 WIDEST = 32  # bytes of a number
+FLOAT64 = 8
 
 
 class Slots:
@@ -57,6 +59,7 @@ class Slots:
             "object_dtype": np.dtype(object),
             "float64_dtype": np.dtype(np.float64),
             "void": np.void,
+            "dot": np.ndarray.dot,
         }
         self._held = objects | self._python  # the table has their addresses
         for name, value in self._held.items():
@@ -76,6 +79,8 @@ class Slots:
             if all(descriptor is not None for descriptor in made.values()):
                 for name, descriptor in made.items():
                     setattr(Array, f"__{name}__", descriptor)
+                where = ctypes.addressof(self._state) + 8 * STATE["allowance"]
+                promotion.follow(ctypes.c_int64.from_address(where))
                 self.installed = True
         return self.installed
 
@@ -86,7 +91,8 @@ class Slots:
             setattr(Array, f"__{name}__", function)
 
     def _limit(self, eager_bytes: int) -> None:
-        self._state[0] = min(MOST_ELEMENTS, eager_bytes // WIDEST)
+        self._state[STATE["limit"]] = min(MOST_ELEMENTS, eager_bytes // WIDEST)
+        self._state[STATE["limit_float64"]] = eager_bytes // FLOAT64
 
     def _descriptor(self, name: str) -> Any:
         """What `type` takes for an operator written in C: it puts the address into the type."""
@@ -101,9 +107,8 @@ def _function(method: str) -> str:
         return "compare"
     if method == "delitem":
         return "setitem"
-    if method[1:] in (*BINARY, "pow") and method.startswith("r"):
+    if method[1:] in (*BINARY, "pow", "matmul") and method.startswith("r"):
         return method[1:]
-    assert method in BINARY or method in UNARY or method[1:] in BINARY or method in ("pow", "getitem", "setitem")
     return method
 
 

@@ -17,6 +17,7 @@ declare i32 @PyObject_SetItem(ptr, ptr, ptr)
 declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyObject_RichCompare(ptr, ptr, i32)
 declare ptr @PyNumber_Power(ptr, ptr, ptr)
+declare ptr @PyNumber_MatrixMultiply(ptr, ptr)
 attributes #0 = {{ nounwind "passes"="standard" }}
 attributes #1 = {{ nounwind alwaysinline "passes"="standard" }}
 attributes #2 = {{ nounwind cold noinline "passes"="standard" }}
@@ -28,9 +29,19 @@ def declared() -> list[str]:
     return two + [f"declare ptr @PyNumber_{name}(ptr)" for name in UNARY.values()]
 
 
+def place(name: str) -> str:
+    """Where a word of the state is."""
+    return f"getelementptr ([{WORDS} x ptr], ptr @state, i64 0, i64 {STATE[name]})"
+
+
 def load(name: str) -> str:
     """Load an address of the state that never changes."""
-    return f"load ptr, ptr getelementptr ([{WORDS} x ptr], ptr @state, i64 0, i64 {STATE[name]}), !invariant.load !0"
+    return f"load ptr, ptr {place(name)}, !invariant.load !0"
+
+
+def number(name: str) -> str:
+    """Load a number of the state, which may change."""
+    return f"load i64, ptr {place(name)}"
 
 
 def _slot(result: str, of: str, offset: int, ty: str = "ptr") -> str:
@@ -43,6 +54,7 @@ def _set(of: str, offset: int, value: str) -> str:
 
 TYPE = 8  # bytes before an object's type: its count of references
 VALUE = 16  # bytes before the value of a number
+CARRAY = 0x501  # flags of NumPy: in one piece, aligned, writable
 
 
 def helpers(at: Offsets) -> list[str]:
@@ -122,6 +134,7 @@ other:
   %n = call ptr @number(ptr %x, ptr %type)
   ret ptr %n
 }}"""
+    # 1: what two arrays broadcast to is small; 2: it is below the limit of float64, and they are; 0: neither.
     sizes = f"""
 define internal i64 @along(ptr %nd, i32 %axes, i32 %k) #1 {{
   %has = icmp sle i32 %k, %axes
@@ -136,11 +149,10 @@ yes:
 no:
   ret i64 1
 }}
-define internal i1 @small(ptr %a, ptr %b) #1 {{
+define internal i32 @room(ptr %a, ptr %b) #1 {{
 entry:
 {_slot("m", "a", at.ndim, "i32")}
 {_slot("n", "b", at.ndim, "i32")}
-  %limit = load i64, ptr @state
   %more = icmp sgt i32 %m, %n
   %axes = select i1 %more, i32 %m, i32 %n
   br label %loop
@@ -158,10 +170,111 @@ body:
   %next = add i32 %k, 1
   br label %loop
 done:
-  %few = icmp slt i64 %size, %limit
+  %limit = {number("limit")}
+  %few = icmp ult i64 %size, %limit
   %some = icmp sgt i32 %axes, 0
-  %both = and i1 %few, %some
+  %small = and i1 %few, %some
+  br i1 %small, label %yes, label %wider
+yes:
+  ret i32 1
+wider:
+{_slot("da", "a", at.dtype)}
+{_slot("db", "b", at.dtype)}
+  %float64 = {load("float64_dtype")}
+  %fa = icmp eq ptr %da, %float64
+  %fb = icmp eq ptr %db, %float64
+  %limit64 = {number("limit_float64")}
+  %below = icmp ult i64 %size, %limit64
+  %fab = and i1 %fa, %fb
+  %most = and i1 %fab, %below
+  %known = and i1 %most, %some
+  %answer = select i1 %known, i32 2, i32 0
+  ret i32 %answer
+}}
+define internal i1 @small(ptr %a, ptr %b) #1 {{
+  %room = call i32 @room(ptr %a, ptr %b)
+  %some = icmp ne i32 %room, 0
+  ret i1 %some
+}}
+define internal i64 @size(ptr %nd) #1 {{
+entry:
+{_slot("axes", "nd", at.ndim, "i32")}
+  br label %loop
+loop:
+  %k = phi i32 [ 1, %entry ], [ %next, %body ]
+  %size = phi i64 [ 1, %entry ], [ %product, %body ]
+  %going = icmp sle i32 %k, %axes
+  br i1 %going, label %body, label %done
+body:
+  %n = call i64 @along(ptr %nd, i32 %axes, i32 %k)
+  %product = mul i64 %size, %n
+  %next = add i32 %k, 1
+  br label %loop
+done:
+  ret i64 %size
+}}
+define internal i1 @few(ptr %a, ptr %b) #1 {{
+{_slot("m", "a", at.ndim, "i32")}
+{_slot("n", "b", at.ndim, "i32")}
+{_slot("da", "a", at.dtype)}
+{_slot("db", "b", at.dtype)}
+  %float64 = {load("float64_dtype")}
+  %limit = {number("limit_float64")}
+  %sa = call i64 @size(ptr %a)
+  %sb = call i64 @size(ptr %b)
+  %both = add i64 %sa, %sb
+  %below = icmp ult i64 %both, %limit
+  %fa = icmp eq ptr %da, %float64
+  %fb = icmp eq ptr %db, %float64
+  %axesa = icmp sgt i32 %m, 0
+  %axesb = icmp sgt i32 %n, 0
+  %f = and i1 %fa, %fb
+  %axes = and i1 %axesa, %axesb
+  %kinds = and i1 %f, %axes
+  %good = and i1 %kinds, %below
+  ret i1 %good
+}}
+define internal i1 @allowed() #1 {{
+  %left = {number("allowance")}
+  %some = icmp sgt i64 %left, 0
+  br i1 %some, label %yes, label %no
+yes:
+  %less = sub i64 %left, 1
+  store i64 %less, ptr {place("allowance")}
+  ret i1 true
+no:
+  ret i1 false
+}}
+define internal i1 @named(ptr %a, ptr %b) #1 {{
+  %ca = load i32, ptr %a
+  %cb = load i32, ptr %b
+  %na = icmp ugt i32 %ca, 1
+  %nb = icmp ugt i32 %cb, 1
+  %both = and i1 %na, %nb
   ret i1 %both
+}}
+define internal i1 @vectors(ptr %a, ptr %b) #1 {{
+{_slot("m", "a", at.ndim, "i32")}
+{_slot("n", "b", at.ndim, "i32")}
+  %ma = icmp eq i32 %m, 1
+  %nb = icmp eq i32 %n, 1
+  %both = and i1 %ma, %nb
+  br i1 %both, label %look, label %no
+look:
+{_slot("fa", "a", at.flags, "i32")}
+{_slot("fb", "b", at.flags, "i32")}
+  %f = and i32 %fa, %fb
+  %kept = and i32 %f, {CARRAY}
+  %good = icmp eq i32 %kept, {CARRAY}
+  %p = call i64 @along(ptr %a, i32 1, i32 1)
+  %q = call i64 @along(ptr %b, i32 1, i32 1)
+  %same = icmp eq i64 %p, %q
+  %several = icmp sgt i64 %p, 1
+  %x = and i1 %same, %several
+  %y = and i1 %x, %good
+  ret i1 %y
+no:
+  ret i1 false
 }}"""
     counted = [
         f"""  %{name}.count = load i64, ptr %{name}
