@@ -39,11 +39,13 @@ METHODS = [
     "delitem",
 ]
 # Numbers: elements below which an operation is done at once, of any dtype and of float64; how many operations on larger
-# arrays of float64 may still be done before a Python function decides about one.
-NUMBERS = ["limit", "limit_float64", "allowance"]
+# arrays of float64 may still be done before a Python function decides about one; lists of memory that is at hand, and
+# how much more of it is kept.
+NUMBERS = ["limit", "limit_float64", "allowance", "free_handles", "free_cells", "room_handles", "room_cells"]
 STATE = {name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS])}  # where each word is in the table
 WORDS = len(STATE)
 FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "matmul", "getitem", "setitem"]
+FUNCTIONS += ["free_handle", "free_cell"]  # what CPython calls when nobody refers to one any more
 
 
 @dataclass(frozen=True)
@@ -58,4 +60,6 @@ class Offsets:
     flags: int
     items: int  # of a tuple
     length: int
+    handle_references: int  # weak ones to a handle
+    cell_references: int
     immortal: bool  # None, False and 0 are not counted

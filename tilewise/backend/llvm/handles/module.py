@@ -9,7 +9,8 @@ the start: nothing has been changed by then.
 from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, FUNCTIONS, STATE, UNARY, WORDS, Offsets
-from tilewise.backend.llvm.handles.parts import HEAD, TYPE, declared, helpers, load, number
+from tilewise.backend.llvm.handles.parts import HEAD, declared, helpers
+from tilewise.backend.llvm.handles.words import TYPE, load, number
 
 
 def module(at: Offsets) -> str:
