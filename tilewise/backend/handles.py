@@ -1,7 +1,8 @@
 """What a backend and the handles of arrays agree on, so that machine code can be the operators of handles.
 
-A table of addresses (`STATE`) holds a limit, then objects, then the Python functions that do what the code leaves. The
-code is `FUNCTIONS`: what CPython calls for `a + b`, `a += b`, `-a`, `a < b`, `a ** b`, `a[k]`, `a[k] = v`, `del a[k]`.
+A table (`STATE`) holds a few numbers, then addresses of objects, then those of the Python functions that do what the
+code leaves to them. The code is `FUNCTIONS`: what CPython calls for `a + b`, `a += b`, `-a`, `a < b`, `a ** b`,
+`a @ b`, `a[k]`, `a[k] = v` and `del a[k]`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ UNARY = {"neg": "Negative", "abs": "Absolute"}
 COMPARE = ("lt", "le", "eq", "ne", "gt", "ge")  # in CPython's order
 OBJECTS = (
     "array cell number ndarray float64 float int int64 slice tuple nonetype ellipsis none false zero "
-    "notimplemented object_dtype float64_dtype void"
+    "notimplemented object_dtype float64_dtype void dot"
 ).split()
 METHODS = [
     *(f"{r}{name}" for name in BINARY for r in ("", "r", "i")),
@@ -31,14 +32,20 @@ METHODS = [
     *COMPARE,
     "pow",
     "rpow",
+    "matmul",
+    "rmatmul",
     "getitem",
     "setitem",
     "delitem",
 ]
-LIMIT = "limit"  # elements below which an operation is done at once; 0: none
-STATE = {name: k for k, name in enumerate([LIMIT, *OBJECTS, *METHODS])}  # where each address is in the table
+# Numbers: elements below which an operation is done at once, of any dtype and of float64; how many operations on larger
+# arrays of float64 may still be done before a Python function decides about one; lists of memory that is at hand, and
+# how much more of it is kept.
+NUMBERS = ["limit", "limit_float64", "allowance", "free_handles", "free_cells", "room_handles", "room_cells"]
+STATE = {name: k for k, name in enumerate([*NUMBERS, *OBJECTS, *METHODS])}  # where each word is in the table
 WORDS = len(STATE)
-FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "getitem", "setitem"]
+FUNCTIONS = [*BINARY, *(f"i{name}" for name in BINARY), *UNARY, "compare", "pow", "matmul", "getitem", "setitem"]
+FUNCTIONS += ["free_handle", "free_cell"]  # what CPython calls when nobody refers to one any more
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,9 @@ class Offsets:
     ndim: int  # of an ndarray
     dims: int
     dtype: int
+    flags: int
     items: int  # of a tuple
     length: int
+    handle_references: int  # weak ones to a handle
+    cell_references: int
     immortal: bool  # None, False and 0 are not counted

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,20 +26,38 @@ from tilewise.ir.node import Length
 LEAST_BYTES = 256 << 10  # below, NumPy has done an operation before it is recorded ten times over
 LONG = 512  # operators at once before a place is tried: they took longer than planning and compiling will
 TRIES = 8  # places that may be tried in vain
+FOREVER = 1 << 62
 
 Place = tuple[int, ...]
+
+
+class Allowance(Protocol):
+    """A number in memory."""
+
+    value: int
 
 
 class Promotion:
     """What was done at once since the last evaluation, and where recording begins."""
 
-    __slots__ = ("count", "refused", "start", "starts")
+    __slots__ = ("_allowance", "count", "refused", "start", "starts")
 
     def __init__(self) -> None:
         self.count = 0  # operators, done or recorded
         self.start: Place | None = None  # of what is recorded now
         self.starts: set[Place] = set()  # where recording begins
         self.refused = 0
+        self._allowance: Allowance | None = None
+
+    def follow(self, allowance: Allowance) -> None:
+        """Keep a number up to date: of operations that may be done at once without asking here."""
+        self._allowance = allowance
+        self._allow()
+
+    def _allow(self) -> None:
+        if self._allowance is not None:
+            quiet = self.start is None and not self.starts
+            self._allowance.value = (FOREVER if self.refused >= TRIES else LONG - 1) if quiet else 0
 
     def begins(self, place: Place) -> bool:
         """Whether to record from here on."""
@@ -54,6 +72,7 @@ class Promotion:
         self.count = 1
         self.starts.add(place)
         self.start = place
+        self._allow()
         return True
 
     def ended(self, rolled: bool) -> None:
@@ -63,6 +82,7 @@ class Promotion:
             self.starts.discard(start)
             self.refused += 1
         self.count = 0
+        self._allow()
 
 
 promotion = Promotion()

@@ -21,8 +21,9 @@ from tilewise.backend.handles import Offsets
 _OF_DESCRIPTOR = 40  # CPython: what a descriptor of a slot or an operator points to, behind type, name and full name
 _TYPE_OF_DESCRIPTOR = 16
 _OFFSET_OF_MEMBER = 16  # in a PyMemberDef, behind its name and kind
-_NDIM, _DIMS, _DTYPE = 24, 32, 56  # NumPy: PyArrayObject_fields
+_NDIM, _DIMS, _DTYPE, _FLAGS = 24, 32, 56, 64  # NumPy: PyArrayObject_fields
 _LENGTH = 16  # CPython: PyVarObject
+_FREEING = 48  # CPython: PyTypeObject, behind name and sizes
 _HANDLE = ("_cell", "_nd", "_gen", "_fixed")
 _CELL = ("buf", "node", "gen", "meta_nd", "leaf", "exports", "owner")
 
@@ -46,7 +47,9 @@ def found() -> Offsets | None:
     handle = tuple((name, _slot(Array, name)) for name in _HANDLE)
     cell = tuple((name, _slot(Cell, name)) for name in _CELL)
     items = tuple.__basicsize__
-    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, items, _LENGTH, immortal=sys.version_info >= (3, 12))
+    weak = Array.__weakrefoffset__, Cell.__weakrefoffset__
+    immortal = sys.version_info >= (3, 12)
+    at = Offsets(handle, cell, _NDIM, _DIMS, _DTYPE, _FLAGS, items, _LENGTH, *weak, immortal)
     return at if _checked(at) else None
 
 
@@ -56,6 +59,18 @@ def _slot(cls: type, name: str) -> int:
     if word(id(descriptor) + _TYPE_OF_DESCRIPTOR) != id(cls):
         return -1
     return word(word(id(descriptor) + _OF_DESCRIPTOR) + _OFFSET_OF_MEMBER)
+
+
+def freeing(cls: type) -> int | None:
+    """Where a class says who lets go of its objects, if that is what any class written in Python has there."""
+    usual_one, other = word(id(_Plain) + _FREEING), word(id(int) + _FREEING)
+    return id(cls) + _FREEING if word(id(cls) + _FREEING) == usual_one != other else None
+
+
+class _Plain:
+    """A class like any other."""
+
+    __slots__ = ("__weakref__", "slot")
 
 
 def _checked(at: Offsets) -> bool:
@@ -73,7 +88,11 @@ def _checked(at: Offsets) -> bool:
         return False
     if ctypes.c_int32.from_address(id(nd) + at.ndim).value != 2:
         return False
-    dims = word(id(nd) + at.dims)
+    if any(ctypes.c_int32.from_address(id(a) + at.flags).value != a.flags.num for a in (nd, nd.T, nd[1:, 1:])):
+        return False
+    dims, strides = word(id(nd) + at.dims), word(id(nd) + at.dims + 8)
+    if strides != dims + 8 * nd.ndim or dims % 8:  # NumPy has both in one piece of memory
+        return False
     return [word(dims), word(dims + 8)] == [3, 5]
 
 

@@ -19,14 +19,17 @@ from tilewise.array import indexing, operators, setitem
 from tilewise.array.cell import Cell
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
+from tilewise.array.schedule.promote import promotion
 from tilewise.array.slots import layout
 from tilewise.backend import NATIVE, chosen, named
-from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, UNARY, WORDS
+from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, WORDS
 from tilewise.config import LEAST, current
 
 OPERATIONS = 4096  # before the code is fetched: some milliseconds of work
+KEPT = 256  # handles and cells that stay at hand, of 72 and 88 bytes
 MOST_ELEMENTS = 16384  # of what the code does at once: 256 KiB of the widest numbers, from where more is to be decided
 WIDEST = 32  # bytes of a number
+FLOAT64 = 8
 
 
 class Slots:
@@ -36,6 +39,7 @@ class Slots:
         self._state = (ctypes.c_uint64 * WORDS)()
         self._python = {name: Array.__dict__[f"__{name}__"] for name in METHODS}
         self._addresses: dict[str, int] | None = None
+        self._freeing: dict[int, int] = {}  # where a class says who lets go of its objects -> who did
         self.installed = False
         objects: dict[str, Any] = {
             "array": Array,
@@ -57,10 +61,12 @@ class Slots:
             "object_dtype": np.dtype(object),
             "float64_dtype": np.dtype(np.float64),
             "void": np.void,
+            "dot": np.ndarray.dot,
         }
         self._held = objects | self._python  # the table has their addresses
         for name, value in self._held.items():
             self._state[STATE[name]] = id(value)
+        self._state[STATE["room_handles"]] = self._state[STATE["room_cells"]] = KEPT
 
     def install(self) -> bool:
         """Let the code be the operators of Arrays, if there can be such code here. May take a while."""
@@ -73,9 +79,16 @@ class Slots:
             LEAST.follow(self._limit)
         if self._addresses:
             made = {name: self._descriptor(name) for name in METHODS}
-            if all(descriptor is not None for descriptor in made.values()):
+            freeing = {layout.freeing(Array): "free_handle", layout.freeing(Cell): "free_cell"}
+            if None not in made.values() and None not in freeing:
+                for where, function in freeing.items():
+                    assert where is not None
+                    self._freeing[where] = layout.word(where)
+                    ctypes.c_uint64.from_address(where).value = self._addresses[function]
                 for name, descriptor in made.items():
                     setattr(Array, f"__{name}__", descriptor)
+                allowance = ctypes.addressof(self._state) + 8 * STATE["allowance"]
+                promotion.follow(ctypes.c_int64.from_address(allowance))
                 self.installed = True
         return self.installed
 
@@ -84,9 +97,12 @@ class Slots:
         self.installed = False
         for name, function in self._python.items():
             setattr(Array, f"__{name}__", function)
+        for where, before in self._freeing.items():
+            ctypes.c_uint64.from_address(where).value = before
 
     def _limit(self, eager_bytes: int) -> None:
-        self._state[0] = min(MOST_ELEMENTS, eager_bytes // WIDEST)
+        self._state[STATE["limit"]] = min(MOST_ELEMENTS, eager_bytes // WIDEST)
+        self._state[STATE["limit_float64"]] = eager_bytes // FLOAT64
 
     def _descriptor(self, name: str) -> Any:
         """What `type` takes for an operator written in C: it puts the address into the type."""
@@ -101,9 +117,8 @@ def _function(method: str) -> str:
         return "compare"
     if method == "delitem":
         return "setitem"
-    if method[1:] in (*BINARY, "pow") and method.startswith("r"):
+    if method[1:] in (*BINARY, "pow", "matmul") and method.startswith("r"):
         return method[1:]
-    assert method in BINARY or method in UNARY or method[1:] in BINARY or method in ("pow", "getitem", "setitem")
     return method
 
 

@@ -9,7 +9,8 @@ the start: nothing has been changed by then.
 from __future__ import annotations
 
 from tilewise.backend.handles import BINARY, FUNCTIONS, STATE, UNARY, WORDS, Offsets
-from tilewise.backend.llvm.handles.parts import HEAD, TYPE, declared, helpers, load
+from tilewise.backend.llvm.handles.parts import HEAD, declared, helpers
+from tilewise.backend.llvm.handles.words import TYPE, load, number
 
 
 def module(at: Offsets) -> str:
@@ -58,10 +59,24 @@ _OPERANDS = f"""  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
 sized:
   %sa = select i1 %left, ptr %xa, ptr %xb
   %sb = select i1 %right, ptr %xb, ptr %xa
-  %few = call i1 @small(ptr %sa, ptr %sb)
-  br i1 %few, label %go, label %slow
-go:"""
+  %room = call i32 @room(ptr %sa, ptr %sb)
+  switch i32 %room, label %slow [ i32 1, label %go
+                                  i32 2, label %large ]
+large:"""
 
+
+# Of what is larger, it is decided elsewhere when to record (schedule/promote.py), and whose memory is overwritten
+# (array/reuse.py): of operands that have names, nobody's.
+_ASK = """  %may = call i1 @allowed()
+  br i1 %may, label %go, label %slow
+go:"""
+_ASK_IF_NAMED = f"""  %named = call i1 @named(ptr %a, ptr %b)
+  br i1 %named, label %ask, label %slow
+ask:
+{_ASK}"""
+_GO = """  br label %go
+go:"""
+REUSING = ("add", "sub", "mul", "truediv")
 
 # Another thread may give a handle another ndarray in the meantime. (CPython takes null for nothing to count.)
 _HOLD = """  %fresha = call ptr @fresh(ptr %a, i1 %makea)
@@ -80,6 +95,7 @@ def _two(name: str, arguments: str, call: str, slow: str) -> str:
     return f"""
 define internal ptr @slot_{name}({arguments}) #0 {{
 {_OPERANDS}
+{_ASK_IF_NAMED if name in REUSING else _ASK}
 {_HOLD}
   {call}
 {_LET_GO}
@@ -117,7 +133,7 @@ def _functions() -> list[str]:
   ret ptr %rf"""
     call = "%r = call ptr @PyObject_RichCompare(ptr %na, ptr %nb, i32 %op)"
     found.append(_two("compare", "ptr %a, ptr %b, i32 %op", call, table))
-    found += [_power(), _getitem(), _setitem()]
+    found += [_power(), _matmul(), _getitem(), _setitem()]
     return found
 
 
@@ -125,6 +141,7 @@ def _in_place(name: str, function: str) -> str:
     return f"""
 define internal ptr @slot_{name}(ptr %a, ptr %b) #0 {{
 {_OPERANDS}
+{_GO}
   %free = call i1 @unshared(ptr %a)
   br i1 %free, label %write, label %slow
 write:
@@ -192,8 +209,12 @@ second:
   %notb = icmp eq ptr %nb, null
   br i1 %notb, label %slow, label %sized
 sized:
-  %few = call i1 @small(ptr %na, ptr %na)
-  br i1 %few, label %go, label %slow
+  %room = call i32 @room(ptr %na, ptr %na)
+  switch i32 %room, label %slow [ i32 1, label %go
+                                  i32 2, label %large ]
+large:
+  %named = call i1 @named(ptr %a, ptr %a)
+  br i1 %named, label %go, label %slow
 go:
   call void @Py_IncRef(ptr %na)
   %r = call ptr @PyNumber_Power(ptr %na, ptr %nb, ptr %none)
@@ -217,6 +238,76 @@ backward:
   %g = {load("rpow")}
   %rg = call ptr @python2(ptr %g, ptr %b, ptr %a)
   ret ptr %rg
+}}"""
+
+
+def _matmul() -> str:
+    """As dispatch.multiplied: of vectors in one piece, `dot` has the same bits in less time. Numbers get our class."""
+    return f"""
+define internal ptr @slot_matmul(ptr %a, ptr %b) #0 {{
+  %ta.at = getelementptr i8, ptr %a, i64 {TYPE}
+  %ta = load ptr, ptr %ta.at
+  %tb.at = getelementptr i8, ptr %b, i64 {TYPE}
+  %tb = load ptr, ptr %tb.at
+  %array = {load("array")}
+  %ndarray = {load("ndarray")}
+  %left = icmp eq ptr %ta, %array
+  %right = icmp eq ptr %tb, %array
+  %both = and i1 %left, %right
+  br i1 %both, label %first, label %slow
+first:
+  %na = call ptr @known(ptr %a)
+  %nota = icmp eq ptr %na, null
+  br i1 %nota, label %slow, label %second
+second:
+  %nb = call ptr @known(ptr %b)
+  %notb = icmp eq ptr %nb, null
+  br i1 %notb, label %slow, label %sized
+sized:
+  %few = call i1 @few(ptr %na, ptr %nb)
+  br i1 %few, label %go, label %slow
+go:
+  %dotted = call i1 @vectors(ptr %na, ptr %nb)
+  call void @Py_IncRef(ptr %na)
+  call void @Py_IncRef(ptr %nb)
+  br i1 %dotted, label %dot, label %product
+dot:
+  %method = {load("dot")}
+  %rd = call ptr @python2(ptr %method, ptr %na, ptr %nb)
+  br label %done
+product:
+  %rp = call ptr @PyNumber_MatrixMultiply(ptr %na, ptr %nb)
+  br label %done
+done:
+  %r = phi ptr [ %rd, %dot ], [ %rp, %product ]
+  call void @Py_DecRef(ptr %na)
+  call void @Py_DecRef(ptr %nb)
+  %failed = icmp eq ptr %r, null
+  br i1 %failed, label %error, label %look
+error:
+  ret ptr null
+look:
+  %kind.at = getelementptr i8, ptr %r, i64 {TYPE}
+  %kind = load ptr, ptr %kind.at
+  %isarray = icmp eq ptr %kind, %ndarray
+  br i1 %isarray, label %boxed, label %other
+boxed:
+  %x = call ptr @box(ptr %r)
+  ret ptr %x
+other:
+  %float64 = {load("float64")}
+  %isnumber = icmp eq ptr %kind, %float64
+  br i1 %isnumber, label %counted, label %again
+counted:
+  %number = {load("number")}
+  %n = call ptr @python1(ptr %number, ptr %r)
+  call void @Py_DecRef(ptr %r)
+  ret ptr %n
+again:
+  call void @Py_DecRef(ptr %r)
+  br label %slow
+slow:
+{_either("matmul", "rmatmul")}
 }}"""
 
 
@@ -304,7 +395,7 @@ sized:
   %few = call i1 @small(ptr %na, ptr %na)
   br i1 %few, label %go, label %part
 part:
-  %limit = load i64, ptr @state
+  %limit = {number("limit")}
   %some = icmp sgt i64 %limit, 0
   br i1 %some, label %looked, label %slow
 looked:

@@ -5,10 +5,16 @@ They use CPython's public functions, and `@state`, a table of addresses (`STATE`
 
 from __future__ import annotations
 
-from tilewise.backend.handles import BINARY, STATE, UNARY, WORDS, Offsets
+from tilewise.backend.handles import BINARY, UNARY, WORDS, Offsets
+from tilewise.backend.llvm.handles.memory import memory
+from tilewise.backend.llvm.handles.words import CARRAY, TYPE, VALUE, get, load, number, place
 
 HEAD = f"""@state = external global [{WORDS} x ptr]
 declare ptr @PyType_GenericAlloc(ptr, i64)
+declare void @PyObject_GC_Track(ptr)
+declare void @PyObject_GC_UnTrack(ptr)
+declare void @PyObject_GC_Del(ptr)
+declare void @PyObject_ClearWeakRefs(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
@@ -17,6 +23,7 @@ declare i32 @PyObject_SetItem(ptr, ptr, ptr)
 declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyObject_RichCompare(ptr, ptr, i32)
 declare ptr @PyNumber_Power(ptr, ptr, ptr)
+declare ptr @PyNumber_MatrixMultiply(ptr, ptr)
 attributes #0 = {{ nounwind "passes"="standard" }}
 attributes #1 = {{ nounwind alwaysinline "passes"="standard" }}
 attributes #2 = {{ nounwind cold noinline "passes"="standard" }}
@@ -28,33 +35,20 @@ def declared() -> list[str]:
     return two + [f"declare ptr @PyNumber_{name}(ptr)" for name in UNARY.values()]
 
 
-def load(name: str) -> str:
-    """Load an address of the state that never changes."""
-    return f"load ptr, ptr getelementptr ([{WORDS} x ptr], ptr @state, i64 0, i64 {STATE[name]}), !invariant.load !0"
-
-
-def _slot(result: str, of: str, offset: int, ty: str = "ptr") -> str:
-    return f"  %{result}.at = getelementptr i8, ptr %{of}, i64 {offset}\n  %{result} = load {ty}, ptr %{result}.at"
-
-
 def _set(of: str, offset: int, value: str) -> str:
     return f"  %{of}.{offset} = getelementptr i8, ptr %{of}, i64 {offset}\n  store ptr %{value}, ptr %{of}.{offset}"
-
-
-TYPE = 8  # bytes before an object's type: its count of references
-VALUE = 16  # bytes before the value of a number
 
 
 def helpers(at: Offsets) -> list[str]:
     handle, cell = dict(at.handle), dict(at.cell)
     known = f"""
 define internal ptr @known(ptr %x) #1 {{
-{_slot("cell", "x", handle["_cell"])}
-{_slot("node", "cell", cell["node"])}
-{_slot("own", "x", handle["_gen"])}
-{_slot("gen", "cell", cell["gen"])}
-{_slot("fixed", "x", handle["_fixed"])}
-{_slot("nd", "x", handle["_nd"])}
+{get("cell", "x", handle["_cell"])}
+{get("node", "cell", cell["node"])}
+{get("own", "x", handle["_gen"])}
+{get("gen", "cell", cell["gen"])}
+{get("fixed", "x", handle["_fixed"])}
+{get("nd", "x", handle["_nd"])}
   %none = {load("none")}
   %false = {load("false")}
   %a = icmp eq ptr %node, %none
@@ -66,7 +60,7 @@ define internal ptr @known(ptr %x) #1 {{
   %abcd = and i1 %ab, %cd
   br i1 %abcd, label %look, label %no
 look:
-{_slot("type", "nd", TYPE)}
+{get("type", "nd", TYPE)}
   %ndarray = {load("ndarray")}
   %plain = icmp eq ptr %type, %ndarray
   %found = select i1 %plain, ptr %nd, ptr null
@@ -95,7 +89,7 @@ define internal i1 @counts(ptr %type, ptr %other, i1 %array) #1 {{
   %try = and i1 %ours, %array
   br i1 %try, label %look, label %no
 look:
-{_slot("dtype", "other", at.dtype)}
+{get("dtype", "other", at.dtype)}
   %float64 = {load("float64_dtype")}
   %same = icmp eq ptr %dtype, %float64
   ret i1 %same
@@ -105,7 +99,7 @@ no:
 define internal ptr @fresh(ptr %x, i1 %made) #1 {{
   br i1 %made, label %yes, label %no
 yes:
-{_slot("value", "x", VALUE, "double")}
+{get("value", "x", VALUE, "double")}
   %f = call ptr @PyFloat_FromDouble(double %value)
   ret ptr %f
 no:
@@ -122,12 +116,13 @@ other:
   %n = call ptr @number(ptr %x, ptr %type)
   ret ptr %n
 }}"""
+    # 1: what two arrays broadcast to is small; 2: it is below the limit of float64, and they are; 0: neither.
     sizes = f"""
 define internal i64 @along(ptr %nd, i32 %axes, i32 %k) #1 {{
   %has = icmp sle i32 %k, %axes
   br i1 %has, label %yes, label %no
 yes:
-{_slot("dims", "nd", at.dims)}
+{get("dims", "nd", at.dims)}
   %axis = sub i32 %axes, %k
   %wide = sext i32 %axis to i64
   %where = getelementptr i64, ptr %dims, i64 %wide
@@ -136,11 +131,10 @@ yes:
 no:
   ret i64 1
 }}
-define internal i1 @small(ptr %a, ptr %b) #1 {{
+define internal i32 @room(ptr %a, ptr %b) #1 {{
 entry:
-{_slot("m", "a", at.ndim, "i32")}
-{_slot("n", "b", at.ndim, "i32")}
-  %limit = load i64, ptr @state
+{get("m", "a", at.ndim, "i32")}
+{get("n", "b", at.ndim, "i32")}
   %more = icmp sgt i32 %m, %n
   %axes = select i1 %more, i32 %m, i32 %n
   br label %loop
@@ -158,10 +152,111 @@ body:
   %next = add i32 %k, 1
   br label %loop
 done:
-  %few = icmp slt i64 %size, %limit
+  %limit = {number("limit")}
+  %few = icmp ult i64 %size, %limit
   %some = icmp sgt i32 %axes, 0
-  %both = and i1 %few, %some
+  %small = and i1 %few, %some
+  br i1 %small, label %yes, label %wider
+yes:
+  ret i32 1
+wider:
+{get("da", "a", at.dtype)}
+{get("db", "b", at.dtype)}
+  %float64 = {load("float64_dtype")}
+  %fa = icmp eq ptr %da, %float64
+  %fb = icmp eq ptr %db, %float64
+  %limit64 = {number("limit_float64")}
+  %below = icmp ult i64 %size, %limit64
+  %fab = and i1 %fa, %fb
+  %most = and i1 %fab, %below
+  %known = and i1 %most, %some
+  %answer = select i1 %known, i32 2, i32 0
+  ret i32 %answer
+}}
+define internal i1 @small(ptr %a, ptr %b) #1 {{
+  %room = call i32 @room(ptr %a, ptr %b)
+  %some = icmp ne i32 %room, 0
+  ret i1 %some
+}}
+define internal i64 @size(ptr %nd) #1 {{
+entry:
+{get("axes", "nd", at.ndim, "i32")}
+  br label %loop
+loop:
+  %k = phi i32 [ 1, %entry ], [ %next, %body ]
+  %size = phi i64 [ 1, %entry ], [ %product, %body ]
+  %going = icmp sle i32 %k, %axes
+  br i1 %going, label %body, label %done
+body:
+  %n = call i64 @along(ptr %nd, i32 %axes, i32 %k)
+  %product = mul i64 %size, %n
+  %next = add i32 %k, 1
+  br label %loop
+done:
+  ret i64 %size
+}}
+define internal i1 @few(ptr %a, ptr %b) #1 {{
+{get("m", "a", at.ndim, "i32")}
+{get("n", "b", at.ndim, "i32")}
+{get("da", "a", at.dtype)}
+{get("db", "b", at.dtype)}
+  %float64 = {load("float64_dtype")}
+  %limit = {number("limit_float64")}
+  %sa = call i64 @size(ptr %a)
+  %sb = call i64 @size(ptr %b)
+  %both = add i64 %sa, %sb
+  %below = icmp ult i64 %both, %limit
+  %fa = icmp eq ptr %da, %float64
+  %fb = icmp eq ptr %db, %float64
+  %axesa = icmp sgt i32 %m, 0
+  %axesb = icmp sgt i32 %n, 0
+  %f = and i1 %fa, %fb
+  %axes = and i1 %axesa, %axesb
+  %kinds = and i1 %f, %axes
+  %good = and i1 %kinds, %below
+  ret i1 %good
+}}
+define internal i1 @allowed() #1 {{
+  %left = {number("allowance")}
+  %some = icmp sgt i64 %left, 0
+  br i1 %some, label %yes, label %no
+yes:
+  %less = sub i64 %left, 1
+  store i64 %less, ptr {place("allowance")}
+  ret i1 true
+no:
+  ret i1 false
+}}
+define internal i1 @named(ptr %a, ptr %b) #1 {{
+  %ca = load i32, ptr %a
+  %cb = load i32, ptr %b
+  %na = icmp ugt i32 %ca, 1
+  %nb = icmp ugt i32 %cb, 1
+  %both = and i1 %na, %nb
   ret i1 %both
+}}
+define internal i1 @vectors(ptr %a, ptr %b) #1 {{
+{get("m", "a", at.ndim, "i32")}
+{get("n", "b", at.ndim, "i32")}
+  %ma = icmp eq i32 %m, 1
+  %nb = icmp eq i32 %n, 1
+  %both = and i1 %ma, %nb
+  br i1 %both, label %look, label %no
+look:
+{get("fa", "a", at.flags, "i32")}
+{get("fb", "b", at.flags, "i32")}
+  %f = and i32 %fa, %fb
+  %kept = and i32 %f, {CARRAY}
+  %good = icmp eq i32 %kept, {CARRAY}
+  %p = call i64 @along(ptr %a, i32 1, i32 1)
+  %q = call i64 @along(ptr %b, i32 1, i32 1)
+  %same = icmp eq i64 %p, %q
+  %several = icmp sgt i64 %p, 1
+  %x = and i1 %same, %several
+  %y = and i1 %x, %good
+  ret i1 %y
+no:
+  ret i1 false
 }}"""
     counted = [
         f"""  %{name}.count = load i64, ptr %{name}
@@ -177,8 +272,7 @@ done:
     # A handle that owns an ndarray (whose reference it takes), and one that shows a part of another's cell.
     boxes = f"""
 define internal ptr @box(ptr %nd) #1 {{
-  %celltype = {load("cell")}
-  %c = call ptr @PyType_GenericAlloc(ptr %celltype, i64 0)
+  %c = call ptr @new_cell()
   %nocell = icmp eq ptr %c, null
   br i1 %nocell, label %nothing, label %made
 nothing:
@@ -196,11 +290,11 @@ made:
 {_set("c", cell["leaf"], "none")}
 {_set("c", cell["exports"], "none")}
 {_set("c", cell["owner"], "none")}
-  %type = {load("array")}
-  %x = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
+  %x = call ptr @new_handle()
   %nohandle = icmp eq ptr %x, null
   br i1 %nohandle, label %never, label %whole
 never:
+  call void @PyObject_GC_Track(ptr %c)
   call void @Py_DecRef(ptr %c)
   ret ptr null
 whole:
@@ -209,19 +303,20 @@ whole:
 {_set("x", handle["_nd"], "nd")}
 {_set("x", handle["_gen"], "zero")}
 {_set("x", handle["_fixed"], "false")}
+  call void @PyObject_GC_Track(ptr %c)
+  call void @PyObject_GC_Track(ptr %x)
   ret ptr %x
 }}
 define internal ptr @view(ptr %of, ptr %nd) #1 {{
-  %type = {load("array")}
-  %x = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
+  %x = call ptr @new_handle()
   %nohandle = icmp eq ptr %x, null
   br i1 %nohandle, label %never, label %made
 never:
   call void @Py_DecRef(ptr %nd)
   ret ptr null
 made:
-{_slot("cell", "of", handle["_cell"])}
-{_slot("gen", "cell", cell["gen"])}
+{get("cell", "of", handle["_cell"])}
+{get("gen", "cell", cell["gen"])}
   %false = {load("false")}
 {"" if at.immortal else chr(10).join(viewed)}
   call void @Py_IncRef(ptr %cell)
@@ -230,13 +325,14 @@ made:
 {_set("x", handle["_nd"], "nd")}
 {_set("x", handle["_gen"], "gen")}
 {_set("x", handle["_fixed"], "false")}
+  call void @PyObject_GC_Track(ptr %x)
   ret ptr %x
 }}"""
     free = f"""
 define internal i1 @unshared(ptr %x) #1 {{
-{_slot("cell", "x", handle["_cell"])}
-{_slot("leaf", "cell", cell["leaf"])}
-{_slot("exports", "cell", cell["exports"])}
+{get("cell", "x", handle["_cell"])}
+{get("leaf", "cell", cell["leaf"])}
+{get("exports", "cell", cell["exports"])}
   %none = {load("none")}
   %a = icmp eq ptr %leaf, %none
   %b = icmp eq ptr %exports, %none
@@ -244,7 +340,7 @@ define internal i1 @unshared(ptr %x) #1 {{
   ret i1 %ab
 }}
 define internal i1 @objects(ptr %nd) #1 {{
-{_slot("dtype", "nd", at.dtype)}
+{get("dtype", "nd", at.dtype)}
   %object = {load("object_dtype")}
   %same = icmp eq ptr %dtype, %object
   ret i1 %same
@@ -285,7 +381,7 @@ other:
   %several = icmp eq ptr %type, %tuple
   br i1 %several, label %each, label %no
 each:
-{_slot("count", "key", at.length, "i64")}
+{get("count", "key", at.length, "i64")}
   %items = getelementptr i8, ptr %key, i64 {at.items}
   br label %loop
 loop:
@@ -333,4 +429,4 @@ define internal ptr @python3(ptr %method, ptr %a, ptr %b, ptr %c) #2 {
   %r = call ptr @PyObject_Vectorcall(ptr %method, ptr %args, i64 3, ptr null)
   ret ptr %r
 }"""
-    return [known, operand, sizes, boxes, free, keys, calls]
+    return [known, operand, sizes, *memory(at), boxes, free, keys, calls]
