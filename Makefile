@@ -80,7 +80,6 @@ bench-cluster: $(BENCH)
 # A file larger than the memory allowed, beside a plain read of it and Dask (4 GB of disk, some minutes).
 bench-data: $(BENCH)
 	$(BIN)/python -m benchmarks.out_of_core
-# Parallel loops beside the plain loop, joblib and Numba's prange (ten minutes).
 # Loops beside the plain ones, joblib and prange (five minutes), and on two and four workers of Ray (three).
 bench-parfor: $(BENCH)
 	$(BIN)/python -m benchmarks.parfor

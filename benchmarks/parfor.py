@@ -3,8 +3,8 @@
     python -m benchmarks.parfor [--rounds 3] [--scale 1.0] [--only pearson,grid] [--ray 2,4] [--json FILE]
 
 Each row is a program of `parfor_programs.py`. "plain" is the same source without @tw.parallel (NumPy, one BLAS thread),
-"tw" with it. Systems take turns in one process; times are the least of all rounds (two where the plain loop takes over
-four seconds), after one call of each that is not counted. Ratios above 1: tw is faster. "work" is the processor time of
+"tw" with it. Systems take turns in one process; times are the least of all rounds (fewer for what takes
+long), after one call of each that is not counted. Ratios above 1: tw is faster. "work" is the processor time of
 all of tw's threads and processes over the plain loop's: it says what a busy machine hides. Results are compared with
 the plain loop's. `--ray` runs the same loops on workers of Ray beside the plain ones instead.
 """
@@ -27,7 +27,7 @@ from benchmarks.parfor_programs import PROGRAMS, Program, how
 from tilewise.engine import ray_tasks
 from tilewise.parfor.blas_threads import blas_threads
 
-LONG = 4.0  # seconds of a plain loop, from which on two rounds are enough
+LONG = 10.0  # seconds of a system: no more rounds than fit, but one at least
 HEADS = f"{'':28}{'tw s':>8}{'plain/tw':>10}{'joblib/tw':>11}{'prange/tw':>11}{'work':>7}  right  body"
 
 
@@ -85,9 +85,9 @@ def measured(program: Program, scale: float, rounds: int, ray: list[int]) -> Mea
             systems["prange"] = program.prange
     expected = None
     turn = 0
-    while turn <= min(rounds, 2 if out.seconds.get("plain", 0) > LONG else rounds):
+    while turn <= rounds:
         for name, run in systems.items():
-            if not turn and name == "plain":
+            if (not turn and name == "plain") or turn * out.seconds.get(name, 0) > LONG:
                 continue
             begin, before = time.perf_counter(), _work()
             found = run(*inputs)

@@ -228,12 +228,12 @@ def counted_prange(X: Any, y: Any, values: int, kinds: int) -> Any:
 
 
 PROGRAMS["counts by elements"] = Program(
-    counted_loops, lambda scale: counts_inputs(scale / 10), counted_joblib, counted_prange
+    counted_loops, lambda scale: counts_inputs(scale / 2), counted_joblib, counted_prange
 )
 
 
 def pixels_inputs(scale: float) -> tuple[Any, ...]:
-    return round(600 * scale), round(700 * scale), 100
+    return round(1000 * scale), round(1200 * scale), 100
 
 
 def pixel(i: int, j: int, height: int, width: int, most: int) -> int:

@@ -473,7 +473,6 @@ REDUCTIONS = [
     *no(
         body("A[0] += A[i]"),
         body("A[dup[i]] = A[dup[i]] + B[i]"),
-        body("np.add.at(A, perm, B[i])"),
         body("np.add(A, B, out=A)"),
         body("np.maximum(A, X[i, 0], out=A)"),
         body("np.apply_along_axis(lambda v: A.fill(i), 0, X)"),
@@ -492,13 +491,7 @@ REDUCTIONS = [
         body("np.subtract(B, A, out=A)"),
         body("np.add(A, A, out=A)"),
         body("s += s"),
-        body("best = max(B[i], best)"),
-        body("best = min(B[i], best)"),
         body("A[0] = max(B[i], A[0])"),
-        body("best = best if best > B[i] else B[i]"),
-        body("e[i % 3] += 1"),
-        body("L[i % 2] += i"),
-        body("L[0] = max(L[0], i)"),
     ),
 ]
 

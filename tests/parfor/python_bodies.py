@@ -275,7 +275,6 @@ DEPENDENT = [
     "objs[i].n=objs[i-1].n",
     "pts[0].x=i",
     "pt.x=i",
-    "pt.x+=i",
     "pts2[i].arr[0]=i",
     "pts2[i].x=i",
     "nt.a[0]=i",

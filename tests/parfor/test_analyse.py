@@ -22,6 +22,7 @@ from tests.parfor.collection import (
 from tests.parfor.group_rows import GROUP_ROWS
 from tests.parfor.own_code_rows import GENERATORS, KEYS, OWN_CODE
 from tests.parfor.python_bodies import ALL, CLASSES, DEPENDENT, DEPENDENT_WITH_CLASSES, INDEPENDENT_WITH_CLASSES
+from tests.parfor.reduction_rows import APART_ROWS, REDUCTION_ROWS
 from tilewise.errors import ParforError
 from tilewise.parfor.analyse import analyse
 
@@ -42,6 +43,8 @@ GROUPS = {
     "generators": GENERATORS,
     "keys": KEYS,
     "code that is not called": OWN_CODE,
+    "all kinds of accumulations": REDUCTION_ROWS,
+    "told apart": APART_ROWS,
 }
 
 

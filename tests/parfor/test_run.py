@@ -409,21 +409,11 @@ def _truths(mode: str, odd: bool, some: Any, B: Any) -> Any:
     return odd, some
 
 
-def _into_list(cells: list[int]) -> None:
-    for i in tw.parfor(range(8), mode="processes", workers=2):
-        cells[i % 2] += i
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_accumulators_keep_their_type(mode: str) -> None:
     B = np.arange(9) > 7
     for some in (np.False_, np.True_, np.uint8(3)):
         same(tw.parallel(_truths)(mode, False, some, B), _truths(mode, False, some, B))
-
-
-def test_cells_of_lists_are_not_accumulated() -> None:
-    with pytest.raises(tw.errors.ParforError):
-        tw.parallel(_into_list)([0, 0])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -27,6 +27,7 @@ from tilewise.parfor.bodies.arrays.run import run_arrays
 from tilewise.parfor.bodies.choose import Way, chosen
 from tilewise.parfor.bodies.native import run_native
 from tilewise.parfor.job import MISSING, Job, Results, inside
+from tilewise.parfor.late import notes_of
 from tilewise.parfor.liveness import live_after
 from tilewise.parfor.loop import Loop
 from tilewise.parfor.options import Options
@@ -126,10 +127,13 @@ class _Run:
         walk, verdict = start.take() or self._analysed()
         given = {name: self.names.get(name, MISSING) for name in self.parameters}
         reductions = {n: op for n, op in verdict.reductions.items() if n in self.source.assigned and n in given}
+        notes = notes_of(reductions)
+        reductions |= notes
+        given |= dict.fromkeys(notes, 0)
         kept = unchecked = self.source.assigned - reductions.keys() if not self.options.check else frozenset()
-        results, summed, back = self._written(walk, verdict, given)
+        results, summed, cells, back = self._written(walk, verdict, given)
         start.put(walk, verdict)
-        modes = self._modes(results, summed, given)
+        modes = self._modes(results, summed, given, cells)
         written = {id(a) for a in (*results.arrays, *(a for a, _ in summed))}
 
         def reads() -> list[Pattern]:
@@ -154,6 +158,7 @@ class _Run:
             self.source.generator,
             self.source.where,
             ast.unparse(self.source.node.target),
+            cells,
             checked=self.options.check,
             merge=plan.merge,
             threads=plan.threads,
@@ -168,6 +173,8 @@ class _Run:
 
     def _way(self, plan: Decision, job: Job, walk: Statements) -> Way:
         """How the body runs."""
+        if job.cells:
+            return Way("python", "cells of lists, dicts or objects are accumulated")
         if inside.worker or len(self.loop) == 1:
             return Way("python", "it runs inside of a worker" if inside.worker else "one iteration")
         if plan.mode == "cluster":
@@ -216,8 +223,8 @@ class _Run:
 
     def _written(
         self, walk: Statements, verdict: Verdict, given: dict[str, Any]
-    ) -> tuple[Results, list[Any], list[Any]]:
-        """What the loop writes to, what it accumulates in place, and arrays of ours that are to be written back."""
+    ) -> tuple[Results, list[Any], list[Any], list[Any]]:
+        """What the loop writes to, arrays and cells that it accumulates, and arrays of ours to be written back."""
         index = walk.found[0].index
         touched = [t for t in walk.touches if t.access.write and index in t.access.loops]
         written = {o for t in touched for o in t.objs if index not in o.born}
@@ -228,14 +235,18 @@ class _Run:
         }
         objects = {id(a): a for a in walk.memory.alive}
         results, summed, back = Results(), [], []
-        cells: dict[int, list[str]] = {}
+        cells: list[Any] = []
+        ours: dict[int, list[str]] = {}
         for name, value in given.items():
             if isinstance(value, Array):
-                cells.setdefault(id(value._cell), []).append(name)
+                ours.setdefault(id(value._cell), []).append(name)
         for obj in sorted(written, key=lambda o: o.code):
             thing = objects.get(obj.key)
-            if obj.key in cells:
-                (name, *others) = cells[obj.key]
+            if obj.code in verdict.cells:
+                cells.append((thing, *verdict.cells[obj.code]))
+                continue
+            if obj.key in ours:
+                (name, *others) = ours[obj.key]
                 array = np.array(given[name])
                 back.append((given[name], array))
                 for other in (name, *others):
@@ -260,13 +271,13 @@ class _Run:
         for name, value in given.items():
             if isinstance(value, Array):
                 given[name] = np.asarray(value)
-        return results, summed, back
+        return results, summed, cells, back
 
     @staticmethod
     def _is_sum(walk: Statements, obj: Any) -> bool:
         return all(t.op is not None for t in walk.touches if obj in t.objs)
 
-    def _modes(self, results: Results, summed: list[Any], given: dict[str, Any]) -> frozenset[str]:
+    def _modes(self, results: Results, summed: list[Any], given: dict[str, Any], cells: list[Any]) -> frozenset[str]:
         """Where the loop can run, as far as its results go; raises if it cannot run where the user says."""
         named = [sum(v is array for v in given.values()) for array, _ in summed]
         roots = [_root(v) for v in (*given.values(), *self.names.values()) if isinstance(v, np.ndarray)]
@@ -278,11 +289,12 @@ class _Run:
             for what, there in (
                 ("a dict as a result", bool(results.dicts)),
                 ("an array that is accumulated under several names", hidden),
+                ("cells of lists, dicts or objects that are accumulated", bool(cells)),
             ):
                 if there:
                     cure = 'Use mode="processes"'
                     raise ParforError(message(f"threads cannot keep apart {what}", where=self.source.where, cure=cure))
-        if hidden or results.dicts or not self.options.check:
+        if hidden or cells or results.dicts or not self.options.check:
             modes -= {"threads"} if self.options.mode != "threads" else set()
         if not modes & {self.options.mode or "threads", "processes"}:
             text = "processes of a parfor need fork, which this system does not have"
@@ -323,6 +335,9 @@ def _here(job: Job) -> dict[str, Any]:
     before, inside.left = inside.left, job.left
     for array, _ in job.summed:
         job.results.arrays.append(array)
+    for thing, _, _ in job.cells:
+        kinds: dict[type, list[Any]] = {list: job.results.lists, dict: job.results.dicts}
+        next((kinds[k] for k in kinds if isinstance(thing, k)), job.results.instances).append(thing)
     backup = job.results.backup()
     try:
         out = job.run_task(job.tasks[0], {}, lambda: float("inf"))

@@ -1,8 +1,8 @@
 """Accumulators: where a task starts, and how its result is added. In: operators and values. Out: values.
 
 Sums, products and exclusive ors start from the neutral element, so that the value before the loop counts once; the
-others may start from that value, as it does not matter how often it counts. Results are joined in the order of tasks:
-the same loop gives the same bits on every run, whoever ran which task.
+others may start from that value, as it does not matter how often it counts (late.py has those for which it does).
+Results are joined in the order of tasks: the same loop gives the same bits on every run, whoever ran which task.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
+from tilewise.parfor.late import LATE, NAN, RAN, combine_late
 
 NEUTRAL: Mapping[str, float] = {"+": 0, "*": 1, "^": 0}
 
@@ -24,6 +26,8 @@ def start_of(op: str, value: Any) -> Any:
     >>> start_of("^", True), start_of("+", np.True_)
     (False, np.False_)
     """
+    if op in LATE:
+        return np.inf if op == "late min" else -np.inf
     if isinstance(value, np.ndarray):
         if op not in NEUTRAL:
             return value.copy()
@@ -66,6 +70,15 @@ COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
     "fmax": np.fmax,
     "fmin": np.fmin,
 }
+
+
+def combine_all(reductions: Mapping[str, str], values: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Bring what a task accumulated into the values so far, name by name."""
+    for name, op in reductions.items():
+        if op in LATE:
+            values[name] = combine_late(op, values[name], part[name], part[NAN + name], part[RAN + name])
+        else:
+            values[name] = combine(op, values[name], part[name])
 
 
 def combine(op: str, value: Any, part: Any) -> Any:

@@ -15,9 +15,10 @@ from typing import Any
 
 from tilewise.errors import ParforError, message
 from tilewise.machine import machine
+from tilewise.parfor.accumulated import SummedCells, merge_cells
 from tilewise.parfor.job import Failure, Job, iteration_of
 from tilewise.parfor.merge import Changes, all_zero, apply, changes
-from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.reduce import combine, combine_all, start_of
 from tilewise.parfor.staging import StagingFolder
 from tilewise.parfor.threads import run_shared
 
@@ -31,8 +32,9 @@ class Report:
     parts: dict[int, dict[str, Any]] = field(default_factory=dict)  # accumulated names, by task
     sums: dict[int, list[Any]] = field(default_factory=dict)  # accumulated arrays, by task
     entries: dict[int, list[dict[Any, Any]]] = field(default_factory=dict)  # new entries of dicts, by task
+    cells: dict[int, list[dict[Any, Any]]] = field(default_factory=dict)  # accumulated cells, by task
     arrays: list[Changes | None] = field(default_factory=list)  # None: staged in a file
-    lists: list[dict[int, Any]] = field(default_factory=list)
+    lists: list[dict[int | None, Any]] = field(default_factory=list)
     attributes: list[dict[str, Any]] = field(default_factory=list)
     failure: Failure | None = None
     name: str = ""  # of what it staged
@@ -48,12 +50,15 @@ class TaskRunner:
         self.held = [list(x) for x in job.results.lists]
         self.attributes = [dict(vars(x)) for x in job.results.instances]
         self.sums = [(array, op, array.copy(order="K")) for array, op in job.summed]
+        self.cells = [SummedCells(*given) for given in job.cells]
 
     def run(self, number: int, stop_at: Callable[[], float]) -> None:
         """Run one task; raises `Cancelled`, or the exception of an iteration."""
         job, report = self.job, self.report
         for array, op, old in self.sums:
             array[...] = start_of(op, old)
+        for summed in self.cells:
+            summed.begin()
         tables = [dict(x) for x in job.results.dicts]
         starts = job.starts()
         if job.inner > 1 and len(job.tasks[number]) > 1:
@@ -61,6 +66,7 @@ class TaskRunner:
         else:
             out = job.run_task(job.tasks[number], starts, stop_at)
         report.parts[number] = {name: out[name] for name in (*starts, *job.kept) if name in out}
+        report.cells[number] = [summed.found() for summed in self.cells]
         report.sums[number] = [array.copy(order="K") for array, _, _ in self.sums]
         report.entries[number] = [
             {k: v for k, v in new.items() if k not in old or v is not old[k]}
@@ -81,15 +87,19 @@ class TaskRunner:
                 None if staging is not None and staging.write(name, n, array, old) else changes(array, old)
                 for n, (array, old) in enumerate(zip(results.arrays, self.before, strict=True))
             ]
-        report.lists = [
-            {n: x for n, (x, y) in enumerate(zip(new, old, strict=True)) if x is not y}
-            for new, old in zip(results.lists, self.held, strict=True)
-        ]
+        report.lists = [_list_changes(new, old) for new, old in zip(results.lists, self.held, strict=True)]
         report.attributes = [
             {name: x for name, x in vars(new).items() if x is not old.get(name, self.attributes)}
             for new, old in zip(results.instances, self.attributes, strict=True)
         ]
         return report
+
+
+def _list_changes(new: list[Any], old: list[Any]) -> dict[int | None, Any]:
+    """The cells of a list that are others now; all of it, by the key None, if it has grown or shrunk."""
+    if len(new) != len(old):
+        return {None: list(new)}
+    return {n: x for n, (x, y) in enumerate(zip(new, old, strict=True)) if x is not y}
 
 
 def packed(
@@ -140,6 +150,9 @@ def merge(job: Job, reports: Sequence[Report], staging: StagingFolder | None = N
             staging.merge(n, array, staged)
     for report in reports:
         for cells, new in zip(job.results.lists, report.lists, strict=True):
+            if None in new:
+                cells[:] = new[None]
+                continue
             for place, value in new.items():
                 cells[place] = value
         for instance, named in zip(job.results.instances, report.attributes, strict=True):
@@ -148,10 +161,10 @@ def merge(job: Job, reports: Sequence[Report], staging: StagingFolder | None = N
     by_task = {number: report for report in reports for number in report.parts}
     for number in range(len(job.tasks)):
         report = by_task[number]
-        for name, op in job.reductions.items():
-            values[name] = combine(op, values[name], report.parts[number][name])
+        combine_all(job.reductions, values, report.parts[number])
         for (array, op), part in zip(job.summed, report.sums[number], strict=False):  # none: added on the cluster
             array[...] = combine(op, array, part)
+        merge_cells(job.cells, report.cells[number])
         for table, new in zip(job.results.dicts, report.entries[number], strict=True):
             table.update(new)
         values |= {name: x for name, x in report.parts[number].items() if name in job.kept}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.errors import ParforError, message
+from tilewise.parfor.late import noted, with_notes
 from tilewise.parfor.walk.names import assigned, is_parfor
 
 RUN, MISSING = "_tw_run_parfor", "_tw_missing"
@@ -148,7 +149,9 @@ def rewritten(
     node.decorator_list = []
     declared = {n for s in ast.walk(node) if isinstance(s, ast.Global | ast.Nonlocal) for n in s.names}
     local = set(code.co_varnames) | set(code.co_cellvars)
-    rewriter = _Rewriter(node, copy.deepcopy(node), local, code.co_filename)
+    original = copy.deepcopy(node)
+    node.body = with_notes(node.body, inside=False)
+    rewriter = _Rewriter(node, original, local | noted(node.body), code.co_filename)
     rewriter.visit(node)
     for loop in rewriter.loops:
         if loop.assigned & declared:

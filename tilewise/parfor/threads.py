@@ -17,7 +17,7 @@ from typing import Any
 
 from tilewise.parfor.job import Cancelled, Failure, Job, Results, inside, iteration_of, unseen
 from tilewise.parfor.partition import partition
-from tilewise.parfor.reduce import combine, start_of
+from tilewise.parfor.reduce import combine, combine_all, start_of
 from tilewise.parfor.staging import StagingFolder
 
 LOOK_SECONDS = 0.05  # between looks whether Ctrl-C was pressed
@@ -115,8 +115,7 @@ def _run_threads(job: Job, folder: str | None, more: Callable[[], None] | None =
     values = {name: job.names[name] for name in job.reductions}
     for number in range(len(job.tasks)):
         part = run.parts.pop(number)
-        for name, op in job.reductions.items():
-            values[name] = combine(op, values[name], part[name])
+        combine_all(job.reductions, values, part)
         for name, op in run.summed.items():
             job.names[name][...] = combine(op, job.names[name], part[name])
         values |= {name: part[name] for name in job.kept if name in part}

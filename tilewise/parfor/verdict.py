@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,13 @@ from tilewise.parfor.walk.values import Obj
 
 # Which test is named for a loop that needed several: the last of these.
 RANK = "no shared writes,arrays,trip count,constant,equals,GCD,Banerjee,interval,mixed radix,inspector".split(",")
+
+
+class SummedCells(NamedTuple):
+    """Cells of a list, a dict or an instance that are accumulated; `keys` None: all that it has."""
+
+    op: str
+    keys: tuple[Any, ...] | None
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Verdict:
     accesses: tuple[tuple[int, str], ...] = ()
     why: str = ""
     reductions: dict[str, str] = field(default_factory=dict)
+    cells: dict[int, SummedCells] = field(default_factory=dict)  # by the number of a list, dict or instance
 
     def __str__(self) -> str:
         """One line, or one per access.
@@ -67,6 +76,7 @@ class Judge:
         self.live = live
         self.tests: set[str] = set()
         self.reductions: dict[str, str] = {}
+        self.cells: dict[int, SummedCells] = {}
 
     def verdict(self) -> Verdict:
         """The verdict."""
@@ -82,7 +92,7 @@ class Judge:
         test = max(self.tests, key=lambda t: RANK.index(t) if t in RANK else 0, default="no shared writes")
         if self.reductions and test == "no shared writes":
             test = "reduction"
-        return Verdict(True, None, None, test, line, reductions=self.reductions)
+        return Verdict(True, None, None, test, line, reductions=self.reductions, cells=self.cells)
 
     def _fail(
         self,
@@ -166,8 +176,8 @@ class Judge:
                 if summed.keys() >= a.objs | b.objs:
                     continue
                 together = self._decide(a, b)
-                if not together.independent and not all(obj.array for obj in a.objs | b.objs):
-                    why = "only arrays and names are accumulated"
+                if not together.independent and not all(obj.array or obj.key for obj in a.objs | b.objs):
+                    why = "only arrays, names and what was there before are accumulated"
                     self._fail(a.name, "reduction", [_at(a), _at(b)], why, together.pair)
                 if not together.independent:
                     summed |= dict.fromkeys(a.objs | b.objs, a.op)
@@ -176,11 +186,27 @@ class Judge:
             if not outcome.independent:
                 self._fail(a.name, outcome.test, [_at(a), _at(b)], pair=outcome.pair)
         for obj, op in summed.items():
+            if not obj.array:
+                self._sum_cells(obj, op, [t for t in mine if obj in t.objs])
+                continue
             for t in mine:
                 if obj in t.objs and t.op != op:
                     other = next(o for o in mine if obj in o.objs and o.op == op and o.access.write)
                     self._fail(obj.name, "reduction", [_at(other), _at(t)], "it is accumulated, and used in other ways")
             self.reductions[obj.name] = op
+
+    def _sum_cells(self, obj: Obj, op: str, touches: Sequence[Touch]) -> None:
+        """Cells of an object: all of it, or those with keys that are known, and others are only read."""
+        own = [t for t in touches if t.op == op]
+        keys: list[Any] = []
+        if all(t.access.array == "cells" and not t.access.subscripts[-1].indices for t in own):
+            with contextlib.suppress(Undecided):
+                keys = [np.asarray(t.access.subscripts[-1].at({}))[()] for t in own]
+        other = [t for t in touches if t.op != op and (not keys or t.access.write or t.access.array != "cells")]
+        if other:
+            self._fail(obj.name, "reduction", [_at(own[0]), _at(other[0])], "it is accumulated, and used in other ways")
+        self.reductions[obj.name] = op
+        self.cells[obj.code] = SummedCells(op, tuple(dict.fromkeys(keys)) or None)
 
     def _pairs(self, mine: Sequence[Touch]) -> Iterator[tuple[Touch, Touch]]:
         """Each write with each access to the same arrays, once."""

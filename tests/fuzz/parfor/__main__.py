@@ -8,7 +8,7 @@ import time
 from typing import Any, NamedTuple
 
 from tests.fuzz.parfor.generate import RECORDED, SETUP, Case, generate
-from tests.fuzz.parfor.recording import Cells, Log, Recorded, Scalars
+from tests.fuzz.parfor.recording import Attributes, Cells, Grown, Log, Recorded, Scalars
 from tilewise.parfor.analyse import analyse
 
 
@@ -20,7 +20,8 @@ class Answer(NamedTuple):
 def brute_force(case: Case) -> Any:
     """What two iterations clash over; raises what the loop raises."""
     log = Log()
-    names: dict[str, Any] = {"log": log, "Recorded": Recorded, "Cells": Cells, "Scalars": Scalars}
+    classes = (Attributes, Cells, Grown, Recorded, Scalars)
+    names: dict[str, Any] = {"log": log, **{c.__name__: c for c in classes}}
     exec(RECORDED, names)
     exec(case.recorded, names)
     scalars = names["S"].clash(case.live)

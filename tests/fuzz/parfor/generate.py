@@ -12,6 +12,14 @@ P = np.random.default_rng(1).permutation(200); D = np.arange(200) // 2; K = np.a
 L = [0.0] * 300; d = {}; E = {k: 0.0 for k in range(400)}
 G = [[0.0] * 30 for _ in range(40)]; H = [G[k // 2] for k in range(40)]; Z = [np.zeros(30) for _ in range(40)]
 V = A[1:]; R = A[::-1]; Q = A[::2]; T = M.T; F = M.ravel(); W = A.reshape(-1, 4); S0 = M[2:20:3, 1:]
+class Thing:
+    def __init__(self):
+        self.v = 0.0; self.w = 0.0; self.a = np.zeros(30)
+    def put(self, k, x):
+        self.a[k] = x
+O = [Thing() for _ in range(40)]; U = [O[k // 2] for k in range(40)]; N = {}
+Y = [[] for _ in range(40)]; X = [Y[k // 2] for k in range(40)]
+import functools
 n = 12
 s = 0.0; t = 0.0; u = 0.0; big = -1.0
 def put(X, k, v):
@@ -34,6 +42,13 @@ G = [Cells(("G", k), [0.0] * 30, log) for k in range(40)]; H = [G[k // 2] for k 
 Z = [Recorded(np.zeros(30), log) for _ in range(40)]
 V = A.like(lambda x: x[1:]); R = A.like(lambda x: x[::-1]); Q = A.like(lambda x: x[::2]); T = M.like(lambda x: x.T)
 F = M.like(lambda x: x.reshape(-1)); W = A.like(lambda x: x.reshape(-1, 4)); S0 = M.like(lambda x: x[2:20:3, 1:])
+class Thing(Attributes):
+    def put(self, k, x):
+        self.a[k] = x
+O = [Thing(("O", k), dict(v=0.0, w=0.0, a=Recorded(np.zeros(30), log)), log) for k in range(40)]
+U = [O[k // 2] for k in range(40)]; N = Cells("N", {}, log)
+Y = [Grown(("Y", k), log) for k in range(40)]; X = [Y[k // 2] for k in range(40)]
+import functools
 n = 12
 S = Scalars(log, dict(s=0.0, t=0.0, u=0.0, big=-1.0))
 def put(X, k, v):
@@ -197,7 +212,9 @@ class Generator:
 
     def statement(self) -> tuple[list[str], list[str]]:
         r = self.random
-        kind = r.randrange(26)
+        kind = r.randrange(31)
+        if kind >= 26:
+            return self.objects()
         if kind >= 22:
             return self.detour()
         if kind < 6:
@@ -303,6 +320,56 @@ class Generator:
         )
         return texts, texts
 
+    def objects(self) -> tuple[list[str], list[str]]:
+        """Attributes, lists that grow, dicts with defaults, runs of positions, bound functions, steps, tuples."""
+        r = self.random
+        value, at, other = self.value(), self.positive(), self.positive()
+        kind = r.randrange(20)
+        if kind < 3:
+            thing = r.choice([f"O[{at}]", f"O[{at}]", f"U[{at}]", "O[3]"])
+            name = r.choice(["v", "w"])
+            return [f"{thing}.{name} += {value}"], [f"{thing}.accumulate('{name}', {value})"]
+        if kind == 3:
+            return [f"N[{at}] = N.get({at}, 0) + 1.5"], [f"N.accumulate({at}, 1.5, '+', 0)"]
+        if kind == 4:
+            array, where = self.place()
+            array = "A" if array in ("B", "d") else array
+            return [f"{array}[{where}] *= 2.0"], [f"{array}.accumulate(({where}), 1.0, '*')"]
+        if kind == 5:
+            array, where, _ = self.region()
+            return [f"{array}[{where}] += {value}"], [f"{array}.accumulate(np.s_[{where}], {value})"]
+        if kind == 6:
+            return [f"np.add.at(A, {at}, 1.0)"], [f"A.accumulate({at}, 1.0)"]
+        w = r.randrange(1, 4)
+        texts = r.choice(
+            [
+                [f"O[{at}].v = {value}"],
+                [f"U[{at}].w = O[{other}].v"],
+                [f"O[{at}].a[{other}] = {value}"],
+                [f"U[{at}].a[{other}] = {value}"],
+                [f"O[{at}].put({other}, 1.0)"],
+                [f"q = O[{at}]", f"q.v = q.w + {r.choice(['q.a[0]', '1.0', 'O[2].v'])}"],
+                [f"{r.choice(['X', 'Y', 'Y'])}[{at}].append(1.0)"],
+                [f"Y[{at}].append(1.0)", f"A[{self.index()}] = len({r.choice(['X', 'Y'])}[{other}])"],
+                [f"A[np.arange({w}) + {r.choice(['3 * i', 'i', '2 * i + 1', '3 * (i // 2)'])}] = 1.0"],
+                [f"A[np.arange(3 * i, 3 * i + {w + 1})] = {r.choice(['1.0', 'B[0]'])}"],
+                [f"functools.partial(put, A)({self.index()}, {value})"],
+                [f"put_a = functools.partial(put, v={value}, X=A)", f"put_a(k={self.index()})"],
+                [f"a, b = A[{w}:], A[: -{w}]", f"a[{at}] = b[{other}] + 1.0"],
+                ["views = (A[::2], A[1::2], V)", f"views[{r.randrange(3)}][{at}] = views[{r.randrange(3)}][{other}]"],
+                [f"A[i : i + {4 * w} : {r.choice(['3', '4'])}] = 1.0"],
+                [f"A[{2 * w} * i + 20 : {2 * w} * i + 20 - {w} : -1] = A[i]"],
+                [f"A[2 * i : 2 * i + 9 : {w + 1}] = {value}"],
+                [f"c = np.clip({at}, 0, {r.choice(['20', '5'])})", f"A[c] = {value}"],
+                ["def h(k, X=A):", f"    X[k] = {value}", f"h({self.index()})"],
+                ["def h(k):", "    w = V", "    def g(m):", "        w[m] = 1.0", "    g(k)", f"h({self.index()})"],
+                ["z = V", f"z[{at}] = A[{other}] + 1.0"],
+                [f"M[{at}, i : i + {w}] = M[{other}, {w} : {2 * w}] + 1.0"],
+                [f"T[{at}][1:4] = {value}", f"M[1:4, {other}].fill(1.0)"],
+            ]
+        )
+        return texts, texts
+
     def accumulation(self) -> tuple[list[str], list[str]]:
         r = self.random
         value = self.value()
@@ -330,6 +397,8 @@ class Generator:
                 ["range(3)", "range(5)", "range(12)", "range(i)", "range(i, 12)", "range(0, 12, 3)", "range(4, 0, -1)"]
             )
             head = f"for {name} in {extent}:"
+            if r.random() < 0.15:
+                head = f"for {name} in {{parfor}}({extent}):"
             self.loops = [*self.loops, name]
         else:
             tests = [
@@ -383,8 +452,8 @@ class Generator:
         )
         live = frozenset(x for x in ("t", "u") if r.random() < 0.15)
         after = "".join(f"\nprint({x})" for x in sorted(live))
-        plain = dict(s="s", t="t", u="u", big="big")
-        scalars = {x: f"S.{x}" for x in plain}
+        plain = dict(s="s", t="t", u="u", big="big", parfor="parfor")
+        scalars = {x: f"S.{x}" for x in plain} | {"parfor": ""}
         text = f"for i in parfor({form}):\n" + "\n".join(f"    {x}" for x in [*source, *body]) + after
         run = f"for i in range({form}):\n    log.iteration = i\n" + "\n".join(f"    {x}" for x in [*source, *recorded])
         return Case(_named(text, plain), _named(run, scalars), live, self.affine)

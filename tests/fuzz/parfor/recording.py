@@ -32,7 +32,7 @@ class Log:
             if len({k for k, _ in events}) < 2:
                 continue
             kinds = {how for _, how in events}
-            if kinds not in ({READ}, {ACCUMULATE}):
+            if len(kinds) > 1 or WRITE in kinds:  # accumulations by one operator may meet
                 return cell, sorted(events)
         return None
 
@@ -72,10 +72,10 @@ class Recorded:
         self.log.note(self.cells, READ)
         return self.data.copy()
 
-    def accumulate(self, key: Any, value: Any) -> None:
+    def accumulate(self, key: Any, value: Any, op: str = "+") -> None:
         key = _plain(key)
         value = value.read() if isinstance(value, Recorded) else value
-        self.log.note(self.cells[key], ACCUMULATE)
+        self.log.note(self.cells[key], ACCUMULATE + op)
         self.data[key] += value
 
     def put(self, value: Any) -> None:
@@ -122,9 +122,48 @@ class Cells:
         self._note(key, WRITE)
         self.data[key] = value
 
-    def accumulate(self, key: Any, value: Any) -> None:
-        self._note(key, ACCUMULATE)
-        self.data[key] += value
+    def get(self, key: Any, default: Any) -> Any:
+        self._note(key, READ)
+        return self.data.get(key, default)
+
+    def accumulate(self, key: Any, value: Any, op: str = "+", default: Any = None) -> None:
+        self._note(key, ACCUMULATE + op)
+        self.data[key] = (self.data[key] if default is None else self.data.get(key, default)) + value
+
+
+class Attributes:
+    """An object whose attributes are cells."""
+
+    def __init__(self, name: Any, values: dict[str, Any], log: Log) -> None:
+        self.__dict__["_cells"] = Cells(name, values, log)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._cells[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._cells[name] = value
+
+    def accumulate(self, name: str, value: Any) -> None:
+        self._cells.accumulate(name, value)
+
+
+class Grown:
+    """A list that grows: one cell."""
+
+    def __init__(self, name: Any, log: Log) -> None:
+        self.cell, self.log, self.count = name, log, 0
+
+    def _note(self, how: str) -> None:
+        if self.log.iteration is not None:
+            self.log.cells[self.cell].add((self.log.iteration, how))
+
+    def append(self, value: Any) -> None:
+        self._note(WRITE)
+        self.count += 1
+
+    def __len__(self) -> int:
+        self._note(READ)
+        return self.count
 
 
 class Scalars:

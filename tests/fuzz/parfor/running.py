@@ -18,7 +18,7 @@ import numpy as np
 import tilewise as tw
 from tests.fuzz.parfor.generate import SETUP, Case, generate
 
-NAMES = "A B M C P D K L d E G H Z V R Q T F W S0 n s t u big put move get row".split()
+NAMES = "A B M C P D K L d E G H Z V R Q T F W S0 n s t u big put move get row O U N Y X functools".split()
 OUT = "s big i".split()  # t and u are private where a loop is accepted
 
 
@@ -34,7 +34,7 @@ def program(case: Case, options: str) -> str:
 
 def run(case: Case, options: str, parallel: bool) -> tuple[Any, dict[str, Any]]:
     """What the function returns, and the values of all names afterwards."""
-    names: dict[str, Any] = {"tw": tw}
+    names: dict[str, Any] = {"tw": tw, "parfor": tw.parfor}
     text = program(case, options)
     for source in (SETUP, text):
         file = f"<program {hash(source)}>"  # functions in it have source for those who ask
@@ -53,6 +53,8 @@ def equal(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
+    if type(a).__name__ == "Thing":
+        return equal(vars(a), vars(b))
     if isinstance(a, float):
         return bool(np.isclose(a, b, rtol=1e-9))
     return bool(a == b)

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilewise.kernel.dependence.access import Access, Outcome
 from tilewise.kernel.dependence.affine_tests import distances, never_meet
-from tilewise.kernel.dependence.expr import Index, Undecided
+from tilewise.kernel.dependence.expr import Expr, Index, Undecided
 from tilewise.kernel.dependence.inspect import TooMany, meeting
 
 SAMPLES = (256, 16, 3)  # iterations that are looked at where all are too many
+
+
+def _known(a: Access, b: Access) -> tuple[Access, Access]:
+    """Both without dimensions of which one side is any cell: these tell nothing apart."""
+    kept = [d for d, sides in enumerate(zip(a.subscripts, b.subscripts, strict=True)) if all(map(_evaluates, sides))]
+    if not kept or len(kept) == len(a.subscripts):
+        return a, b
+    return tuple(replace(x, subscripts=tuple(x.subscripts[d] for d in kept)) for x in (a, b))  # type: ignore[return-value]
+
+
+def _evaluates(expr: Expr) -> bool:
+    if expr.indices or expr.integer:
+        return True
+    try:
+        expr.at({})
+    except Undecided:
+        return False
+    return True
 
 
 def decide(a: Access, b: Access, parallel: Index, shared: Sequence[Index] = (), same: bool = False) -> Outcome:
@@ -32,6 +51,7 @@ def decide(a: Access, b: Access, parallel: Index, shared: Sequence[Index] = (), 
         return Outcome(True, "trip count")
     if a.array != b.array:
         return Outcome(True, "arrays")
+    a, b = _known(a, b)
     proof = never_meet(a, b, parallel, shared)
     if proof is not None:
         return Outcome(True, proof)

@@ -23,6 +23,7 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.config import current
 from tilewise.parfor.bodies.effort import span_of
 from tilewise.parfor.job import MISSING, Cancelled, Job
+from tilewise.parfor.late import with_notes
 from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.threads import run_threads
 from tilewise.parfor.walk.names import is_parfor
@@ -76,7 +77,8 @@ def task_function(
         if isinstance(inner, ast.expr | ast.stmt | ast.arg):
             ast.copy_location(inner, node)
     assert isinstance(function, ast.FunctionDef) and isinstance(function.body[0], ast.For)
-    loop, statements = function.body[0], [_Plain().visit(copy.deepcopy(s)) for s in node.body]
+    loop = function.body[0]
+    statements = with_notes([_Plain().visit(copy.deepcopy(s)) for s in node.body], inside=True)
     target = copy.deepcopy(node.target)
     if isinstance(elements, range):
         loop.target, loop.body = target, statements

@@ -2,7 +2,8 @@
 
 Out: the place, the operator, the rest.
 
-`s += x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x`, the same with `A[k]` for `s`, and `s = s + x`.
+`s += x`, `d[k] = d.get(k, 0) + x`, `s = max(s, x)`, `s = np.minimum(x, s)`, `if x > s: s = x`, the same with `A[k]`
+for `s`, and `s = s + x`.
 Whether the place is used elsewhere in the loop is for the verdict to see.
 """
 
@@ -31,6 +32,8 @@ class Accumulation(NamedTuple):
     op: str
     operands: list[ast.expr]
     whole: bool = False  # only for integers: with NaN the order of the iterations counts
+    default: bool = False  # the target need not be there: `d.get(k, 0)`
+    late: bool = False  # for others the later of two that cannot be compared stands: `min(x, target)`
 
 
 def _same(a: ast.expr, b: ast.expr) -> bool:
@@ -58,10 +61,27 @@ def accumulation(node: ast.stmt) -> Accumulation | None:
             return None
         return Accumulation(node.target, op, [node.value])
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        return _assigned(node.targets[0], node.value)
+        return _with_default(node.targets[0], node.value) or _assigned(node.targets[0], node.value)
     if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
         return _conditional(node)
     return None
+
+
+def _with_default(target: ast.expr, value: ast.expr) -> Accumulation | None:
+    """`d[k] = d.get(k, 0) + x`: what is not there yet counts as nothing."""
+    if not isinstance(target, ast.Subscript) or not isinstance(value, ast.BinOp):
+        return None
+    found, neutral = value.left, {ast.Add: 0, ast.Mult: 1}.get(type(value.op))
+    if neutral is None or not isinstance(found, ast.Call) or found.keywords or len(found.args) != 2:
+        return None
+    default = found.args[1].value if isinstance(found.args[1], ast.Constant) else None
+    if not isinstance(found.func, ast.Attribute) or found.func.attr != "get" or type(default) not in (int, float):
+        return None
+    if not _same(found.func.value, target.value) or not _same(found.args[0], target.slice) or default != neutral:
+        return None
+    if any(_inside(part, value.right) for part in (target, target.value)):
+        return None
+    return Accumulation(target, AUGMENTED[type(value.op)], [value.right], default=True)
 
 
 def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
@@ -74,14 +94,17 @@ def _assigned(target: ast.expr, value: ast.expr) -> Accumulation | None:
         rest = [a for a in value.args if not _same(a, target)]
         if name in FUNCTIONS and len(rest) == 1 and not _inside(target, rest[0]):
             swapped = name in ("max", "min") and not _same(value.args[0], target)
-            return Accumulation(target, FUNCTIONS[name], rest, swapped)
+            return Accumulation(
+                target, FUNCTIONS[name], rest, swapped, late=swapped and isinstance(value.func, ast.Name)
+            )
     if isinstance(value, ast.IfExp):
         op = _order(value.test, value.body, target) if _same(value.orelse, target) else None
         if op is not None:
             return Accumulation(target, op, [value.body])
         op = _order(value.test, value.orelse, target) if _same(value.body, target) else None
         if op is not None:
-            return Accumulation(target, "min" if op == "max" else "max", [value.orelse], True)
+            strict = isinstance(value.test, ast.Compare) and isinstance(value.test.ops[0], ast.Lt | ast.Gt)
+            return Accumulation(target, "min" if op == "max" else "max", [value.orelse], True, late=strict)
     return None
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from tilewise.array.handle import Array
+from tilewise.kernel.dependence.expr import Expr, Undecided
 from tilewise.parfor.walk.accumulate import Accumulation, accumulation
 from tilewise.parfor.walk.calls import Calls
+from tilewise.parfor.walk.cells import kind_of_numbers
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.knowns import fixed_key
-from tilewise.parfor.walk.scope import classes_of, runs_when_set
+from tilewise.parfor.walk.scope import classes_of, runs_when_read, runs_when_set
 from tilewise.parfor.walk.values import (
     ANYTHING,
     Val,
@@ -140,11 +146,17 @@ class Assign(Calls):
         """Record an accumulation; False if the statement is to be followed as any other."""
         target = found.target
         if found.whole and not all(self._is_whole(e) for e in (target, *found.operands)):
-            return False
+            if not found.late or not isinstance(target, ast.Name):
+                return False
+            found = found._replace(op=f"late {found.op}")
         if isinstance(target, ast.Name):
             return self._accumulate_name(target.id, found)
+        if isinstance(target, ast.Attribute):
+            return self._accumulate_attribute(target, found)
         if not isinstance(target, ast.Subscript):
             return False
+        if found.default:
+            return self._accumulate_default(target, found)
         base = self.ev(target.value)
         parts = self.parts_of(target.slice)
         operands = [self.use(self.ev(o)) for o in found.operands]
@@ -154,6 +166,7 @@ class Assign(Calls):
         if self.own_subscripts(base):
             return True
         held = self._found(base, parts, self.key_of(parts, base)) if base.objs else ANYTHING
+        held = self._number_at(base, self.key_of(parts, base)) or held
         if not held.scalar and isinstance(self.at, ast.AugAssign):  # what is in the cell may be changed in place
             for value in operands:
                 self.use(held)
@@ -168,6 +181,51 @@ class Assign(Calls):
                 for value in operands:
                     obj.content |= objects(value)
         return True
+
+    def _accumulate_default(self, target: ast.Subscript, found: Accumulation) -> bool:
+        """`d[k] = d.get(k, 0) + x`, for a dict of numbers."""
+        self.silent += 1
+        base = self.ev(target.value)
+        kind = kind_of_numbers(base.known.values()) if base.is_known and type(base.known) is dict else None
+        self.silent -= 1
+        if kind is None or any(o.content or o.anything for o in base.objs):
+            return False
+        self.ev(target.value)
+        key = self.key_of(self.parts_of(target.slice), base)
+        op = found.op if all(_number(self.use(self.ev(o))) for o in found.operands) else None
+        for write in (False, True):
+            self.touch_cells(base, key, write=write, op=op)
+        return True
+
+    def _accumulate_attribute(self, target: ast.Attribute, found: Accumulation) -> bool:
+        """`obj.total += x`, for numbers of instances that were there before."""
+        self.silent += 1
+        base = self.ev(target.value)
+        self.silent -= 1
+        held = [getattr(o.value, "__dict__", {}).get(target.attr) for o in base.objs]
+        own = any(runs_when_set(c, target.attr) or runs_when_read(c, target.attr) for c in classes_of(base.objs))
+        if not held or own or base.view is not None or base.anything or None in map(type, held):
+            return False
+        if any(o.array or not o.key for o in base.objs) or kind_of_numbers(held) is None:
+            return False
+        self.ev(target.value)
+        op = found.op if all(_number(self.use(self.ev(o))) for o in found.operands) else None
+        for write in (False, True):
+            self.touch_cells(base, fixed_key(target.attr), write=write, op=op)
+        return True
+
+    @staticmethod
+    def _number_at(base: Val, key: Expr) -> Val | None:
+        """The number in a cell with a fixed key, of a dict whose other cells hold other things."""
+        if not base.is_known or type(base.known) is not dict or key.indices:
+            return None
+        if any(o.content or o.anything for o in base.objs):
+            return None
+        with contextlib.suppress(Undecided, TypeError):
+            at = np.asarray(key.at({}))[()]
+            kind = kind_of_numbers([base.known[at]]) if at in base.known else None
+            return Val(scalar=True, kind=kind) if kind is not None else None
+        return None
 
     def _is_whole(self, node: ast.expr) -> bool:
         self.silent += 1
@@ -189,8 +247,8 @@ class Assign(Calls):
             return True
         if not (value.carried & self.parallel & set(self.loops)):
             return False
-        numeric = (value.kind or "?") in NUMERIC and (value.scalar or value.view is not None)
-        if not numeric:
+        numeric = (value.kind or "?") in NUMERIC and (value.scalar or array)
+        if not numeric or isinstance((scope.space or {}).get(name), Array):
             return False
         for operand in found.operands:
             self.use(self.ev(operand))

@@ -61,6 +61,8 @@ class Attributes(Exprs):
             found = [getattr(v, "__dict__", {}).get(name) for v in base.known.values]
             if all(name in getattr(v, "__dict__", {}) for v in base.known.values):
                 self.touch_cells(base, fixed_key(name), write=False)
+                if all([self.memory.constant(o) for o in base.objs]):
+                    return self.element(found, base.known.at, name)
                 total: Val | None = None
                 for value in found:
                     total = join(total, self.value_of(value, name))
@@ -117,6 +119,8 @@ class Attributes(Exprs):
             return Val(scalar=True, kind="i" if name != "dtype" else None)
         if name == "flat" and base.is_known and isinstance(base.known, np.ndarray) and base.known.flags.c_contiguous:
             return self.value_of(base.known.reshape(-1), view.name)
+        if (name == "real" or (name == "imag" and base.kind == "c")) and not view.within:
+            return Val(view=view, kind="f" if base.kind == "c" else base.kind)  # one part of each element
         if name in ("real", "imag", "flat", "T", "base", "data"):
             return self.within(base)
         return Val(method=(base, name))

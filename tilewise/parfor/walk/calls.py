@@ -19,6 +19,7 @@ from tilewise.parfor.walk.kept import replace, text_of
 from tilewise.parfor.walk.knowns import Alike
 from tilewise.parfor.walk.library_calls import bound_to
 from tilewise.parfor.walk.random_calls import RandomCalls
+from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.values import (
     ANYTHING,
     INTEGER,
@@ -83,6 +84,10 @@ class Calls(RandomCalls):
             if not args or (not args[0].is_known and args[0].function is None):
                 return self._opaque([self.reachable(args), *args], named, text)
             return self._with_function(args, named, text)
+        if type(known) is functools.partial and not spread:
+            given = [self.value_of(a, text) for a in known.args]
+            more = {key: self.value_of(value, key) for key, value in known.keywords.items()}
+            return self.apply(self.value_of(known.func, text), [*given, *args], {**more, **named}, text)
         if isinstance(known, np.vectorize):
             return self._with_function([self.value_of(known.pyfunc, text), *args], named, text)
         if any(v.method is not None and v.method[1] != "slice" for v in (*args, *named.values())):
@@ -176,8 +181,11 @@ class Calls(RandomCalls):
                 for value in args:
                     obj.content |= objects(value)
                     obj.anything |= may_be_anything(value)
-                self.touch_object(obj, write=True)
-            self.touch_object(obj, write=False)
+            for write in (True, False)[not writes :]:
+                if base.ident is not None and not obj.array:
+                    self.touch_cells(base, unknown(), write=write)
+                else:
+                    self.touch_object(obj, write=write)
         if base.anything and writes:
             self.touch_value(ANYTHING, write=True)
         held = self.contents(base)
@@ -236,6 +244,9 @@ class Calls(RandomCalls):
             return named["out"]
         if name in ("item", "tolist"):
             return replace(NUMBER, kind=base.kind) if name == "item" else self.made([], array=False)
+        if name in library.TO_ONE_NUMBER and not args and not named and base.kind in ("b", "i", "u", "f", "c"):
+            own = base.kind if base.kind != "b" else "i"
+            return replace(NUMBER, kind=library.TO_ONE_NUMBER[name] or ("f" if name == "mean" and own != "c" else own))
         if name in ("argmax", "argmin", "argsort", "searchsorted"):
             return self.made([], kind="i")
         if name in ("mean", "std", "var"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,11 @@ class Cells(Walk):
             for item in base.items:
                 total = join(total, item)
             return total or Val()
+        if base.is_known and base.known is np.s_ and len(parts) == 1 and isinstance(parts[0], Slice):
+            none, (part,) = Val(known=None, scalar=True), parts
+            return Val(
+                method=(Val(items=(part.start or none, part.stop or none, part.step or none)), "slice"), scalar=True
+            )
         if base.is_known and base.scalar and not isinstance(base.known, str | bytes | range):
             return ANYTHING if not base.scalar else Val(scalar=False, objs=base.objs)
         if self.own_subscripts(base):
@@ -188,7 +193,7 @@ class Cells(Walk):
         if base.is_known and len(base.objs) == 1 and isinstance(base.known, list | dict):
             (obj,) = base.objs
             if type(base.known) in DICTS:
-                return ANYTHING if not isinstance(base.known, collections.Counter) else INTEGER
+                return self._default(base.known, obj)
             if self.memory.constant(obj):
                 if isinstance(base.known, dict):
                     return self._looked_up(base.known, key, obj.name)
@@ -205,6 +210,16 @@ class Cells(Walk):
         if base.anything:
             return ANYTHING
         return total or Val()
+
+    @staticmethod
+    def _default(known: Any, obj: Obj) -> Val:
+        """What is in a cell of a dict that adds what is missing."""
+        if isinstance(known, collections.Counter):
+            return INTEGER
+        if known.default_factory not in (int, float) or obj.content or obj.anything:
+            return ANYTHING
+        kind = kind_of_numbers([*known.values(), known.default_factory()])
+        return ANYTHING if kind is None else Val(scalar=True, kind=kind)
 
     def _looked_up(self, known: dict[Any, Any], key: Expr, name: str) -> Val:
         if not key.indices:
@@ -254,6 +269,18 @@ class Cells(Walk):
             return base
         parts = list(at.items) if at.items is not None else [at]
         return self.region(base, parts)
+
+
+def kind_of_numbers(values: Iterable[Any]) -> str | None:
+    """The highest kind of numbers, all immutable; None if there are other things among them.
+
+    >>> kind_of_numbers([1, 2.5]), kind_of_numbers([]), kind_of_numbers(["a"])
+    ('f', 'i', None)
+    """
+    types_held = set(map(type, values))
+    if not all(issubclass(t, bool | int | float | complex | np.number | np.bool_) for t in types_held):
+        return None
+    return max((np.dtype(t).kind for t in types_held), key="buifc".index, default="i")
 
 
 def _indices(parts: list[Part]) -> list[Part]:

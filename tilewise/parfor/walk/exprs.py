@@ -30,7 +30,7 @@ from tilewise.kernel.dependence.expr import (
     truth,
     var,
 )
-from tilewise.parfor.walk.groups import common_rows, equal_rows
+from tilewise.parfor.walk.groups import common_rows, equal_rows, shifted
 from tilewise.parfor.walk.iterate import Iterations
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.scope import Scope
@@ -177,6 +177,8 @@ class Exprs(Iterations):
             if any(v.objs and not all(o.array for o in v.objs) for v in (left, right)) or left.items or right.items:
                 return self.made([left, right], array=False)
             array = self.made([left, right], kind="f" if isinstance(op, ast.Div) and kind in ("i", "u", "b") else kind)
+            if isinstance(op, ast.Add):
+                return shifted(left, right, array)
             return common_rows((left, right), array) if isinstance(op, ast.BitAnd) and kind == "b" else array
         if left.is_known and right.is_known and not (left.expr and right.expr):
             with contextlib.suppress(Exception):

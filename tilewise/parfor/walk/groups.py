@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.kernel.dependence.expr import Expr, computed, constant, gather
+from tilewise.kernel.dependence.expr import Expr, computed, constant, gather, greatest
 from tilewise.parfor.walk.kept import replace
 from tilewise.parfor.walk.record import Recorder
 from tilewise.parfor.walk.subscripts import LONGEST_TABLE
@@ -63,13 +63,37 @@ def positions_of(mask: Val, made: Val) -> Val:
 
 def counted(args: Sequence[Val], made: Val) -> Val:
     """`np.arange` of numbers that are known, as an index array."""
-    bounds = [a.expr.const for a in args if a.expr is not None and a.expr.constant and a.kind == "i"]
+    exprs = [a.expr for a in args if a.expr is not None and a.expr.integer and a.kind == "i"]
+    if len(exprs) == len(args) <= 2 and not all(e.constant for e in exprs):
+        first, last = exprs if len(exprs) == 2 else (constant(0), exprs[0])
+        return _run(first, greatest(last - first, constant(0)), last.hi, made)
+    bounds = [e.const for e in exprs if e.constant]
     if len(bounds) != len(args) or not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
         return made
     found = range(*bounds)
     if not 0 < len(found) <= LONGEST_TABLE or min(found) < 0:
         return made
     return replace(made, group=Group(np.array(found), constant(0), constant(len(found)), max(found) + 1, mask=False))
+
+
+def _run(first: Expr, count: Expr, end: float, made: Val) -> Val:
+    """Positions one after the other, all before `end`."""
+    if first.lo < 0 or not end <= LONGEST_TABLE:
+        return made
+    size = max(int(end), 1)
+    return replace(made, group=Group(np.arange(size), first, count, size, mask=False))
+
+
+def shifted(left: Val, right: Val, made: Val) -> Val:
+    """`np.arange(n) + k`: positions one after the other, further on."""
+    for run, by in ((left, right), (right, left)):
+        group, step = run.group, by.expr
+        if group is None or group.mask or step is None or not step.integer or by.kind != "i" or step.lo < 0:
+            continue
+        consecutive = np.array_equal(group.order, np.arange(group.order.size))
+        if consecutive and not any(o.written or o.maybe_written for o in objects(run)):
+            return _run(group.start + step, group.count, group.length + step.hi, made)
+    return made
 
 
 def common_rows(values: Sequence[Val], made: Val) -> Val:

@@ -88,6 +88,11 @@ class Iterations(Cells):
                 return Val(items=(INTEGER if first is None else of_expr(at + first), walk.element(at)))
 
             return Iteration(walk.extent, numbered)
+        if function in (list, tuple, sorted) and len(args) == 1:
+            held = self._snapshot(args[0])
+            if held is not None and (function is not sorted or {type(h) for h in held} in ({int}, {str}, {float})):
+                taken = sorted(held) if function is sorted else held
+                return Iteration(constant(len(taken)), lambda at: self.element(taken, at, "an element"))
         if function is zip and args:
             walks = [self.iterate(a) for a in args]
             extent = walks[0].extent
@@ -99,6 +104,18 @@ class Iterations(Cells):
             if walk.extent.integer and walk.extent.hi < 1 << 62:
                 return Iteration(walk.extent, lambda at: walk.element(walk.extent - 1 - at))
         return None
+
+    def _snapshot(self, node: ast.expr) -> list[Any] | None:
+        """What a container holds where the walk begins, if nothing has been written to it before."""
+        part = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+        if self.loops or (isinstance(node, ast.Call) and (part not in ("keys", "values", "items") or node.args)):
+            return None
+        held = self.ev(node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node)
+        if not held.is_known or type(held.known) not in ((dict,) if part else (dict, list, tuple)):
+            return None
+        if any(o.written or o.maybe_written for o in held.objs):
+            return None
+        return list(getattr(held.known, part)() if part else held.known)
 
     def _over_range(self, given: Sequence[Expr | None]) -> Iteration:
         exprs = [e for e in given if e is not None and e.integer]

@@ -163,7 +163,7 @@ class Knowns(Recorder):
             codes = [next(iter(p.objs)).code for p in parts]
             ident = gather(np.array(codes, dtype=np.int64), [at])
             out = Val(objs=frozenset().union(*(p.objs for p in parts)), ident=ident)
-            return replace(out, known=_Alike(tuple(values)))
+            return replace(out, known=_Alike(tuple(values), at))
         total = parts[0]
         for part in parts[1:]:
             total = join(total, part)
@@ -202,10 +202,10 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 class _Alike:
-    """Several objects of which a value is one."""
+    """Several objects of which a value is one, and which."""
 
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
+    def __init__(self, values: tuple[Any, ...], at: Expr) -> None:
+        self.values, self.at = values, at
 
 
 Alike = _Alike

@@ -55,6 +55,20 @@ WRITES_FIRST = frozenset("copyto put place putmask fill_diagonal put_along_axis 
 SHAPED = frozenset("zeros empty ones full".split())
 SHAPED_LIKE = frozenset("zeros_like empty_like ones_like full_like".split())
 # Methods of arrays that write to the array, and those that return a view of it.
+# Methods of arrays of numbers that give one number if they are given nothing, and its kind; None: the array's own.
+TO_ONE_NUMBER: dict[str, str | None] = {
+    "sum": None,
+    "prod": None,
+    "min": None,
+    "max": None,
+    "mean": None,
+    "std": "f",
+    "var": "f",
+    "argmin": "i",
+    "argmax": "i",
+    "any": "b",
+    "all": "b",
+}
 ARRAY_WRITES = frozenset("sort fill partition put itemset resize setfield byteswap setflags __setitem__".split())
 ARRAY_VIEWS = frozenset(
     "reshape ravel transpose swapaxes squeeze view diagonal astype flatten __getitem__ newbyteorder __array__ "

@@ -16,6 +16,7 @@ from tilewise.kernel.dependence.expr import (
     constant,
     greatest,
     least,
+    truth,
 )
 from tilewise.parfor.walk import library
 from tilewise.parfor.walk.functions import Functions, source_of
@@ -41,6 +42,9 @@ from tilewise.parfor.walk.values import (
     narrowed,
     of_expr,
 )
+
+# Functions whose `at` accumulates.
+ACCUMULATING = {np.add: "+", np.subtract: "+", np.multiply: "*", np.maximum: "max", np.minimum: "min"}
 
 
 class LibraryCalls(Functions):
@@ -94,9 +98,10 @@ class LibraryCalls(Functions):
         if calls or (name in library.CALLING_NUMPY and not isinstance(function, type)):
             return self._with_function(args, named, text)
         if isinstance(owner, np.ufunc) and name == "at" and args:
-            for value in args:
+            for value in args[1:]:
                 self.use(value)
-            self.touch_value(args[0], write=True)
+            op = ACCUMULATING.get(owner) if len(args) == 3 and args[0].view is not None else None
+            self.accumulate(self.load_target(args[0], args[1]) if op is not None else args[0], op, args[2:])
             return Val(known=None, scalar=True)
         if isinstance(function, np.ufunc) and len(args) > function.nin:
             for value in args[function.nin + 1 :]:
@@ -138,6 +143,9 @@ class LibraryCalls(Functions):
                 return found
         if name in library.INTEGER_RESULTS:
             return self.made([], kind="i")
+        bounded = _bounded(function, args) if not named else None
+        if bounded is not None:
+            return bounded
         if all(v.scalar for v in args) and isinstance(function, np.ufunc | type):
             if (
                 isinstance(function, type)
@@ -268,6 +276,11 @@ class LibraryCalls(Functions):
             for e in ready[1:]:
                 total = (least if name == "min" else greatest)(total, e)
             return replace(of_expr(total), narrow=narrowed(args))
+        if whole and name == "bool" and len(ready) == 1:
+            return of_expr(truth(ready[0]), "b")
+        if name == "ord" and len(ready) == 1:
+            find = np.frompyfunc(ord, 1, 1)
+            return of_expr(computed(lambda x: np.asarray(find(x)).astype(np.int64), ready, (0, 0x10FFFF)))
         if whole and name == "int" and len(ready) == 1:
             return of_expr(ready[0])
         if name == "int" and len(args) == 1 and ready and not named:
@@ -334,6 +347,16 @@ def bound_to(function: Any, args: Sequence[Val], named: dict[str, Val]) -> dict[
         else:
             found[key] = value
     return found
+
+
+def _bounded(function: Any, args: Sequence[Val]) -> Val | None:
+    """`np.clip`, `np.minimum` and `np.maximum` of integers that depend on indices only."""
+    exprs = [a.expr for a in args if a.expr is not None and a.expr.integer and a.kind == "i"]
+    if len(exprs) != len(args) or len(args) != {np.clip: 3, np.minimum: 2, np.maximum: 2}.get(function):
+        return None
+    if function is np.clip:
+        return replace(of_expr(least(greatest(exprs[0], exprs[1]), exprs[2])), narrow=narrowed(args))
+    return replace(of_expr((least if function is np.minimum else greatest)(*exprs)), narrow=narrowed(args))
 
 
 def _is_false(value: Val) -> bool:

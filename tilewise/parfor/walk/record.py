@@ -222,8 +222,11 @@ class Recorder:
             return
         if value.view is not None:
             self.touch_view(value.view, write, op)
-        for obj in value.objs:
-            self.touch_object(obj, write, op)
+        if value.ident is not None and not any(obj.array for obj in value.objs):
+            self.touch("cells", (value.ident, unknown()), value.objs, write, op=op)
+        else:
+            for obj in value.objs:
+                self.touch_object(obj, write, op)
         for item in value.items or ():
             self.touch_value(item, write, op)
         if value.anything:
