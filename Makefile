@@ -73,7 +73,7 @@ bench-loops: $(BENCH)
 bench-scripts: $(BENCH)
 	$(BIN)/python -m benchmarks.scripts
 
-# A file larger than the memory allowed, beside a plain read of it and Dask (4 GB of disk, some minutes).
+# Files larger than the memory allowed, beside a plain read of them and Dask (4 GB of disk, some minutes).
 bench-data: $(BENCH)
 	$(BIN)/python -m benchmarks.out_of_core
 # Parallel loops beside the plain loop, joblib and Numba's prange (ten minutes).
