@@ -77,7 +77,7 @@ bench-scripts: $(BENCH)
 bench-cluster: $(BENCH)
 	$(BIN)/python -m benchmarks.cluster
 
-# A file larger than the memory allowed, beside a plain read of it and Dask (4 GB of disk, some minutes).
+# Files larger than the memory allowed, beside a plain read of them and Dask (4 GB of disk, some minutes).
 bench-data: $(BENCH)
 	$(BIN)/python -m benchmarks.out_of_core
 # Loops beside the plain ones, joblib and prange (five minutes), and on two and four workers of Ray (three).

@@ -222,7 +222,7 @@ def _evaluate(
     cluster, stays = cluster_here(settings.blocks)
     nodes = list(at)
     if cluster is not None and settings.engine != "numpy" and not settings.compare:
-        _run_mesh(nodes, outputs, settings, cluster, stays)
+        _run_mesh(nodes, outputs, settings, cluster, stays, asked)
     elif (limited := _limited(settings)) is not None and not _fits(nodes, at, structure, outputs, settings, limited):
         _run_streamed(outputs[:asked], settings, limited)
     else:
@@ -343,8 +343,11 @@ def _given(n: Node) -> Any:
     return _whole(n.value) if isinstance(n.value, Source) else n.value
 
 
-def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
+def _run_mesh(
+    nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool, asked: int
+) -> None:
     """Run on a cluster; results stay there, or come back at once."""
+    surely = set(outputs[:asked])
     lent: list[Node] = []
     roots = [c.node for c in outputs if c.node is not None]
     new = compiler.selected(roots, settings, nodes)
@@ -359,7 +362,7 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             outputs = [c for c in outputs if waiting(c)]
             nodes = walk([c.node for c in outputs if c.node is not None])
         if outputs:
-            _run_counted(nodes, outputs, settings, cluster, stays)
+            _run_counted(nodes, outputs, settings, cluster, stays, surely)
         for c, node in other:
             _also_held(c, node)
     finally:
@@ -367,14 +370,25 @@ def _run_mesh(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cl
             n.value = None
 
 
-def _run_counted(nodes: list[Node], outputs: Sequence[Cell], settings: Settings, cluster: Cluster, stays: bool) -> None:
-    """Run on a cluster; what does not fit into its workers' memory runs block by block, there or, if need be, here."""
+def _run_counted(
+    nodes: list[Node],
+    outputs: Sequence[Cell],
+    settings: Settings,
+    cluster: Cluster,
+    stays: bool,
+    surely: Collection[Cell],
+) -> None:
+    """Run on a cluster; what does not fit into its workers' memory runs block by block, there or, if need be, here.
+
+    Then only those that were asked for: the others stay pending.
+    """
     try:
         workers.run_counted(nodes, outputs, settings, cluster, stays)
     except MemoryBudgetError:
         session = session_here()
         if session is None or session.memory is None:
             raise
+        outputs = [c for c in outputs if c in surely]
         if streaming.run_shared(outputs, settings, session, cluster, stays):
             return
         if not workers.reads_files_only(nodes):

@@ -99,6 +99,16 @@ class _Piece(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class _Slice(NamedTuple):
+    """A piece that is a part of an operand in a spill file: it is read from there."""
+
+    pos: int
+    box: Box
+
+
+Sent = _Piece | _Slice | ND
+
+
 class _Again(dict[int, Any]):
     """A block's part of an operand, read whenever it is asked for."""
 
@@ -116,10 +126,11 @@ class _Blocks:
     def __init__(self, call: CollectiveCall, traffic: Traffic, ins: Sequence[int], values: Values, pile: _Pile) -> None:
         self.call, self.ins, self.values, self.pile = call, ins, values, pile
         self.whole = {x: {-1: values.whole(x)} for x in ins if not shards(values.plan.layouts[x])}
-        self.sent: list[dict[int, list[list[_Piece | ND]]]] = []  # by round and sender: for each block here
+        self.sent: list[dict[int, list[list[Sent]]]] = []  # by round and sender: for each block here
         self.at: dict[int, int] = {}  # by block: its place among those here
         self.alive: dict[int, tuple[Participant, int]] = {}  # blocks under way, with the rounds that they had
         self.stay = traffic.looks is not None
+        self.read: list[tuple[int, ND]] = []  # the operands of the block that began last
 
     def begun(self, block: int) -> Participant:
         """A block after the rounds so far."""
@@ -128,7 +139,7 @@ class _Blocks:
         for boxes in self.sent[done:]:
             mine = found.outbox[block]
             blocks = range(self.call.mesh.workers)
-            found.receive([mine if w == block else self.pile.taken(boxes[w][own]) for w in blocks])
+            found.receive([mine if w == block else self._taken(boxes[w][own]) for w in blocks])
         if self.stay:
             self.alive[block] = found, len(self.sent)
         return found
@@ -137,17 +148,37 @@ class _Blocks:
         values = self.values
         if self.stay:
             return [self.whole.get(x) or _Again(block, lambda x=x: values.block(x, block)) for x in self.ins]  # type: ignore[misc]
-        return [self.whole.get(x) or {block: values.block(x, block)} for x in self.ins]
+        found = [self.whole.get(x) or {block: values.block(x, block)} for x in self.ins]
+        self.read = [(x, parts[block]) for x, parts in zip(self.ins, found, strict=True) if block in parts]
+        return found
+
+    def _taken(self, pieces: Sequence[Sent]) -> list[ND]:
+        """What a block was sent."""
+        return [self.values.piece(*p) if isinstance(p, _Slice) else self.pile.taken(p) for p in pieces]
+
+    def _slice(self, piece: ND, block: int) -> _Slice | None:
+        """A piece as a part of what its block has just read; None if it is none, or that lies in no spill file."""
+        for x, array in self.read:
+            pos = self.values.streams.origin[x]
+            flat = array.ndim == piece.ndim == 1 and array.dtype == piece.dtype and pos in self.values.streams.on_disk
+            at = (address(piece) - address(array)) // array.itemsize
+            plain = flat and piece.flags.c_contiguous and array.flags.c_contiguous
+            if plain and at >= 0 and at + piece.size <= array.size:
+                ((begin, end),) = self.values.streams.box(x, block)
+                if end - begin == array.size:
+                    return _Slice(pos, ((begin + at, begin + at + piece.size),))
+        return None
 
     def round(self, orders: Sequence[Sequence[int]], worker: int, width: int) -> Talk[None]:
         """What all blocks send: of those here, and for those here."""
         own = orders[worker]
         self.at = {b: k for k, b in enumerate(own)}
-        boxes: dict[int, list[list[_Piece | ND]]] = {}
+        boxes: dict[int, list[list[Sent]]] = {}
         for k in range(max(map(len, orders))):
             outbox = self.begun(own[k]).outbox if k < len(own) else None
             if outbox is not None:
-                boxes[own[k]] = self.pile.put([outbox[b] if b != own[k] else [] for b in own])
+                b = own[k]
+                boxes[b] = self.pile.put([outbox[r] if r != b else [] for r in own], lambda p, b=b: self._slice(p, b))
             if len(orders) == 1:
                 continue
             inbox = yield [
@@ -175,14 +206,16 @@ class _Pile:
         self._end = 0
         self.written = self.taken_bytes = 0
 
-    def put(self, outbox: Outbox) -> list[list[_Piece | ND]]:
-        """Keep what a block sends; what goes to several is kept once."""
-        known: dict[tuple[int, tuple[int, ...]], _Piece | ND] = {}
-        return [[self._put(x, known) for x in pieces] for pieces in outbox]
+    def put(self, outbox: Outbox, slice_of: Callable[[ND], _Slice | None] = lambda piece: None) -> list[list[Sent]]:
+        """Keep what a block sends; what goes to several is kept once, and not what lies in a file already."""
+        known: dict[tuple[int, tuple[int, ...]], Sent] = {}
+        return [[self._put(x, known, slice_of) for x in pieces] for pieces in outbox]
 
-    def _put(self, piece: ND, known: dict[Any, _Piece | ND]) -> _Piece | ND:
+    def _put(self, piece: ND, known: dict[Any, Sent], slice_of: Callable[[ND], _Slice | None]) -> Sent:
         if piece.nbytes <= SMALL_BYTES or piece.dtype.hasobject:
             return piece.copy()
+        if (found := slice_of(piece)) is not None:
+            return found
         key = piece.__array_interface__["data"][0], piece.shape, piece.strides
         if key not in known:
             with files.explained(folder(), "write"):
@@ -192,11 +225,10 @@ class _Pile:
             self.written += piece.nbytes
         return known[key]
 
-    def taken(self, pieces: list[_Piece | ND]) -> list[ND]:
-        """Pieces that a block gets."""
-        return [self._read(p) if isinstance(p, _Piece) else p for p in pieces]
-
-    def _read(self, piece: _Piece) -> ND:
+    def taken(self, piece: _Piece | ND) -> ND:
+        """A piece that a block gets."""
+        if not isinstance(piece, _Piece):
+            return piece
         out = np.empty(piece.shape, piece.dtype)
         self.taken_bytes += out.nbytes
         there = files.read_at(self._file.fileno(), files.bytes_of(out), piece.at)
@@ -208,3 +240,8 @@ class _Pile:
 
     def __exit__(self, *error: Any) -> None:
         self._file.close()
+
+
+def address(array: ND) -> int:
+    """Where its first element is."""
+    return int(array.__array_interface__["data"][0])
