@@ -184,9 +184,7 @@ def compare(workers: int, names: list[str], repeat: int, scale: float) -> dict[s
     systems: dict[str, Any] = {"ours": Ours(workers, threads), "dask": Dask(workers, threads)}
     rows = []
     print(f"\n{workers} workers of {threads} threads")
-    print(
-        f"{'program':20} {'ours ms':>9} {'dask ms':>9} {'dask/us':>8} {'numpy/us':>9} {'our bytes':>13} {'dask bytes':>13}"
-    )
+    print(f"{'program':20} {'ours ms':>9} {'dask ms':>9} {'dask/us':>8} {'numpy/us':>9} {'bytes':>13} {'of dask':>13}")
     try:
         for name in names:
             row = {"name": name, **measure(PROGRAMS[name], systems, repeat, scale)}

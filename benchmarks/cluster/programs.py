@@ -1,7 +1,7 @@
 """The programs of the comparison. In: a namespace, inputs in place. Out: results that stay where they are.
 
 `keep` makes a value real where it is (`tw.evaluate`, Dask's `persist`); with NumPy it does nothing. Where Dask's users
-would write it otherwise, `dask` is that text: values that are small come to the client, stencils go through map_overlap.
+would write it otherwise, `dask` is that text: small values come to the client, stencils go through map_overlap.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def dask_als(da: Any, keep: Keep, R: Any, V: Any) -> Any:
 
 def pca(np: Any, keep: Keep, X: Any) -> Any:
     centred = X - X.mean(0)
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
+    _, vectors = np.linalg.eigh(centred.T @ centred / len(X))
     return keep(abs(vectors[:, -3:]))
 
 
