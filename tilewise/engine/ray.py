@@ -269,6 +269,12 @@ def start(object_store_memory: int | None = None, threads: int | None = None, wo
                 _node_ip_address="127.0.0.1",
                 _temp_dir=os.path.join(folder, "ray"),
             )
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        text = str(error).strip().split("\n")[0]
+        raise TilewiseError(
+            message(f"Ray did not start on this machine: {text}", cure="Try again when the machine is less busy")
+        ) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
