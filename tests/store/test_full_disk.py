@@ -1,4 +1,4 @@
-"""A disk that is really full (a small file system of its own, which takes root): errors by name, and nothing changes."""
+"""A disk that is really full (a small file system of its own; only root has one): errors by name, nothing changes."""
 
 from __future__ import annotations
 
