@@ -6,7 +6,8 @@ Data are in place before the clock runs: on workers, cut by rows; for Dask persi
 (per worker: 1, 2 and 4, tried before). Both systems have the same number of processes with the same number of threads,
 and take turns; NumPy has all cores. Times are the best of some. Bytes are those that cross between workers, and what
 goes through the program. Goals: 3 times as fast as Dask in the geometric mean, no program below 1.2 (products:
-1.0), never more bytes. Then: what a plan costs besides its work, and how bytes grow with workers (growth.py).
+1.0), never more bytes. Then: what a plan costs besides its work, what uneven work costs (skew.py), and how bytes grow
+with workers (growth.py).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import numpy
 
 import tilewise as tw
-from benchmarks.cluster import growth
+from benchmarks.cluster import growth, skew
 from benchmarks.cluster.programs import PROGRAMS, Program
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "cluster.json"
@@ -238,15 +239,16 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PROGRAMS))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--without", default="", help="growth, to leave it out")
+    parser.add_argument("--without", default="", help="growth, to leave it and skew out")
     parser.add_argument("--output", type=Path, default=RESULTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     tables = [compare(int(w), args.only.split(","), args.repeat, args.scale) for w in args.workers.split(",") if w]
+    uneven = {} if args.without == "growth" else skew.report()
     grown = [] if args.without == "growth" else growth.report()
     args.output.parent.mkdir(parents=True, exist_ok=True)
     head = {"cpu": platform.machine(), "cores": os.cpu_count(), "load": os.getloadavg()}
-    args.output.write_text(json.dumps({**head, "tables": tables, "growth": grown}, indent=1) + "\n")
+    args.output.write_text(json.dumps({**head, "tables": tables, "skew": uneven, "growth": grown}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
