@@ -52,6 +52,7 @@ soak: $(DEV)
 kills: $(DEV)
 	$(BIN)/python -m tests.engine.kills --cases 40 --seed $$(date +%s)
 	$(BIN)/python -m tests.store.killed --cases 20 --seed $$(date +%s)
+	$(BIN)/python -m tests.store.killed --cases 20 --seed $$(date +%s) --engine ray
 
 # Test suites of libraries that take arrays by protocol (SciPy, scikit-learn, xarray), with our arrays (half an hour).
 clients: $(DEV)

@@ -76,9 +76,7 @@ def of(step: Callable[[Any], Any], workers: int, counted: bool) -> tuple[int, in
 
 def report() -> list[dict[str, Any]]:
     """Print the table; its rows."""
-    print(
-        f"\nbytes per worker, {ROWS} rows of 8 numbers each (sort: {SORTED_ROWS}): counted with few workers, then predicted"
-    )
+    print(f"\nbytes per worker, {ROWS} rows of 8 numbers each (sort: {SORTED_ROWS}): counted with few, then predicted")
     print(f"{'step':26}", *(f"{w:>9}" for w in (*COUNTED, *PREDICTED)))
     rows = []
     for name, step in STEPS.items():

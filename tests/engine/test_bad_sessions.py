@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
 import pytest
 
 import tilewise as tw
-from tests.engine.threads import Threads
+from tests.engine.threads import Threads, start, steps
 from tilewise import engine
 from tilewise.array.session import current_session
 from tilewise.engine import ray_address
@@ -66,6 +66,41 @@ def test_too_few_places() -> None:
             tw.session(engine="crowded", workers=3)
         assert current_session() is before
         numpy.testing.assert_array_equal(numpy.asarray(x), numpy.arange(6.0) * 2)
+
+
+def in_parts(between: Callable[[int], None]) -> Any:
+    """Steps, and something between them."""
+    x = tw.asarray(start()).relayout(0)
+    for k in range(4):
+        x = steps(x, 2)
+        between(k)
+    return x
+
+
+def test_a_session_may_begin_with_fewer_and_grow() -> None:
+    with tw.session(engine="threads", workers=4) as session:
+        cluster: Any = session.cluster
+        want = numpy.asarray(in_parts(lambda k: cluster.settle()))
+        announced = cluster.counters.network_bytes
+    with tw.session(engine="crowded", workers=4, least=1) as session:
+        cluster = session.cluster
+        assert list(cluster.hosts.values()) == [(0, 1, 2, 3)] and len(cluster.pending) == 3
+        cluster.look_seconds = 0.0
+        seen = []
+
+        def nodes_join(k: int) -> None:
+            cluster.settle()
+            seen.append(len(cluster.hosts))
+            cluster.room = (2, 9, 9, 9)[k]
+
+        x = in_parts(nodes_join)
+        assert seen == [1, 2, 4, 4]
+        numpy.testing.assert_array_equal(numpy.asarray(x), want)  # the same bits
+        assert not cluster.pending and sorted(cluster.hosts.values()) == [(0,), (1,), (2,), (3,)]
+        assert cluster.counters.network_bytes == cluster.counters.predicted_bytes == announced
+    for least in (0, 5, 1.5):
+        with pytest.raises(ValueError, match="least says how many workers"):
+            tw.session(engine="threads", workers=4, least=least)  # type: ignore[arg-type]
 
 
 def locked(x: Any) -> Any:

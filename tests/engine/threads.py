@@ -33,7 +33,7 @@ class Threads(WiredCluster):
     start_seconds = 0.5
 
     def __init__(self, mesh: Mesh, options: Options, room: int = 99) -> None:
-        super().__init__(mesh, options.memory, options.on_loss)
+        super().__init__(mesh, options.memory, options.on_loss, options.least)
         self.room = room
         self.wires: dict[int, Wire] = {}
         self.queue: list[int] = []

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import tilewise as tw
 from tilewise.store import kinds
@@ -207,6 +208,10 @@ def test_a_limit_of_the_system(tmp_path: Path) -> None:
     assert state(tmp_path) == before
 
 
+def opened(path: Path) -> Any:
+    return tw.from_raw(path, "f8", (240, 31)) if path.suffix == ".raw" else tw.open(path)
+
+
 def cut_off(path: Path) -> None:
     os.truncate(path, path.stat().st_size * 2 // 3)
 
@@ -215,6 +220,19 @@ def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 3] ^= 4
     path.write_bytes(data)
+
+
+def other_manifest(path: Path) -> None:
+    """A whole manifest, of a checkpoint that is elsewhere."""
+    tw.checkpoint(tw.asarray(np.tile(DATA, (4, 1))), path.parent.parent / "another")
+    path.write_bytes((path.parent.parent / "another" / path.name).read_bytes())
+
+
+def other_blocks(path: Path) -> None:
+    """A whole file of the same sizes, of another checkpoint."""
+    tw.checkpoint(tw.asarray(np.tile(DATA, (4, 1))) + 1, path.parent.parent / "another")
+    (found,) = (path.parent.parent / "another").glob("array0-*")
+    path.write_bytes(found.read_bytes())
 
 
 DAMAGES: list[tuple[str, str, Callable[[Path], None]]] = [
@@ -234,6 +252,12 @@ DAMAGES: list[tuple[str, str, Callable[[Path], None]]] = [
     ("a.parquet", "", cut_off),
     ("a.parquet", "", flip),
     ("a.arrow", "", cut_off),
+    ("sharded.zarr", "c/0/0", cut_off),
+    ("sharded.zarr", "c/0/0", os.unlink),
+    ("a.png", "", cut_off),
+    ("a.raw", "", cut_off),
+    ("kept", "manifest.json", other_manifest),
+    ("kept", "array0-*", other_blocks),
     ("kept", "array0-*", cut_off),
     ("kept", "array0-*", flip),
     ("kept", "array0-*", os.unlink),
@@ -249,13 +273,17 @@ def test_damaged_files_are_refused_by_name(
     x = tw.asarray(np.tile(DATA, (4, 1)))
     if name == "kept":
         tw.checkpoint(x, tmp_path / name)
+    elif name == "a.png":
+        Image.fromarray((DATA * 40).astype("u1")).save(tmp_path / name)
     elif name in ("a.parquet", "a.arrow", "a.npz", "plain.npz"):
         data = x if name.endswith(".npz") else x[:, 0].copy()
         tw.save(tmp_path / name, {"x": data}, compress=name != "plain.npz")
     else:
-        x.store(tmp_path / name, **({"chunks": (50, 31)} if name in ("c.h5", "a.zarr") else {}))
+        more: Any = {"shards": (100, 31)} if name == "sharded.zarr" else {}
+        cut = name in ("c.h5", "a.zarr", "sharded.zarr")
+        x.store(tmp_path / name, **({"chunks": (50, 31)} if cut else {}), **more)
     (path,) = (tmp_path / name).glob(inside) if inside else [tmp_path / name]
     damage(path)
     with pytest.raises(tw.StoreError, match=name.replace(".", r"\.")):
-        found = tw.open(tmp_path / name)
+        found = opened(tmp_path / name)
         np.asarray(found["x"] if isinstance(found, dict) else found)

@@ -52,6 +52,7 @@ class Session:
         on_loss: str = "shrink",
         checkpoint: Any = None,
         every: Any = None,
+        least: int | None = None,
     ) -> None:
         if engine not in (known := engines.names()):
             raise ConfigError(message(f"no engine {engine!r}", cure=f"Choose one of {', '.join(known)}"))
@@ -76,6 +77,14 @@ class Session:
         self.closed = False
         self.memory = byte_budget(memory)
         self.mesh = mesh_of(engine, workers, mesh, current().blocks)
+        if least is not None and ((fewest := _whole(least)) is None or not 1 <= fewest <= self.mesh.workers):
+            raise ConfigError(
+                message(
+                    "least says how many workers must have a process of their own to begin with",
+                    got=f"least={least!r}, workers={self.mesh.workers}",
+                    cure="Choose a number from 1 to workers",
+                )
+            )
         self.cluster: Cluster | None = None
         self.moved: dict[
             tuple[str, int], int
@@ -88,7 +97,9 @@ class Session:
                 raise ConfigError(message("a session needs at least one thread", got=f"threads={threads!r}"))
             thread_pool.set_threads(threads)
         if engine != engines.LOCAL:
-            self.cluster = engines.open(engine, self.mesh, engines.Options(self.memory, address, threads, on_loss))
+            self.cluster = engines.open(
+                engine, self.mesh, engines.Options(self.memory, address, threads, on_loss, least)
+            )
             self.disk = self.cluster.disk
             if checkpoint is not None:
                 self.cluster.saved = saved.Saved(disk.make_folder(checkpoint), due)

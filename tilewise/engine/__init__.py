@@ -24,6 +24,7 @@ class Options(NamedTuple):
     address: str | None = None  # of a cluster that is there already
     threads: int | None = None  # per worker
     on_loss: str = "shrink"  # one of ON_LOSS
+    least: int | None = None  # processes that must be there to begin with; None: one for each worker
 
 
 Opener = Callable[[Mesh, Options], Any]  # gives a Cluster

@@ -253,6 +253,8 @@ class Cluster(Recovery):
         for one in reports:
             for event in on_the_drivers_clock(one):
                 events.emit(event)
+        counters.stolen_blocks += report.stolen_blocks
+        counters.stolen_bytes += report.stolen_bytes
         if entry.counted:
             counters.replayed_bytes += report.network_bytes
             return

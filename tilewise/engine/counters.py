@@ -32,6 +32,8 @@ class Counters:
     replayed_bytes: int = 0
     copies: int = 0  # of what workers held at a moment
     copied_bytes: int = 0  # to neighbours
+    stolen_blocks: int = 0  # that idle workers computed for busy ones
+    stolen_bytes: int = 0  # operands and results of those
     saves: int = 0  # of what workers held, to the session's checkpoint
     saved_bytes: int = 0  # to its files
     read_bytes: int = 0  # by workers, from sources

@@ -24,6 +24,7 @@ from tilewise.engine.recovery.copies import Copies, packed, unpacked
 from tilewise.engine.recovery.saved import read_blocks, write_blocks
 from tilewise.engine.recovery.worker_errors import Failure, pack
 from tilewise.engine.rounds import rounds
+from tilewise.engine.stealing import Sharing
 from tilewise.engine.stream.on_worker import run_share
 from tilewise.engine.worker import Start, Worker
 from tilewise.layout import DRIVER, Box, Exchange, Mesh
@@ -41,15 +42,17 @@ class Report(NamedTuple):
     read_bytes: int  # from sources
     peak_bytes: int  # the most that the blocks of one worker took up at once
     disk: tuple[int, int, int] = (0, 0, 0)  # bytes to spill files, from them, to sinks
+    stolen_blocks: int = 0  # that idle processes computed for this one
+    stolen_bytes: int = 0  # that moved for that, both ways
     events: tuple[events.Event, ...] = ()  # if the driver asked for them
     clock: float = 0.0  # of this process, when it was made
 
     @staticmethod
     def all_of(reports: Sequence[Report]) -> Report:
         """What several did together; the peak is that of the one with the highest."""
-        network, read, peak, disk, *_ = zip(*reports, strict=True)
+        network, read, peak, disk, blocks, stolen, *_ = zip(*reports, strict=True)
         spilled, restored, written = map(sum, zip(*disk, strict=True))
-        return Report(sum(network), sum(read), max(peak), (spilled, restored, written))
+        return Report(sum(network), sum(read), max(peak), (spilled, restored, written), sum(blocks), sum(stolen))
 
 
 class Copied(NamedTuple):
@@ -308,6 +311,43 @@ class ServedHost(Host):
     """A host in a process of its own, which answers the driver's calls over a wire."""
 
     transport: Wire
+
+    def __init__(self, workers: Sequence[int], mesh: Mesh, memory: int | None, transport: Wire) -> None:
+        self.known: dict[int, Exchanges] = {}
+        # Under a limit of memory nobody has room for blocks of others.
+        shares = mesh.blocks > 1 and memory is None
+        self.sharing = Sharing(transport, self.known) if shares else None
+        super().__init__(workers, mesh, memory, transport)
+
+    def reset(self, workers: Sequence[int]) -> None:
+        """Host these workers, which may share work with those of other processes."""
+        super().reset(workers)
+        self.known.clear()
+        for w in self.workers.values():
+            w.sharing = self.sharing
+
+    def learn(self, number: int, plan: Exchanges | Shares | bytes) -> None:
+        """Keep a plan, for blocks of others as well."""
+        super().learn(number, plan)
+        if self.sharing is not None:
+            known = next(iter(self.workers.values())).plans[number]
+            assert not isinstance(known, Shares), "blocks take turns under a limit of memory only"
+            self.known[number] = known.plan
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let go of plans."""
+        super().forget(numbers)
+        if self.sharing is not None:
+            self.sharing.forget(numbers)
+            for n in numbers:
+                self.known.pop(n, None)
+
+    def _run(self, start: Start, tag: Tag, scattered: Mapping[int, list[list[ND]]]) -> Report:
+        if self.sharing is None:
+            return super()._run(start, tag, scattered)
+        self.sharing.begin()
+        made = super()._run(start, tag, scattered)
+        return made._replace(stolen_blocks=self.sharing.blocks, stolen_bytes=self.sharing.bytes)
 
     def ready(self) -> None:
         """Whatever was under way has ended."""

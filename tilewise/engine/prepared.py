@@ -67,6 +67,7 @@ class Prepared:
     plan: Exchanges
     rounds: tuple[Round, ...]
     worker: int
+    ran: set[tuple[int, int]] = field(default_factory=set)  # steps that were run before: their code is there
     _steps: dict[tuple[int, str], tuple[WorkerStep, ...]] = field(default_factory=dict)
     _joins: dict[Move, Join] = field(default_factory=dict)
     _cuts: dict[tuple[Move, int], tuple[tuple[int, Index], ...]] = field(default_factory=dict)

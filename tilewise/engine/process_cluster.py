@@ -59,9 +59,12 @@ class WiredCluster(Cluster):
     place_seconds = 60.0  # for a place to become free, before `on_loss` says what happens
     look_seconds = 5.0  # between two looks whether there is a place again for a worker that shares a process
 
-    def __init__(self, mesh: Mesh, memory: int | None = None, on_loss: str = "shrink") -> None:
+    def __init__(
+        self, mesh: Mesh, memory: int | None = None, on_loss: str = "shrink", least: int | None = None
+    ) -> None:
         super().__init__(mesh, memory)
         self.on_loss = on_loss
+        self.least = least or mesh.workers  # processes to begin with; workers without one share, until there is a place
         self.secret = secrets.token_bytes(32)
         self.lines = Lines(self.secret)
         self.addresses: dict[int, Address] = {}
@@ -165,22 +168,24 @@ class WiredCluster(Cluster):
             raise
 
     def _open(self) -> None:
-        workers = [(w,) for w in range(self.mesh.workers)]
-        born = [next(self._processes) for _ in workers]
-        self.spawn(born)
-        self._connect(self.places(born, self.start_seconds))
-        late = [h for h in born if h not in self.addresses]
-        if late:
-            for h in late:
-                self.end(h)
+        began, count = time.monotonic(), self.mesh.workers
+        self._ask_for(count)
+        while len(found := self._newcomers()) < count:
+            taken = time.monotonic() - began
+            if taken > self.start_seconds or (len(found) >= self.least and taken > self.quiet_seconds):
+                break
+            self._look(min(1.0, self.start_seconds))
+        late = count - len(found)
+        if len(found) < self.least:
             raise TilewiseError(
                 message(
-                    f"{len(late)} workers of {self.mesh.workers} found no place in the cluster",
+                    f"{late} workers of {self.mesh.workers} found no place in the cluster",
                     got=f"none in {self.start_seconds:.0f} s",
                     cure="Use fewer workers, or free CPUs there",
                 )
             )
-        self.hosts = dict(zip(born, workers, strict=True))
+        cuts = [k * count // len(found) for k in range(len(found) + 1)]
+        self.hosts = {h: tuple(range(cuts[k], cuts[k + 1])) for k, h in enumerate(sorted(found))}
         self._meet()
 
     def restart(self) -> None:

@@ -96,7 +96,7 @@ class RayCluster(WiredCluster):
     name = "ray"
 
     def __init__(self, mesh: Mesh, options: Options) -> None:
-        super().__init__(mesh, options.memory, options.on_loss)
+        super().__init__(mesh, options.memory, options.on_loss, options.least)
         own = options.threads or max(1, machine().cores // mesh.workers)  # if Ray runs here
         self.connection = _connect(options.address, own, mesh.workers)
         _open.append(self)
@@ -104,7 +104,8 @@ class RayCluster(WiredCluster):
         resources: Any = ray.cluster_resources  # untyped
         cpus = int(resources().get("CPU", 0))
         self.threads = own if self.connection.local else options.threads or max(1, cpus // mesh.workers)
-        self.cpus = 1 if cpus >= mesh.workers and not self.connection.local else 0
+        fits = cpus >= mesh.workers or options.least is not None  # those without a CPU wait for one
+        self.cpus = 1 if fits and not self.connection.local else 0
         self.actors: dict[int, Any] = {}
         self.starting: dict[int, Any] = {}  # futures of addresses
         self.nodes: dict[int, str] = {}
@@ -269,6 +270,12 @@ def start(object_store_memory: int | None = None, threads: int | None = None, wo
                 _node_ip_address="127.0.0.1",
                 _temp_dir=os.path.join(folder, "ray"),
             )
+    except Exception as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        text = str(error).strip().split("\n")[0]
+        raise TilewiseError(
+            message(f"Ray did not start on this machine: {text}", cure="Try again when the machine is less busy")
+        ) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from tilewise.engine.network.transport import PeerFailed
 from tilewise.engine.pieces import halo_blocks, piece_of
 from tilewise.engine.prepared import Prepared, WorkerStep
 from tilewise.engine.rounds import Move, Round, Run, Shuffle
+from tilewise.engine.stealing import Job, Sharing, nodes_of
 from tilewise.ir.reductions import Combining, Reduction
 from tilewise.layout import (
     DRIVER,
@@ -33,11 +35,10 @@ from tilewise.layout import (
     overlap,
     reduction,
 )
-from tilewise.ops.const import Const
 from tilewise.ops.traits.collectives import Parts
-from tilewise.plan.blocks import BlockNode
 from tilewise.plan.exchanges import Exchanges
 from tilewise.plan.shares import Shares
+from tilewise.stage.steps import View
 from tilewise.store import pool
 from tilewise.store.base import Sink, Source, read_box
 from tilewise.store.blocks import MemoryBlocks
@@ -76,6 +77,7 @@ class Worker:
         self.network_bytes = self.read_bytes = 0  # of the run under way
         self.scattered: list[list[ND]] = []
         self.now: tuple[Start, Prepared] | None = None
+        self.sharing: Sharing | None = None  # with other processes, where workers have several blocks
 
     # -- a run of a plan ------------------------------------------------------------------------------------------
 
@@ -157,21 +159,21 @@ class Worker:
 
     def _run(self, learned: Prepared, run: Run, backend: str) -> None:
         """Run steps on every block."""
-        for step in learned.steps(run, backend):
-            self._each_block(learned, step)
+        for k, step in enumerate(learned.steps(run, backend)):
+            self._each_block(learned, step, run.first + k)
 
-    def _each_block(self, learned: Prepared, step: WorkerStep) -> None:
+    def _each_block(self, learned: Prepared, step: WorkerStep, index: int, inner: int = -1) -> None:
         """One step, on all blocks of this worker, or once where they share its result."""
         values = self.values
         if step.inner:
-            for inner in step.inner:
-                self._each_block(learned, inner)
+            for k, part in enumerate(step.inner):
+                self._each_block(learned, part, index, k)
         else:
             for pos, sizes in step.reserves:
                 values.reserve(pos, sizes)
             pins = values.pin(step.reads)
             try:
-                made = self._blocks(learned, step)
+                made = self._blocks(learned, step, index, inner)
             finally:
                 values.unpin(pins)
             for pos, parts in made.items():
@@ -179,7 +181,7 @@ class Worker:
         for x in step.frees:
             values.drop(x)
 
-    def _blocks(self, learned: Prepared, step: WorkerStep) -> dict[int, Parts]:
+    def _blocks(self, learned: Prepared, step: WorkerStep, index: int, inner: int) -> dict[int, Parts]:
         """What a step makes; of the blocks that have nothing for it, what changes nothing."""
         plan, blocks, nothing = learned.plan, learned.blocks, step.nothing
         if not step.blockwise:
@@ -188,9 +190,13 @@ class Worker:
             return {pos: {-1: value} for pos, value in once.items()}
         out: dict[int, Parts] = {pos: {} for pos in step.makes}
         trees: dict[int, Combining] = {}
+        shared = self._shared(learned, step, index, inner) if self.sharing is not None else {}
         for block in blocks:
             none = block in nothing
-            made = self._nothing(plan, step, block) if none else self._step(plan, step, block, block)
+            if block in shared:
+                made = shared.pop(block)
+            else:
+                made = self._nothing(plan, step, block) if none else self._step(plan, step, block, block)
             for pos, value in made.items():
                 if blocked(plan.layouts[pos]):
                     out[pos][block] = value
@@ -203,6 +209,40 @@ class Worker:
                 found = self._neutral(plan, pos, blocks[0])
             out[pos][-1] = np.asarray(found)
         return out
+
+    def _shared(self, learned: Prepared, step: WorkerStep, index: int, inner: int) -> dict[int, dict[int, ND]]:
+        """What a step makes of each block, where others that are idle compute some of them."""
+        assert self.sharing is not None and self.now is not None
+        if type(step.step) is View:
+            return {}
+        sharing, start, plan, before = self.sharing, self.now[0], learned.plan, self.sharing.bytes
+        left = deque(b for b in learned.blocks if b not in step.nothing)
+        made: dict[int, dict[int, ND]] = {}
+        tickets: dict[int, tuple[int, int]] = {}
+        began = time.perf_counter()
+        while left:
+            block, at = left.popleft(), time.perf_counter()
+            made[block] = self._step(plan, step, block, block)
+            seconds = time.perf_counter() - at
+            if (index, inner) not in learned.ran:
+                learned.ran.add((index, inner))
+                continue  # it was compiled as well
+            nbytes = sum(x.nbytes for x in (*self._operands(step, block).values(), *made[block].values()))
+            for other, taker in sharing.hand_out(left, seconds, nbytes):
+                job = Job(start.number, index, inner, other, start.backend, start.consts)
+                tickets[other] = sharing.give(taker, job, self._operands(step, other))
+        for other, ticket in tickets.items():
+            found = sharing.collect(ticket, start.epoch, start.run)
+            made[other] = self._step(plan, step, other, other) if found is None else found
+        if tickets and events.listeners:
+            now, moved = time.perf_counter(), sharing.bytes - before
+            events.emit(events.Event("stolen", f"{len(tickets)} blocks", began, now, moved, self.index))
+        return made
+
+    def _operands(self, step: WorkerStep, at: int) -> dict[int, ND]:
+        """What a step reads of a block."""
+        held = {p: self.values[p] for p in step.reads}
+        return {p: parts[at] if at in parts else parts[-1] for p, parts in held.items()}
 
     def _nothing(self, plan: Exchanges, step: WorkerStep, block: int) -> dict[int, ND]:
         """What a block without elements stores: nothing, and contributions that change nothing."""
@@ -221,23 +261,13 @@ class Worker:
 
     def _step(self, plan: Exchanges, step: WorkerStep, block: int, at: int) -> dict[int, ND]:
         """Run one step for one block (at = -1: for the worker)."""
+        assert self.now is not None
         values: list[Any] = [None] * len(plan.specs)
         for p in step.reads:
             parts = self.values[p]
             values[p] = parts[at] if at in parts else parts[-1]
-        step.runner.run(self._nodes(plan, block), values, free=False)
+        step.runner.run(nodes_of(plan, block, self.now[0].consts), values, free=False)
         return {p: values[p] for p in step.makes}
-
-    def _nodes(self, plan: Exchanges, block: int) -> Sequence[BlockNode]:
-        """The graph as a block sees it, with the numbers of this run where a step looks at them."""
-        nodes = plan.nodes(block)
-        if not plan.stages.centred:
-            return nodes
-        given = list(nodes)
-        for pos in plan.consts:
-            number: Any = self.values[pos][-1][()]
-            given[pos] = replace(given[pos], op=Const(number))
-        return given
 
     # -- exchanges ------------------------------------------------------------------------------------------------
 

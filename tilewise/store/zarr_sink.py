@@ -13,6 +13,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,8 @@ class ZarrSink(FileSink):
         if self.place.url:
             sync(self._made.store.delete_dir(self.place.name))
         elif self.place.zipped:
-            self._made.store.close()
+            with suppress(OSError):  # it may be that the disk has no room for what is not written yet
+                self._made.store.close()
             files.remove(self._at.path)
         else:
             shutil.rmtree(self._at.path, ignore_errors=True)

@@ -8,7 +8,8 @@ come: the other process failed in this run, its connection has ended, or the dri
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tilewise.engine.network.frames import flat, unflat
@@ -22,6 +23,10 @@ FAILED = 1  # epoch, run: the process that sends this sends nothing more in the 
 CALL = 2  # what makes a Call
 ANSWER = 3  # number of the call, result
 EPOCH = 4  # epoch, from the driver: everything older is void
+IDLE = 5  # epoch, whether: the process that sends this has nothing to do, or has again
+JOB = 6  # epoch, ticket, what to compute for the sender, pieces
+DONE = 7  # epoch, ticket, pieces
+IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
 
 
@@ -46,6 +51,11 @@ class Wire(Links):
         self._failed: set[tuple[int, int]] = set()  # (process, run)
         self._calls: deque[Call] = deque()
         self._over = False  # the driver is gone
+        self.helps: Callable[..., None] | None = None  # does a job for another process, if they share work at all
+        self.results: dict[tuple[int, int], list[ND]] = {}  # of jobs that others did, by process and ticket
+        self._jobs: deque[tuple[Any, ...]] = deque()
+        self._idle: set[int] = set()  # processes that have nothing to do
+        self._said = False  # that this one has nothing to do
 
     # -- the transport ------------------------------------------------------------------------------------------------
 
@@ -89,8 +99,9 @@ class Wire(Links):
                 raise PeerFailed
             if home not in self.links:
                 raise PeerLost(f"worker {sender} is gone")
-            self.progress()
+            self._rest()
             found = self._pieces.pop(key, None)
+        self._busy()
         return found
 
     def fail(self, tag: Tag) -> None:
@@ -100,6 +111,52 @@ class Wire(Links):
                 self.post(who, (FAILED, tag.epoch, tag.run))
             except PeerLost:
                 continue
+
+    # -- work of others -----------------------------------------------------------------------------------------------
+
+    def _rest(self) -> None:
+        """Wait until something comes; after a while, ask others for work, and do what they give."""
+        if self.helps is None:
+            self.progress()
+        elif self._jobs:
+            self.do_jobs()
+        elif self._said:
+            self.progress()
+        elif not self.progress(IDLE_SECONDS):
+            self._say(True)
+
+    def _busy(self) -> None:
+        """There is something to do again."""
+        if self._said:
+            self._say(False)
+
+    def _say(self, idle: bool) -> None:
+        self._said = idle
+        for who in [w for w in self.links if w != DRIVER]:
+            with suppress(PeerLost):
+                self.post(who, (IDLE, self.epoch, idle))
+
+    def idle(self) -> list[int]:
+        """Processes that ask for work now; each is named once, until it has asked again."""
+        self.progress(0.0)
+        found = sorted(self._idle)
+        self._idle.clear()
+        return found
+
+    def do_jobs(self) -> None:
+        """Compute what others have handed to this process, and ask for more."""
+        while self._jobs:
+            assert self.helps is not None
+            self.helps(*self._jobs.popleft())
+            if self._said and not self._jobs:
+                self._say(True)
+
+    def waits_for(self, process: int, epoch: int, run: int) -> bool:
+        """Whether results of another process may still come."""
+        self._check(epoch)
+        if process not in self.links:
+            raise PeerLost(f"process {process} is gone")
+        return (process, run) not in self._failed
 
     def _check(self, epoch: int) -> None:
         if self._over or epoch < self.epoch:
@@ -112,7 +169,8 @@ class Wire(Links):
         while not self._calls:
             if self._over:
                 return None
-            self.progress()
+            self._rest()
+        self._busy()
         return self._calls.popleft()
 
     def answer(self, call: Call, result: Any) -> None:
@@ -133,6 +191,15 @@ class Wire(Links):
         elif kind == FAILED:
             if message[1] == self.epoch:
                 self._failed.add((who, message[2]))
+        elif kind == IDLE:
+            if message[1] == self.epoch:
+                (self._idle.add if message[2] else self._idle.discard)(who)
+        elif kind == JOB:
+            if message[1] == self.epoch:
+                self._jobs.append((who, *message[1:]))
+        elif kind == DONE:
+            if message[1] == self.epoch:
+                self.results[who, message[2]] = message[3]
         elif kind == CALL:
             self._calls.append(Call(*message[1:]))
         else:
@@ -142,6 +209,10 @@ class Wire(Links):
             self._pieces.clear()
             self._failed.clear()
             self._calls.clear()
+            self._jobs.clear()
+            self._idle.clear()
+            self.results.clear()
+            self._said = False
 
     def ended(self, who: int) -> None:
         """Without a driver there is nothing left to do."""
