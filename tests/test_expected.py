@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.array.expected_lengths import different
+from tilewise.array.handle import node_of
 
 
 def kept(plan) -> list[str]:
@@ -94,3 +96,36 @@ def test_several_masks_and_other_sizes():
         assert set(again) == {1, 3} and again[3].network_bytes > 0
         for a, b in zip(tw.compute(*made), both(np, X), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("workers", "most"), [(2, (170_000, 240_000)), (4, (250_000, 600_000))])
+def test_samples_decide_how_different_elements_meet(workers, most):
+    """By bytes: few keys go by range; if all differ, each would go with all that is known of it."""
+    few = np.random.default_rng(5).integers(0, 40, 20_000)
+    apart = np.random.default_rng(6).permutation(20_000)
+    asked = {"return_index": True, "return_inverse": True, "return_counts": True}
+    found = {}
+    for order in ((0, 1), (1, 0)):  # whichever came before
+        with tw.config(eager_bytes=0, objective="bytes"), tw.session(engine="virtual", workers=workers) as session:
+            for k in order:
+                keys = (few, apart)[k]
+                made = tw.unique(tw.asarray(keys), **asked)
+                by_range = "different elements" in str(tw.explain(*made))
+                assert by_range == (keys is few)
+                before = session.cluster.counters.network_bytes
+                for a, b in zip(tw.compute(*made), np.unique(keys, **asked), strict=True):
+                    np.testing.assert_array_equal(a, b)
+                counted = session.cluster.counters.network_bytes - before
+                assert found.setdefault(k, counted) == counted <= most[k]
+
+
+@pytest.mark.parametrize("size", [1, 50, 4096, 60_000])
+def test_different_elements_are_estimated_within_a_factor(size):
+    for kinds in (1, 30, 1000, size):
+        x = np.random.default_rng(7).integers(0, min(kinds, size), size)
+        number = different(node_of(tw.asarray(x)))
+        assert number & (number - 1) == 0
+        assert np.unique(x).size / 2 <= number <= 4 * np.unique(x).size
+    with tw.config(eager_bytes=0):
+        assert different(node_of(tw.asarray(np.arange(9.0)) % 3 + 1)) == 4
+        assert different(node_of(tw.cumsum(tw.asarray(np.arange(9.0))))) == 0  # more than elementwise work

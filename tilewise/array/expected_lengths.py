@@ -1,4 +1,4 @@
-"""How many elements masks will keep, before they are counted. In: nodes. Out: numbers, and how they are known.
+"""How many elements masks will keep, or are different, before they are counted. In: nodes. Out: numbers, and how known.
 
 A mask of elementwise work on arrays at hand is looked at in some places; of others, what the same line kept the last
 time is taken; of the rest, all. What runs does not rely on it: masks are counted before what they select is planned.
@@ -70,6 +70,27 @@ def _expect(length: Length) -> Expected:
         return Expected(length, round(share * size), "counted" if places.size == size else "sampled")
     last = length.last_share()
     return Expected(length, size, "at most") if last is None else Expected(length, round(last * size), "as last time")
+
+
+def different(n: Node) -> int:
+    """About how many different elements an array has that can be looked at, as a power of two; 0 for others.
+
+    By Chao's estimate, from those that a sample has once and twice. The same data give the same number, and those that
+    are much like them: plans are chosen by it, so it depends on nothing else.
+    """
+    size = prod(n.dims) if n.known else 0
+    if not size or n.dtype.kind not in "biuf" or len(walk([n])) > MOST_NODES:
+        return 0
+    places = _places(size)
+    seen = _look(n, np.unravel_index(places, n.dims))
+    if seen is None:
+        return 0
+    times = np.unique(np.broadcast_to(seen, places.shape), return_counts=True)[1]
+    number = int(times.size)
+    if places.size < size:
+        once, twice = int(np.count_nonzero(times == 1)), int(np.count_nonzero(times == 2))
+        number += once * (once - 1) // (2 * (twice + 1))
+    return 1 << (min(number, size) - 1).bit_length()
 
 
 def _places(size: int) -> np.ndarray[Any, Any]:

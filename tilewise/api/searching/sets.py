@@ -15,6 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from tilewise.api.dispatch import RECORDERS, implements, public
 from tilewise.array import record as rec
+from tilewise.array.expected_lengths import different
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
 from tilewise.ops.index import compress
@@ -41,12 +42,14 @@ def unique(
     if rows and ar.size // ar.shape[at] > MOST_COLUMNS:
         return NotImplemented
     moved: Any = public(np.moveaxis)(x, at, 0) if rows else x
+    given = rec.as_node(moved.reshape(len(moved), -1) if rows else x.reshape(-1))
     made = distinct(
-        rec.as_node(moved.reshape(len(moved), -1) if rows else x.reshape(-1)),
+        given,
         index=bool(return_index),
         counts=bool(return_counts),
         inverse=bool(return_inverse),
         equal_nan=bool(equal_nan) or ar.dtype.kind not in "fc",
+        likely=0 if rows else different(given),
     )
     kept = row(made, KEPT, np.dtype(bool))
     found = [compress(values(made, ar.dtype), kept)]

@@ -48,6 +48,7 @@ class Distinct(Op):
     """Rows of np.unique of a vector: kept, values, then index, counts and inverse as asked for.
 
     `width`: of the rows of a matrix with so many columns, each of which is a row of values here; 0 for a vector.
+    What is `likely` decides only how workers exchange elements.
     """
 
     index: bool
@@ -55,6 +56,7 @@ class Distinct(Op):
     inverse: bool
     equal_nan: bool
     width: int = 0
+    likely: int = 0  # so many different ones are expected, in all; 0: nothing is known
     name = "distinct"
     stays = True
 
@@ -102,9 +104,9 @@ def row_dtype(op: Distinct, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return INDEX if dtype.kind in "biu" else np.result_type(dtype, np.float64)
 
 
-def distinct(node: Node, *, index: bool, counts: bool, inverse: bool, equal_nan: bool) -> Node:
+def distinct(node: Node, *, index: bool, counts: bool, inverse: bool, equal_nan: bool, likely: int = 0) -> Node:
     """The rows of a vector's different elements, or of a matrix's different rows."""
-    op = Distinct(index, counts, inverse, equal_nan, node.dims[1] if node.ndim > 1 else 0)
+    op = Distinct(index, counts, inverse, equal_nan, node.dims[1] if node.ndim > 1 else 0, likely)
     return intern(op, (node,), (op.rows, node.dims[0]), row_dtype(op, node.dtype))
 
 
@@ -201,15 +203,16 @@ def first_of_equal(values: ND, equal_nan: bool) -> ND:
 def _(op: Distinct, ins: Sequence[Operand], out: Operand, mesh: Mesh) -> Traffic:
     """Elements to ranges, with what is known of them, and their numbers back; again if a range is too long.
 
-    Who asks for different elements has many that are equal: half of them, where nothing is known.
+    A worker sends its own different ones. Who asks for them has many that are equal: half, where nothing is known.
     """
     p, n, item = mesh.workers, ins[0].shape[0], ins[0].dtype.itemsize * max(op.width, 1)
     each = item + COUNT_BYTES * (op.index + op.counts)
     few = divided_bytes(item, mesh) + p * (p - 1) * COUNT_BYTES
-    back = COUNT_BYTES * op.inverse * n
-    once = n * each + back
+    back = COUNT_BYTES * op.inverse
+    once = n * (each + back)
+    likely = min(op.likely * p, n) * (each + back) if op.likely else once // 2
+    expected = few + likely - likely // p
     width = 1 + op.index + op.counts
-    expected = few + (once - once // p) // 2
     return Traffic("different elements", few + n * each + once, (*DIVIDED, width, 1, 1 + width), expected=expected)
 
 

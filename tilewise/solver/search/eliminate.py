@@ -44,7 +44,9 @@ class Elimination:
         self._turned = turned  # Keeps the tables alive, whose identities are keys.
         self._done: dict[tuple[object, ...], tuple[int, Ints]] = {}
         self._equal: dict[tuple[object, ...], Ints] = {}
-        self._intern = count >= tuned().solver_intern_from
+        limits = tuned()
+        self._intern = count >= limits.solver_intern_from
+        self._at_once = limits.solver_sum_at_once  # entries
         self.bound = 0
         for at in range(count):
             self._eliminate(at)
@@ -53,11 +55,11 @@ class Elimination:
         bucket = self.buckets[at]
         scopes = [scope for scope, _ in bucket if scope]
         if not scopes:
-            self.bound += int(_joint(bucket, ()).min())
+            self.bound += int(_alone(bucket).min())
             return
         others = scopes[0] if len(scopes) == 1 else tuple(sorted({p for scope in scopes for p in scope}))
         if not self._intern:
-            table: Ints = _least(bucket, others, self._entries(at, others))
+            table: Ints = self._least(at, others)
         else:
             if len(scopes) == 1:
                 key: tuple[object, ...] = tuple([id(table) for _, table in bucket])
@@ -66,17 +68,27 @@ class Elimination:
                 key = tuple([(id(table), *[place[p] for p in scope]) for scope, table in bucket])
             known = self._done.get(key)
             if known is None:
-                known = self._done[key] = self._normal(_least(bucket, others, self._entries(at, others)))
+                known = self._done[key] = self._normal(self._least(at, others))
             constant, table = known
             self.bound += constant
         self.buckets[others[0]].append((others[1:], table))
 
-    def _entries(self, at: int, others: Scope) -> int:
-        """How many entries the sum of a bucket has."""
+    def _least(self, at: int, others: Scope) -> Ints:
+        """The least of a bucket's sum over its variable, by the values of the others."""
+        bucket = self.buckets[at]
+        if len(others) == 1:
+            total: Ints | None = None
+            for scope, table in bucket:
+                if scope:
+                    total = table if total is None else total + table
+            assert total is not None
+            return _minimum(total + _alone(bucket)[:, None], axis=0)  # type: ignore[no-any-return]
         entries = self._sizes[at]
         for p in others:
             entries *= self._sizes[p]
-        return entries
+        if entries <= self._at_once:
+            return _minimum(_joint(bucket, others), axis=0)  # type: ignore[no-any-return]
+        return _least_by_rows(bucket, others)
 
     def _normal(self, table: Ints) -> tuple[int, Ints]:
         """A table apart from a constant, one object for all that are equal."""
@@ -96,6 +108,15 @@ class Elimination:
             assert costs is not None
             chosen[at] = values[self.order[at]] = int(costs.argmin())
         return values
+
+
+def _alone(bucket: list[Factor]) -> Ints:
+    """The sum of what depends on a bucket's variable alone; that of its own costs is always there."""
+    total = bucket[0][1]
+    for scope, table in bucket[1:]:
+        if not scope:
+            total = total + table
+    return total
 
 
 def _joint(bucket: list[Factor], others: Scope) -> Ints:
@@ -123,10 +144,8 @@ def _shaped(factor: Factor, others: Scope) -> Ints:
     return table.reshape(shape)
 
 
-def _least(bucket: list[Factor], others: Scope, entries: int) -> Ints:
-    """The least of a bucket's sum over its variable. Large sums are made one value at a time, to stay in the cache."""
-    if len(others) < 2 or entries <= tuned().solver_sum_at_once:
-        return _minimum(_joint(bucket, others), axis=0)  # type: ignore[no-any-return]
+def _least_by_rows(bucket: list[Factor], others: Scope) -> Ints:
+    """The same for large sums, made one value at a time, to stay in the cache."""
     shaped = [_shaped(factor, others) for factor in bucket]
     least: Ints | None = None
     room: Ints | None = None
