@@ -216,7 +216,8 @@ def test_descending(axis: int | None, eager_bytes: int) -> None:
 
 def test_unique_values_are_sorted() -> None:
     """As sets NumPy's; NumPy leaves the order open (that of a hash table), and scikit-learn takes them for sorted."""
-    for x in ([3, 1, 2, 5, 3, 9, 0], [3.5, 1, numpy.nan, numpy.nan], [[2, 1], [1, 0]], [], [True, False], ["b", "a"], 7):
+    given = [3, 1, 2, 5, 3, 9, 0], [3.5, 1, numpy.nan, numpy.nan], [[2, 1], [1, 0]], [], [True, False], ["b", "a"], 7
+    for x in given:
         want = numpy.sort(numpy.unique_values(numpy.asarray(x)))
         for found in (tw.unique_values(x), tw.unique_values(tw.asarray(x)), numpy.unique_values(tw.asarray(x))):
             assert type(found) is tw.Array and found.dtype == want.dtype

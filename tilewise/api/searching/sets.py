@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from tilewise.api.dispatch import PUBLIC, RECORDERS, implements, public
+from tilewise.api.dispatch import PUBLIC, QUICK, RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.handle import Array
 from tilewise.array.session import on_workers
@@ -106,3 +106,4 @@ def unique_values(x: Any) -> Any:
 
 
 PUBLIC[np.unique_values] = unique_values
+QUICK[np.unique_values] = functools.partial(np.unique, equal_nan=False)  # np.unique_values itself, of an Array
