@@ -212,3 +212,13 @@ def test_descending(axis: int | None, eager_bytes: int) -> None:
         places = numpy.asarray(tw.argsort(tw.asarray(x), axis=axis, descending=True, stable=True))
     numpy.testing.assert_array_equal(found, -numpy.sort(-flat, axis=along))
     numpy.testing.assert_array_equal(places, numpy.argsort(-flat, axis=along, stable=True))
+
+
+def test_unique_values_are_sorted() -> None:
+    """As sets NumPy's; NumPy leaves the order open (that of a hash table), and scikit-learn takes them for sorted."""
+    given = [3, 1, 2, 5, 3, 9, 0], [3.5, 1, numpy.nan, numpy.nan], [[2, 1], [1, 0]], [], [True, False], ["b", "a"], 7
+    for x in given:
+        want = numpy.sort(numpy.unique_values(numpy.asarray(x)))
+        for found in (tw.unique_values(x), tw.unique_values(tw.asarray(x)), numpy.unique_values(tw.asarray(x))):
+            assert type(found) is tw.Array and found.dtype == want.dtype
+            assert numpy.array_equal(numpy.asarray(found), want, equal_nan=want.dtype.kind == "f")

@@ -1,6 +1,6 @@
 """`python -m tests.clients`: the public suites of libraries that take arrays by protocol, with our arrays and NumPy's.
 
-    python -m tests.clients [scipy|sklearn|xarray ...] [--files PART] [--output FILE]
+    python -m tests.clients [scipy|sklearn|xarray|array_api_extra ...] [--files PART] [--output FILE]
 
 Prints, for each suite, how many tests pass with both, and each that passes with NumPy's arrays only. The suites come
 with the installed packages; tests that a library runs with NumPy alone are skipped with ours.
@@ -39,7 +39,9 @@ SKLEARN = """utils/tests/test_array_api utils/tests/test_extmath utils/tests/tes
     model_selection/tests/test_split model_selection/tests/test_search mixture/tests/test_gaussian_mixture
     tests/test_naive_bayes""".split()
 XARRAY = ["tests/test_duck_array_wrapping", "tests/test_array_api"]
-SUITES = {"scipy": SCIPY, "sklearn": SKLEARN, "xarray": XARRAY}
+EXTRA = [f"tests/main/test_{name}" for name in "at creation elementwise indexing inspection".split()]
+EXTRA += [f"tests/main/test_{name}" for name in "lazy linalg manipulation searching set sorting statistical".split()]
+SUITES = {"scipy": SCIPY, "sklearn": SKLEARN, "xarray": XARRAY, "array_api_extra": EXTRA}
 ROW = '"ARRAYS": {"attrs": {"array": "ndarray", "constructor": "asarray"}, "xfails": {}}'
 EDITS = {  # xarray's tests name their libraries themselves: copies of them name ours
     "NAMESPACE_ARRAYS = {": "NAMESPACE_@ = {" + ROW + ",",
@@ -74,6 +76,7 @@ def outcomes(suite: str, arrays: str, part: str) -> Outcomes:
         folder = Path(name)
         target = folder / "outcomes.json"
         chosen = {"scipy": ["-k", "xp or arrays"], "sklearn": ["-k", "array_api or arrays or tilewise or numpy"]}
+        chosen["array_api_extra"] = ["-k", "arrays"]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.clients.plugin", "-p", "no:cacheprovider"]
         command += ["-p", "no:xdist", "-c", os.devnull, "--rootdir", str(folder), "--tb=short", *chosen.get(suite, [])]
         environment = os.environ | {

@@ -33,13 +33,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """SciPy's fixture `xp` has one value, the library that is tried."""
+    """SciPy's fixture `xp`, and array-api-extra's `library`, have one value, the library that is tried."""
+    if "library" in metafunc.fixturenames:
+        for fixture in metafunc._arg2fixturedefs.get("library", ()):
+            chosen: Any = fixture
+            chosen.params, chosen.ids = (_known_to_extra(),), ("arrays",)
+        return
     if "xp" in metafunc.fixturenames:
         for fixture in metafunc._arg2fixturedefs.get("xp", ()):  # what pytest has no public name for
             if fixture.params is not None:
                 replaced: Any = fixture
                 replaced.params, replaced.ids = (importlib.import_module(ARRAYS),), ("arrays",)
                 _known_to_scipy()
+
+
+def _known_to_extra() -> Any:
+    """What stands for NumPy among the libraries that array-api-extra knows: its module is the one that is tried."""
+    libraries: Any = importlib.import_module("array_api_extra._lib._backends").Backend
+    libraries.modname = property(lambda given: ARRAYS if given is libraries.NUMPY else given.value.split(":")[0])
+    return libraries.NUMPY
 
 
 def _known_to_scipy() -> None:

@@ -35,7 +35,7 @@ NAMES = (
     "nanmin nanmax nancumsum nancumprod nanargmin nanargmax unwrap polyadd polysub polyval "
     "polyder polyint polyfit insert delete block fft.fftshift fft.ifftshift "
     "sort_complex trim_zeros asarray_chkfinite real_if_close ix_ "
-    "unique_all unique_counts unique_inverse unique_values intersect1d setxor1d union1d "
+    "unique_all unique_counts unique_inverse intersect1d setxor1d union1d "
     "linalg.norm linalg.vector_norm linalg.matrix_norm linalg.matrix_power linalg.multi_dot linalg.cross linalg.outer "
     "linalg.vecdot"
 ).split()

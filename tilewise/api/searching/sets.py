@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from tilewise.api.dispatch import RECORDERS, implements, public
+from tilewise.api.dispatch import PUBLIC, QUICK, RECORDERS, implements, public
 from tilewise.array import record as rec
 from tilewise.array.expected_lengths import different
 from tilewise.array.handle import Array
@@ -89,7 +89,24 @@ def _where_workers_are(func: Any) -> None:
 
 
 for _f in (
-    np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values,
+    np.unique_all, np.unique_counts, np.unique_inverse,
     np.intersect1d, np.setdiff1d, np.setxor1d, np.union1d,
 ):  # fmt: skip
     _where_workers_are(_f)
+
+
+@implements(np.unique_values)
+def unique_values(x: Any) -> Any:
+    """The different elements of an array, in order.
+
+    NumPy gives them in the order of a hash table; clients of the array API take them for sorted.
+
+    >>> import tilewise as tw
+    >>> tw.unique_values([3, 1, 2, 1])
+    Array([1, 2, 3])
+    """
+    return public(np.unique)(x, equal_nan=False)
+
+
+PUBLIC[np.unique_values] = unique_values
+QUICK[np.unique_values] = functools.partial(np.unique, equal_nan=False)  # np.unique_values itself, of an Array
