@@ -317,9 +317,9 @@ def _compared(st: State, fn: str, a: ir.Expr, b: ir.Expr) -> State | None:
         made = None if made is None else narrowed(made, b, LEAST, x[1])
     if made is None:
         return None
-    forms = linear(a), linear(b)
-    if forms[0] is not None and forms[1] is not None:
-        for one, other in (forms, forms[::-1]) if fn == "equal" else (forms,):
+    p, q = linear(a), linear(b)
+    if p is not None and q is not None:
+        for one, other in ((p, q), (q, p)) if fn == "equal" else ((p, q),):
             if (apart := _apart(less(other, one))) is not None:
                 made = made.above(apart[0], apart[1], gap - apart[2])
     return made
@@ -360,8 +360,7 @@ def learned(st: State | None, e: ir.Expr) -> State | None:
     if e.fn == "natural":
         return narrowed(st, last, 0, MOST)
     if e.fn == "left_shift":
-        a = interval(e.args[0], st)
-        return narrowed(st, last, 0, LONGEST_SHIFT) if a[0] > 0 else st
+        return narrowed(st, last, 0, LONGEST_SHIFT) if interval(e.args[0], st)[0] > 0 else st
     if e.fn in ("floor_divide", "remainder", "nonzero"):
         return _compared(st, "not_equal", last, ir.Const(ir.INT, 0))
     return st

@@ -170,8 +170,8 @@ class _Maker:
         body, after = self._repeated(s, s.body, before, inside)
         made: ir.Stmt = s
         if self.changing:
-            bounds = (self._expression(e, st) for e in (s.start, s.stop, s.step))
-            made = ir.For(s.name, *bounds, body, *(getattr(s, n) for n in _REST))
+            first, last, by = (self._expression(e, st) for e in (s.start, s.stop, s.step))
+            made = replace(s, start=first, stop=last, step=by, body=body)
         return made, after
 
     def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
@@ -239,9 +239,6 @@ class _Maker:
             return replace(e, index=tuple(self._expression(i, st) for i in e.index), faults=_faults(st, e))
         args = tuple(self._expression(a, st) for a in e.args)
         return _simpler(e if args == e.args else replace(e, args=args), st)
-
-
-_REST = ("line", "rare", "independent", "parallel", "kept", "proved")
 
 
 def _faults(st: State, s: ir.Load | ir.Store) -> tuple[int, ...]:
