@@ -6,11 +6,8 @@ it is, lengths, strides). A fault stores what the caller needs and goes to the e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import cast
 
 import numpy as np
 
@@ -23,10 +20,10 @@ from tilewise.backend.llvm.program import (
     layout,
     matrix_product,
     memory,
+    operations,
     outline,
     parallel_loop,
     poll,
-    scalars,
 )
 from tilewise.backend.llvm.program.bounds import Bounds
 from tilewise.kernel.program.ir import (
@@ -234,79 +231,7 @@ class Emitter:
             return self.pick(x)
         if isinstance(x, Apart):
             return memory.apart(self, x.first, x.second)
-        return self.op(x)
-
-    def op(self, x: Op) -> Val:
-        if x.fn in scalars.OVERFLOW and x.dtype == INT and x.fault >= 0 and self.faults[x.fault].error == RERUN:
-            found = scalars.multiple(x)
-            if found is not None:
-                return self.scaled(x, *found)
-        args = [self.e(a) for a in x.args]
-        if x.exact and x.fn in scalars.PLAIN:
-            return args[0].op(scalars.PLAIN[x.fn], args[1])
-        if x.fn == "exact_float" and x.fault >= 0:
-            unusual = (args[0] + scalars.EXACT).cmp("ugt", 2 * scalars.EXACT)
-            self.fail_rarely(unusual, lambda: self.computed(x, args)[1], x.fault, tuple(args))
-            return args[0].convert("sitofp", "double")
-        if x.fn == "whole:int64" and x.fault >= 0 and args[0].ty == "double":
-            unusual = args[0].bits().op("shl", 1).cmp("uge", scalars.BEYOND_INT64)
-            self.fail_rarely(unusual, lambda: self.computed(x, args)[1], x.fault, (args[0].bits(),))
-            return args[0].convert("fptosi", "i64")
-        if x.fn in ("floor_divide", "remainder") and x.dtype == INT and not isinstance(x.args[1], Const):
-            if x.fault >= 0:
-                self.fail_if(args[1].cmp("eq", 0), x.fault, tuple(args))
-            return scalars.branching_division(self.scopes.unlikely, x.fn, args[0], args[1], x.fault >= 0)
-        if x.fn == "logical_and" and all(a.dtype == "bool" for a in x.args):
-            return args[0] & args[1]
-        if x.fn == "logical_or" and all(a.dtype == "bool" for a in x.args):
-            return args[0] | args[1]
-        made, bad = self.computed(x, args)
-        if x.fault >= 0 and bad is not None:
-            values = tuple(a.bits() if a.ty == "double" else a for a in args if a.ty in ("i64", "double"))
-            self.fail_if(bad, x.fault, values)
-        return made
-
-    def scaled(self, x: Op, of: Expr, times: int, more: int) -> Val:
-        """times * of + more, with one comparison for all that can overflow."""
-        made, bad = self.product(of, times, more)
-        self.fail_if(bad, x.fault)
-        return made
-
-    def product(self, of: Expr, times: int, more: int) -> tuple[Val, Val]:
-        """times * of + more, and whether that overflows."""
-        v = self.e(of)
-        ends = sorted(((scalars.LEAST - more) / Fraction(times), (scalars.MOST - more) / Fraction(times)))
-        low, high = max(math.ceil(ends[0]), scalars.LEAST), min(math.floor(ends[1]), scalars.MOST)
-        return v * times + more, (v - low).cmp("ugt", high - low)
-
-    def computed(self, x: Op, args: list[Val]) -> tuple[Val, Val | None]:
-        fn, ins = x.fn, tuple(a.dtype for a in x.args)
-        if x.dtype == INT and fn in scalars.OVERFLOW:
-            if x.fault >= 0:
-                return scalars.overflowing(fn, *args)
-            if x.exact:
-                opcode = {"add": "add", "subtract": "sub", "multiply": "mul"}[fn]
-                return args[0].make(f"{opcode} nsw {args[0].text}, {args[1].name}"), None
-        if fn in scalars.ALWAYS or (x.fault >= 0 and fn in scalars.SPECIAL):
-            return scalars.SPECIAL[fn](*args)
-        if fn == "power" and x.dtype == "float64" and isinstance(x.args[1], Const) and x.args[1].value == 3.0:
-            return args[0] * args[0] * args[0], None  # within the error of a power
-        if fn == "absolute" and x.fault >= 0:
-            return scalar.apply(fn, ins, x.dtype, args), args[0].cmp("eq", scalars.LEAST)
-        if fn.startswith("libm:"):
-            return scalars.libm(fn[5:], args)
-        if fn.startswith("fit:"):
-            return scalars.fitted(x.dtype, args[0])
-        if fn.startswith("whole:"):
-            return scalars.whole(x.dtype, args[0], x.fault >= 0)
-        if fn == "wrapping_power":
-            return scalars.wrapping_power(args[0], args[1], x.dtype[0] == "i")
-        if x.loose and x.dtype in ("float64", "float32"):
-            return args[0].make(f"{'fadd' if fn == 'add' else 'fmul'} reassoc {args[0].text}, {args[1].name}"), None
-        if fn in ("minimum", "maximum") and x.dtype == INT:
-            name = "smin" if fn == "minimum" else "smax"
-            return args[0].intrinsic(name, args[1]), None
-        return scalar.apply(fn, ins, x.dtype, args), None
+        return operations.operation(self, x)
 
     def pick(self, x: Pick) -> Val:
         test = self.e(x.test)
@@ -392,7 +317,7 @@ class Emitter:
 
     def if_(self, s: If) -> None:
         fn, test = self.fn, self.e(s.test)
-        if self.both_ways(s, test):
+        if operations.both_ways(self, s, test):
             return
         one, other, after = fn.fresh("then"), fn.fresh("else"), fn.fresh("fi")
         fn.do(f"br i1 {test.name}, label %{one}, label %{other}")
@@ -403,26 +328,6 @@ class Emitter:
         self.block(s.other)
         self.jump(after)
         fn.label(after)
-
-    def both_ways(self, s: If, test: Val) -> bool:
-        """A choice of two numbers of which one may overflow, without a branch that is hard to predict; or False."""
-        sides = [b[0] for b in (s.then, s.other) if len(b) == 1]
-        if len(sides) < 2 or not all(isinstance(x, Set) for x in sides):
-            return False
-        one, other = cast(list[Set], sides)
-        found = [scalars.multiple(x.value) if isinstance(x.value, Op) else None for x in (one, other)]
-        if one.name != other.name or (found[0] is None) == (found[1] is None):
-            return False
-        risky, plain = (one, other) if found[0] is not None else (other, one)
-        of, times, more = cast(tuple[Expr, int, int], found[0] or found[1])
-        x = cast(Op, risky.value)
-        if self.faults[x.fault].error != RERUN or not isinstance(of, Var) or not self.cheap(plain.value):
-            return False
-        made, bad = self.product(of, times, more)
-        self.fail_if(bad & (test if risky is one else ~test), x.fault)
-        value = self.e(plain.value)
-        self.put(self.names[one.name], test.select(*((made, value) if risky is one else (value, made))))
-        return True
 
     def loop(self, s: Loop) -> None:
         head = self.fn.fresh("loop")
@@ -457,7 +362,7 @@ class Emitter:
         counter = fn.hoist("alloca i64")
         head, body, after = fn.fresh("head"), fn.fresh("body"), fn.fresh("after")
         self.put(counter, first)
-        nest = poll.has_loops(s.body)
+        nest = poll.has_loops(s.body) and not (self.nested and poll.only_short(s.body))
         if not nest and self.nested:
             poll.spend(self, end - first if by > 0 else first - end)
         self.nested += 1

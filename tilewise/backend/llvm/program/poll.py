@@ -51,6 +51,11 @@ def short(s: For) -> bool:
     return len(ends) == 3 and len(range(*ends)) <= FEW
 
 
+def only_short(block: Block) -> bool:
+    """Whether all loops in a block have few iterations."""
+    return all(isinstance(s, For) and short(s) for s in statements(block) if isinstance(s, For | Loop))
+
+
 def begin(em: Emitter) -> str | None:
     """The counter of a function; None: nobody asks (functions inside, which have no address to ask)."""
     if em.main is not None:

@@ -32,12 +32,18 @@ def overflowing(fn: str, a: Val, b: Val) -> Made:
 
 def multiple(x: Op) -> tuple[Expr, int, int] | None:
     """e, a and b of a * e + b that is made of products and sums with numbers, products among them; all may overflow."""
-    times, more, e, products = 1, 0, x, 0
+    if x.fault < 0:
+        return None
+    times, more, products = 1, 0, 0
+    e: Expr = x
     while isinstance(e, Op) and e.fn in OVERFLOW and e.dtype == INT and e.fault == x.fault:
         left, right = e.args
-        if isinstance(left, Const) == isinstance(right, Const):
+        if isinstance(left, Const) and not isinstance(right, Const):
+            number, rest = left.value, right
+        elif isinstance(right, Const) and not isinstance(left, Const):
+            number, rest = right.value, left
+        else:
             break
-        number, rest = (left.value, right) if isinstance(left, Const) else (right.value, left)
         if e.fn == "multiply":
             times, products = times * number, products + 1
         elif e.fn == "add":

@@ -22,7 +22,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 ANY = (LEAST, MOST)
 LENGTH = 1 << 44  # no array is longer
 LONGEST_SHIFT = 62
-MOST_GAPS = 200  # that are kept at a time
+MOST_ROWS, LONGEST_ROW = 100, 16  # of differences that are kept at a time
 STEPS_BETWEEN = 5  # of differences that are added up
 # Where the end of an interval that grows in a loop goes: the next of these.
 STEPS = (0, 1, LONGEST_SHIFT, 63, 64, 255, (1 << 31) - 1, (1 << 32) - 1, LENGTH, 1 << 53, 1 << 62, MOST)
@@ -32,10 +32,10 @@ ENDS["bool"] = (0, 1)
 
 @dataclass(frozen=True)
 class State:
-    """ends: of integers that are known better than by their dtype; gaps[x, y]: x - y is at least so much."""
+    """ends: of integers that are known better than by their dtype; gaps[x][y]: x - y is at least so much."""
 
     ends: dict[Key, Interval]
-    gaps: dict[tuple[Key, Key], int]
+    gaps: dict[Key, dict[Key, int]]
 
     def of(self, key: Key) -> Interval:
         return self.ends.get(key, ANY if isinstance(key, str) else (0, LENGTH))
@@ -45,12 +45,18 @@ class State:
         gone = set(keys)
         if not gone:
             return self
-        gaps = {k: c for k, c in self.gaps.items() if k[0] not in gone and k[1] not in gone}
+        gaps = {}
+        for x, row in self.gaps.items():
+            left = row if gone.isdisjoint(row) else {y: c for y, c in row.items() if y not in gone}
+            if left and x not in gone:
+                gaps[x] = left
         return State({k: v for k, v in self.ends.items() if k not in gone}, gaps)
 
     def moved(self, key: Key, by: int) -> State:
         """A name has become larger by a number: its ends are not known, but how far others are from it."""
-        gaps = {(x, y): c + by * ((x == key) - (y == key)) for (x, y), c in self.gaps.items()}
+        gaps = {x: {**row, key: row[key] - by} if key in row else row for x, row in self.gaps.items()}
+        if key in gaps:
+            gaps[key] = {y: c + by for y, c in gaps[key].items()}
         return State({k: v for k, v in self.ends.items() if k != key}, gaps)
 
     def within(self, key: Key, low: int, high: int) -> State | None:
@@ -62,47 +68,62 @@ class State:
         if new == old:
             return self
         ends = {**self.ends, key: new}
-        for (x, y), c in self.gaps.items():  # others that are a known distance away
-            if y == key and new[0] + c > self.of(x)[0]:
-                ends[x] = new[0] + c, ends.get(x, self.of(x))[1]
-            elif x == key and new[1] - c < self.of(y)[1]:
+        for x, row in self.gaps.items():  # others that are a known distance away
+            if key in row and new[0] + row[key] > self.of(x)[0]:
+                ends[x] = new[0] + row[key], ends.get(x, self.of(x))[1]
+        for y, c in self.gaps.get(key, {}).items():
+            if new[1] - c < self.of(y)[1]:
                 ends[y] = ends.get(y, self.of(y))[0], new[1] - c
         return State(ends, self.gaps)
 
     def above(self, x: Key, y: Key, least: int) -> State:
         """x - y is at least this."""
-        if self.gaps.get((x, y), LEAST) >= least or x == y or len(self.gaps) >= MOST_GAPS:
+        row = self.gaps.get(x, {})
+        full = len(row) >= LONGEST_ROW or (not row and len(self.gaps) >= MOST_ROWS)
+        if row.get(y, LEAST) >= least or x == y or (full and y not in row):
             return self
-        return State(self.ends, {**self.gaps, (x, y): least})
+        return State(self.ends, {**self.gaps, x: {**row, y: least}})
 
     def implied(self, x: Key, y: Key) -> int:
         """The least that x - y can be, by what is known of each."""
-        return max(self.of(x)[0] - self.of(y)[1], self.gaps.get((x, y), 2 * LEAST))
+        return max(self.of(x)[0] - self.of(y)[1], self.gaps.get(x, {}).get(y, 2 * LEAST))
 
     def gap(self, x: Key, y: Key) -> int:
         """The least that x - y can be, by way of others, too."""
-        best = {x: 0}
+        best, last = {x: 0}, [x]
         for _ in range(STEPS_BETWEEN):
-            longer = [(b, best[a] + c) for (a, b), c in self.gaps.items() if a in best]
-            more = [(b, c) for b, c in longer if best.get(b, 2 * LEAST) < c]
-            if not more:
+            found = []
+            for a in last:
+                for b, c in self.gaps.get(a, {}).items():
+                    if best.get(b, 2 * LEAST) < best[a] + c:
+                        best[b] = best[a] + c
+                        found.append(b)
+            if not found:
                 break
-            for b, c in more:
-                best[b] = max(c, best.get(b, c))
+            last = found
         return best.get(y, 2 * LEAST)
 
 
 def joined(a: State | None, b: State | None) -> State | None:
     """What holds in both; None is a place that is never reached."""
-    if a is None or b is None:
+    if a is None or b is None or a is b:
         return b if a is None else a
-    ends = {}
-    for k in a.ends.keys() & b.ends.keys():
-        (p, q), (r, s) = a.ends[k], b.ends[k]
-        ends[k] = min(p, r), max(q, s)
-    gaps = {k: min(a.gaps[k], b.gaps[k]) for k in a.gaps.keys() & b.gaps.keys()}
+    ends = a.ends
+    if a.ends != b.ends:
+        pairs = [(k, v, b.ends[k]) for k, v in a.ends.items() if k in b.ends]
+        ends = {k: v if v == w else (min(v[0], w[0]), max(v[1], w[1])) for k, v, w in pairs}
+    if a.gaps == b.gaps:
+        return State(ends, a.gaps)
+    gaps: dict[Key, dict[Key, int]] = {}
     for one, other in ((a, b), (b, a)):
-        gaps.update({k: c for k, c in one.gaps.items() if k not in other.gaps and other.implied(*k) >= c})
+        for x, row in one.gaps.items():
+            theirs = other.gaps.get(x, {})
+            if row == theirs:
+                gaps[x] = row
+                continue
+            left = {y: min(c, theirs.get(y, c)) for y, c in row.items() if y in theirs or other.implied(x, y) >= c}
+            if left:
+                gaps[x] = {**gaps.get(x, {}), **left}
     return State(ends, gaps)
 
 
@@ -111,13 +132,24 @@ def widened(old: State, new: State, surely: bool) -> State:
     ends = {}
     for k, (low, high) in new.ends.items():
         was = old.of(k)
+        if was == (low, high):
+            ends[k] = was
+            continue
         if low < was[0]:
             low = LEAST if surely else -min(s for s in (*STEPS, -LEAST) if s >= -low)
         if high > was[1]:
             high = MOST if surely else min(s for s in STEPS if s >= high)
         if (low, high) != ANY:
             ends[k] = low, high
-    return State(ends, {k: c for k, c in new.gaps.items() if old.gaps.get(k, c) == c and old.implied(*k) >= c})
+    if new.gaps == old.gaps:
+        return State(ends, old.gaps)
+    gaps = {}
+    for x, row in new.gaps.items():
+        was_row = old.gaps.get(x, {})
+        left = {y: c for y, c in row.items() if was_row.get(y, c) == c and old.implied(x, y) >= c}
+        if left:
+            gaps[x] = left
+    return State(ends, gaps)
 
 
 # -- expressions -----------------------------------------------------------------------------------------------------
@@ -175,7 +207,10 @@ def interval(e: ir.Expr, st: State) -> Interval:
     low, high = _operation(e, [interval(a, st) for a in e.args], st)
     if e.dtype == ir.INT and (apart := _apart(linear(e))) is not None:
         x, y, c = apart
-        low, high = max(low, st.gap(x, y) + c), min(high, c - st.gap(y, x))
+        if x in st.gaps:
+            low = max(low, st.gap(x, y) + c)
+        if y in st.gaps:
+            high = min(high, c - st.gap(y, x))
     low, high = max(low, known[0]), min(high, known[1])
     return (low, high) if low <= high else known
 
@@ -317,9 +352,9 @@ def _compared(st: State, fn: str, a: ir.Expr, b: ir.Expr) -> State | None:
         made = None if made is None else narrowed(made, b, LEAST, x[1])
     if made is None:
         return None
-    forms = linear(a), linear(b)
-    if forms[0] is not None and forms[1] is not None:
-        for one, other in (forms, forms[::-1]) if fn == "equal" else (forms,):
+    p, q = linear(a), linear(b)
+    if p is not None and q is not None:
+        for one, other in ((p, q), (q, p)) if fn == "equal" else ((p, q),):
             if (apart := _apart(less(other, one))) is not None:
                 made = made.above(apart[0], apart[1], gap - apart[2])
     return made
@@ -360,8 +395,7 @@ def learned(st: State | None, e: ir.Expr) -> State | None:
     if e.fn == "natural":
         return narrowed(st, last, 0, MOST)
     if e.fn == "left_shift":
-        a = interval(e.args[0], st)
-        return narrowed(st, last, 0, LONGEST_SHIFT) if a[0] > 0 else st
+        return narrowed(st, last, 0, LONGEST_SHIFT) if interval(e.args[0], st)[0] > 0 else st
     if e.fn in ("floor_divide", "remainder", "nonzero"):
         return _compared(st, "not_equal", last, ir.Const(ir.INT, 0))
     return st

@@ -59,9 +59,8 @@ def _work(s: ir.Stmt) -> float:
     if isinstance(s, ir.Loop):
         return math.inf
     if isinstance(s, ir.For):
-        if not all(isinstance(e, ir.Const) for e in (s.start, s.stop, s.step)):
-            return math.inf
-        return inside * len(range(s.start.value, s.stop.value, s.step.value))  # type: ignore[union-attr]
+        ends = [int(e.value) for e in (s.start, s.stop, s.step) if isinstance(e, ir.Const)]
+        return inside * len(range(*ends)) if len(ends) == 3 else math.inf
     return inside
 
 

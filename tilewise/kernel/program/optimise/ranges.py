@@ -27,11 +27,12 @@ from tilewise.kernel.program.optimise.intervals import (
     sure,
     widened,
 )
-from tilewise.kernel.program.walk import arrays_set, mapped, names_set
+from tilewise.kernel.program.walk import arrays_set, mapped, names_set, size
 
 EXACT_FLOAT = 1 << 53
 SOON = 2  # times that a loop is looked at before ends that still grow are taken to be anywhere
 OFTEN = 8
+LONGEST = 800  # statements of a program that is looked at: longer ones shall not take longer to compile
 BACK = 2  # times that what follows from the test of a loop is taken back into its head
 
 
@@ -42,6 +43,8 @@ def ranges(program: ir.Program) -> ir.Program:
 
 
 def _one(program: ir.Program) -> ir.Program:
+    if size(program.body) > LONGEST:
+        return program
     maker = _Maker(program)
     maker.block(program.body, maker.start)
     maker.changing = True
@@ -52,7 +55,7 @@ class _Maker:
     """Goes through the program twice: to find what holds at the heads of loops, and then to change expressions."""
 
     def __init__(self, program: ir.Program) -> None:
-        ends: dict[Key, tuple[int, int]] = {n: (0, 0) for n, t in program.names.items() if t == ir.INT}
+        ends: dict[Key, tuple[int, int]] = {n: (0, 0) for n, t in program.names.items() if t == ir.INT and n[0] != "$"}
         given = [p for p in program.params if p.array is None and p.dtype == ir.INT]
         ends.update({p.name: (p.low, p.high) for p in given})
         if program.short:
@@ -170,8 +173,8 @@ class _Maker:
         body, after = self._repeated(s, s.body, before, inside)
         made: ir.Stmt = s
         if self.changing:
-            bounds = (self._expression(e, st) for e in (s.start, s.stop, s.step))
-            made = ir.For(s.name, *bounds, body, *(getattr(s, n) for n in _REST))
+            first, last, by = (self._expression(e, st) for e in (s.start, s.stop, s.step))
+            made = replace(s, start=first, stop=last, step=by, body=body)
         return made, after
 
     def _repeated(self, s: ir.For | ir.Loop, body: ir.Block, st: State, inside: Any) -> tuple[ir.Block, State | None]:
@@ -239,9 +242,6 @@ class _Maker:
             return replace(e, index=tuple(self._expression(i, st) for i in e.index), faults=_faults(st, e))
         args = tuple(self._expression(a, st) for a in e.args)
         return _simpler(e if args == e.args else replace(e, args=args), st)
-
-
-_REST = ("line", "rare", "independent", "parallel", "kept", "proved")
 
 
 def _faults(st: State, s: ir.Load | ir.Store) -> tuple[int, ...]:

@@ -71,7 +71,7 @@ class _Joiner:
             inner = {n: self.block(getattr(s, n)) for n in BLOCKS.get(type(s), ())}
             old, s = s, replace(cast(Any, s), **inner) if inner else s
             if isinstance(s, ir.If) and _idle(s) and (s.then == s.other or self._alike(s, old)):
-                out += min(s.then, s.other, key=len)
+                out += s.then if len(s.then) <= len(s.other) else s.other
             else:
                 out.append(s)
         return tuple(out)
