@@ -51,8 +51,9 @@ def _alone(function: Any, name: str) -> bool:
     tree = tree_of(function)
     if name in {a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}:
         return False
+    results = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)}
     for node in ast.walk(tree):
-        for child in ast.iter_child_nodes(node):
+        for child in ast.iter_child_nodes(node) if id(node) not in results else ():
             if _is(child, name) and isinstance(child.ctx, ast.Load) and not _harmless(node, child):  # type: ignore[attr-defined]
                 return False
         if isinstance(node, ast.Assign) and any(_takes(t, node.value, name) for t in node.targets):
