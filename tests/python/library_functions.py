@@ -158,3 +158,36 @@ def complex_powers(z, n):
     for k in range(n):
         s += z**k + np.power(z, 0.5)
     return s
+
+
+def shapes_assigned(n, m):
+    rows, columns = np.mgrid[0:n, 0:m]
+    c = rows * 10.0 + columns
+    rows.shape = columns.shape = c.shape = n * m
+    kept = np.zeros((n, m))
+    for i in range(3):
+        if not len(c):
+            break
+        chosen = c > i * 7
+        kept[rows[chosen], columns[chosen]] = i + 1
+        np.logical_not(chosen, chosen)
+        c = c[chosen]
+        rows, columns = rows[chosen], columns[chosen]
+    return kept.T, c
+
+
+def shape_that_does_not_fit(n):
+    a = np.zeros(n)
+    for _ in range(2):
+        a[0] += 1.0
+    a.shape = (2, 3)
+    return a
+
+
+def shape_under_two_names(n):
+    a = np.zeros(n)
+    b = a
+    for _ in range(2):
+        a[0] += 1.0
+    a.shape = (2, n // 2)
+    return b.ndim

@@ -15,7 +15,7 @@ def rounded(x, a):
     near = 0.0
     for i in range(len(a)):
         near += round(x, 2) + round(a[i], 1)
-        a[i] = np.round(a[i], 2) + round(x, 0) + round(3, 1)
+        a[i] = np.round(a[i], 2) + round(x, 0) + round(i, 1)
     return near, round(x, 2), np.round(a, 1), a.round(2), np.around(a)
 
 
@@ -55,7 +55,7 @@ def asserted(a, x):
 
 def asserted_otherwise(a, x):
     for i in range(len(a)):
-        assert a[i] > 0, "at %d: %s" % (i, a[i]) + str(x)
+        assert a[i] > 0, "at %d: %s" % (i, a[i]) + str(x)  # noqa: UP031
     return x
 
 
@@ -68,7 +68,7 @@ def raised(a, kind):
             if kind == 1:
                 raise ValueError(TEXT)
             if kind == 2:
-                raise ValueError("x is {} of {}".format(a[i], i) + str(i))
+                raise ValueError("x is {} of {}".format(a[i], i) + str(i))  # noqa: UP032
             if kind == 3:
                 raise KeyError(i)
             raise OwnError
@@ -95,7 +95,8 @@ def of_several(a, n):
         kept.append(i * i - 3)
     for _ in range(2):
         least = min(a)
-    return least, max(a), sum(a), min(x * x for x in a), max([x for x in a if x > 0]), any(kept), all(kept), sum(kept, 5)
+    some = min(x * x for x in a), max([x for x in a if x > 0])
+    return least, max(a), sum(a, 0.5), some, any(kept), all(kept), sum(kept, 5)
 
 
 def least_of_none(n):

@@ -140,3 +140,13 @@ def test_arguments_by_name_take_the_short_way_too():
     b = np.zeros(3)
     assert [plain(b, n=2), plain(n=2, a=b), plain(b, 2)] == [1.0, 2.0, 3.0]
     assert len(plain._source._codes) == 1
+
+
+def test_shapes_are_assigned(agree: Any) -> None:
+    agree(f.shapes_assigned, 3, 4)
+    assert agree(f.shape_that_does_not_fit, 6)[0] == "returned"
+    assert agree(f.shape_that_does_not_fit, 7)[0] == "ValueError"
+    with tw.config(fallback="silent"):
+        assert tw.jit(f.shape_under_two_names)(4) == 2
+    with pytest.raises(tw.TilewiseError, match="other names"):
+        tw.jit(f.shape_under_two_names, strict=True)(4)

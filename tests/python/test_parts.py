@@ -48,3 +48,25 @@ def test_programs_in_small_parts(row, monkeypatch, tmp_path):
     assert same(got, ended(function, theirs)) and same(mine, theirs)
     if made:  # code of equal programs may be in memory
         assert any(".part" in name for fn in made for name in fn.helpers)
+
+
+def filled_in_two_parts(a, b, c):
+    for _ in range(2):
+        for i in range(len(a)):
+            for j in range(len(a)):
+                a[i, j] = c[i, j] + 1.0
+        for i in range(len(b)):
+            for j in range(len(b)):
+                b[i, j] = c[i, j] * 2.0
+
+
+def test_loops_on_threads_have_names_of_their_own_in_each_part(monkeypatch, tmp_path):
+    """Both parts count alike: their functions had one name, and the first loop ran the second."""
+    monkeypatch.setattr(outline, "LONG", 1)
+    monkeypatch.setattr(outline, "PART", 3)
+    c = np.arange(16.0).reshape(4, 4)
+    a, b = np.zeros((2, 4, 4))
+    with tw.config(cache_dir=tmp_path, native=True):
+        tw.jit(filled_in_two_parts, strict=True)(a, b, c)
+    assert (a == c + 1.0).all()
+    assert (b == c * 2.0).all()

@@ -18,7 +18,7 @@ from tilewise.kernel.program.ir import (
     Var,
 )
 from tilewise.python import calls, conditions, iteration, lists, raising, refine, values
-from tilewise.python.arrays import assign, elementwise, subscripts
+from tilewise.python.arrays import assign, elementwise, reshaped, subscripts
 from tilewise.python.build import Array, Lazy, List, Scalar, Static, Tuple, Value
 from tilewise.python.names import MOST_SPLITS, Names, what
 from tilewise.python.refuse import Refused
@@ -200,6 +200,8 @@ class Statements(Names):
         elif isinstance(target, ast.Subscript):
             base = values.value(self, target.value)
             subscripts.set_item(self, base, values.index_of(self, target.slice), value, target.lineno)
+        elif isinstance(target, ast.Attribute) and target.attr == "shape" and isinstance(target.value, ast.Name):
+            reshaped.set_shape(self, target.value, value, line)
         else:
             raise Refused("assignment to an attribute", line)
 

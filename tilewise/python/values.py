@@ -216,10 +216,14 @@ def _unary_op(lo: Statements, node: ast.UnaryOp) -> Value:
 
 def _subscript(lo: Statements, node: ast.Subscript) -> Value:
     base = value(lo, node.value)
-    if isinstance(base, Static) and base.value in (np.mgrid, np.ogrid):
-        grid = base.value
+    grid: Any = (
+        getattr(base.value, "source", base.value) if isinstance(base, Static) else None
+    )  # ours are made of NumPy's
+    if any(grid is g for g in (np.mgrid, np.ogrid)):
+        assert isinstance(base, Static)
         name = "np.mgrid" if grid is np.mgrid else "np.ogrid"
-        return calling.called(lo, grid.__getitem__, [value(lo, node.slice)], {}, node.lineno, name=name)
+        kind = "numpy" if grid is base.value else "tilewise"
+        return calling.called(lo, grid.__getitem__, [value(lo, node.slice)], {}, node.lineno, name=name, kind=kind)
     if isinstance(base, Static) and isinstance(base.value, tuple | list | dict):
         raise Refused(f"a subscript of a {type(base.value).__name__} from outside", node.lineno)
     return subscripts.get_item(lo, base, index_of(lo, node.slice), node.lineno)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class Case:
         """`f`, newly made, whose source can be found as that of a cell of a notebook."""
         name = f"<loops {next(_numbers)}>"
         linecache.cache[name] = (len(self.source), None, self.source.splitlines(keepends=True), name)
-        names: dict[str, Any] = {"np": np, "__name__": "loops"}
+        names: dict[str, Any] = {"np": np, "math": math, "__name__": "loops"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # of what shrinking leaves
             exec(compile(self.source, name, "exec"), names)
@@ -109,7 +110,7 @@ class Case:
 
     def script(self, calls: Sequence[int] = (0,)) -> str:
         """The case as a program of its own, with these calls."""
-        lines = ["import numpy as np", "import tilewise as tw", ""]
+        lines = ["import math", "", "import numpy as np", "import tilewise as tw", ""]
         if any(isinstance(s, ArraySpec) and any(k != 1 for k in s.steps) for s in self.specs):
             lines += [
                 "",

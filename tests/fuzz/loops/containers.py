@@ -56,6 +56,37 @@ class Containers(Slices):
         self.scope.numbers[out] = "i" if which.startswith("len") else kind
         return lines
 
+    def library_statement(self) -> list[str]:
+        """Python's own functions of numbers, of lists and of generators."""
+        r = self.rng
+        out, other, name = self.fresh("x"), self.fresh("x"), self.fresh("l")
+        a, c = self.number("i", 1), self.number("i", 1)
+        real, digits = self.real(1), r.randint(0, 4)
+        least = r.choice(("min", "max", "sum", "any", "all"))
+        ways: list[tuple[str, list[str]]] = [
+            ("f", [f"{out} = round({real}, {digits})"]),
+            ("i", [f"{out} = math.{r.choice(('gcd', 'lcm'))}(int({a}) % 1000, int({c}) % 1000)"]),
+            ("i", [f"{out} = math.isqrt(int({a}))" if self.chance(0.2) else f"{out} = math.isqrt(int({a}) % 100000)"]),
+            ("i", [f"{out} = math.factorial(int({a}) % 9)"]),
+            ("b", [f"{out} = math.isclose({real}, {self.real(1)})"]),
+            ("i", [f"{name} = [int({a}) % 50, {r.randint(-5, 5)}, {r.randint(-5, 5)}]", f"{out} = {least}({name})"]),
+            ("i", [f"{out} = {least}({other} * {r.randint(-3, 3)} + 1 for {other} in range({r.randint(0, 4)}))"]),
+        ]
+        kind, lines = r.choice(ways)
+        self.scope.numbers[out] = "b" if least in ("any", "all") and f"= {least}(" in lines[-1] else kind
+        return lines
+
+    def nested_slices(self) -> list[str]:
+        """A slice of a slice, written to and read."""
+        r = self.rng
+        name = r.choice(list(self.scope.arrays))
+        dtype, _ = self.scope.arrays[name]
+        if kind_of(dtype) not in "if":
+            return [f"{name}[1:][:2] = {name}[:-1][:1]"]
+        parts = [r.choice(("[1:]", "[:-1]", "[::-1]", "[::2]", "[-3:]")) for _ in range(r.randint(2, 3))]
+        way = r.choice(("=", "+="))
+        return [f"{name}{''.join(parts)} {way} {self.number('i', 1) if dtype != 'uint8' else r.randint(0, 3)}"]
+
     def zero_dimensional(self) -> list[str]:
         """An array without axes, as an operand."""
         kind = self.rng.choice("if")

@@ -154,6 +154,8 @@ class Generator(Containers):
             (0.35 if arrays else 0, self.mask_statement),
             (0.3, self.list_statement),
             (0.15, self.zero_dimensional),
+            (0.35, self.library_statement),
+            (0.3 if arrays else 0, self.nested_slices),
             (0.35 if depth else 0.05, self.leave),
             (0.25 if depth else 0.08, self.fail),
             ((3.5 if depth == 0 else 1.8) if depth < 3 else 0, lambda: self.for_loop(depth)),
@@ -270,6 +272,8 @@ class Generator(Containers):
     def fail(self) -> list[str]:
         name = self.named("i") or self.named("f")
         shown = f"f'got {{{name}}}'" if name else "'no'"
+        if name and self.chance(0.3):
+            shown = self.rng.choice((f"'%s of it' % {name}", f"f'{{{name}!r}} or {{{name} * 2:.3f}}'", f"str({name})"))
         if self.chance(0.4):
             return [f"assert {self.truth(2)}, {shown}"]
         error = self.rng.choice(("ValueError", "IndexError", "RuntimeError", "ZeroDivisionError"))

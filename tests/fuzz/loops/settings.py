@@ -1,8 +1,8 @@
 """The settings a case is compiled under. In: a case's number. Out: named contexts.
 
 Every case is run with one thread; three threads (for every loop that may have them, however short), the interpreter of
-the loop language and programs without the passes that change them are taken in turn. A compiler with more settings adds
-them here.
+the loop language, programs in parts and those without the passes that change them are taken in turn. A compiler with
+more settings adds them here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import tilewise as tw
 from tilewise import tuning
+from tilewise.backend.llvm.program import outline
 from tilewise.kernel.program.optimise import NAMES
 
 Setting = Callable[[], AbstractContextManager[Any]]
@@ -29,11 +30,24 @@ def _eager_threads() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _in_parts() -> Iterator[None]:
+    """As long programs are compiled, however short they are."""
+    kept = outline.LONG, outline.PART
+    outline.LONG, outline.PART = 1, 6
+    try:
+        with _eager_threads():
+            yield
+    finally:
+        outline.LONG, outline.PART = kept
+
+
 def all_settings() -> dict[str, Setting]:
     """Every setting there is."""
     return {
         "1 thread": _config(threads=1),
         "3 threads": _eager_threads,
+        "in parts": _in_parts,
         "interpreted": _config(threads=1, native=False),
         "without passes": _config(threads=1, without=",".join(NAMES)),
     }

@@ -15,7 +15,7 @@ from tilewise.backend.base import Direct, Outcome
 from tilewise.backend.llvm.compile import build
 from tilewise.backend.llvm.emit.frame import DATA_OFFSET
 from tilewise.backend.llvm.emit.text import Function
-from tilewise.backend.llvm.program import layout, matrix_product, parallel_loop, team
+from tilewise.backend.llvm.program import layout, matrix_product, outline, parallel_loop, team
 from tilewise.backend.llvm.program.emit import emitted
 from tilewise.backend.llvm.program.host import FORMAT, Table, calls_of
 from tilewise.backend.llvm.program.poll import Poll
@@ -50,7 +50,7 @@ class Native:
 
     def __init__(self, program: Program, host: Sequence[Host] = ()) -> None:
         self.program = program
-        code: Any = build.native(("program", text(program)), self._make)
+        code: Any = build.native(("program", text(program), outline.LONG, outline.PART), self._make)
         self._code = code  # which must live as long
         self._call = _SIGNATURE(ctypes.cast(code, ctypes.c_void_p).value or 0)
         formats = ["Q" if p.array is not None else FORMAT[p.dtype] for p in program.params]

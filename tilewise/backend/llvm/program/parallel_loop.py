@@ -169,7 +169,8 @@ def _outlined(em: Emitter, s: For) -> tuple[str, str]:
     """The function of a loop's iterations, and memory for its words."""
     outer = em.fn
     block = outer.hoist(f"alloca [{_size(em, s)} x i64], align 16")
-    name = outer.fresh("iterations")
+    around = outer.head.partition("@")[2].partition("(")[0]  # parts of a program count for themselves (outline.py)
+    name = f"{around}.{outer.fresh('iterations')}"
     with _inside(em, s, name) as fn:
         _taken(em, s)
         fn.do(f"store i64 0, ptr {em.written}")
