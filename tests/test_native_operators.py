@@ -195,7 +195,7 @@ def test_nothing_is_lost_or_kept() -> None:
     x, y, m, number = tw.arange(50.0), tw.ones(50), tw.ones((5, 10)), tw.ones(3).sum()
 
     def work() -> None:
-        for _ in range(500):
+        for _ in range(1000):
             x + y, 2.0 * x, x * number, number * x, -x, x**2, x < y, x[1:-1], x[3], m[1, 2], m[:, 1], m @ m.T, x @ y
             x.__iadd__(0.0)
             x[3] = number
@@ -206,14 +206,15 @@ def test_nothing_is_lost_or_kept() -> None:
 
     def counts() -> list[int]:
         gc.collect()
-        held = (None, False, 0, Array, np.ndarray, x, y, m, number, x._cell, x._nd, np.dtype(float), 2.0)
+        held = (None, False, 0, Array, np.ndarray, x, y, m, number, x._cell, x._nd, 2.0)
         return [len(gc.get_objects()), *map(sys.getrefcount, held)]
 
     work()
     before = counts()
     work()
     after = counts()
-    assert all(abs(a - b) < 250 for a, b in zip(before, after, strict=True)), (before, after)
+    most = takeover.KEPT + 100  # handles that stay at hand have a type, too
+    assert all(abs(a - b) < most for a, b in zip(before, after, strict=True)), (before, after)
 
 
 def test_threads() -> None:

@@ -17,6 +17,7 @@ from tilewise.array.arithmetic import strict_errors
 from tilewise.array.assign import assign, check_writable
 from tilewise.array.cell import LOCK, private_copy
 from tilewise.array.handle import Array, from_buffer, meta, node_of, on_cell, own_view
+from tilewise.array.number import CLASSES
 from tilewise.array.schedule import policy
 from tilewise.array.session import cluster_here
 from tilewise.config import LEAST, current
@@ -49,7 +50,9 @@ def _function(func: Any) -> Any:
                 and (not args or _simple(args))
                 and (not kwargs or _simple(kwargs.values()))
             ):
-                return rec.wrap(quick(nd, *args, **kwargs), (self,))
+                r = quick(nd, *args, **kwargs) if args or kwargs else quick(nd)
+                kind = CLASSES.get(type(r))
+                return rec.wrap(r, (self,)) if kind is None else kind(r)
         return call(func, (self, *args), kwargs)
 
     method.__name__ = func.__name__

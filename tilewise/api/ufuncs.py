@@ -61,6 +61,10 @@ class ufunc:
         f = self.numpy
         if not kwargs and len(args) == self._plain:
             if len(args) == 1:
+                nd = few(args[0])
+                if nd is not None:
+                    r = f(nd)
+                    return from_buffer(r) if type(r) is ND else rec.wrap(r)
                 return unary(f, args[0])
             a, b = args
             if type(a) is Array or type(b) is Array:

@@ -11,7 +11,7 @@ import contextvars
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,15 @@ from tilewise.array.cell import Cell
 from tilewise.array.handle import Array, from_buffer
 from tilewise.array.number import CLASSES
 from tilewise.array.schedule.promote import promotion
-from tilewise.array.slots import layout
 from tilewise.backend import NATIVE, chosen, named
 from tilewise.backend.handles import BINARY, COMPARE, METHODS, STATE, WORDS
 from tilewise.config import LEAST, current
+from tilewise.later import later
+
+if TYPE_CHECKING:
+    from tilewise.array.slots import layout
+else:
+    layout = later("tilewise.array.slots.layout")
 
 OPERATIONS = 4096  # before the code is fetched: some milliseconds of work
 KEPT = 256  # handles and cells that stay at hand, of 72 and 88 bytes
