@@ -2,7 +2,7 @@
 
 What the analysis looks at is the loop, numbers, and how arrays lie in memory. Where names stand for nothing else
 (numbers, texts, NumPy's arrays, a few modules), and all of that is the same again, so is the answer; arrays that were
-written are replaced by those at hand. Arrays whose values were used are kept as copies, if they are small, and compared.
+written are replaced by those at hand. Small arrays whose values were used are kept as copies, and compared.
 Functions of users, lists and objects are not looked into here: such loops are analysed each time.
 """
 
