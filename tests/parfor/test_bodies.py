@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import math
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -129,6 +132,32 @@ def test_a_failing_iteration_of_machine_code() -> None:
     with pytest.raises(IndexError) as caught:
         divide(x, out, bins)
     assert "iteration i = 150 " in caught.value.__notes__[0]
+
+
+def test_machine_code_is_interrupted_inside_of_an_iteration() -> None:
+    def long(out: Any, n: int) -> None:
+        for i in tw.parfor(range(2), mode="threads", workers=2):
+            total = 0.0
+            for j in range(n):
+                for k in range(1000):
+                    total += (i * j + k) % 7
+            out[i] = total
+
+    function = tw.parallel(long)
+    out = np.zeros(2)
+    function(out, 20_000)
+    assert function.report[0].body == "native"
+    out[:] = 7
+    before = threading.active_count()
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        function(out, 1_000_000_000)  # some twenty minutes
+    timer.join()
+    deadline = time.monotonic() + 60
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before and (out == 7).all()
 
 
 def test_integers_beyond_64_bits_are_left_to_python() -> None:

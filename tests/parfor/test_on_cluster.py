@@ -202,6 +202,9 @@ def test_a_failing_iteration() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         divide(out)
     assert "in iteration i = 5 of the parfor" in caught.value.__notes__[0] and (out == 1).all()
+    before = list(ray_tasks.pool(2).processes)
+    same(parallel_work("cluster", 2, None, None, 9), work("cluster", 2, None, None, 9))
+    assert len(before) == 2 and ray_tasks.pool(2).processes == before  # those that were told to stop go on
 
 
 def test_what_cannot_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:

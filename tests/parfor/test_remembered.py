@@ -84,9 +84,11 @@ def test_other_memory_is_another_answer() -> None:
         run(A[:8], A[1:], 6)
 
 
-def test_values_that_were_looked_at_are_looked_at_again() -> None:
+def test_values_that_were_looked_at_are_looked_at_again(analyses: list[int]) -> None:
     run, p = tw.parallel(by_table), np.arange(4)
     run(np.zeros(9), p)
+    run(np.zeros(9), p.copy())
+    assert len(analyses) == 1
     p[1] = 0
     with pytest.raises(tw.ParforError):
         run(np.zeros(9), p)

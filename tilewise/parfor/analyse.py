@@ -112,12 +112,14 @@ def has_parfor(node: ast.AST) -> bool:
 
 def walked(body: Sequence[ast.stmt], names: dict[str, Any], functions: Any) -> Statements:
     """Walk statements, again where something that was taken for a constant is written."""
-    changing: frozenset[int] = frozenset()
+    changing: frozenset[Any] = frozenset()
     while True:
         memory = Memory(changing)
         walk = Statements(memory, "source", names, functions)
         walk.block(body)
-        again = {o.key for o in memory.known.values() if o.read_as_data and (o.written or o.maybe_written)}
+        again: set[Any] = {o.key for o in memory.known.values() if o.read_as_data and (o.written or o.maybe_written)}
+        grown = (o.key for o in memory.known.values() if o.length_used and (o.resized or o.maybe_written))
+        again |= {("length", key) for key in grown} - changing
         if not again:
             return walk
         changing |= again

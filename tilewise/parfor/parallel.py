@@ -166,12 +166,12 @@ class _Run:
             inner=plan.inner,
             inputs=plan.inputs,
         )
-        way = self._way(plan, replace(job, kept=frozenset(unchecked)), walk)
+        way = self._way(plan, replace(job, kept=frozenset(unchecked)), walk, start)
         checked = verdict if self.options.check else None
         report = _report(LoopReport(self.source.where, checked, plan.mode, plan.workers, (), "", plan=plan), job, way)
         return job, way, back, report
 
-    def _way(self, plan: Decision, job: Job, walk: Statements) -> Way:
+    def _way(self, plan: Decision, job: Job, walk: Statements, start: Start) -> Way:
         """How the body runs."""
         if job.cells:
             return Way("python", "cells of lists, dicts or objects are accumulated")
@@ -179,7 +179,11 @@ class _Run:
             return Way("python", "it runs inside of a worker" if inside.worker else "one iteration")
         if plan.mode == "cluster":
             return Way("python", "it runs on a cluster")
-        return chosen(self.source, job, self.options, self.names, walk)
+        remembered = start.found
+        way = chosen(self.source, job, self.options, self.names, walk, remembered.no_arrays if remembered else None)
+        if remembered is not None:
+            remembered.no_arrays = way.no_arrays
+        return way
 
     def out(self, reports: list[LoopReport]) -> Out:
         """Analyse, decide and run."""

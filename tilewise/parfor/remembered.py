@@ -1,9 +1,9 @@
 """Verdicts of loops that start again alike. In: a loop and the values of its names. Out: what was found the last time.
 
 What the analysis looks at is the loop, numbers, and how arrays lie in memory. Where names stand for nothing else
-(numbers, texts, NumPy's arrays, a few modules), no value of an array was used, and all of that is the same again, so is
-the answer; arrays that were written are replaced by those at hand. Functions of users, lists and objects are not
-looked into here: such loops are analysed each time.
+(numbers, texts, NumPy's arrays, a few modules), and all of that is the same again, so is the answer; arrays that were
+written are replaced by those at hand. Small arrays whose values were used are kept as copies, and compared.
+Functions of users, lists and objects are not looked into here: such loops are analysed each time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tilewise.parfor.rewrite import LoopSource
 from tilewise.parfor.verdict import Verdict
 
 MOST_KEPT = 16  # per loop
+MOST_BYTES = 4 << 20  # of arrays whose values were used
 MODULES = frozenset(("numpy", "math", "tilewise"))
 _NUMBERS = (bool, int, float, complex, str, type(None))
 _kept: WeakKeyDictionary[LoopSource, dict[Hashable, Remembered]] = WeakKeyDictionary()
@@ -39,6 +40,12 @@ class Remembered:
         ]  # without subscripts and conditions, which may hold arrays
         places = {id(root): n for n, root in enumerate(roots)}
         self.owners = [(obj, places.get(obj.key, -1)) for obj in walk.memory.known.values()]
+        self.values = [(n, roots[n].copy(order="K")) for obj, n in self.owners if obj.evaluated]
+        self.no_arrays: str | None = None  # why the body is no array expression, if that was tried
+
+    def holds(self, roots: list[Any]) -> bool:
+        """Whether arrays whose values were used have the same ones."""
+        return all(np.array_equal(roots[n], kept) for n, kept in self.values)
 
     def walk(self, roots: list[Any]) -> Any:
         """What the runner asks of a walk, for other arrays."""
@@ -58,7 +65,8 @@ class Start:
         self.key: Hashable = None
         self.found: Remembered | None = None
         if isinstance(elements, range):
-            used = sorted({n.id for n in ast.walk(source.node) if isinstance(n, ast.Name)})
+            nodes = (n for part in (source.node.target, *source.node.body) for n in ast.walk(part))
+            used = sorted({n.id for n in nodes if isinstance(n, ast.Name)})  # what it goes over is in `elements`
             parts = [self._part(name, names) for name in used]
             if None not in parts and self._apart():
                 self.key = (elements, *parts)
@@ -66,6 +74,8 @@ class Start:
     def take(self) -> tuple[Any, Verdict] | None:
         """What was found the last time; nobody else has it until it is put back."""
         if self.key is None or (found := _kept.get(self.source, {}).pop(self.key, None)) is None:
+            return None
+        if not found.holds(self.roots):
             return None
         self.found = found
         return found.walk(self.roots), found.verdict
@@ -78,7 +88,8 @@ class Start:
             objects = walk.memory.known.values()
             mine = {id(root) for root in self.roots}
             loops = {index for t in walk.touches for index in t.access.loops}
-            known = all(o.key in mine and not o.evaluated for o in objects) and all(i.extent.affine for i in loops)
+            used = sum(root.nbytes for root in self.roots if any(o.evaluated and o.key == id(root) for o in objects))
+            known = all(o.key in mine for o in objects) and all(i.extent.affine for i in loops) and used <= MOST_BYTES
             if not known or not verdict.independent:
                 return
             self.found = Remembered(walk, verdict, self.roots)

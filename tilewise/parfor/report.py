@@ -150,11 +150,11 @@ def merge(job: Job, reports: Sequence[Report], staging: StagingFolder | None = N
             staging.merge(n, array, staged)
     for report in reports:
         for cells, new in zip(job.results.lists, report.lists, strict=True):
-            if None in new:
-                cells[:] = new[None]
-                continue
             for place, value in new.items():
-                cells[place] = value
+                if place is None:
+                    cells[:] = value
+                else:
+                    cells[place] = value
         for instance, named in zip(job.results.instances, report.attributes, strict=True):
             vars(instance).update(named)
     values = {name: job.names[name] for name in job.reductions}

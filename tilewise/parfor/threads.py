@@ -28,6 +28,21 @@ class Interrupted(BaseException):
     """Raised in threads when the program is interrupted."""
 
 
+class _Thread(threading.Thread):
+    """A thread that says when it is over: one whose `join` was interrupted passes for ended."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.work, self.over = work, threading.Event()
+
+    def run(self) -> None:
+        """Work."""
+        try:
+            self.work()
+        finally:
+            self.over.set()
+
+
 class _Run:
     """The threads of one loop, which pull tasks from one queue."""
 
@@ -96,14 +111,14 @@ def run_shared(job: Job, task: range, starts: dict[str, Any]) -> dict[str, Any]:
 def _run_threads(job: Job, folder: str | None, more: Callable[[], None] | None = None) -> dict[str, Any]:
     backup = job.results.backup(folder)
     run = _Run(job, more)
-    threads = [threading.Thread(target=run.work, daemon=True) for _ in range(min(job.workers, len(job.tasks)))]
+    threads = [_Thread(run.work) for _ in range(min(job.workers, len(job.tasks)))]
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
-            while thread.is_alive():
-                thread.join(LOOK_SECONDS)
+            while not thread.over.wait(LOOK_SECONDS):
                 job.progress(run.done)
+        job.progress(run.done)
     except BaseException:
         run.stop_at = -1
         _interrupt(threads)
@@ -122,11 +137,11 @@ def _run_threads(job: Job, folder: str | None, more: Callable[[], None] | None =
     return values
 
 
-def _interrupt(threads: list[threading.Thread]) -> None:
+def _interrupt(threads: list[_Thread]) -> None:
     """End threads at their next instruction; those in long calls outside of Python are left behind."""
     for thread in threads:
-        if thread.is_alive() and thread.ident is not None:
+        if not thread.over.is_set() and thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Interrupted))
     end = time.monotonic() + LEAVE_SECONDS
     for thread in (t for t in threads if t.ident is not None):
-        thread.join(max(0.0, end - time.monotonic()))
+        thread.over.wait(max(0.0, end - time.monotonic()))

@@ -67,6 +67,8 @@ def main() -> int:
             alarms += 1
             if alarms <= options.alarms:
                 print(f"\n=== false alarm, case {seed - 1}:\n{case.source}\n--- {verdict}", flush=True)
+        if valid % 1000 == 0:
+            print(f"{valid} loops so far: {missed} missed, {alarms} false alarms of {independent}", flush=True)
     taken = time.monotonic() - start
     share = 100 * alarms / max(independent, 1)
     print(

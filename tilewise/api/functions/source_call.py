@@ -43,10 +43,10 @@ _NUMBERS = (int, float, complex, bool)
 
 
 class SourceFunction:
-    """A function and the codes made of it so far."""
+    """A function and the codes made of it so far. `without`: passes left out besides those of the settings."""
 
-    def __init__(self, f: FunctionType) -> None:
-        self.function = f
+    def __init__(self, f: FunctionType, without: frozenset[str] = frozenset()) -> None:
+        self.function, self._without = f, without
         self._codes: dict[Hashable, Code | Refused] = {}
         self._guards = Guards()
         self._last: Code | None = None
@@ -93,7 +93,7 @@ class SourceFunction:
                 self._codes.clear()
                 self._guards = Guards()
             try:
-                found = Code(self.function, args, kwargs, specs, self._guards, apart)
+                found = Code(self.function, args, kwargs, specs, self._guards, apart, self._without)
             except Refused as error:
                 error.__traceback__ = None
                 found = error
@@ -188,12 +188,20 @@ class Code:
     """Compiled code for some types of arguments."""
 
     def __init__(
-        self, f: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], specs: Any, guards: Guards, apart: bool
+        self,
+        f: FunctionType,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        specs: Any,
+        guards: Guards,
+        apart: bool,
+        without: frozenset[str],
     ) -> None:
         places, named = specs
         options = dict(named)
         made = specialise(f, list(places), options, guards, apart)
-        self.made: Specialised = replace(made, program=optimised(replace(made.program, short=apart), current().without))
+        off = current().without | without
+        self.made: Specialised = replace(made, program=optimised(replace(made.program, short=apart), off))
         self.settings = _settings()
         self.native: Any = host_backend(current().native).program(self.made.program, self.made.host)
         self.flat = _flat(places) if not named else None

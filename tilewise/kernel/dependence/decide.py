@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tilewise.kernel.dependence.access import Access, Outcome
 from tilewise.kernel.dependence.affine_tests import distances, never_meet
-from tilewise.kernel.dependence.expr import Expr, Index, Undecided
+from tilewise.kernel.dependence.expr import Index, Undecided
 from tilewise.kernel.dependence.inspect import TooMany, meeting
 
 SAMPLES = (256, 16, 3)  # iterations that are looked at where all are too many
@@ -15,20 +15,11 @@ SAMPLES = (256, 16, 3)  # iterations that are looked at where all are too many
 
 def _known(a: Access, b: Access) -> tuple[Access, Access]:
     """Both without dimensions of which one side is any cell: these tell nothing apart."""
-    kept = [d for d, sides in enumerate(zip(a.subscripts, b.subscripts, strict=True)) if all(map(_evaluates, sides))]
+    both = zip(a.subscripts, b.subscripts, strict=True)
+    kept = [d for d, sides in enumerate(both) if all(e.integer or e.evaluates() for e in sides)]
     if not kept or len(kept) == len(a.subscripts):
         return a, b
     return tuple(replace(x, subscripts=tuple(x.subscripts[d] for d in kept)) for x in (a, b))  # type: ignore[return-value]
-
-
-def _evaluates(expr: Expr) -> bool:
-    if expr.indices or expr.integer:
-        return True
-    try:
-        expr.at({})
-    except Undecided:
-        return False
-    return True
 
 
 def decide(a: Access, b: Access, parallel: Index, shared: Sequence[Index] = (), same: bool = False) -> Outcome:

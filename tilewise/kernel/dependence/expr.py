@@ -87,6 +87,16 @@ class Expr:
             total = total + slope * points[index]
         return total
 
+    def evaluates(self) -> bool:
+        """Whether it has a value, as far as can be said without points."""
+        if self.indices or self.function is None:
+            return True
+        try:
+            self.function({})
+        except Undecided:
+            return False
+        return True
+
     def key(self) -> Any:
         """Equal for expressions that are known to be equal."""
         if self.affine:

@@ -37,10 +37,18 @@ class Way:
     native: NativeJob | None = None
     arrays: Expression | None = None
     partition: str = ""
+    no_arrays: str | None = None  # why it is no array expression
 
 
-def chosen(source: LoopSource, job: Job, options: Options, names: Mapping[str, Any], walk: Statements) -> Way:
-    """How the body of a loop runs."""
+def chosen(
+    source: LoopSource,
+    job: Job,
+    options: Options,
+    names: Mapping[str, Any],
+    walk: Statements,
+    no_arrays: str | None = None,
+) -> Way:
+    """How the body of a loop runs. `no_arrays`: why the same loop was no array expression the last time."""
     if options.mode == "processes":
         return Way("python", 'mode="processes"')
     count = len(job.elements)
@@ -53,22 +61,25 @@ def chosen(source: LoopSource, job: Job, options: Options, names: Mapping[str, A
     why = []
     if options.mode is None and free and current().engine != "numpy":
         try:
+            if no_arrays is not None:
+                raise NotArrays(no_arrays)
             found = expression(source, job, dict(names))
             if found.seconds * FASTER < found.plain_seconds / job.workers:
                 return Way("arrays", arrays=found)
             why.append("no faster as array expressions")
         except NotArrays as error:
+            no_arrays = str(error)
             why.append(f"no array expression: {error}")
     if overhead < WORTH_SECONDS:
-        return Way("python", "; ".join([*why, "not native: most of the time is NumPy's"]))
+        return Way("python", "; ".join([*why, "not native: most of the time is NumPy's"]), no_arrays=no_arrays)
     try:
         native = native_job(source, job)
     except NotNative as error:
-        return Way("python", "; ".join([*why, f"not native: {error}"]))
-    if free:
-        tasks = partition(count, job.workers * TASKS_PER_WORKER, "static")
-        return Way("native", "; ".join(why), replace(native, tasks=tasks), partition="static")
-    return Way("native", "; ".join(why), native)
+        return Way("python", "; ".join([*why, f"not native: {error}"]), no_arrays=no_arrays)
+    if not free:
+        return Way("native", "; ".join(why), native, no_arrays=no_arrays)
+    native = replace(native, tasks=partition(count, job.workers * TASKS_PER_WORKER, "static"))
+    return Way("native", "; ".join(why), native, partition="static", no_arrays=no_arrays)
 
 
 def _elements(walk: Statements) -> float:

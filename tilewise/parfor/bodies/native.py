@@ -31,6 +31,7 @@ from tilewise.python.refuse import Refused
 from tilewise.python.source import keep_tree
 
 TASKS_PER_WORKER = 64  # between two tasks threads look whether they are to stop
+ON_THREADS = frozenset(("loop_threads",))  # tasks are on threads already, and loops on helpers do not ask about Ctrl-C
 FIRST, LAST, ELEMENTS = "_tw_first", "_tw_last", "_tw_elements"
 
 _compiled: WeakKeyDictionary[LoopSource, dict[Any, SourceFunction]] = WeakKeyDictionary()
@@ -144,7 +145,8 @@ def native_job(source: LoopSource, job: Job) -> NativeJob:
     code = kept.get(key)
     body: Any = job.body
     if code is None:
-        code = kept[key] = SourceFunction(task_function(source, body, elements, parameters, returned))
+        function = task_function(source, body, elements, parameters, returned)
+        code = kept[key] = SourceFunction(function, without=ON_THREADS)
     made = NativeJob(
         **{f.name: getattr(job, f.name) for f in fields(Job)},
         code=code,

@@ -29,6 +29,7 @@ from tilewise.parfor.staging import StagingFolder
 LOOK_SECONDS = 0.2  # between looks whether Ctrl-C was pressed, and how far workers are
 LOSSES = 3  # of workers that run the same task, before that is an error
 ASK_SECONDS = 0.5  # between questions to workers how far they are
+SETTLE_SECONDS = 2.0  # that workers have to stop after a failure, before they are ended
 NEAR = 32  # waiting tasks among which one is looked for whose inputs a worker has
 BLOCK_BYTES = 4 << 20  # of results that are merged at a time on a worker
 
@@ -81,6 +82,7 @@ class _Run:
         try:
             self._start()
             self._tasks()
+            self._settle()
             raise_first(self.failures)
             return self._merged(staging)
         except BaseException:
@@ -100,6 +102,22 @@ class _Run:
             name = f"worker-{self.key}-{len(self.lost)}-{len(self.workers)}"
             worker.future = process.make.remote(self.key, _served, (self.written, name), [self.data, *self.roots])
             self.workers.append(worker)
+
+    def _settle(self) -> None:
+        """After a failure: workers that were told to stop may end their iteration; new ones would take seconds."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while self.failures and time.monotonic() < end:
+            futures = {w.future: w for w in self.workers if w.future is not None}
+            if not futures:
+                return
+            for future in self.pool.wait(list(futures), LOOK_SECONDS):
+                worker = futures[future]
+                worker.future = worker.task = None
+                try:
+                    self.pool.result(future)
+                except ray_tasks.LOST:
+                    self._end(worker)
+                    self.workers.remove(worker)
 
     def _abandon(self) -> None:
         """End workers that are still at it: their calls cannot be stopped in any other way."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,9 +103,7 @@ class Worker:
         staging = StagingFolder(folder) if folder is not None else None
         report = self.runner.finished(staging, self.name, arrays)
         if not arrays:
-            report = Report(
-                report.parts, {task: [] for task in report.parts}, report.entries, [], report.lists, report.attributes
-            )
+            report = replace(report, sums={task: [] for task in report.parts}, arrays=[])
         return packed(report, self.job.where, _dumps)
 
     def changed_blocks(self, number: int, blocks: Sequence[slice]) -> list[Changes | None]:

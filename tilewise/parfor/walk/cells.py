@@ -17,7 +17,7 @@ from tilewise.kernel.dependence.expr import (
     scale,
 )
 from tilewise.parfor.walk.kept import replace
-from tilewise.parfor.walk.knowns import Alike
+from tilewise.parfor.walk.knowns import Alike, fixed_key
 from tilewise.parfor.walk.record import unknown
 from tilewise.parfor.walk.scope import Walk
 from tilewise.parfor.walk.subscripts import (
@@ -181,6 +181,13 @@ class Cells(Walk):
                 self.touch("cells", (constant(obj.code), key), frozenset((obj,)), write, op=op)
         if base.anything:
             self.touch_value(ANYTHING, write, op)
+
+    def length_read(self, value: Val) -> bool:
+        """Record that the length of a list is read; whether it stays what it is at entry."""
+        self.touch_cells(value, fixed_key("its length"), write=False)
+        for obj in value.objs:
+            obj.length_used = True
+        return not any(("length", obj.key) in self.memory.not_constant for obj in value.objs)
 
     def _found(self, base: Val, parts: list[Part], key: Expr) -> Val:
         """What is in a cell."""

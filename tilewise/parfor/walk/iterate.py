@@ -132,7 +132,8 @@ class Iterations(Cells):
         if value.is_known and isinstance(value.known, dict):
             return self._over_dict(value, "keys")
         length = length_of(value)
-        if length is None or (value.is_known and isinstance(value.known, set | frozenset)):
+        stays = not isinstance(value.known, list) or self.length_read(value)
+        if length is None or not stays or (value.is_known and isinstance(value.known, set | frozenset)):
             return Iteration(endless(), lambda at: replace(self.contents(self.use(value)), kind=value.kind))
         if value.items is not None:
             return Iteration(length, lambda at: self._item(value.items or (), at))

@@ -239,9 +239,9 @@ class LibraryCalls(Functions):
         name = getattr(function, "__name__", "")
         if name == "len" and len(args) == 1:
             found = length_of(args[0])
-            if not (
-                args[0].view is not None or args[0].scalar or (args[0].is_known and isinstance(args[0].known, list))
-            ):
+            if args[0].is_known and isinstance(args[0].known, list):
+                return of_expr(found) if self.length_read(args[0]) and found is not None else INTEGER
+            if args[0].view is None and not args[0].scalar:
                 self.use(args[0])
                 found = None if args[0].items is None else found
             if found is not None and not (

@@ -20,9 +20,12 @@ Array = np.ndarray[Any, Any]
 
 
 class Memory:
-    """All objects that the walk has met. `not_constant`: ids of objects whose values at entry must not be used."""
+    """All objects that the walk has met.
 
-    def __init__(self, not_constant: frozenset[int] = frozenset()) -> None:
+    `not_constant`: ids of objects whose values at entry must not be used, and ("length", id) of lists that grow.
+    """
+
+    def __init__(self, not_constant: frozenset[Any] = frozenset()) -> None:
         self.not_constant = not_constant
         self.known: dict[int, Obj] = {}
         self.alive: list[Any] = []  # ids stay unique

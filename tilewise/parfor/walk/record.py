@@ -62,6 +62,11 @@ def unknown() -> Expr:
     return computed(_no_value, (), integer=False)
 
 
+def is_unknown(expr: Expr) -> bool:
+    """Whether nothing is known of a subscript."""
+    return not expr.integer and not expr.evaluates()
+
+
 def endless() -> Expr:
     """An extent of which nothing is known."""
     return Expr((), 0, 0, NO_END, lambda points: _no_value())
@@ -155,8 +160,10 @@ class Recorder:
     ) -> None:
         """Record one access, unless it is private to the iterations of all parallel loops around it."""
         if write:
+            resized = key == "cells" and is_unknown(subscripts[-1])
             for obj in objs:
                 obj.written = True
+                obj.resized |= resized
         if self.silent or not self.parallel or self._private(objs):
             return
         loops = [*self.loops, *more]

@@ -38,6 +38,8 @@ class Obj:
     read_as_data: bool = False  # its values at entry may be used as constants
     evaluated: bool = False  # they were
     written: bool = False
+    resized: bool = False  # by a write to cells that are not known
+    length_used: bool = False
     maybe_written: bool = False  # by a function of which nothing is known
     key: int = 0  # id() of what is known at entry
     cls: type | None = None  # of an instance made inside the loop
