@@ -51,6 +51,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0, help="number of the first case")
+    parser.add_argument(
+        "--step",
+        type=int,
+        default=1,
+        help="from case to case (5, 12: of turns, all)",
+    )
     parser.add_argument("--native", type=float, default=0.125, help="share of cases that are also run as machine code")
     parser.add_argument("--failures", type=int, default=10, help="stop after so many")
     parser.add_argument("--only", default="", help="only settings whose name has this text")
@@ -59,7 +65,7 @@ def main() -> int:
     parser.add_argument("--thresholds", action="store_true", help="thresholds of large data are small")
     options = parser.parse_args()
     faulthandler.enable()
-    cases = range(options.seed, options.seed + options.cases)
+    cases = range(options.seed, options.seed + options.cases * options.step, options.step)
     chosen = small_settings_of if options.thresholds else lambda case: settings_of(case, options.native)
     if not any(options.only in name and options.without not in name for case in cases[:100] for name in chosen(case)):
         parser.error(f"no setting has {options.only!r} in its name; they are {sorted(chosen(cases[0]))} and so on")
@@ -76,7 +82,7 @@ def main() -> int:
         if kinds.total() >= options.failures:
             break
     taken = time.monotonic() - start
-    print(f"\n{case - options.seed + 1} cases in {taken:.0f} s, {kinds.total()} failures {dict(kinds)}")
+    print(f"\n{cases.index(case) + 1} cases in {taken:.0f} s, {kinds.total()} failures {dict(kinds)}")
     return 1 if kinds else 0
 
 

@@ -10,12 +10,22 @@ import tilewise
 from tests.fuzz.program import Setting
 from tests.fuzz.thresholds import thresholds
 from tilewise.array import force as forcing
+from tilewise.array import workers as on
+from tilewise.array.in_turns import evaluate
 from tilewise.backend.host import steps
 from tilewise.compiler import stream
 from tilewise.layout import Mesh
 
 MUCH = 1 << 40  # bytes
-TURNS = ((Mesh(3), True), (Mesh(8), False), (Mesh(4, 1, 2), True), (Mesh(7), True))
+TURNS: tuple[tuple[Any, ...], ...] = (  # blocks, whether all that is kept is spilled, workers
+    (Mesh(3), True),
+    (Mesh(8), False, 3),
+    (Mesh(4, 1, 2), True),
+    (Mesh(7), True, 2),
+    (Mesh(8), False),
+    (Mesh(4, 1, 2), True, 2),
+    (Mesh(7), True),
+)
 MESHES = (1, 2, 3, 4, 7, (2, 2), 8, (2, 4), 16)
 
 
@@ -61,23 +71,36 @@ def counted(mesh: Any) -> Iterator[None]:
 
 
 @contextmanager
-def in_turns(blocks: Mesh, spills: bool) -> Iterator[None]:
-    """Every plan runs block by block, whatever its size; what loops keep is in spill files, or all of it in memory."""
+def in_turns(blocks: Mesh, spills: bool, workers: int = 1) -> Iterator[None]:
+    """Every plan runs block by block, whatever its size; what loops keep is in spill files, or all of it in memory.
+
+    With several workers, on these, where they can share the plan; messages between them are small.
+    """
 
     def planned(nodes: Any, wanted: Any, settings: Any, memory: int, way: stream.Try, held: Any) -> Any:
         return real(nodes, wanted, settings, 0 if spills else memory, stream.Try(blocks), held)
 
-    real, fits = stream._planned, forcing._fits
-    stream._planned, forcing._fits = planned, lambda *args: False  # type: ignore[assignment]
+    def on_workers(nodes: Any, outputs: Any, settings: Any, cluster: Any, stays: bool) -> None:
+        if not evaluate.run_shared(outputs, settings, session, cluster, stays):
+            run(nodes, outputs, settings, cluster, stays)
+
+    real, fits, run, share, least = stream._planned, forcing._fits, on.run_counted, evaluate.SHARE, evaluate.LEAST_BYTES
+    stream._planned, forcing._fits, on.run_counted = planned, lambda *args: False, on_workers  # type: ignore[assignment]
+    evaluate.SHARE, evaluate.LEAST_BYTES = MUCH, 64
+    where = {"engine": "virtual", "workers": workers} if workers > 1 else {}
     try:
-        with tilewise.session(memory=MUCH) as session:  # type: ignore[attr-defined]
+        with tilewise.session(memory=MUCH, **where) as session:  # type: ignore[attr-defined]
             yield
             disk = session.disk
+            if session.cluster is not None:
+                now = session.cluster.counters
+                assert 0 <= now.network_bytes - now.predicted_bytes <= now.bounded_bytes, now
             assert disk.read_bytes == disk.predicted_read_bytes, disk
             assert disk.spilled_bytes <= disk.predicted_spilled_bytes, disk
             assert disk.restored_bytes <= disk.predicted_restored_bytes, disk
     finally:
-        stream._planned, forcing._fits = real, fits
+        stream._planned, forcing._fits, on.run_counted = real, fits, run
+        evaluate.SHARE, evaluate.LEAST_BYTES = share, least
 
 
 def context(**settings: Any) -> Setting:

@@ -86,7 +86,10 @@ class Held(Mapping[int, Parts]):
             self.blocks.unpin(key)
 
     def __getitem__(self, number: int) -> Parts:
-        found = self._parts.get(number) or self._files.get(number)
+        found = self._parts.get(number)
+        if found is not None:
+            return found
+        found = self._files.get(number)
         return self._constants[number] if found is None else found
 
     def __iter__(self) -> Iterator[int]:

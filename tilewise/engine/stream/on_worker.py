@@ -71,7 +71,7 @@ def run_share(worker: Worker, shares: Shares, start: Start, scattered: list[list
 def _leaf(worker: Worker, shares: Shares, pos: int, leaf: Any, scattered: list[list[ND]]) -> Any:
     spec = shares.streams.plan.specs[pos]
     if leaf is None:
-        return scattered.pop(0)[0].reshape(spec.shape)
+        return scattered.pop(0)[0].reshape(spec.shape) if spec.nbytes else np.empty(spec.shape, spec.dtype)
     if isinstance(leaf, Source | bytes):
         return pickle.loads(leaf) if isinstance(leaf, bytes) else leaf
     if leaf not in worker.store:
