@@ -26,6 +26,7 @@ EPOCH = 4  # epoch, from the driver: everything older is void
 IDLE = 5  # epoch, whether: the process that sends this has nothing to do, or has again
 JOB = 6  # epoch, ticket, what to compute for the sender, pieces
 DONE = 7  # epoch, ticket, pieces
+REACHED = 8  # steps done, all steps, bytes that came: to the driver
 IDLE_SECONDS = 3e-3  # of waiting, before others are asked for work
 _EPOCH, _RUN = 2, 3  # in the key of pieces
 
@@ -180,6 +181,12 @@ class Wire(Links):
                 self.post(DRIVER, (ANSWER, call.number, result))
             except PeerLost:
                 self._over = True
+
+    def reached(self, done: int, total: int, nbytes: int) -> None:
+        """Tell the driver how far this process is."""
+        if not self._over:
+            with suppress(PeerLost):
+                self.post(DRIVER, (REACHED, done, total, nbytes))
 
     def arrived(self, who: int, message: Any) -> None:
         """Sort what comes."""

@@ -7,10 +7,12 @@ was sent before, and what it sends now goes to a pile in a file.
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewise import events
 from tilewise.engine.collectives import Participant
 from tilewise.engine.stream.values import Values
 from tilewise.layout import Shard, shards
@@ -56,6 +58,9 @@ def run_collective(streams: Streams, step: Exchange, values: Values) -> None:
             assert result is not None
             end = _put(values, step.pos, b, result[b] if b in result else result[-1], end)
         values.counters.spilled_bytes += pile.written
+        if events.listeners:
+            now = time.perf_counter()
+            events.emit(events.Event("spill", "what blocks send to each other", now, now, pile.written))
         values.counters.restored_bytes += pile.taken_bytes
     values.blocks.release(("a collective",))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise import events
 from tilewise.engine.counters import DiskCounters
 from tilewise.engine.device import runner
 from tilewise.engine.prepared import contributes_nothing, has_nothing
@@ -61,13 +62,17 @@ class _Run:
     def __init__(self, streams: Streams, values: Values, backend: str) -> None:
         self.streams, self.plan, self.values, self.backend = streams, streams.plan, values, backend
         self.consts = {pos: values.there[pos] for pos in self.plan.consts}
+        self.reached = 0, 0  # blocks of all loops that are done, and how many there are
 
     def run(self) -> None:
         """All loops, one after the other."""
         values = self.values
         given = sum(self.plan.specs[x].nbytes for x in self.streams.here)
         values.blocks.reserve(("leaves that are arrays",), given)
+        total, done = sum(len(loop.order) for loop in self.streams.loops if loop.steps), 0
         for loop in self.streams.loops:
+            self.reached = done, total
+            done += len(loop.order) if loop.steps else 0
             if loop.once:
                 self._once(loop)
             if loop.steps:
@@ -107,6 +112,9 @@ class _Run:
         for block, after in zip(loop.order, (*loop.order[1:], None), strict=True):
             assert taken is not None
             arrays = taken.wait()
+            done, total = self.reached
+            events.activity.reach("block", done, total, values.counters.read_bytes)
+            self.reached = done + 1, total
             ahead = None if after is None or not streams.ahead else values.take(loop, after, taken)
             store.reserve(("a block",), work)
             made, nothing = self._block(loop, steps, block, arrays)
