@@ -116,7 +116,7 @@ def screen_lines(text: str) -> int:
     return sum(-(-len(line) // SCREENS[1]) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "design").glob("*.md")), ids=name_of)
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "design").glob("*.md"))[1:], ids=name_of)  # not the index
 def test_a_design_record_has_two_screens_at_most(path: Path) -> None:
     assert screen_lines(path.read_text()) <= SCREENS[0]
 
