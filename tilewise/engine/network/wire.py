@@ -119,8 +119,8 @@ class Wire(Links):
         """Wait until something comes; after a while, ask others for work, and do what they give."""
         if self.helps is None:
             self.progress()
-        elif self._jobs:
-            self.do_jobs()
+        elif self.do_jobs():
+            return
         elif self._said:
             self.progress()
         elif not self.progress(IDLE_SECONDS):
@@ -144,13 +144,15 @@ class Wire(Links):
         self._idle.clear()
         return found
 
-    def do_jobs(self) -> None:
-        """Compute what others have handed to this process, and ask for more."""
+    def do_jobs(self) -> bool:
+        """Compute what others have handed to this process, and ask for more; whether there was anything."""
+        found = bool(self._jobs)
         while self._jobs:
             assert self.helps is not None
             self.helps(*self._jobs.popleft())
             if self._said and not self._jobs:
                 self._say(True)
+        return found
 
     def waits_for(self, process: int, epoch: int, run: int) -> bool:
         """Whether results of another process may still come."""
